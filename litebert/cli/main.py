@@ -1,0 +1,65 @@
+"""The `litebert` command: gathers the verbs and turns our errors into one line and exit code 2."""
+
+import os
+import sys
+import traceback
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+from litebert import __version__
+from litebert.cli import models
+from litebert.core.errors import LitebertError
+
+app = typer.Typer(
+    name="litebert",
+    help="Pretrain, study, fine-tune and ship lite BERTs: ALBERT, and the BERT and RoBERTa it is measured against.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("models")(models.show_models)
+
+
+def main() -> NoReturn:
+    """Run the command line; --debug, anywhere on it, shows the traceback of an error."""
+    arguments = [word for word in sys.argv[1:] if word != "--debug"]
+    sys.exit(_run(arguments, debug=len(arguments) < len(sys.argv) - 1))
+
+
+def _run(arguments: list[str], *, debug: bool) -> int:
+    try:
+        return app(arguments, prog_name="litebert", standalone_mode=False) or 0
+    except LitebertError as error:
+        if debug:
+            traceback.print_exc()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "litebert"
+        print(f"error: {error.format_message()} (see: {command} --help)", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `litebert ... | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"litebert {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001 (acted on by its callback)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+    debug: Annotated[  # noqa: ARG001 (read by main before parsing)
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
+) -> None:
+    pass

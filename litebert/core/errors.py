@@ -1,0 +1,27 @@
+"""Our exceptions: wrong input from a person. Each message says what, where, and how to mend it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class LitebertError(Exception):
+    """A mistake that the user can mend; the command line shows it as one line and exits with 2."""
+
+
+class ConfigError(LitebertError):
+    """A preset, recipe or option that cannot be what was meant."""
+
+
+class DataError(LitebertError):
+    """A file whose content is not what it should be."""
+
+
+class TrainingError(LitebertError):
+    """A run that cannot go on."""
+
+
+def suggest(word: str, valid: Iterable[str]) -> str:
+    """What to append to an 'unknown ...' message: the nearest valid name, or all of them when none is near."""
+    names = sorted(valid)
+    near = get_close_matches(word.lower(), names, n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else f"valid: {', '.join(names)}"

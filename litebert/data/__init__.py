@@ -1,0 +1,1 @@
+"""From documents to batches: reading, shards, segments, masking, the stream."""

@@ -1,0 +1,1 @@
+"""Other people's checkpoints: their names, layouts and quirks stop here."""

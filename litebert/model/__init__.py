@@ -1,0 +1,1 @@
+"""The one encoder that is ALBERT, BERT and RoBERTa by configuration. Touches no file."""

@@ -1,0 +1,1 @@
+"""From text to token ids: normalisation, sentences, tokenizers. No torch here."""

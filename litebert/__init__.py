@@ -29,7 +29,7 @@ _PUBLIC = {
     "PRESETS": "litebert.model.presets",
     "preset": "litebert.model.presets",
 }
-__all__ = [  # noqa: F822 (PEP 562: resolved by __getattr__)
+__all__ = [
     "PRESETS",
     "ConfigError",
     "DataError",

@@ -3,14 +3,16 @@
 import os
 import sys
 import traceback
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 
 from litebert import __version__
 from litebert.cli import models
 from litebert.core.errors import LitebertError
+
+# What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
+UsageError: type[Any] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="litebert",
@@ -35,11 +37,11 @@ def _run(arguments: list[str], *, debug: bool) -> int:
             traceback.print_exc()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except click.UsageError as error:
+    except UsageError as error:
         command = error.ctx.command_path if error.ctx else "litebert"
         print(f"error: {error.format_message()} (see: {command} --help)", file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `litebert ... | head`: the reader has seen enough
@@ -55,11 +57,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[  # noqa: ARG001 (acted on by its callback)
+    version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
-    debug: Annotated[  # noqa: ARG001 (read by main before parsing)
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     pass

@@ -30,7 +30,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
-    """A temporary directory beside `path` (which must be free) that becomes `path` when the block ends without error."""
+    """A temporary directory beside `path`, which must be free; it becomes `path` when the block ends without error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
     try:

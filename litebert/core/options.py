@@ -1,4 +1,4 @@
-"""From what a person wrote (TOML, key=value words) to frozen option dataclasses; strict, with a message for each slip."""
+"""From what a person wrote (TOML, key=value words) to frozen option dataclasses: strict, a message for each slip."""
 
 import json
 import tomllib
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
-    """A `kind` (a dataclass) from a mapping; unknown keys, missing keys and wrong types are refused by their full name."""
+    """The dataclass `kind` from a mapping; unknown or missing keys and wrong types are refused by their full name."""
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     prefix = f"{where}." if where else ""
     for name in values:
@@ -29,7 +29,7 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
-    """Nested values from words such as `train.steps=50` or `model.sharing=ffn`; values are TOML, bare words are text."""
+    """Nested values from words such as `train.steps=50`, `model.sharing=ffn`: TOML values, where a bare word is text."""
     nested: dict[str, Any] = {}
     for word in words:
         key, sign, text = word.partition("=")

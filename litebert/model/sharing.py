@@ -51,7 +51,7 @@ def plan_layers(
 
 
 def group_of(layer: int, num_layers: int, num_groups: int) -> int:
-    """The group that a layer belongs to. In integers: the published floating-point forms are off by one at L = G = 22."""
+    """The group of a layer. In integers: the published floating-point forms are off by one at, for one, L = G = 22."""
     return layer * num_groups // num_layers
 
 
@@ -68,7 +68,7 @@ def _check_fit(
         return
     if len(layer_map) != num_layers * num_inner:
         raise ConfigError(
-            f"layer_map has {len(layer_map)} rows, but num_layers * num_inner = {num_layers * num_inner}: one row a layer"
+            f"layer_map has {len(layer_map)} rows, but num_layers * num_inner = {num_layers * num_inner}: a row each"
         )
     for name, used in (("attention", {row[0] for row in layer_map}), ("ffn", {row[1] for row in layer_map})):
         if used != set(range(len(used))):

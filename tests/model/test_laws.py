@@ -190,9 +190,8 @@ def test_matrices_are_truncated_normal_biases_zero_and_scales_one() -> None:
     model = build_model(replace(TINY, vocab_size=5_000, initializer_range=0.02), ["mlm", "sentence"])
     table = model.encoder.embeddings.token.weight.detach()
     assert table.abs().max() <= 0.04
-    assert float(table.std()) == pytest.approx(
-        0.02 * 0.8796, rel=0.02
-    )  # a normal cut at two sigma has 0.8796 of its spread
+    # a normal cut at two sigma has 0.8796 of its spread
+    assert float(table.std()) == pytest.approx(0.02 * 0.8796, rel=0.02)
     assert not table[0].eq(0).any(), "the padding row is an ordinary row, as in the official code"
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):

@@ -305,9 +305,11 @@ def write_sections(path: Path, sections: dict[str, npt.NDArray[Any]], note: str 
         position += array.nbytes
     text = json.dumps(header, ensure_ascii=True, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % _ALIGNMENT)
+    blocks: list[bytes | memoryview] = [len(text).to_bytes(8, "little"), text]
+    blocks += [array.data for array in sections.values()]
     digest = hashlib.sha256()
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        for block in (len(text).to_bytes(8, "little"), text, *(array.data for array in sections.values())):
+        for block in blocks:
             file.write(block)
             digest.update(block)
     return len(text) + 8 + position, digest.hexdigest()

@@ -24,6 +24,7 @@ class ChoiceRules(NamedTuple):
     mask_share: float
     random_share: float
     is_action_per_group: bool
+    fills_budget: bool
 
 
 class Scratch(NamedTuple):
@@ -152,7 +153,8 @@ def _draw_action(rules: ChoiceRules, state: State) -> int:
     if draw_unit(state) < rules.mask_share:
         return MASKED
     # two draws, as in the official code: first whether [MASK], then which of the other two
-    return KEPT if draw_unit(state) * (1 - rules.mask_share) >= rules.random_share else REPLACED
+    rest = 1 - rules.mask_share
+    return KEPT if draw_unit(state) * rest < rest - rules.random_share else REPLACED
 
 
 @compiled
@@ -169,13 +171,14 @@ def _find_place(num_words: int, size: int, largest: int, scratch: Scratch) -> in
 
 @compiled
 def _count_tokens(word: int, size: int, scratch: Scratch) -> int:
-    return scratch.words[min(word + size, scratch.segment_ends[word])] - scratch.words[word]
+    count: int = scratch.words[min(word + size, scratch.segment_ends[word])] - scratch.words[word]
+    return count
 
 
 @compiled
 def _is_free(word: int, size: int, scratch: Scratch) -> bool:
     end = min(word + size, scratch.segment_ends[word])
+    is_free = True
     for k in range(scratch.words[word], scratch.words[end]):
-        if scratch.groups[scratch.tokens[k]]:
-            return False
-    return True
+        is_free &= scratch.groups[scratch.tokens[k]] == 0
+    return is_free

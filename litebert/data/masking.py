@@ -66,9 +66,9 @@ class MaskingOptions:
     def group_probabilities(self) -> NDArray[np.float64]:
         """p(n) for n = 1, 2, ...: how many words a group has."""
         if self.kind == "ngram":
-            weights = 1 / np.arange(1, self.max_ngram + 1)
+            weights = 1 / np.arange(1, self.max_ngram + 1, dtype=np.float64)
         elif self.kind == "span":
-            weights = (1 - self.span_stop_rate) ** np.arange(self.max_span)
+            weights = (1 - self.span_stop_rate) ** np.arange(self.max_span, dtype=np.float64)
         else:
             weights = np.ones(1)
         return np.asarray(weights / weights.sum())
@@ -126,8 +126,8 @@ def mask_tokens(
         mask_share=options.mask_share,
         random_share=options.random_share,
         is_action_per_group=options.replace_per == "ngram",
+        fills_budget=options.fills_budget,
     )
-    choose = _mask_within_budget if options.fills_budget else _mask_freely
     most = int(sequences.lengths.sum())
     targets = Targets(
         np.empty(most, np.int64),
@@ -138,8 +138,8 @@ def mask_tokens(
     )
     scratch = _scratch(int(sequences.lengths.max(initial=0)))
     flat = token_ids.reshape(-1), word_codes.reshape(-1)
-    count = choose(*flat, sequences, rules, np.cumsum(probabilities), vocabulary, scratch, targets)
-    return Targets(*(values[:count] for values in targets))
+    count = _mask_sequences(*flat, sequences, rules, np.cumsum(probabilities), vocabulary, scratch, targets)
+    return Targets._make(values[:count] for values in targets)
 
 
 def _scratch(most: int) -> Scratch:
@@ -157,7 +157,7 @@ def _scratch(most: int) -> Scratch:
 
 
 @compiled
-def _mask_freely(
+def _mask_sequences(
     token_ids: NDArray[np.int64],
     word_codes: NDArray[np.uint8],
     sequences: Sequences,
@@ -173,29 +173,11 @@ def _mask_freely(
         scratch.state[0] = sequences.keys[row]
         num_words = find_words(word_codes[start : start + length], rules, scratch)
         if num_words:
-            choose_freely(num_words, rules, cumulated, vocabulary.ordinary_ids, scratch)
-            count = _write_targets(token_ids, start, length, vocabulary.mask_id, scratch, targets, count)
-    return count
-
-
-@compiled
-def _mask_within_budget(
-    token_ids: NDArray[np.int64],
-    word_codes: NDArray[np.uint8],
-    sequences: Sequences,
-    rules: ChoiceRules,
-    cumulated: NDArray[np.float64],
-    vocabulary: Vocabulary,
-    scratch: Scratch,
-    targets: Targets,
-) -> int:
-    count = 0
-    for row in range(len(sequences.starts)):
-        start, length = sequences.starts[row], sequences.lengths[row]
-        scratch.state[0] = sequences.keys[row]
-        num_words = find_words(word_codes[start : start + length], rules, scratch)
-        if num_words:
-            choose_within_budget(num_words, length, rules, cumulated, vocabulary.ordinary_ids, scratch)
+            # a flag and not a function that is passed in: numba would compile that anew in every process
+            if rules.fills_budget:
+                choose_within_budget(num_words, length, rules, cumulated, vocabulary.ordinary_ids, scratch)
+            else:
+                choose_freely(num_words, rules, cumulated, vocabulary.ordinary_ids, scratch)
             count = _write_targets(token_ids, start, length, vocabulary.mask_id, scratch, targets, count)
     return count
 

@@ -167,9 +167,9 @@ def _draw_inside_another_document(documents: Starts, document: int, state: State
     # lead is so easy to tell that the task would be learned from it.
     for _ in range(_ATTEMPTS):
         sentence = draw_below(state, documents[-1])
-        other = np.searchsorted(documents, sentence, "right") - 1
-        if other != document and sentence != documents[other]:
-            return sentence, documents[other + 1]
+        owner = np.searchsorted(documents, sentence, "right") - 1
+        if owner != document and sentence != documents[owner]:
+            return sentence, documents[owner + 1]
     other = (document + 1 + draw_below(state, len(documents) - 2)) % (len(documents) - 1)
     first, stop = documents[other], documents[other + 1]
     return first if stop - first == 1 else first + 1 + draw_below(state, stop - first - 1), stop

@@ -57,7 +57,8 @@ def draw_unit(state: State) -> float:
 @compiled
 def draw_below(state: State, bound: int) -> int:
     """Uniform in 0..bound-1, for bounds below 2**32: a multiplication, off by less than bound / 2**32."""
-    return np.int64(((draw(state) >> _32) * np.uint64(bound)) >> _32)
+    value: int = np.int64(((draw(state) >> _32) * np.uint64(bound)) >> _32)  # type: ignore[assignment]
+    return value
 
 
 @compiled

@@ -120,10 +120,7 @@ def plan_segments(outline: Outline, options: SegmentOptions, key: np.uint64, *, 
             f"{where}: segments.task = '{options.task}' draws from another document and there is only one; "
             "use segments.task = 'sop' or add documents"
         )
-    if options.is_pair:
-        plan = _plan_pairs(outline, options, key)
-    else:
-        plan = _plan_runs(outline, options, key)
+    plan = (_plan_pairs if options.is_pair else _plan_runs)(outline, options, key)
     if not len(plan):
         raise DataError(
             f"{where}: not one {options.format} in {num_documents} documents: no document has two sentences; "

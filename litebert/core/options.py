@@ -29,7 +29,7 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
-    """Nested values from words such as `train.steps=50`, `model.sharing=ffn`: TOML values, where a bare word is text."""
+    """Nested values from words such as `train.steps=50` or `model.sharing=ffn`: TOML, where a bare word is text."""
     nested: dict[str, Any] = {}
     for word in words:
         key, sign, text = word.partition("=")
@@ -39,6 +39,8 @@ def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
         section = nested
         for part in path:
             section = section.setdefault(part, {})
+            if not isinstance(section, dict):
+                raise ConfigError(f"'{word}' names a key inside '{part}', which another override sets as a whole")
         section[last] = _parse_toml_value(text)
     return nested
 

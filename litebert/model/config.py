@@ -1,13 +1,14 @@
-"""ModelConfig: the sizes and switches by which one encoder is ALBERT, BERT or RoBERTa."""
+"""ModelConfig: the sizes and switches by which one encoder is ALBERT, BERT or RoBERTa. HeadSpec: what reads it."""
 
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, suggest
 from litebert.model.sharing import LayerPlan, Sharing, plan_layers
 
 Activation = Literal["gelu_tanh", "gelu", "relu"]
 Projection = Literal["auto", "always"]
+HeadKind = Literal["mlm", "sentence", "classification", "tokens", "span", "conditional_span", "choice"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,20 @@ class ModelConfig:
                     raise ConfigError(f"{field.name} = {value} is not a probability: take 0 or more and less than 1")
             elif not value > 0:
                 raise ConfigError(f"{field.name} = {value} must be greater than 0")
+
+
+@dataclass(frozen=True)
+class HeadSpec:
+    """Which head, and how many classes where that is not fixed by its kind."""
+
+    kind: HeadKind
+    num_labels: int = 2  # read by sentence, classification (1 = regression) and tokens
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(HeadKind):
+            raise ConfigError(f"unknown head '{self.kind}'; {suggest(self.kind, get_args(HeadKind))}")
+        if self.num_labels < 1:
+            raise ConfigError(f"num_labels = {self.num_labels} for head '{self.kind}': at least one label is needed")
 
 
 def _next_multiple(value: int, of: int) -> int:

@@ -1,33 +1,17 @@
 """What reads the encoder: masked words, sentence order, classes, tokens, spans, choices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from litebert.core.errors import ConfigError, suggest
+from litebert.core.errors import ConfigError
 from litebert.model.blocks import ACTIVATIONS, gather_positions
-from litebert.model.config import ModelConfig
+from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
-HeadKind = Literal["mlm", "sentence", "classification", "tokens", "span", "conditional_span", "choice"]
 FORBIDDEN = -1e30  # the logit of a position that cannot be an answer, as the official SQuAD 2.0 head
-
-
-@dataclass(frozen=True)
-class HeadSpec:
-    """Which head, and how many classes where that is not fixed by its kind."""
-
-    kind: HeadKind
-    num_labels: int = 2  # read by sentence, classification (1 = regression) and tokens
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(HeadKind):
-            raise ConfigError(f"unknown head '{self.kind}'; {suggest(self.kind, get_args(HeadKind))}")
-        if self.num_labels < 1:
-            raise ConfigError(f"num_labels = {self.num_labels} for head '{self.kind}': at least one label is needed")
 
 
 class MaskedLMHead(nn.Module):

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from litebert.core.errors import ConfigError
-from litebert.model.config import ModelConfig
+from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.encoder import Encoder
-from litebert.model.heads import HeadKind, HeadSpec, build_head
+from litebert.model.heads import build_head
 
 
 class Model(nn.Module):
@@ -61,7 +61,8 @@ def initialize(model: nn.Module, std: float, seed: int) -> None:
         elif parameter.ndim == 1:  # a LayerNorm's scale
             parameter.fill_(1.0)
         else:
-            generator = torch.Generator().manual_seed((seed << 32) + zlib.crc32(name.encode()))
+            # torch's CPU generator reads 32 bits of its seed, so the two names are hashed into that many
+            generator = torch.Generator().manual_seed(zlib.crc32(f"{seed} {name}".encode()))
             values = torch.empty(parameter.shape)  # drawn on the CPU, so that every device starts from the same numbers
             nn.init.trunc_normal_(values, std=std, a=-2 * std, b=2 * std, generator=generator)
             parameter.copy_(values)

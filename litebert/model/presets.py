@@ -56,7 +56,7 @@ PRESETS: dict[str, Preset] = {
     "roberta-large": Preset(_as_roberta(_LARGE), "355M", "RoBERTa"),
     "albert-tiny": Preset(_TINY, "4M", "Chinese community; published with V = 21,128, here the English 30,000"),
     "albert-small": Preset(
-        replace(_TINY, vocab_size=21_128, hidden_size=384, ffn_size=1_536, num_layers=6), "5M", "Chinese community"
+        replace(_TINY, vocab_size=21_128, hidden_size=384, ffn_size=1_536, num_layers=6), "-", "Chinese community"
     ),
     "nano": Preset(
         replace(_TINY, vocab_size=4_000, embedding_size=64, hidden_size=128, ffn_size=512, num_layers=2, num_heads=2),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from litebert.core.errors import ConfigError
 from litebert.data.compiled import compiled
+from litebert.data.masking import MaskingOptions
 from litebert.data.randomness import combine, hash_integers
 from litebert.data.segments import Outline, SegmentOptions, SegmentPlan, plan_segments
 
@@ -38,6 +39,42 @@ class BatchOptions:
             )
         if min(self.sequences, self.tokens) < 0 or min(self.bucket, self.width_multiple) < 1:
             raise ConfigError("batch: sizes cannot be negative; bucket and width_multiple are at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """Which text is read."""
+
+    corpora: tuple[str, ...]
+    weights: tuple[float, ...] = ()  # share of sequences from each corpus; empty: each is read once an epoch
+    workers: int = 1  # threads that make batches ahead; the batches do not depend on it
+
+    def __post_init__(self) -> None:
+        if not self.corpora:
+            raise ConfigError("data.corpora is empty: name at least one corpus directory")
+        if self.weights and len(self.weights) != len(self.corpora):
+            raise ConfigError(f"data.weights has {len(self.weights)} numbers for {len(self.corpora)} data.corpora")
+        if any(weight <= 0 for weight in self.weights):
+            raise ConfigError(f"data.weights = {list(self.weights)}: each must be greater than 0")
+        if self.workers < 0:
+            raise ConfigError(f"data.workers = {self.workers} cannot be negative")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """All that decides what is in a batch, apart from the text."""
+
+    segments: SegmentOptions
+    masking: MaskingOptions
+    batch: BatchOptions
+    seed: int
+
+    def __post_init__(self) -> None:
+        if 0 < self.batch.tokens < self.segments.max_length:
+            raise ConfigError(
+                f"batch.tokens = {self.batch.tokens} is less than one sequence of "
+                f"segments.max_length = {self.segments.max_length}"
+            )
 
 
 class SequenceTable(NamedTuple):
@@ -77,15 +114,12 @@ class EpochPlanner:
     outlines: Sequence[Outline]
     names: Sequence[str]
     weights: Sequence[float]  # empty: each corpus once an epoch
-    segments: SegmentOptions
-    batch: BatchOptions
-    copies: int | None  # static data: this many versions in turn
-    seed: int
+    options: StreamOptions
 
     def plan_pass(self, corpus: int, number: int) -> SegmentPlan:
         """The sequences of one pass over one corpus, in corpus order."""
-        key = hash_integers(self.seed, _SEGMENTS, corpus, self._version(number))
-        return plan_segments(self.outlines[corpus], self.segments, key, where=self.names[corpus])
+        key = hash_integers(self.options.seed, _SEGMENTS, corpus, self._version(number))
+        return plan_segments(self.outlines[corpus], self.options.segments, key, where=self.names[corpus])
 
     def plan_epoch(self, epoch: int) -> EpochPlan:
         """The batches of one epoch."""
@@ -95,16 +129,19 @@ class EpochPlanner:
             self._take_stretch(corpus, epoch * count, count, first_passes[corpus])
             for corpus, count in enumerate(counts)
         ]
-        return _shuffle_and_cut(_lay_end_to_end(stretches), self.batch, hash_integers(self.seed, _EPOCH_ORDER, epoch))
+        return _shuffle_and_cut(
+            _lay_end_to_end(stretches), self.options.batch, hash_integers(self.options.seed, _EPOCH_ORDER, epoch)
+        )
 
     def _version(self, number: int) -> int:
-        return number if self.copies is None else number % self.copies
+        copies = self.options.masking.copies
+        return number if copies is None else number % copies
 
     def _count_sequences(self, plans: list[SegmentPlan]) -> list[int]:
         """How many sequences of each corpus an epoch has: always as many as fill one batch at least."""
         total = sum(len(plan) for plan in plans)
         total_tokens = sum(int(plan.lengths.sum()) for plan in plans)
-        passes = max(1, -(-self.batch.sequences // total), -(-2 * self.batch.tokens // total_tokens))
+        passes = max(1, -(-self.options.batch.sequences // total), -(-2 * self.options.batch.tokens // total_tokens))
         if not self.weights:
             return [len(plan) * passes for plan in plans]
         shares = np.asarray(self.weights) / sum(self.weights)
@@ -120,13 +157,13 @@ class EpochPlanner:
         parts = []
         for number in range(start // nominal, -(-(start + count) // nominal)):
             plan = first_pass if self._version(number) == 0 else self.plan_pass(corpus, number)
-            order = np.random.default_rng((self.seed, _PASS_ORDER, corpus, number)).permutation(len(plan))
+            order = np.random.default_rng((self.options.seed, _PASS_ORDER, corpus, number)).permutation(len(plan))
             begin, end = max(start - number * nominal, 0), min(start + count - number * nominal, nominal)
             chosen = np.take(order, np.arange(begin, end), mode="wrap")
-            keys = _derive_keys(hash_integers(self.seed, _MASKS, corpus, self._version(number)), chosen)
+            keys = _derive_keys(hash_integers(self.options.seed, _MASKS, corpus, self._version(number)), chosen)
             owner = np.full(len(chosen), corpus, np.int16)
-            columns = (column[chosen] for column in (plan.ranges, plan.labels, plan.is_lead, plan.lengths))
-            parts.append(SequenceTable(*columns, owner, keys))
+            planned = plan.ranges[chosen], plan.labels[chosen], plan.is_lead[chosen], plan.lengths[chosen]
+            parts.append(SequenceTable(*planned, owner, keys))
         return _lay_end_to_end(parts)
 
 

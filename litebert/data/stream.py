@@ -7,7 +7,6 @@ does: an epoch's plan follows from its number, and it is kept while its steps ar
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -16,35 +15,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import DataError
 from litebert.data.batch import Batch, build_batch
-from litebert.data.epoch import BatchOptions, EpochPlan, EpochPlanner
-from litebert.data.masking import MaskingOptions, Sequences, list_vocabulary, mask_tokens
+from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, StreamOptions
+from litebert.data.masking import Sequences, list_vocabulary, mask_tokens
 from litebert.data.rows import Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
-from litebert.data.segments import HasOffsets, SegmentOptions, outline_shards
+from litebert.data.segments import HasOffsets, outline_shards
 from litebert.data.shards import Corpus, Split, open_corpus
+from litebert.text.tokenizer import load_tokenizer
 
 _PLANS_KEPT = 2  # at the end of an epoch, loader threads work on two
 _AHEAD_PER_WORKER = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """Which text is read."""
-
-    corpora: tuple[str, ...]
-    weights: tuple[float, ...] = ()  # share of sequences from each corpus; empty: each is read once an epoch
-    workers: int = 1  # threads that make batches ahead; the batches do not depend on it
-
-    def __post_init__(self) -> None:
-        if not self.corpora:
-            raise ConfigError("data.corpora is empty: name at least one corpus directory")
-        if self.weights and len(self.weights) != len(self.corpora):
-            raise ConfigError(f"data.weights has {len(self.weights)} numbers for {len(self.corpora)} data.corpora")
-        if any(weight <= 0 for weight in self.weights):
-            raise ConfigError(f"data.weights = {list(self.weights)}: each must be greater than 0")
-        if self.workers < 0:
-            raise ConfigError(f"data.workers = {self.workers} cannot be negative")
 
 
 class HasShards(Protocol):
@@ -80,23 +61,6 @@ class HasIds(Protocol):
     def mask_id(self) -> int: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class StreamOptions:
-    """All that decides what is in a batch, apart from the text."""
-
-    segments: SegmentOptions
-    masking: MaskingOptions
-    batch: BatchOptions
-    seed: int
-
-    def __post_init__(self) -> None:
-        if 0 < self.batch.tokens < self.segments.max_length:
-            raise ConfigError(
-                f"batch.tokens = {self.batch.tokens} is less than one sequence of "
-                f"segments.max_length = {self.segments.max_length}"
-            )
-
-
 class Stream:
     """Batches by step. It keeps the plans of the last epochs, and nothing that changes what a batch is."""
 
@@ -127,10 +91,7 @@ class Stream:
             outlines=outlines,
             names=[str(corpus.path) for corpus in corpora],
             weights=weights,
-            segments=options.segments,
-            batch=options.batch,
-            copies=options.masking.copies,
-            seed=options.seed,
+            options=options,
         )
         self._plans: OrderedDict[int, EpochPlan] = OrderedDict()
         self._lock = Lock()
@@ -207,8 +168,6 @@ def open_stream(
     data: DataOptions, options: StreamOptions, *, split: Split = "train"
 ) -> tuple[Stream, tuple[Corpus, ...]]:
     """Open the corpora of a recipe, which must share a tokenizer, and the stream of their batches."""
-    from litebert.text.tokenizer import load_tokenizer
-
     corpora = tuple(open_corpus(Path(path), split) for path in data.corpora)
     for corpus in corpora:
         if corpus.tokenizer_fingerprint != corpora[0].tokenizer_fingerprint:

@@ -1,0 +1,129 @@
+"""Where a program runs: device, number format, threads, ranks, and how fast the machine multiplies."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+from litebert.core.errors import ConfigError, suggest
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True)
+class RuntimeOptions:
+    """What a recipe may say about the machine."""
+
+    device: str = "auto"  # cuda, else mps, else cpu
+    dtype: str = "fp32"  # or bf16, fp16 (with loss scaling), or auto: the fastest by measuring
+    num_threads: int = 0  # 0: what torch chooses
+
+    def __post_init__(self) -> None:
+        if self.device not in DEVICES:
+            raise ConfigError(f"runtime.device: '{self.device}' is unknown; {suggest(self.device, DEVICES)}")
+        if self.dtype not in ("auto", *DTYPES):
+            raise ConfigError(f"runtime.dtype: '{self.dtype}' is unknown; {suggest(self.dtype, ('auto', *DTYPES))}")
+        if self.num_threads < 0:
+            raise ConfigError(f"runtime.num_threads: {self.num_threads} must be 0 or above")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that torchrun started."""
+
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+
+    @property
+    def is_main(self) -> bool:
+        return self.rank == 0
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The choices made; all of a run's tensors go by these."""
+
+    device: torch.device
+    dtype: torch.dtype
+    ranks: Ranks
+
+    @property
+    def needs_loss_scaling(self) -> bool:
+        return self.dtype == torch.float16
+
+
+def choose_runtime(options: RuntimeOptions, environment: Mapping[str, str] = os.environ) -> Runtime:
+    """Settle device, number format and ranks, and set torch's number of threads."""
+    ranks = read_ranks(environment)
+    if options.num_threads:
+        torch.set_num_threads(options.num_threads)
+    device = choose_device(options.device, ranks.local_rank)
+    return Runtime(device, choose_dtype(options.dtype, device), ranks)
+
+
+def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks:
+    """The ranks in torchrun's environment variables; without them this is the only process."""
+    if "RANK" not in environment:
+        return Ranks()
+    try:
+        rank, local_rank, world_size = (int(environment[key]) for key in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
+    except (KeyError, ValueError) as error:
+        raise ConfigError(
+            f"RANK is set, but RANK, LOCAL_RANK and WORLD_SIZE are not all whole numbers ({error}); "
+            f"start with torchrun, or unset RANK"
+        ) from error
+    return Ranks(rank, local_rank, world_size)
+
+
+def choose_device(name: str, local_rank: int = 0) -> torch.device:
+    """The device of that name, or the best one there is for "auto"; each local rank has its own cuda device."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        name = next(device for device, is_there in available.items() if is_there)
+    if not available[name]:
+        others = ", ".join(device for device, is_there in available.items() if is_there)
+        raise ConfigError(f"runtime.device: this machine or this build of torch has no '{name}'; it has {others}")
+    return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
+
+
+def choose_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The format of that name; for "auto" the one that multiplies fastest here, fp32 unless another gains clearly."""
+    if name != "auto":
+        return DTYPES[name]
+    # fp16 is left to those who ask for it: it needs loss scaling. A CPU without bf16 instructions is several times
+    # slower in bf16, which is why nothing but a measurement chooses it.
+    is_clearly_faster = measure_peak_flops(device, torch.bfloat16) > 1.2 * measure_peak_flops(device, torch.float32)
+    return torch.bfloat16 if is_clearly_faster else torch.float32
+
+
+@cache
+def measure_peak_flops(device: torch.device, dtype: torch.dtype, seconds: float = 0.4) -> float:
+    """The floating-point operations a second of the best matrix multiply, measured once a process."""
+    size, best = 256, 0.0
+    deadline = time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
+        multiply_seconds = min(_time_multiply(size, device, dtype) for _ in range(3))
+        best = max(best, 2 * size**3 / multiply_seconds)
+        # Grow while it is quick: large matrices show a fast device's peak, and would take a slow format seconds.
+        if multiply_seconds < 0.02 and size < 8192:
+            size *= 2
+    return best
+
+
+def _time_multiply(size: int, device: torch.device, dtype: torch.dtype) -> float:
+    left, right, result = torch.full((3, size, size), 0.5, device=device, dtype=dtype)
+    _wait_for(device)
+    started_at = time.perf_counter()
+    torch.mm(left, right, out=result)
+    _wait_for(device)
+    return time.perf_counter() - started_at
+
+
+def _wait_for(device: torch.device) -> None:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

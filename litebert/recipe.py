@@ -1,22 +1,29 @@
 """Recipe: the sections of one run, read strictly from TOML, with overrides from the command line."""
 
+import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options, merge, parse_assignments
+from litebert.core.options import build_options, dump_toml, flatten, merge, parse_assignments
+from litebert.core.runtime import RuntimeOptions
 from litebert.data.epoch import BatchOptions, DataOptions, StreamOptions
 from litebert.data.google import expand_compat
 from litebert.data.masking import MaskingOptions
 from litebert.data.segments import SegmentOptions
 from litebert.model.config import ModelConfig
 from litebert.model.presets import preset
+from litebert.train.optim import OptimOptions
+from litebert.train.options import InitOptions, TrainOptions
+from litebert.train.schedule import ScheduleOptions, check_schedule
 
 _SHIPPED = files("litebert") / "recipes"
+# what may change between stop and resume: nothing that a metric or a weight depends on
+_FREE_KEYS = {"data.workers", "train.keep_last", "train.loggers", "runtime.num_threads"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +33,15 @@ class Recipe:
     model: ModelConfig
     data: DataOptions
     batch: BatchOptions
+    train: TrainOptions
     segments: SegmentOptions = field(default_factory=SegmentOptions)
     masking: MaskingOptions = field(default_factory=MaskingOptions)
+    optim: OptimOptions = field(default_factory=OptimOptions)
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
+    init: InitOptions = field(default_factory=InitOptions)
     seed: int = 1
+    stages: tuple["Stage", ...] = ()
 
     def __post_init__(self) -> None:
         if self.segments.max_length > self.model.max_positions:
@@ -41,11 +54,47 @@ class Recipe:
                 f"segments.format = '{self.segments.format}' has two segments and model.num_segments is "
                 f"{self.model.num_segments}; use full-sentences or doc-sentences"
             )
+        if self.segments.task != "none" and not self.model.has_pooler:
+            raise ConfigError(
+                f"segments.task = '{self.segments.task}' reads the pooled vector, but model.has_pooler is false"
+            )
+        check_schedule(self.schedule, self.train.steps)
         self.stream  # noqa: B018 (checks batch against segments)
 
     @property
     def stream(self) -> StreamOptions:
         return StreamOptions(segments=self.segments, masking=self.masking, batch=self.batch, seed=self.seed)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The nested values that `build_recipe` would make this recipe of."""
+        values = {name: value for name, value in asdict(self).items() if name != "stages"}
+        values["init"] = {"from": self.init.source}
+        values["stages"] = [{"at": stage.at, **stage.changes} for stage in self.stages]
+        return values
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that a weight or a metric depends on."""
+        kept = {key: value for key, value in flatten(self.values).items() if key not in _FREE_KEYS}
+        return hashlib.sha256(repr(sorted(kept.items())).encode()).hexdigest()
+
+    def to_toml(self) -> str:
+        return dump_toml(self.values)
+
+    def at(self, step: int) -> "Recipe":
+        """The recipe that the update of `step` (the first is 0) is made with."""
+        begun = [stage.recipe for stage in self.stages if stage.at <= step]
+        return begun[-1] if begun else replace(self, stages=())
+
+
+@dataclass(frozen=True)
+class Stage:
+    """From step `at` on, these keys are changed; `recipe` is the result, with the changes of the stages before."""
+
+    at: int
+    changes: dict[str, Any]
+    recipe: Recipe
 
 
 def load_recipe(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -55,13 +104,46 @@ def load_recipe(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 
 def build_recipe(values: Mapping[str, Any]) -> Recipe:
     """A recipe from nested values as TOML gives them."""
+    base = {name: value for name, value in values.items() if name != "stages"}
+    recipe = _build_plain(base)
+    stages: list[Stage] = []
+    for number, table in enumerate(values.get("stages", ()), start=1):
+        at, changes = table.get("at"), {name: value for name, value in table.items() if name != "at"}
+        before = stages[-1].at if stages else 0
+        if not isinstance(at, int) or not before < at < recipe.train.steps:
+            raise ConfigError(
+                f"stages: number {number} has at = {at!r}; it is a step after {before} and before train.steps = "
+                f"{recipe.train.steps}"
+            )
+        base = merge(base, changes)
+        stages.append(Stage(at, changes, _build_plain(base)))
+    return replace(recipe, stages=tuple(stages))
+
+
+def list_changes(old: Recipe, new: Recipe) -> list[str]:
+    """What differs between two recipes, as `key: old -> new`; keys that no result depends on are left out."""
+    before, after = flatten(old.values), flatten(new.values)
+    return [
+        f"{key}: {before.get(key)!r} -> {after.get(key)!r}"
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key) and key not in _FREE_KEYS
+    ]
+
+
+def list_recipes() -> dict[str, str]:
+    """The recipes that come with litebert, by name, with the first line of each."""
+    return {name: text.splitlines()[0].lstrip("# ") for name, text in sorted(_shipped_texts().items())}
+
+
+def _build_plain(values: Mapping[str, Any]) -> Recipe:
     expanded = expand_compat(values)
-    model = expanded.get("model")
+    model, data, init = expanded.get("model"), expanded.get("data"), expanded.get("init")
     if isinstance(model, Mapping):
         expanded["model"] = _expand_preset(model)
-    data = expanded.get("data")
     if isinstance(data, Mapping) and isinstance(data.get("corpora"), str):
         expanded["data"] = {**data, "corpora": [data["corpora"]]}  # data.corpora=corpus/ on the command line
+    if isinstance(init, Mapping) and "from" in init:  # a word of Python's, so the field has another name
+        expanded["init"] = {**{name: value for name, value in init.items() if name != "from"}, "source": init["from"]}
     return build_options(Recipe, expanded)
 
 
@@ -79,13 +161,19 @@ def _read_toml(source: str | Path) -> dict[str, Any]:
             raise ConfigError(f"there is no recipe file {path}")
         text = path.read_text("utf-8")
     else:
-        shipped = {Path(item.name).stem: item for item in _SHIPPED.iterdir() if item.name.endswith(".toml")}
+        shipped = _shipped_texts()
         if str(source) not in shipped:
             raise ConfigError(
                 f"unknown recipe '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file"
             )
-        text = shipped[str(source)].read_text("utf-8")
+        text = shipped[str(source)]
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source}: {error}") from None
+
+
+def _shipped_texts() -> dict[str, str]:
+    return {
+        Path(item.name).stem: item.read_text("utf-8") for item in _SHIPPED.iterdir() if item.name.endswith(".toml")
+    }

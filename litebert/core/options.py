@@ -77,3 +77,40 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
 @cache
 def _adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint)
+
+
+def dump_toml(values: Mapping[str, Any]) -> str:
+    """The values as TOML: plain keys first, then a section for each mapping; None is left out."""
+    plain = {name: value for name, value in values.items() if not isinstance(value, Mapping) and not _is_tables(value)}
+    lines = [f"{name} = {_dump_value(value)}" for name, value in plain.items() if value is not None]
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            lines += ["", f"[{name}]"]
+            lines += [f"{key} = {_dump_value(item)}" for key, item in value.items() if item is not None]
+        elif _is_tables(value):
+            for table in value:
+                lines += ["", f"[[{name}]]"]
+                lines += [f"{key} = {_dump_value(item)}" for key, item in flatten(table).items()]
+    return "\n".join(lines) + "\n"
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by their dotted keys."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(item, Mapping) for item in value)
+
+
+def _dump_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_dump_value, value))}]"
+    return repr(value)

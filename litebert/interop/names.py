@@ -136,3 +136,76 @@ def _expand(modules: Mapping[str, str]) -> dict[str, str]:
             tensors |= {f"{ours}.{leaf}": f"{theirs}.{leaf}" for leaf in ("weight", "bias")}
     assert len(set(tensors.values())) == len(tensors), "two of our tensors have one name there"
     return tensors
+
+
+# Our configuration fields -> Hugging Face's keys, where a value is carried over as it is.
+CONFIG_KEYS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden_size",
+    "ffn_size": "intermediate_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "max_positions": "max_position_embeddings",
+    "num_segments": "type_vocab_size",
+    "hidden_dropout_rate": "hidden_dropout_prob",
+    "attention_dropout_rate": "attention_probs_dropout_prob",
+    "initializer_range": "initializer_range",
+    "norm_epsilon": "layer_norm_eps",
+}
+CLASSIFIER_DROPOUT_KEY: dict[Family, str] = {
+    "albert": "classifier_dropout_prob",
+    "bert": "classifier_dropout",
+    "roberta": "classifier_dropout",
+}
+ACTIVATION_NAMES = {"gelu_tanh": "gelu_new", "gelu": "gelu", "relu": "relu"}
+CLASS_PREFIX: dict[Family, str] = {"albert": "Albert", "bert": "Bert", "roberta": "Roberta"}
+CLASS_SUFFIX: dict[frozenset[HeadKind], str] = {
+    frozenset(): "Model",
+    frozenset({"mlm", "sentence"}): "ForPreTraining",
+    frozenset({"mlm"}): "ForMaskedLM",
+    frozenset({"classification"}): "ForSequenceClassification",
+    frozenset({"tokens"}): "ForTokenClassification",
+    frozenset({"span"}): "ForQuestionAnswering",
+    frozenset({"choice"}): "ForMultipleChoice",
+}
+ROBERTA_DEAD_ROWS = 2  # its position table begins with rows that are never read
+
+
+def find_family(config: ModelConfig, heads: Sequence[HeadSpec], *, pad_id: int = 0) -> Family | None:
+    """The Hugging Face family that computes exactly this model; None where none does."""
+    # RoBERTa counts positions from its padding id, which is 1
+    families: tuple[Family, ...] = ("roberta",) if pad_id == 1 and config.num_segments == 1 else ("bert", "albert")
+    for family in families:
+        try:
+            name_table(family, config, heads)
+        except ConfigError:
+            continue
+        if frozenset(spec.kind for spec in heads) in CLASS_SUFFIX:
+            return family
+    return None
+
+
+def their_config(
+    family: Family, config: ModelConfig, heads: Sequence[HeadSpec], special_ids: Mapping[str, int]
+) -> dict[str, object]:
+    """The content of a Hugging Face config.json for this model; `special_ids` has pad, cls and sep."""
+    values: dict[str, object] = {theirs: getattr(config, ours) for ours, theirs in CONFIG_KEYS.items()}
+    suffix = CLASS_SUFFIX[frozenset(spec.kind for spec in heads)]
+    values |= {
+        "architectures": [CLASS_PREFIX[family] + suffix],
+        "model_type": family,
+        "hidden_act": ACTIVATION_NAMES[config.activation],
+        CLASSIFIER_DROPOUT_KEY[family]: config.classifier_dropout_rate,
+        "pad_token_id": special_ids["pad"],
+        "bos_token_id": special_ids["cls"],
+        "eos_token_id": special_ids["sep"],
+    }
+    if family == "albert":
+        values |= {
+            "embedding_size": config.embedding_size,
+            "num_hidden_groups": config.layer_plan.num_attention_blocks // config.num_inner,
+            "inner_group_num": config.num_inner,
+        }
+    if family == "roberta":
+        values["max_position_embeddings"] = config.max_positions + ROBERTA_DEAD_ROWS
+    return values

@@ -1,0 +1,191 @@
+"""A checkpoint: one directory with weights, configuration, tokenizer and how it came to be. Complete or not there.
+
+    litebert.json            what this is: model, heads, step, and the SHA-256 of every other file
+    model.safetensors        the weights, under Hugging Face's names where its classes can express the model
+    config.json, tokenizer.json, ...   with these, `transformers` loads the directory as it lies
+    tokenizer/               our tokenizer
+    recipe.toml              the resolved recipe
+    optimizer.safetensors    moments by parameter, where training is to go on
+    README.md                the model card
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.optim import Optimizer
+
+from litebert import __version__
+from litebert.core.errors import DataError
+from litebert.core.files import atomic_directory, hash_file, write_json
+from litebert.core.options import build_options
+from litebert.interop.layout import from_theirs, to_theirs
+from litebert.interop.names import Family, find_family, their_config
+from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.model import Model, build_model
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+FORMAT = "litebert-checkpoint"
+FORMAT_VERSION = 1
+MANIFEST = "litebert.json"
+WEIGHTS = "model.safetensors"
+OPTIMIZER = "optimizer.safetensors"
+RECIPE = "recipe.toml"
+CARD = "README.md"
+TOKENIZER = "tokenizer"
+
+
+@dataclass(frozen=True)
+class CheckpointContent:
+    """What is saved beside the model and its tokenizer."""
+
+    step: int
+    recipe_toml: str = ""
+    card: str = ""
+    state: Mapping[str, float | int] = field(default_factory=dict)  # counters of the run, such as tokens seen
+    optimizer: Mapping[str, Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An opened checkpoint whose files were found whole."""
+
+    path: Path
+    config: ModelConfig
+    heads: tuple[HeadSpec, ...]
+    layout: Family | None  # whose tensor names the weights have; None = ours
+    step: int
+    state: dict[str, float | int]
+
+    def load_model(self, config: ModelConfig | None = None) -> Model:
+        """The model with its weights; `config` may differ in what has no weights (dropout, the depth of shared layers)."""
+        model = build_model(config or self.config, self.heads, device="meta").to_empty(device="cpu")
+        model.load_state_dict(self.load_weights(), strict=True)
+        return model
+
+    def load_weights(self) -> dict[str, Tensor]:
+        """The weights under our names."""
+        tensors = _read_tensors(self.path / WEIGHTS)
+        return tensors if self.layout is None else from_theirs(self.layout, self.config, self.heads, tensors)
+
+    def load_optimizer(self) -> dict[str, Tensor]:
+        """The optimizer's tensors, as `optimizer_tensors` names them."""
+        if not (self.path / OPTIMIZER).exists():
+            raise DataError(f"{self.path} has no {OPTIMIZER}: training cannot go on from it, only start from its weights")
+        return _read_tensors(self.path / OPTIMIZER)
+
+    def load_tokenizer(self) -> Tokenizer:
+        return load_tokenizer(self.path / TOKENIZER)
+
+    @property
+    def recipe_toml(self) -> str:
+        return (self.path / RECIPE).read_text("utf-8")
+
+
+def save_checkpoint(path: Path, model: Model, tokenizer: Tokenizer, content: CheckpointContent) -> None:
+    """Write a checkpoint; it appears at `path` when it is complete and on the disk."""
+    special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
+    family = find_family(model.config, model.head_specs, pad_id=tokenizer.pad_id)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    with atomic_directory(path) as temporary:
+        if family is not None:
+            tensors = to_theirs(family, model.config, model.head_specs, tensors)
+            write_json(temporary / "config.json", their_config(family, model.config, model.head_specs, special_ids))
+        save_file(tensors, temporary / WEIGHTS, metadata={"format": "pt"})
+        if content.optimizer is not None:
+            save_file(dict(content.optimizer), temporary / OPTIMIZER)
+        tokenizer.save(temporary / TOKENIZER)
+        (temporary / RECIPE).write_text(content.recipe_toml, "utf-8")
+        (temporary / CARD).write_text(content.card, "utf-8")
+        write_json(temporary / MANIFEST, _manifest(temporary, model, family, content))
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Open a checkpoint after comparing every file with its hash; a damaged or missing file is named."""
+    manifest = _read_manifest(path)
+    for name, expected in manifest["files"].items():
+        file = path / name
+        if not file.is_file():
+            raise DataError(f"{file} is missing: the checkpoint is not whole")
+        if hash_file(file) != expected:
+            raise DataError(f"{file} is damaged: its SHA-256 is not what {MANIFEST} says")
+    return Checkpoint(
+        path=path,
+        config=build_options(ModelConfig, manifest["model"], where=f"{path / MANIFEST}: model"),
+        heads=tuple(build_options(HeadSpec, head, where=f"{path / MANIFEST}: heads") for head in manifest["heads"]),
+        layout=manifest["layout"],
+        step=manifest["step"],
+        state=manifest["state"],
+    )
+
+
+def optimizer_tensors(model: Model, optimizer: Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state as named tensors, `<parameter>/<moment>`."""
+    return {
+        f"{name}/{key}": torch.as_tensor(value).detach().cpu().contiguous()
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def restore_optimizer(model: Model, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give an optimizer the state that `optimizer_tensors` named; parameters that had none have none."""
+    states: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        parameter_name, _, key = name.rpartition("/")
+        states.setdefault(parameter_name, {})[key] = tensor
+    numbers = {id(p): n for n, p in enumerate(p for group in optimizer.param_groups for p in group["params"])}
+    by_number = {
+        numbers[id(parameter)]: states.pop(name) for name, parameter in model.named_parameters() if name in states
+    }
+    if states:
+        raise DataError(f"the optimizer's state is of another model: it speaks of {', '.join(sorted(states))}")
+    optimizer.load_state_dict({"state": by_number, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _manifest(
+    folder: Path, model: Model, family: Family | None, content: CheckpointContent
+) -> dict[str, Any]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "litebert": __version__,
+        "model": asdict(model.config),
+        "heads": [asdict(spec) for spec in model.head_specs],
+        "layout": family,
+        "step": content.step,
+        "state": dict(content.state),
+        "files": {path.relative_to(folder).as_posix(): hash_file(path) for path in files},
+    }
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    if not (path / MANIFEST).is_file():
+        raise DataError(f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
+    try:
+        manifest = json.loads((path / MANIFEST).read_text("utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path / MANIFEST} is damaged: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or manifest.get("version") != FORMAT_VERSION:
+        raise DataError(f"{path / MANIFEST} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?")
+    return manifest
+
+
+def _read_tensors(file: Path) -> dict[str, Tensor]:
+    try:
+        tensors: dict[str, Tensor] = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"{file} cannot be read: {error}") from None
+    return tensors
+
+
+def list_checkpoints(folder: Path) -> Sequence[Path]:
+    """The checkpoints of a run, the oldest first."""
+    return sorted(path for path in folder.glob("step-*") if path.is_dir())

@@ -1,0 +1,53 @@
+"""Tensors as Hugging Face lays them out, and back: their names, and the few that one side has and the other has not."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from litebert.core.errors import DataError
+from litebert.interop.names import ROBERTA_DEAD_ROWS, Family, name_table
+from litebert.model.config import HeadSpec, ModelConfig
+
+_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
+_POSITIONS = "encoder.embeddings.position.weight"
+
+
+def to_theirs(
+    family: Family, config: ModelConfig, heads: Sequence[HeadSpec], tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Our tensors under their names, with what their class has besides."""
+    renamed = {theirs: tensors[ours] for ours, theirs in name_table(family, config, heads).items()}
+    if family == "albert" and not config.has_projection:  # our absence is their identity
+        renamed[f"{_PROJECTION}.weight"] = torch.eye(config.hidden_size)
+        renamed[f"{_PROJECTION}.bias"] = torch.zeros(config.hidden_size)
+    if family == "roberta":
+        name = name_table(family, config, heads)[_POSITIONS]
+        dead = torch.zeros(ROBERTA_DEAD_ROWS, config.embedding_size, dtype=renamed[name].dtype)
+        renamed[name] = torch.cat([dead, renamed[name]])
+    return renamed
+
+
+def from_theirs(
+    family: Family, config: ModelConfig, heads: Sequence[HeadSpec], tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Their tensors under our names; anything missing or left over is refused by name."""
+    left = dict(tensors)
+    ours: dict[str, Tensor] = {}
+    missing = []
+    for our_name, their_name in name_table(family, config, heads).items():
+        if their_name in left:
+            ours[our_name] = left.pop(their_name)
+        else:
+            missing.append(their_name)
+    if family == "albert" and not config.has_projection:
+        weight, bias = left.pop(f"{_PROJECTION}.weight", None), left.pop(f"{_PROJECTION}.bias", None)
+        if weight is None or bias is None:
+            missing.append(_PROJECTION)
+        elif not torch.equal(weight, torch.eye(config.hidden_size, dtype=weight.dtype)) or bool(bias.any()):
+            raise DataError(f"{_PROJECTION} is not the identity, but the configuration has no projection")
+    if missing or left:
+        raise DataError(f"tensors missing: {', '.join(missing) or 'none'}; left over: {', '.join(left) or 'none'}")
+    if family == "roberta":
+        ours[_POSITIONS] = ours[_POSITIONS][ROBERTA_DEAD_ROWS:]
+    return ours

@@ -115,7 +115,7 @@ def draw_status(title: str, status: Status) -> Group:
         f"{min(status.progress, 1.0):.0%}",
     )
     figures = [Text.assemble((name, "dim"), "\n", value) for name, value in list_figures(status)]
-    return Group(head, Columns(figures, padding=(0, 3)))  # as many side by side as the terminal is wide
+    return Group(head, Columns(figures, padding=(0, 2)))  # as many side by side as the terminal is wide
 
 
 def list_figures(status: Status) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from litebert.core.runlog import METRICS_FILE, read_log
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, distinct to colour-blind eyes too, without its yellow, which is faint on white; when the
 # colours run out, dashes go on
@@ -44,7 +45,9 @@ def plot_runs(paths: Sequence[Path], output: Path, *, metrics: Sequence[str] = (
         if metric not in known:
             raise ConfigError(f"no run has the metric '{metric}'; {suggest(metric, known)}")
     chosen = list(metrics) or known
-    _draw(runs, chosen, output)
+    figure = build_figure(runs, chosen)
+    with atomic_path(output) as temporary:
+        figure.savefig(temporary, format="png", dpi=150)
     return chosen
 
 
@@ -69,6 +72,21 @@ def smooth(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
     return np.asarray((sums[places + half + 1] - sums[places - half]) / (2 * half + 1))
 
 
+def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":
+    """The picture: a panel for each metric, two beside each other, and one legend for all."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'") from error
+    num_columns = min(len(metrics), 2)
+    num_rows = -(-len(metrics) // num_columns)
+    figure = Figure(figsize=(6.4 * num_columns, 3.8 * num_rows), layout="constrained")
+    for place, metric in enumerate(metrics, start=1):
+        _draw_panel(figure.add_subplot(num_rows, num_columns, place), metric, runs)
+    figure.legend(*_legend_entries(figure.axes), loc="outside lower center", ncols=min(len(runs), 4), frameon=False)
+    return figure
+
+
 def _name_runs(paths: Sequence[Path]) -> list[str]:
     """The runs' folder names, with as many parent folders as tell them apart."""
     parts = [(path if path.is_dir() else path.parent).resolve().parts for path in paths]
@@ -77,24 +95,6 @@ def _name_runs(paths: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     raise ConfigError("the same run is named twice")
-
-
-def _draw(runs: dict[str, Run], metrics: Sequence[str], output: Path) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'") from error
-    num_columns = min(len(metrics), 2)
-    num_rows = -(-len(metrics) // num_columns)
-    figure = Figure(figsize=(6.4 * num_columns, 3.8 * num_rows), layout="constrained")
-    panels = figure.subplots(num_rows, num_columns, squeeze=False).flat
-    for panel, metric in zip(panels, metrics, strict=False):
-        _draw_panel(panel, metric, runs)
-    for panel in list(panels)[len(metrics) :]:
-        panel.set_axis_off()
-    figure.legend(*_legend_entries(figure.axes), loc="outside lower center", ncols=min(len(runs), 4), frameon=False)
-    with atomic_path(output) as temporary:
-        figure.savefig(temporary, format="png", dpi=150)
 
 
 def _draw_panel(panel: "Axes", metric: str, runs: dict[str, Run]) -> None:

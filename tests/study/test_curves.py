@@ -8,7 +8,7 @@ import pytest
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.runlog import METRICS_FILE
-from litebert.study.curves import plot_runs, read_run, smooth
+from litebert.study.curves import build_figure, plot_runs, read_run, smooth
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -36,6 +36,15 @@ def test_runs_of_one_name_are_drawn_into_one_png(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / "a" / "nano"), write_run(tmp_path / "b" / "nano", 5)]
     assert plot_runs([runs[0], runs[1] / METRICS_FILE], tmp_path / "new" / "curves.png") == ["loss", "valid_loss"]
     assert (tmp_path / "new" / "curves.png").read_bytes().startswith(PNG_SIGNATURE)
+
+
+def test_each_metric_has_a_panel_and_each_run_one_line_in_the_legend(tmp_path: Path) -> None:
+    runs = {name: read_run(write_run(tmp_path / name)) for name in ("first", "second")}
+    del runs["second"]["valid_loss"]
+    runs["second"]["only_here"] = runs["second"]["loss"]
+    figure = build_figure(runs, ["loss", "valid_loss", "only_here"])
+    assert [panel.get_title() for panel in figure.axes] == ["loss", "valid loss", "only here"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second"]
 
 
 def test_only_the_metrics_asked_for_are_drawn(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 """A checkpoint: one directory with weights, configuration, tokenizer and how it came to be. Complete or not there.
 
-    litebert.json            what this is: model, heads, step, and the SHA-256 of every other file
-    model.safetensors        the weights, under Hugging Face's names where its classes can express the model
-    config.json, tokenizer.json, ...   with these, `transformers` loads the directory as it lies
-    tokenizer/               our tokenizer
-    recipe.toml              the resolved recipe
-    optimizer.safetensors    moments by parameter, where training is to go on
-    README.md                the model card
+litebert.json            what this is: model, heads, step, and the SHA-256 of every other file
+model.safetensors        the weights, under Hugging Face's names where its classes can express the model
+config.json, tokenizer.json, ...   with these, `transformers` loads the directory as it lies
+tokenizer/               our tokenizer
+recipe.toml              the resolved recipe
+optimizer.safetensors    moments by parameter, where training is to go on
+README.md                the model card
 """
 
 import json
@@ -64,7 +64,7 @@ class Checkpoint:
     state: dict[str, float | int]
 
     def load_model(self, config: ModelConfig | None = None) -> Model:
-        """The model with its weights; `config` may differ in what has no weights (dropout, the depth of shared layers)."""
+        """The model with its weights; `config` may differ in what has none (dropout, the depth of shared layers)."""
         model = build_model(config or self.config, self.heads, device="meta").to_empty(device="cpu")
         model.load_state_dict(self.load_weights(), strict=True)
         return model
@@ -77,7 +77,9 @@ class Checkpoint:
     def load_optimizer(self) -> dict[str, Tensor]:
         """The optimizer's tensors, as `optimizer_tensors` names them."""
         if not (self.path / OPTIMIZER).exists():
-            raise DataError(f"{self.path} has no {OPTIMIZER}: training cannot go on from it, only start from its weights")
+            raise DataError(
+                f"{self.path} has no {OPTIMIZER}: training cannot go on from it, only start from its weights"
+            )
         return _read_tensors(self.path / OPTIMIZER)
 
     def load_tokenizer(self) -> Tokenizer:
@@ -149,9 +151,7 @@ def restore_optimizer(model: Model, optimizer: Optimizer, tensors: Mapping[str, 
     optimizer.load_state_dict({"state": by_number, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _manifest(
-    folder: Path, model: Model, family: Family | None, content: CheckpointContent
-) -> dict[str, Any]:
+def _manifest(folder: Path, model: Model, family: Family | None, content: CheckpointContent) -> dict[str, Any]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
         "format": FORMAT,

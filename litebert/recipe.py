@@ -174,6 +174,4 @@ def _read_toml(source: str | Path) -> dict[str, Any]:
 
 
 def _shipped_texts() -> dict[str, str]:
-    return {
-        Path(item.name).stem: item.read_text("utf-8") for item in _SHIPPED.iterdir() if item.name.endswith(".toml")
-    }
+    return {Path(item.name).stem: item.read_text("utf-8") for item in _SHIPPED.iterdir() if item.name.endswith(".toml")}

@@ -1,5 +1,6 @@
 """Files that are either complete or not there: written under a temporary name, renamed when done."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from litebert.core.errors import ConfigError
 
 
 @contextmanager
@@ -42,6 +45,31 @@ def atomic_directory(path: Path) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
+    """Hold a directory for this process; a second one is refused, and a killed one holds nothing."""
+    file = directory / ".lock"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise ConfigError(f"cannot write to {directory}: {error.strerror}; choose another folder") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(f"another process is {purpose} in {directory}; wait for it, or stop it") from None
+        yield
+    finally:
+        os.close(handle)  # the lock goes with it
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Delete what a killed `atomic_path` or `atomic_directory` left in a directory that this process holds."""
+    for path in directory.glob(".*.tmp"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -123,7 +123,9 @@ class _WholeFile:
         yield _Cut(segment, Position(self.index + 1, 0, 1), self.source.num_bytes)
 
     def _too_large(self) -> Problem:
-        what = f"larger than {self.limit >> 20} MB, which a {self.source.format} file cannot be; choose another --format"
+        what = (
+            f"larger than {self.limit >> 20} MB, which a {self.source.format} file cannot be; choose another --format"
+        )
         return Problem("too_large", str(self.source.path), what)
 
 

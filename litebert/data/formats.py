@@ -1,13 +1,13 @@
 """From the text of a file to documents: one parser a format, and the guess which format a file has.
 
-    lines      a sentence a line, a blank line between documents; kept as is
-    prose      a paragraph a line
-    wrapped    hard-wrapped lines, a blank line between paragraphs
-    wiki       WikiExtractor's <doc ...> ... </doc>                                   data/wiki.py
-    gutenberg  a Project Gutenberg book; licence, headings and illustrations left out  data/gutenberg.py
-    jsonl      a JSON object a line, the text in one field (a Parquet file arrives as this)
-    race       the same with the text in "article"
-    squad      a SQuAD JSON file; the paragraphs of an article are a document
+lines      a sentence a line, a blank line between documents; kept as is
+prose      a paragraph a line
+wrapped    hard-wrapped lines, a blank line between paragraphs
+wiki       WikiExtractor's <doc ...> ... </doc>                                   data/wiki.py
+gutenberg  a Project Gutenberg book; licence, headings and illustrations left out  data/gutenberg.py
+jsonl      a JSON object a line, the text in one field (a Parquet file arrives as this)
+race       the same with the text in "article"
+squad      a SQuAD JSON file; the paragraphs of an article are a document
 """
 
 import json
@@ -86,7 +86,9 @@ _Parsed = Iterator[tuple[str, Iterable[str]]]
 
 def _parse_lines(segment: Segment, _field: str, notes: Notes) -> _Parsed:
     """Blank lines end documents; inside, each line is a sentence."""
-    for is_filled, group in groupby(_decode(segment, notes), key=lambda line: not line.text.isspace() and line.text != ""):
+    for is_filled, group in groupby(
+        _decode(segment, notes), key=lambda line: not line.text.isspace() and line.text != ""
+    ):
         if is_filled:
             yield from _bounded_documents(segment, group)
 

@@ -46,7 +46,9 @@ def _is_sentence_a_line(blocks: list[list[str]], filled: list[str]) -> bool:
         return False
     sample = filled[:200]
     ended = [line for line in sample if _SENTENCE_END.search(line)]
-    return len(ended) >= 0.6 * len(sample) and sum(len(split_sentences(line)) == 1 for line in ended) >= 0.8 * len(ended)
+    return len(ended) >= 0.6 * len(sample) and sum(len(split_sentences(line)) == 1 for line in ended) >= 0.8 * len(
+        ended
+    )
 
 
 def wrapped_paragraphs(text: str) -> Iterator[str]:

@@ -55,6 +55,11 @@ class SegmentOptions:
         return self.format in PAIR_FORMATS
 
     @property
+    def num_labels(self) -> int:
+        """How many classes the sentence task has; 0 without one."""
+        return {"none": 0, "sop": 2, "nsp": 2, "three-way": 3}[self.task]
+
+    @property
     def room(self) -> int:
         """Tokens of text that fit beside [CLS] and the one or two [SEP]."""
         return self.max_length - (3 if self.is_pair else 2)

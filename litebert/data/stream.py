@@ -5,24 +5,26 @@ does: an epoch's plan follows from its number, and it is kept while its steps ar
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from litebert.core.errors import DataError
 from litebert.data.batch import Batch, build_batch
-from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, StreamOptions
+from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, SequenceTable, StreamOptions
 from litebert.data.masking import Sequences, list_vocabulary, mask_tokens
-from litebert.data.rows import Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
+from litebert.data.rows import Layout, Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
 from litebert.data.segments import HasOffsets, outline_shards
 from litebert.data.shards import Corpus, Split, open_corpus
 from litebert.text.tokenizer import load_tokenizer
+
+T = TypeVar("T")
 
 _PLANS_KEPT = 2  # at the end of an epoch, loader threads work on two
 _AHEAD_PER_WORKER = 2
@@ -107,29 +109,33 @@ class Stream:
         self, start: int = 0, stop: int | None = None, *, rank: int = 0, world_size: int = 1, workers: int = 1
     ) -> Iterator[Batch]:
         """The batches of steps start..stop-1 (None: without end), made ahead by `workers` threads."""
-        steps = iter(count(start) if stop is None else range(start, stop))
-        if workers == 0:
-            yield from (self.batch(step, rank=rank, world_size=world_size) for step in steps)
-            return
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="litebert-batches")
-        pending: deque[Future[Batch]] = deque()
-        try:
-            for step in steps:
-                pending.append(pool.submit(self.batch, step, rank=rank, world_size=world_size))
-                if len(pending) > _AHEAD_PER_WORKER * workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        steps = count(start) if stop is None else range(start, stop)
+        return _make_ahead(lambda step: self.batch(step, rank=rank, world_size=world_size), steps, workers)
+
+    def iter_parts(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        micro_rows: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        workers: int = 1,
+    ) -> Iterator[list[Batch]]:
+        """Each step's batch as the parts of at most `micro_rows` rows that a rank computes (0: one part a rank)."""
+
+        def make_parts(step: int) -> list[Batch]:
+            num_rows = self._lay_out(step).num_rows
+            parts_per_rank = -(-num_rows // (micro_rows * world_size)) if micro_rows else 1
+            first, total = rank * parts_per_rank, world_size * parts_per_rank
+            return [self.batch(step, rank=first + part, world_size=total) for part in range(parts_per_rank)]
+
+        return _make_ahead(make_parts, count(start) if stop is None else range(start, stop), workers)
 
     def rows(self, step: int, *, rank: int = 0, world_size: int = 1) -> Rows:
         """The same as numpy arrays, with what was chosen to be predicted and why."""
-        plan = self.plan_epoch(step // self.steps_per_epoch)
-        number = step % self.steps_per_epoch % plan.num_batches
-        whole = lay_out(plan.batch(number).lengths, self.options.batch, self.options.segments.max_length)
-        layout, chosen = take_part(whole, rank, world_size)
-        sequences = plan.batch(number).take(chosen)
+        layout, chosen = take_part(self._lay_out(step), rank, world_size)
+        sequences = self._sequences(step).take(chosen)
         canvas = blank_canvas(layout, self._special.pad_id)
         for corpus in np.unique(sequences.corpora):
             own = sequences.corpora == corpus
@@ -153,6 +159,13 @@ class Stream:
             is_packed=self.options.batch.is_packed,
         )
 
+    def _sequences(self, step: int) -> SequenceTable:
+        plan = self.plan_epoch(step // self.steps_per_epoch)
+        return plan.batch(step % self.steps_per_epoch % plan.num_batches)
+
+    def _lay_out(self, step: int) -> Layout:
+        return lay_out(self._sequences(step).lengths, self.options.batch, self.options.segments.max_length)
+
     def plan_epoch(self, epoch: int) -> EpochPlan:
         """The batches of one epoch, planned when first asked for."""
         with self._lock:
@@ -162,6 +175,24 @@ class Stream:
             while len(self._plans) > _PLANS_KEPT:
                 self._plans.popitem(last=False)
             return self._plans[epoch]
+
+
+def _make_ahead(make: Callable[[int], T], steps: Iterable[int], workers: int) -> Iterator[T]:
+    """What `make` gives for each step, in order, made ahead by threads; without workers, when asked for."""
+    if workers == 0:
+        yield from map(make, steps)
+        return
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="litebert-batches")
+    pending: deque[Future[T]] = deque()
+    try:
+        for step in steps:
+            pending.append(pool.submit(make, step))
+            if len(pending) > _AHEAD_PER_WORKER * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def open_stream(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from litebert.core.errors import DataError
 from litebert.model.blocks import AttentionBlock, FeedForwardBlock, gather_positions
@@ -73,6 +74,7 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.recompute = False  # keep only each layer's input for backward, and compute the rest again
         self.plan = config.layer_plan
         self.embeddings = Embeddings(config)
         self.attention = nn.ModuleList(AttentionBlock(config) for _ in range(self.plan.num_attention_blocks))
@@ -103,14 +105,30 @@ class Encoder(nn.Module):
         layers = [hidden]
         for number, (attention_index, ffn_index) in enumerate(self.plan.rows, start=1):
             wanted = read_at if number == len(self.plan.rows) and not return_layers else None
-            hidden = self.attention[attention_index](hidden, fused[attention_index], visible, wanted)
-            hidden = self.ffn[ffn_index](hidden)
+            arguments = (hidden, attention_index, ffn_index, fused[attention_index], visible, wanted)
+            if self.recompute and self.training:
+                hidden = checkpoint(self._compute_layer, *arguments, use_reentrant=False)
+            else:
+                hidden = self._compute_layer(*arguments)
             if return_layers:
                 layers.append(hidden)
         if read_at is not None and return_layers:
             hidden = gather_positions(hidden, read_at)
         pooled = None if self.pooler is None else self.pool(hidden[:, 0])
         return EncoderOutput(hidden, pooled, tuple(layers) if return_layers else ())
+
+    def _compute_layer(
+        self,
+        hidden: Tensor,
+        attention_index: int,
+        ffn_index: int,
+        fused: tuple[Tensor, Tensor],
+        visible: Tensor | None,
+        wanted: Tensor | None,
+    ) -> Tensor:
+        hidden = self.attention[attention_index](hidden, fused, visible, wanted)
+        result: Tensor = self.ffn[ffn_index](hidden)
+        return result
 
     def pool(self, first: Tensor) -> Tensor:
         """The sequence vectors of first-token states (S, H)."""

@@ -1,7 +1,7 @@
 """What the training loop asks of a task: its heads, its loss on a part of a batch, and what the sums of all parts mean.
 
-A batch may be computed in parts, on one machine or many. So that the parts add up to exactly the batch, a loss is divided by
-the counts of the whole batch, which are known before any part is computed.
+A batch may be computed in parts, on one machine or many. So that the parts add up to exactly the batch, a loss is
+divided by the counts of the whole batch, which are known before any part is computed.
 """
 
 from collections.abc import Mapping

@@ -83,7 +83,7 @@ def build_optimizer(named_parameters: Iterable[tuple[str, Tensor]], options: Opt
 def is_excluded(name: str) -> bool:
     """Whether a parameter of this name neither decays nor, in Google's LAMB, has a trust ratio."""
     parts = name.split(".")
-    return parts[-1] == "bias" or "norm" in parts
+    return parts[-1] == "bias" or any(part.endswith("norm") for part in parts)
 
 
 def clip_gradients(parameters: Iterable[Tensor], max_norm: float) -> Tensor:

@@ -30,7 +30,9 @@ class TrainOptions:
             if getattr(self, key) < 0:
                 raise ConfigError(f"train.{key} = {getattr(self, key)} cannot be negative")
         if self.tokens and self.hours:
-            raise ConfigError(f"train.tokens = {self.tokens} and train.hours = {self.hours}: a run stops by one of them")
+            raise ConfigError(
+                f"train.tokens = {self.tokens} and train.hours = {self.hours}: a run stops by one of them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

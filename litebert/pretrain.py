@@ -1,0 +1,311 @@
+"""The story of pre-training: a recipe and a corpus become a run with checkpoints.
+
+Interrupted at any moment and started again with the same words, it ends with the same weights and the same metrics as
+if it had never stopped.
+"""
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from litebert.checkpoint import (
+    Checkpoint,
+    CheckpointContent,
+    list_checkpoints,
+    load_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    save_checkpoint,
+)
+from litebert.core.errors import ConfigError, DataError, TrainingError
+from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
+from litebert.core.progress import Status, View, open_view
+from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
+from litebert.core.runtime import Runtime, choose_runtime, measure_peak_flops
+from litebert.data.batch import Batch
+from litebert.data.epoch import BatchOptions
+from litebert.data.shards import Corpus
+from litebert.data.stream import open_stream
+from litebert.model.cost import training_flops_per_token
+from litebert.model.model import Model, build_model
+from litebert.recipe import Recipe, list_changes, load_recipe
+from litebert.tasks.pretraining import Pretraining
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+from litebert.train.card import write_card
+from litebert.train.loop import Engine, Progress, StepReport, build_scaler, iter_updates, measure
+from litebert.train.optim import build_optimizer
+from litebert.train.schedule import learning_rate
+
+RECIPE_FILE = "recipe.toml"
+CHECKPOINTS = "checkpoints"
+EVALUATION_SEQUENCES = 32  # in one held-out batch, whatever the training batch is
+
+
+@dataclass
+class Run:
+    """A run under way: its folder, what it is made of, and how far it has come."""
+
+    folder: Path
+    recipe: Recipe
+    runtime: Runtime
+    tokenizer: Tokenizer
+    progress: Progress
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
+
+
+def pretrain(recipe: Recipe, folder: Path) -> Path:
+    """Train, or go on training, in a folder; gives the last checkpoint's path."""
+    with exclusive_lock(folder, purpose="training"):
+        check_same_recipe(folder, recipe)
+        run = open_run(folder, recipe)
+        with (
+            open_view(folder.name) as view,
+            RunLog(
+                folder,
+                resumed_step=run.progress.step,
+                sinks=open_sinks(recipe.train.loggers, folder, run_name=folder.name, config=recipe.values),
+            ) as log,
+        ):
+            if run.progress.step:
+                view.say(f"going on after step {run.progress.step:,}")
+            try:
+                while not run.progress.is_finished(recipe.train):
+                    train_stage(run, view, log)
+            except TrainingError as error:
+                last = list_checkpoints(folder / CHECKPOINTS)
+                raise TrainingError(f"{error}; the last good checkpoint is {last[-1] if last else 'none'}") from error
+    return list_checkpoints(folder / CHECKPOINTS)[-1]
+
+
+def train_stage(run: Run, view: View, log: RunLog) -> None:
+    """Train until the recipe changes or the run is finished."""
+    recipe = run.recipe.at(run.progress.step)
+    stop = min((stage.at for stage in run.recipe.stages if stage.at > run.progress.step), default=None)
+    stream, corpora = open_stream(recipe.data, recipe.stream)
+    check_tokenizer(corpora, run.tokenizer, recipe)
+    engine = build_engine(run, recipe)
+    held_out = draw_held_out(recipe)
+    parts = stream.iter_parts(run.progress.step, stop, micro_rows=recipe.train.micro_batch, workers=recipe.data.workers)
+    rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
+        step, peak=recipe.optim.learning_rate, total_steps=recipe.train.steps, options=recipe.schedule
+    )
+    for report in iter_updates(engine, parts, run.progress, recipe.train, rate_at):
+        step = run.progress.step
+        is_saved = run.progress.is_finished(recipe.train) or step == stop or step % recipe.train.save_every == 0
+        is_measured = bool(held_out) and (is_saved or is_due(step, recipe.train.evaluate_every))
+        valid = {f"valid_{k}": v for k, v in measure(engine, held_out).items()} if is_measured else {}
+        show(view, run, recipe, report, valid)
+        if is_measured or is_due(step, recipe.train.log_every):
+            log.write(step, metrics=report.metrics | valid | {"tokens": run.progress.tokens}, timing=timing(report))
+        if is_saved:
+            log.sync()
+            save(run, engine)
+    run.weights = engine.model.state_dict()
+    run.optimizer = optimizer_tensors(engine.model, engine.optimizer)
+    run.scaler = engine.scaler.state_dict()
+
+
+def open_run(folder: Path, recipe: Recipe) -> Run:
+    """The run as its last whole checkpoint left it, or at its beginning."""
+    runtime = choose_runtime(recipe.runtime)
+    (folder / CHECKPOINTS).mkdir(exist_ok=True)
+    remove_leftovers(folder / CHECKPOINTS)
+    last = find_last_whole(folder)
+    if last is None:
+        _, corpora = open_stream(recipe.data, recipe.stream)
+        tokenizer = load_tokenizer(corpora[0].tokenizer_path)
+        weights = start_weights(recipe, tokenizer)
+        with atomic_path(folder / RECIPE_FILE) as temporary:
+            temporary.write_text(recipe.to_toml(), "utf-8")
+        return Run(folder, recipe, runtime, tokenizer, Progress(), weights, {}, {})
+    state = last.state
+    progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
+    scaler = {name.removeprefix("scaler_"): value for name, value in state.items() if name.startswith("scaler_")}
+    return Run(
+        folder, recipe, runtime, last.load_tokenizer(), progress, last.load_weights(), last.load_optimizer(), scaler
+    )
+
+
+def find_last_whole(folder: Path) -> Checkpoint | None:
+    """The newest checkpoint of a run whose files are whole; damaged ones are named and passed over."""
+    for path in reversed(list_checkpoints(folder / CHECKPOINTS)):
+        try:
+            return load_checkpoint(path)
+        except DataError as error:
+            print(f"{error}; taking the checkpoint before it")
+            path.rename(path.with_name(f"damaged-{path.name}"))
+    return None
+
+
+def start_weights(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, Tensor]:
+    """The weights to begin with: none (the model draws its own), or another checkpoint's."""
+    if not recipe.init.source:
+        return {}
+    source = load_checkpoint(Path(recipe.init.source))
+    if source.load_tokenizer().fingerprint != tokenizer.fingerprint:
+        raise ConfigError(
+            f"init.from = '{recipe.init.source}' has another tokenizer than {', '.join(recipe.data.corpora)}: "
+            f"build the corpus with --tokenizer {source.path / 'tokenizer'}"
+        )
+    return source.load_weights()
+
+
+def build_engine(run: Run, recipe: Recipe) -> Engine:
+    """The model and optimizer of a stage, with the weights and moments that the run has so far."""
+    task = Pretraining(recipe.segments.num_labels)
+    model = build_model(recipe.model, task.heads, seed=recipe.seed)
+    if run.weights:
+        load_weights(model, run.weights, recipe)
+    if model.encoder.pooler is not None and recipe.segments.task == "none":
+        model.encoder.pooler.requires_grad_(False)  # nothing reads it; an unused parameter would stall other ranks
+    model.encoder.recompute = recipe.train.recompute
+    model = model.to(run.runtime.device)
+    if recipe.train.compile:
+        for block in [*model.encoder.attention, *model.encoder.ffn]:
+            block.compile()
+    trainable = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    optimizer = build_optimizer(trainable, recipe.optim)
+    if run.optimizer:
+        restore_optimizer(model, optimizer, run.optimizer)
+    scaler = build_scaler(run.runtime)
+    if run.scaler:
+        scaler.load_state_dict(run.scaler)
+    return Engine(model, optimizer, task, run.runtime, scaler, recipe.optim.clip_norm, recipe.seed)
+
+
+def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> None:
+    """Fill a model from weights that may know fewer heads than it has; everything else must fit."""
+    expected = model.state_dict()
+    wrong = [
+        name
+        for name in expected.keys() | weights.keys()
+        if not name.startswith("heads.")
+        and (name not in expected or name not in weights or expected[name].shape != weights[name].shape)
+    ]
+    if wrong:
+        raise ConfigError(
+            f"the weights to start from do not fit the model: {', '.join(sorted(wrong)[:5])}"
+            f"{' ...' if len(wrong) > 5 else ''}; change [model] to their shape (init.from = '{recipe.init.source}')"
+        )
+    fitting = {
+        name: tensor for name, tensor in weights.items() if name in expected and tensor.shape == expected[name].shape
+    }
+    model.load_state_dict(fitting, strict=False)
+
+
+def draw_held_out(recipe: Recipe) -> list[Batch]:
+    """The first held-out batches, the same ones at each measurement; none where the corpora hold nothing out."""
+    held_out = dataclasses.replace(recipe.stream, batch=BatchOptions(sequences=EVALUATION_SEQUENCES))
+    try:
+        stream, _ = open_stream(recipe.data, held_out, split="valid")
+    except DataError:
+        return []
+    return [stream.batch(step) for step in range(min(recipe.train.evaluate_batches, stream.steps_per_epoch))]
+
+
+def save(run: Run, engine: Engine) -> None:
+    """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
+    path = run.folder / CHECKPOINTS / f"step-{run.progress.step:08d}"
+    if path.exists():  # resumed exactly here: the same bytes
+        return
+    content = CheckpointContent(
+        step=run.progress.step,
+        recipe_toml=run.recipe.to_toml(),
+        card=write_card(
+            model=run.folder.name,
+            corpora=run.recipe.data.corpora,
+            recipe_toml=run.recipe.to_toml(),
+            metrics=read_log(run.folder / METRICS_FILE),
+        ),
+        state={
+            "tokens": run.progress.tokens,
+            "seconds": run.progress.seconds,
+            **{f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()},
+        },
+        optimizer=optimizer_tensors(engine.model, engine.optimizer),
+    )
+    try:
+        save_checkpoint(path, engine.model, run.tokenizer, content)
+    except OSError as error:
+        raise TrainingError(
+            f"cannot save {path}: {error.strerror or error}; make room and start the same command again"
+        ) from error
+    forget_old_checkpoints(run)
+
+
+def forget_old_checkpoints(run: Run) -> None:
+    """Keep the last checkpoints and the one with the lowest held-out loss."""
+    paths = list_checkpoints(run.folder / CHECKPOINTS)
+    steps = {f"step-{record['step']:08d}": record for record in read_log(run.folder / METRICS_FILE)}
+    measured = [path for path in paths if "valid_loss" in steps.get(path.name, {})]
+    best = min(measured, key=lambda path: steps[path.name]["valid_loss"], default=None)
+    for path in paths[: -run.recipe.train.keep_last]:
+        if path != best:
+            doomed = path.with_name(f".{path.name}.tmp")  # half a deleted checkpoint is a leftover, not a checkpoint
+            path.rename(doomed)
+            shutil.rmtree(doomed)
+
+
+def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[str, float]) -> None:
+    """Tell the person at the terminal where the run stands."""
+    done = run.progress.scheduled_step(recipe.train) / recipe.train.steps
+    tokens_per_second = report.num_tokens / report.seconds
+    flops = training_flops_per_token(recipe.model, recipe.segments.max_length, mlm_rate=recipe.masking.rate)
+    shown = ("loss", "mlm_accuracy", "sentence_accuracy")
+    view.show(
+        Status(
+            step=run.progress.step,
+            total_steps=recipe.train.steps,
+            progress=done,
+            values={name: report.metrics[name] for name in shown if name in report.metrics},
+            tokens_per_second=tokens_per_second,
+            share_of_peak=tokens_per_second * flops / measure_peak_flops(run.runtime.device, run.runtime.dtype),
+            seconds_left=run.progress.seconds * (1 - done) / done if done else None,
+        )
+    )
+    if valid:
+        figures = ", ".join(
+            f"{name.removeprefix('valid_').replace('_', ' ')} {value:.3f}" for name, value in valid.items()
+        )
+        view.say(f"step {run.progress.step:,}, held out: {figures}")
+
+
+def is_due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
+
+
+def timing(report: StepReport) -> dict[str, float]:
+    return {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
+
+
+def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer, recipe: Recipe) -> None:
+    """A corpus made with another tokenizer, or a model of another vocabulary, cannot be meant."""
+    for corpus in corpora:
+        if corpus.tokenizer_fingerprint != tokenizer.fingerprint:
+            raise ConfigError(
+                f"{corpus.path} was built with another tokenizer than this run's: build it again with the run's own"
+            )
+    if recipe.model.vocab_size != tokenizer.vocab_size:
+        raise ConfigError(
+            f"model.vocab_size = {recipe.model.vocab_size}, but the corpus's tokenizer has {tokenizer.vocab_size} "
+            f"pieces: set model.vocab_size={tokenizer.vocab_size}"
+        )
+
+
+def check_same_recipe(folder: Path, recipe: Recipe) -> None:
+    """Refuse to go on with a run under another recipe."""
+    file = folder / RECIPE_FILE
+    if not file.exists():
+        return
+    changes = list_changes(load_recipe(file), recipe)
+    if changes:
+        raise ConfigError(
+            f"{folder} was begun with another recipe ({'; '.join(changes[:5])}); go on with the old one, or choose "
+            f"another --out and start from its weights with init.from={folder / CHECKPOINTS}/step-..."
+        )

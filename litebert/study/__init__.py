@@ -1,0 +1,1 @@
+"""Studies: what varies, what is measured, tables and figures."""

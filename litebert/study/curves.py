@@ -1,0 +1,123 @@
+"""Curves of several runs in one picture: a panel for each metric, a line for each run."""
+
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.core.errors import ConfigError, DataError, suggest
+from litebert.core.files import atomic_path
+from litebert.core.runlog import METRICS_FILE, read_log
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, distinct to colour-blind eyes too, without its yellow, which is faint on white; when the
+# colours run out, dashes go on
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", ":", "-.")
+LINES = tuple(product(DASHES, COLORS))
+SMOOTH_FROM = 60  # points: a longer curve is drawn faintly, with its running mean on top
+
+
+class Curve(NamedTuple):
+    """One metric of one run."""
+
+    steps: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+Run = dict[str, Curve]  # by the name of the metric
+
+
+def plot_runs(paths: Sequence[Path], output: Path, *, metrics: Sequence[str] = ()) -> list[str]:
+    """Draw the runs' curves into `output` (PNG) and give the metrics drawn: those named, or all that there are."""
+    if len(paths) > len(LINES):
+        raise ConfigError(f"{len(paths)} runs are more than one picture can tell apart; draw at most {len(LINES)}")
+    runs = dict(zip(_name_runs(paths), map(read_run, paths), strict=True))
+    known = list(dict.fromkeys(metric for run in runs.values() for metric in run))
+    for metric in metrics:
+        if metric not in known:
+            raise ConfigError(f"no run has the metric '{metric}'; {suggest(metric, known)}")
+    chosen = list(metrics) or known
+    figure = build_figure(runs, chosen)
+    with atomic_path(output) as temporary:
+        figure.savefig(temporary, format="png", dpi=150)
+    return chosen
+
+
+def read_run(path: Path) -> Run:
+    """The curves of a run, given its folder or its metrics file; a metric need not be on every line."""
+    file = path / METRICS_FILE if path.is_dir() else path
+    points: dict[str, list[tuple[float, float]]] = {}
+    for record in read_log(file):
+        for metric, value in record.items():
+            if metric != "step" and isinstance(value, int | float):
+                points.setdefault(metric, []).append((record["step"], value))
+    if not points:
+        raise DataError(f"{file}: no step is recorded yet; nothing to draw")
+    return {metric: Curve(*np.array(pairs, dtype=np.float64).T) for metric, pairs in points.items()}
+
+
+def smooth(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """The mean over the `window` values around each; narrower at the ends. A trailing mean would lag behind."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    places = np.arange(len(values))
+    half = np.minimum(window // 2, np.minimum(places, len(values) - 1 - places))
+    return np.asarray((sums[places + half + 1] - sums[places - half]) / (2 * half + 1))
+
+
+def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":
+    """The picture: a panel for each metric, two beside each other, and one legend for all."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'") from error
+    num_columns = min(len(metrics), 2)
+    num_rows = -(-len(metrics) // num_columns)
+    figure = Figure(figsize=(6.4 * num_columns, 3.8 * num_rows), layout="constrained")
+    for place, metric in enumerate(metrics, start=1):
+        _draw_panel(figure.add_subplot(num_rows, num_columns, place), metric, runs)
+    figure.legend(*_legend_entries(figure.axes), loc="outside lower center", ncols=min(len(runs), 4), frameon=False)
+    return figure
+
+
+def _name_runs(paths: Sequence[Path]) -> list[str]:
+    """The runs' folder names, with as many parent folders as tell them apart."""
+    parts = [(path if path.is_dir() else path.parent).resolve().parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-depth:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    raise ConfigError("the same run is named twice")
+
+
+def _draw_panel(panel: "Axes", metric: str, runs: dict[str, Run]) -> None:
+    for (dash, color), (name, run) in zip(LINES, runs.items(), strict=False):
+        if metric not in run:
+            continue
+        steps, values = run[metric]
+        if len(values) >= SMOOTH_FROM:
+            panel.plot(steps, values, color=color, alpha=0.2, linewidth=0.8)
+            values = smooth(values, len(values) // 30)
+        marker = "o" if len(values) < 3 else None  # a line of one point would be invisible
+        panel.plot(steps, values, color=color, linestyle=dash, linewidth=1.8, marker=marker, label=name)
+    panel.set_title(metric.replace("_", " "))
+    panel.set_xlabel("step")
+    panel.grid(alpha=0.3)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.ticklabel_format(axis="x", style="plain")
+
+
+def _legend_entries(panels: Sequence["Axes"]) -> tuple[list["Artist"], list[str]]:
+    """Each run once, though it may be missing from some panels."""
+    entries: dict[str, Artist] = {}
+    for panel in panels:
+        for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(str(name), handle)
+    return list(entries.values()), list(entries)

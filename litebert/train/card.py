@@ -1,0 +1,33 @@
+"""The model card that lies in each checkpoint: what it was trained on, how, how far, and what it is not."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def write_card(*, model: str, corpora: Sequence[str], recipe_toml: str, metrics: Sequence[Mapping[str, Any]]) -> str:
+    """The card in Markdown; `metrics` are the records of the run so far."""
+    return f"""---
+library_name: litebert
+tags: [albert, bert, masked-lm]
+---
+# {model}
+
+Pre-trained with [litebert](recipe.toml) on {", ".join(f"`{corpus}`" for corpus in corpora)}.
+
+## How far it has come
+{_table(metrics[-1]) if metrics else "Nothing was measured yet."}
+
+## What it is not
+A language model of this size repeats what its text says, with its errors and prejudices. It was measured on text held
+out from the same corpus and on nothing else; measure it on your own task before you rely on it.
+
+## Recipe
+```toml
+{recipe_toml.strip()}
+```
+"""
+
+
+def _table(record: Mapping[str, Any]) -> str:
+    rows = [f"| {name.replace('_', ' ')} | {value:.4g} |" for name, value in record.items() if name != "step"]
+    return "\n".join([f"After {record['step']:,} steps:", "", "| | |", "|---|---|", *rows])

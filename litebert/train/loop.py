@@ -1,0 +1,155 @@
+"""The training loop: one update after another, each a function of weights, optimizer, batch and step alone.
+
+A step's batch is computed in parts (micro-batches, ranks), whose losses are divided by the counts of the whole, so that
+they add up. Nothing but weights and optimizer has to be saved to go on exactly: dropout draws from a generator that is
+seeded by (seed, step, part) before each forward pass.
+"""
+
+import math
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+
+from litebert.core.errors import TrainingError
+from litebert.core.runtime import Runtime
+from litebert.data.batch import Batch
+from litebert.model.model import Model
+from litebert.tasks.task import Task
+from litebert.train.optim import clip_gradients, set_learning_rate
+from litebert.train.options import TrainOptions
+from litebert.train.schedule import step_by_clock
+
+
+@dataclass
+class Progress:
+    """How far a run has come; saved with each checkpoint."""
+
+    step: int = 0  # updates made
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def scheduled_step(self, options: TrainOptions) -> float:
+        """Where the run stands on the scale of `train.steps`: by its steps, its tokens or the clock."""
+        if options.hours:
+            return step_by_clock(self.seconds, total_seconds=options.hours * 3600, total_steps=options.steps)
+        if options.tokens:
+            return options.steps * min(self.tokens / options.tokens, 1)
+        return self.step
+
+    def is_finished(self, options: TrainOptions) -> bool:
+        return self.scheduled_step(options) >= options.steps
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What an update reads and changes."""
+
+    model: Model
+    optimizer: Optimizer
+    task: Task
+    runtime: Runtime
+    scaler: GradScaler
+    clip_norm: float
+    seed: int
+
+
+class StepReport(NamedTuple):
+    """What happened in one update."""
+
+    metrics: dict[str, float]  # reproducible
+    num_tokens: int
+    seconds: float
+
+
+def build_scaler(runtime: Runtime) -> GradScaler:
+    """Loss scaling for fp16; does nothing in other formats."""
+    return GradScaler(runtime.device.type, enabled=runtime.needs_loss_scaling)
+
+
+def iter_updates(
+    engine: Engine,
+    batches: Iterator[Sequence[Batch]],
+    progress: Progress,
+    options: TrainOptions,
+    rate_at: Callable[[float], float],
+) -> Iterator[StepReport]:
+    """Make updates until the run is finished or the batches end; `progress` is kept up to date."""
+    engine.model.train()
+    started_at = time.perf_counter()
+    for parts in batches:
+        report = update(engine, parts, progress.step, rate_at(progress.scheduled_step(options)))
+        now = time.perf_counter()
+        report = report._replace(seconds=now - started_at)
+        progress.step += 1
+        progress.tokens += report.num_tokens
+        progress.seconds += report.seconds
+        yield report
+        if progress.is_finished(options):
+            return
+        engine.model.train()  # an evaluation may have come between
+        started_at = time.perf_counter()
+
+
+def update(engine: Engine, parts: Sequence[Batch], step: int, learning_rate: float) -> StepReport:
+    """One update of the weights from the parts of one batch."""
+    totals = count_parts(engine.task, parts)
+    sums: Counter[str] = Counter()
+    for number, part in enumerate(parts):
+        sums.update(_backward(engine, part, totals, noise_seed(engine.seed, step, number)))
+    if not math.isfinite(sums["loss"]):
+        raise TrainingError(f"the loss of step {step + 1} is {sums['loss']}")
+    engine.scaler.unscale_(engine.optimizer)
+    norm = clip_gradients(engine.model.parameters(), engine.clip_norm)
+    if not engine.scaler.is_enabled() and not bool(norm.isfinite()):
+        raise TrainingError(f"the gradients of step {step + 1} are not finite (their norm is {float(norm)})")
+    set_learning_rate(engine.optimizer, learning_rate)
+    engine.scaler.step(engine.optimizer)
+    engine.scaler.update()
+    engine.optimizer.zero_grad(set_to_none=True)
+    metrics = engine.task.summarize(sums, totals) | {"learning_rate": learning_rate, "gradient_norm": float(norm)}
+    return StepReport(metrics, totals["tokens"], 0.0)
+
+
+@torch.no_grad()
+def measure(engine: Engine, batches: Sequence[Batch]) -> dict[str, float]:
+    """The task's metrics on batches that nothing is learned from."""
+    engine.model.eval()
+    totals = count_parts(engine.task, batches)
+    sums: Counter[str] = Counter()
+    for batch in batches:
+        with _number_format(engine.runtime):
+            result = engine.task.loss(engine.model, batch.to(engine.runtime.device), totals)
+        sums.update({name: float(value) for name, value in result.sums.items()})
+    return engine.task.summarize(sums, totals)
+
+
+def count_parts(task: Task, parts: Sequence[Batch]) -> Counter[str]:
+    """The counts that losses are divided by, over all parts."""
+    totals: Counter[str] = Counter()
+    for part in parts:
+        totals.update(task.count(part))
+    return totals
+
+
+def noise_seed(seed: int, step: int, part: int) -> int:
+    """The seed of dropout for one part of one step; torch's CPU generator reads 32 bits."""
+    return zlib.crc32(f"dropout {seed} {step} {part}".encode())
+
+
+def _backward(engine: Engine, part: Batch, totals: Counter[str], seed: int) -> dict[str, float]:
+    torch.manual_seed(seed)
+    with _number_format(engine.runtime):
+        result = engine.task.loss(engine.model, part.to(engine.runtime.device), totals)
+    engine.scaler.scale(result.loss).backward()  # type: ignore[no-untyped-call]
+    return {name: float(value) for name, value in result.sums.items()}
+
+
+def _number_format(runtime: Runtime) -> torch.autocast:
+    return torch.autocast(runtime.device.type, dtype=runtime.dtype, enabled=runtime.dtype != torch.float32)

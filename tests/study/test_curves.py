@@ -1,0 +1,77 @@
+"""Curves of runs: what is read, what is drawn, and what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.runlog import METRICS_FILE
+from litebert.study.curves import build_figure, plot_runs, read_run, smooth
+
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def write_run(folder: Path, num_steps: int = 100) -> Path:
+    folder.mkdir(parents=True)
+    lines = []
+    for step in range(1, num_steps + 1):
+        record = {"step": step, "loss": 9 / step, "note": "text"}
+        if step % 50 == 0:
+            record["valid_loss"] = 10 / step
+        lines.append(json.dumps(record) + "\n")
+    (folder / METRICS_FILE).write_text("".join(lines))
+    return folder
+
+
+def test_a_metric_need_not_be_on_every_line(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run"))
+    assert list(run) == ["loss", "valid_loss"]
+    assert run["valid_loss"].steps.tolist() == [50, 100]
+    assert run["valid_loss"].values.tolist() == [0.2, 0.1]
+
+
+def test_runs_of_one_name_are_drawn_into_one_png(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / "a" / "nano"), write_run(tmp_path / "b" / "nano", 5)]
+    assert plot_runs([runs[0], runs[1] / METRICS_FILE], tmp_path / "new" / "curves.png") == ["loss", "valid_loss"]
+    assert (tmp_path / "new" / "curves.png").read_bytes().startswith(PNG_SIGNATURE)
+
+
+def test_each_metric_has_a_panel_and_each_run_one_line_in_the_legend(tmp_path: Path) -> None:
+    runs = {name: read_run(write_run(tmp_path / name)) for name in ("first", "second")}
+    del runs["second"]["valid_loss"]
+    runs["second"]["only_here"] = runs["second"]["loss"]
+    figure = build_figure(runs, ["loss", "valid_loss", "only_here"])
+    assert [panel.get_title() for panel in figure.axes] == ["loss", "valid loss", "only here"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second"]
+
+
+def test_only_the_metrics_asked_for_are_drawn(tmp_path: Path) -> None:
+    assert plot_runs([write_run(tmp_path / "run")], tmp_path / "x.png", metrics=["valid_loss"]) == ["valid_loss"]
+
+
+def test_an_unknown_metric_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'loss'"):
+        plot_runs([write_run(tmp_path / "run")], tmp_path / "x.png", metrics=["los"])
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_the_same_run_twice_is_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    with pytest.raises(ConfigError, match="twice"):
+        plot_runs([run, run], tmp_path / "x.png")
+
+
+def test_a_run_without_steps_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nothing to draw"):
+        plot_runs([write_run(tmp_path / "run", 0)], tmp_path / "x.png")
+
+
+def test_smoothing_is_the_mean_of_the_values_around() -> None:
+    np.testing.assert_allclose(smooth(np.array([4.0, 2.0, 6.0, 1.0]), 3), [4, 4, 3, 1])
+
+
+def test_smoothing_does_not_bend_a_straight_line() -> None:
+    line = np.linspace(5, 1, 200)
+    np.testing.assert_allclose(smooth(line, 25), line)

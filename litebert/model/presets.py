@@ -54,7 +54,7 @@ PRESETS: dict[str, Preset] = {
     ),
     "roberta-base": Preset(_as_roberta(_BASE), "125M", "RoBERTa"),
     "roberta-large": Preset(_as_roberta(_LARGE), "355M", "RoBERTa"),
-    "albert-tiny": Preset(_TINY, "4M", "Chinese community; published with V = 21,128, here the English 30,000"),
+    "albert-tiny": Preset(_TINY, "-", "Chinese community; published as 4M with V = 21,128, here the English 30,000"),
     "albert-small": Preset(
         replace(_TINY, vocab_size=21_128, hidden_size=384, ffn_size=1_536, num_layers=6), "-", "Chinese community"
     ),
@@ -83,6 +83,7 @@ class PaperRow:
     config: ModelConfig
     printed_millions: int
     counts_pooler: bool  # the convention under which the printed figure comes out: shared rows count the pooler
+    note: str = ""  # where it does not come out
 
 
 def _shape(embedding_size: int, sharing: Sharing) -> ModelConfig:
@@ -97,11 +98,17 @@ PAPER_TABLES: dict[int, tuple[PaperRow, ...]] = {
     1: (
         PaperRow("BERT-base", _paper_vocabulary("bert-base"), 108, False),
         PaperRow("BERT-large", _paper_vocabulary("bert-large"), 334, False),
-        PaperRow("BERT-xlarge (to v3)", _paper_vocabulary("bert-xlarge"), 1270, False),
+        PaperRow(
+            "BERT-xlarge",
+            _paper_vocabulary("bert-xlarge"),
+            1270,
+            False,
+            "rounded to tens; gone from the last version",
+        ),
         PaperRow("ALBERT-base", _BASE, 12, True),
         PaperRow("ALBERT-large", _LARGE, 18, True),
-        PaperRow("ALBERT-xlarge", _XLARGE, 60, True),
-        PaperRow("ALBERT-xxlarge", _XXLARGE, 235, True),
+        PaperRow("ALBERT-xlarge", _XLARGE, 60, True, "60M has position and segment tables of width H"),
+        PaperRow("ALBERT-xxlarge", _XXLARGE, 235, True, "cannot be had from the shape; Table 12: 225M"),
     ),
     3: (
         PaperRow("not shared, E = 64", _shape(64, "none"), 87, False),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 # Never the end of a sentence: a name or the thing itself follows.
 _TITLES = frozenset(
     "Mr Mrs Ms Messrs Mme Mlle Dr Drs Prof Rev Revd Fr Sr St Ste Mt Ft Gen Col Lt Maj Capt Cpt Cmdr Sgt Cpl Pvt Adm Brig "
-    "Gov Sen Rep Pres Hon Supt Insp Amb Msgr Esq vs v cf viz al ibid esp approx e.g i.e eg ie Sp spp var subsp "
+    "Gov Sen Rep Pres Hon Supt Insp Amb Msgr Esq vs v cf viz al ibid esp approx e.g i.e eg ie Sp spp var subsp syn Ph "
     "Univ Dept Assn Bros Ltda".split()
 )
 # Not the end when a number follows.
@@ -39,15 +39,17 @@ _STARTERS = frozenset(
 # Both patterns open with one class of characters, because `re` runs fast to the next of a class; the look back then
 # asks for the first of several stops, and nothing is ever given back (++, *+): a million dots cost a million steps.
 _ASCII_CANDIDATE = re.compile(
-    r"""([.!?](?<![.!?]{2})[.!?]*+)["')\]}]*+(?:\[\d+\])*+\s++(?=["'(\[{-]*+([A-Z0-9]\w*+))"""
+    r"""([.!?](?<![.!?]{2})[.!?]*+)["')\]}]*+(?:\[\d+\])*+\s++(?=["'(\[{_*-]*+([A-Z0-9]\w*+\.?))"""
 )
 _CANDIDATE = re.compile(
     r"""([.!?…‽。！？｡](?<![.!?…‽。！？｡]{2})[.!?…‽。！？｡]*+)["'”’»›)\]}」』）】》〉〕]*+(?:\[\d+\])*+"""
-    r"""(\s*+)(?=["'“‘„«‹(\[{¿¡「『（【《—–-]*+(\w*+))"""
+    r"""(\s*+)(?=["'“‘„«‹(\[{_*¿¡「『（【《—–-]*+(\w*+\.?))"""
 )
 _CJK_STOP = re.compile(r"[。！？｡]|……")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _LONGEST_ABBREVIATION = 12
+_LAST_WORD = re.compile(r"[\w.'’]+$")
+_INITIALS = re.compile(r"(?!I)[^\W\d_]|(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")  # J, U.S, p.m; not I, G.722
 _NUMBERING = re.compile(r"\(?(?:\d{1,3}|[IVXLC]{1,6}|[A-Za-z])")
 
 
@@ -79,8 +81,8 @@ def _find_ends(text: str) -> Iterator[int]:
         if _CJK_STOP.search(stop):  # Chinese and Japanese need no space
             is_end = True
         elif not space:
-            is_end = stop != "." and bool(following) and _is_cjk(following[0])
-        elif not following or following[0].islower() or following[0] == "_":
+            is_end = stop != "." and _is_cjk(following[:1])
+        elif not following[:1].isalnum() or following[0].islower():
             is_end = False
         else:
             is_end = stop != "." or _is_full_stop(text, start, match.start(), following)
@@ -95,12 +97,13 @@ def _is_full_stop(text: str, start: int, dot: int, following: str) -> bool:
     word_start = max(text.rfind(" ", window, dot), text.rfind("\n", window, dot)) + 1 or window
     if dot - word_start > _LONGEST_ABBREVIATION:
         return True
-    word = text[word_start:dot].lstrip("\"'“‘(—–-[")
+    match = _LAST_WORD.search(text, word_start, dot)
+    word = match[0] if match else ""
     if word in _TITLES or (word in _NUMBERED and following[0].isdigit()):
         return False
     if word_start == start and _NUMBERING.fullmatch(word):  # "1. Preheat the oven."
         return False
-    if (len(word) == 1 and word.isalpha()) or "." in word or word in _OFTEN_INSIDE:
+    if _INITIALS.fullmatch(word) or word in _OFTEN_INSIDE:
         return following in _STARTERS
     return True
 

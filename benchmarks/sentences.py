@@ -53,9 +53,10 @@ def compare(corpus: str, paragraphs: list[str], peer: Callable[[str], list[str]]
     wanted = [boundaries(sentences) for sentences in theirs]
     both = sum(len(a & b) for a, b in zip(found, wanted, strict=True))
     precision, recall = both / sum(map(len, found)), both / sum(map(len, wanted))
+    f1 = 2 * precision * recall / (precision + recall)
     print(
         f"{corpus}: {len(paragraphs)} paragraphs, {sum(map(len, ours))} sentences of ours, {sum(map(len, theirs))} of "
-        f"pysbd's; precision {precision:.3f} recall {recall:.3f} F1 {2 * precision * recall / (precision + recall):.3f}; "
+        f"pysbd's; precision {precision:.3f} recall {recall:.3f} F1 {f1:.3f}; "
         f"{megabytes / our_seconds:.1f} MB/s against {megabytes / peer_seconds:.3f}"
     )
     for sign, left, right in (("only ours ", found, wanted), ("only pysbd", wanted, found)):
@@ -85,7 +86,8 @@ def sample_paragraphs(folder: Path, count: int) -> list[str]:
 
 def iter_paragraphs(file: Path) -> Iterator[str]:
     """Paragraphs of prose: a line each in Wikipedia, hard-wrapped lines up to an empty one in the books."""
-    text = gzip.open(file, "rt", encoding="utf-8", errors="replace").read()
+    with gzip.open(file, "rt", encoding="utf-8", errors="replace") as stream:
+        text = stream.read()
     blocks = text.split("\n") if "<doc " in text else re.split(r"\n\s*\n", text)
     for block in blocks:
         if len(block) > 80 and not block.startswith("<doc "):

@@ -7,32 +7,46 @@ a full stop is then refused after abbreviations, initials and numbering. docs/se
 import re
 from collections.abc import Iterator
 
+
+def _list_words(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 # Never the end of a sentence: a name or the thing itself follows.
-_TITLES = frozenset(
-    "Mr Mrs Ms Messrs Mme Mlle Dr Drs Prof Rev Revd Fr Sr St Ste Mt Ft Gen Col Lt Maj Capt Cpt Cmdr Sgt Cpl Pvt Adm Brig "
-    "Gov Sen Rep Pres Hon Supt Insp Amb Msgr Esq vs v cf viz al ibid esp approx e.g i.e eg ie Sp spp var subsp syn Ph "
-    "Univ Dept Assn Bros Ltda".split()
+_TITLES = _list_words(
+    """
+    Mr Mrs Ms Messrs Mme Mlle Dr Drs Prof Rev Revd Fr Sr St Ste Mt Ft Gen Col Lt Maj Capt Cpt Cmdr Sgt Cpl Pvt Adm
+    Brig Gov Sen Rep Pres Hon Supt Insp Amb Msgr Esq vs v cf viz al ibid esp approx e.g i.e eg ie Sp spp var subsp
+    syn Ph Univ Dept Assn Bros Ltda
+    """
 )
 # Not the end when a number follows.
-_NUMBERED = frozenset(
-    "No Nos no nos Nr p pp P PP vol vols Vol Vols ch chs Ch chap Chap sec Sec sect Sect art Art arts fig figs Fig Figs "
-    "eq Eq eqs pt Pt pts bk Bk ca c r op Op ed Ed eds l ll n nn verse v vv Rom Cor Thess Tim Pet Jan Feb Mar Apr Jun Jul "
-    "Aug Sep Sept Oct Nov Dec Hz lat long MSS ms cat Cat Reg Pub Stat".split()
+_NUMBERED = _list_words(
+    """
+    No Nos no nos Nr p pp P PP vol vols Vol Vols ch chs Ch chap Chap sec Sec sect Sect art Art arts fig figs Fig
+    Figs eq Eq eqs pt Pt pts bk Bk ca c r op Op ed Ed eds l ll n nn verse v vv Rom Cor Thess Tim Pet Jan Feb Mar Apr
+    Jun Jul Aug Sep Sept Oct Nov Dec Hz lat long MSS ms cat Cat Reg Pub Stat
+    """
 )
 # The end only when a word follows that begins sentences and nothing else.
-_OFTEN_INSIDE = frozenset(
-    "Inc Ltd Co Cos Corp LLC Jr Sr Bros etc Ph.D Ave Blvd Rd Dist Gov Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec "
-    "Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Ala Ariz Ark Calif Colo Conn Del Fla Ga Ill Ind Kan Ky La Md Mass "
-    "Mich Minn Miss Mo Mont Neb Nev Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo Ont Que Eng Chas Wm Geo Thos Jas Jos "
-    "Edw Robt Alex Benj Saml Ger Fr Lat Gr Heb Ed Eds Trans Rom Cor Eph Phil Col Gal Heb Matt Gen Ex Lev Num Deut Ps "
-    "Isa Jer Ezek Dan Hos ft mi km lb lbs oz hr hrs min sec sq mm cm kg".split()
+_OFTEN_INSIDE = _list_words(
+    """
+    Inc Ltd Co Cos Corp LLC Jr Sr Bros etc Ph.D Ave Blvd Rd Dist Gov Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov
+    Dec Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Ala Ariz Ark Calif Colo Conn Del Fla Ga Ill Ind Kan Ky La Md
+    Mass Mich Minn Miss Mo Mont Neb Nev Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo Ont Que Eng Chas Wm Geo Thos
+    Jas Jos Edw Robt Alex Benj Saml Ger Fr Lat Gr Heb Ed Eds Trans Rom Cor Eph Phil Col Gal Matt Gen Ex Lev Num Deut
+    Ps Isa Jer Ezek Dan Hos ft mi km lb lbs oz hr hrs min sec sq mm cm kg
+    """
 )
-_STARTERS = frozenset(
-    "The A An This That These Those There Then Thus They He She It Its We You I His Her Their Our My Your If In On At As "
-    "After Although And Another Because Before But By During Each Even Every Finally First For From Here How However "
-    "Later Many More Most Much No Nor Not Now Of Once One Only Or Other Others Over Perhaps Several Since So Some Soon "
-    "Still Such Though Through To Today Two Three Under Unlike Until Upon Was Were What When Where Whether Which While "
-    "Who Why With Within Without Yes Yet Both All Also Among Between Despite Did Do Does Is Are Had Has Have Let".split()
+_STARTERS = _list_words(
+    """
+    The A An This That These Those There Then Thus They He She It Its We You I His Her Their Our My Your If In On At
+    As After Although And Another Because Before But By During Each Even Every Finally First For From Here How
+    However Later Many More Most Much No Nor Not Now Of Once One Only Or Other Others Over Perhaps Several Since So
+    Some Soon Still Such Though Through To Today Two Three Under Unlike Until Upon Was Were What When Where Whether
+    Which While Who Why With Within Without Yes Yet Both All Also Among Between Despite Did Do Does Is Are Had Has
+    Have Let
+    """
 )
 
 # A stop with what closes after it and footnote marks, white space; then, looked at only, the beginning of a sentence.

@@ -1,9 +1,9 @@
 """Building a corpus: reads, encodes in several processes, writes shards; may be killed at any moment.
 
-One process reads all files and cuts them into chunks; the others encode a chunk each into a part file; when the parts of
-a shard are there, they are joined, split into train and valid, written, and noted. What a shard holds is a function of
-the input bytes, the tokenizer and the options alone. A call that was killed leaves `unfinished/` (data/ledger.py); the
-next one reads its plan, skips the shards that are noted and the parts that exist, and goes on.
+One process reads all files and cuts them into chunks; the others encode a chunk each into a part file; when the parts
+of a shard are there, they are joined, split into train and valid, written, and noted. What a shard holds is a function
+of the input bytes, the tokenizer and the options alone. A call that was killed leaves `unfinished/` (data/ledger.py);
+the next one reads its plan, skips the shards that are noted and the parts that exist, and goes on.
 """
 
 import errno
@@ -133,16 +133,16 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
     done = read_done(directory) or Done(_manifest_before(directory, plan))
     check_unchanged(plan.sources[done.position.source :])
     check_shards(directory, done.manifest.shards)
-    text_bytes = 0
-    for done in _iter_shards(directory, plan, done, options):
+    text_bytes_before = done.manifest.text_bytes
+    for state in _iter_shards(directory, plan, done, options):
+        done = state
         write_done(directory, done)
-        text_bytes = done.manifest.text_bytes
         _remove_parts(directory, before=done.next_chunk)
     append_sources(directory, plan.sources)
     num_sources = plan.num_sources_before + len(plan.sources)
     write_manifest(directory / MANIFEST, replace(done.manifest, num_sources=num_sources))
     remove_paperwork(directory)
-    return text_bytes
+    return done.manifest.text_bytes - text_bytes_before
 
 
 def _iter_shards(directory: Path, plan: Plan, done: Done, options: BuildOptions) -> Iterator[Done]:

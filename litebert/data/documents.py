@@ -4,6 +4,7 @@ for document in iter_documents(["wiki/*.gz", "books/"], ReadOptions(on_error="sk
     print(document.id, document.sentences)
 """
 
+import dataclasses
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class ReadOptions:
     format: str = "auto"
     field: str = "text"
     on_error: OnError = "fail"
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = dataclasses.field(default_factory=Limits)
 
 
 def iter_documents(

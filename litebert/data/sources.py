@@ -56,7 +56,7 @@ class Block(NamedTuple):
 
 
 def find_files(patterns: Sequence[str], *, except_in: Path | None = None) -> list[Path]:
-    """The files that paths, folders and globs mean, each once, in order; without hidden ones and those in `except_in`."""
+    """The files that paths, folders and globs mean, each once, in order; no hidden ones, none in `except_in`."""
     found: dict[Path, None] = {}
     for pattern in patterns:
         for path in _expand(pattern):

@@ -1,7 +1,9 @@
 """From a chunk of text to token ids: what one process of a build does."""
 
+import gc
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
@@ -42,11 +44,28 @@ class Part:
 def encode_chunk(chunk: Chunk, tokenizer: Tokenizer, on_error: OnError) -> Part:
     """The documents of a chunk as token ids, in order; sentences and documents without a token are left out."""
     notes = Notes(on_error)
+    with _no_garbage_collection():
+        return _encode_chunk(chunk, tokenizer, notes)
+
+
+def _encode_chunk(chunk: Chunk, tokenizer: Tokenizer, notes: Notes) -> Part:
     documents = chain.from_iterable(parse_segment(segment, notes) for segment in chunk.segments)
     contents = [_encode_batch(batch, tokenizer) for batch in _batches(documents)]
     return Part(
         join_contents(contents, id_dtype(tokenizer.vocab_size)), chunk.num_bytes, dict(notes.counts), notes.examples
     )
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """A chunk makes a hundred thousand lists and no cycles: looking for them would take a sixth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

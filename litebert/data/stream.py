@@ -83,7 +83,7 @@ class Stream:
             )
             for corpus, outline in zip(corpora, outlines, strict=True)
         ]
-        self._special = SpecialIds(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+        self.special = SpecialIds(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
         self._vocabulary = list_vocabulary(
             tokenizer.vocab_size, tokenizer.special_ids, tokenizer.mask_id, options.masking
         )
@@ -130,10 +130,10 @@ class Stream:
         whole = lay_out(plan.batch(number).lengths, self.options.batch, self.options.segments.max_length)
         layout, chosen = take_part(whole, rank, world_size)
         sequences = plan.batch(number).take(chosen)
-        canvas = blank_canvas(layout, self._special.pad_id)
+        canvas = blank_canvas(layout, self.special.pad_id)
         for corpus in np.unique(sequences.corpora):
             own = sequences.corpora == corpus
-            draw_sequences(self._texts[corpus], sequences.ranges[own], layout.starts[own], self._special, canvas)
+            draw_sequences(self._texts[corpus], sequences.ranges[own], layout.starts[own], self.special, canvas)
         targets = mask_tokens(
             canvas.token_ids,
             canvas.word_codes,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from litebert import __version__
-from litebert.cli import demo, models, plot, pretrain
+from litebert.cli import corpus, demo, models, plot, pretrain
 from litebert.core.errors import LitebertError
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
@@ -25,6 +25,7 @@ app.command("models")(models.show_models)
 app.command("pretrain")(pretrain.run_pretraining)
 app.command("check")(pretrain.check_recipe)
 app.command("plot")(plot.plot_runs)
+app.add_typer(corpus.app, name="corpus")
 
 
 def main() -> NoReturn:

@@ -1,144 +1,88 @@
-"""What a person sees of a run: a live view on a terminal, a plain line now and then in a file or a pipe."""
+"""Progress of long work: a bar with rate and time left on a terminal, plain lines elsewhere; nothing for short work."""
 
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, Self, TextIO
+from types import TracebackType
+from typing import IO, Self
 
-from rich.columns import Columns
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
-
-LIVE_SECONDS = 0.2  # between two pictures on a terminal
+_FIRST_SECONDS = 2.0
+_LINE_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class Status:
-    """Where a run stands."""
+class Progress:
+    """Shows how far `total` units of work have come, once the work has taken two seconds.
 
-    step: int
-    total_steps: int
-    progress: float  # 0 to 1: of the steps, or of the hours where the clock decides
-    values: Mapping[str, float] = field(default_factory=dict)  # loss, mlm_accuracy, sentence_accuracy, ...
-    tokens_per_second: float | None = None
-    share_of_peak: float | None = None  # needed FLOPs over what the machine's matrix multiply reaches
-    seconds_left: float | None = None
+    with Progress("encoding", total=size) as progress:
+        progress.move_to(position, "3.1 MB/s of text")
+    """
 
-
-class View(Protocol):
-    """Shows statuses; `say` adds a line that stays."""
-
-    def show(self, status: Status) -> None: ...
-
-    def say(self, message: str) -> None: ...
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-def open_view(title: str, *, stream: TextIO | None = None, plain_seconds: float = 10.0) -> View:
-    """The live view if `stream` (stdout) is a terminal, else a plain line every `plain_seconds`."""
-    console = Console(file=stream or sys.stdout, highlight=False)
-    return LiveView(title, console) if console.is_terminal else PlainView(title, stream or sys.stdout, plain_seconds)
-
-
-class LiveView:
-    """A bar and a table of numbers that are redrawn in place."""
-
-    def __init__(self, title: str, console: Console) -> None:
-        self._title = title
-        self._live = Live(console=console, auto_refresh=False)
-        self._shown_at = -LIVE_SECONDS
-
-    def show(self, status: Status) -> None:
-        now = time.monotonic()
-        if now - self._shown_at >= LIVE_SECONDS or status.progress >= 1:
-            self._shown_at = now
-            self._live.update(draw_status(self._title, status), refresh=True)
-
-    def say(self, message: str) -> None:
-        self._live.console.print(Text(message))
-
-    def close(self) -> None:
-        self._live.stop()
+    def __init__(
+        self, title: str, *, total: float, unit: str = "MB", scale: float = 1e6, is_quiet: bool = False
+    ) -> None:
+        self.title, self.total, self.unit, self.scale, self.is_quiet = title, total, unit, scale, is_quiet
+        self._stream: IO[str] = sys.stderr
+        self._position = 0.0
+        self._bar: _Bar | None = None
 
     def __enter__(self) -> Self:
-        self._live.start()
+        self._started = self._shown = time.monotonic()
+        self._next_line = self._started + _FIRST_SECONDS
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
 
-
-class PlainView:
-    """One line now and then, for logs."""
-
-    def __init__(self, title: str, stream: TextIO, seconds: float) -> None:
-        self._title, self._stream, self._seconds = title, stream, seconds
-        self._shown_at = -float("inf")
-
-    def show(self, status: Status) -> None:
+    def move_to(self, position: float, note: str = "") -> None:
+        """Say that the work has come to `position` of `total`."""
         now = time.monotonic()
-        if now - self._shown_at >= self._seconds or status.progress >= 1:
-            self._shown_at = now
-            self.say(f"{self._title}: " + ", ".join(f"{name} {value}" for name, value in list_figures(status)))
+        self._position = position
+        if self.is_quiet or now - self._started < _FIRST_SECONDS:
+            return
+        if self._stream.isatty():
+            self._bar = self._bar or _Bar(self.title, self.total, self._started)
+            self._bar.move_to(position, f"{self._rate(now)}{note and '  ' + note}")
+        elif now >= self._next_line:
+            self._next_line = now + _LINE_SECONDS
+            print(self._line(now, note), file=self._stream, flush=True)
 
-    def say(self, message: str) -> None:
-        print(message, file=self._stream, flush=True)
+    def _rate(self, now: float) -> str:
+        return f"{self._position / self.scale / (now - self._started):.1f} {self.unit}/s"
 
-    def close(self) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def draw_status(title: str, status: Status) -> Group:
-    """The live view's picture: the title and a bar, and below them the figures with their names."""
-    head = Table.grid(padding=(0, 2), expand=True)
-    head.add_column(no_wrap=True)
-    head.add_column(ratio=1)
-    head.add_column(no_wrap=True, justify="right")
-    head.add_row(
-        Text(title, style="bold"),
-        ProgressBar(total=1.0, completed=min(status.progress, 1.0)),
-        f"{min(status.progress, 1.0):.0%}",
-    )
-    figures = [Text.assemble((name, "dim"), "\n", value) for name, value in list_figures(status)]
-    return Group(head, Columns(figures, padding=(0, 2)))  # as many side by side as the terminal is wide
+    def _line(self, now: float, note: str) -> str:
+        done, total = self._position / self.scale, self.total / self.scale
+        share = min(1.0, self._position / self.total) if self.total else 1.0
+        left = (now - self._started) * (1 - share) / share if share else 0.0
+        text = (
+            f"{self.title}: {share:.0%} ({done:.1f} of {total:.1f} {self.unit}), {self._rate(now)}, {left:.0f} s left"
+        )
+        return f"{text}, {note}" if note else text
 
 
-def list_figures(status: Status) -> list[tuple[str, str]]:
-    """What there is to show, as (name, formatted value); what is not known is not there."""
-    figures = [("step", f"{status.step:,}/{status.total_steps:,}")]
-    for name, value in status.values.items():
-        is_share = name.endswith("_accuracy")
-        short_name = name.replace("_accuracy", " acc.").replace("_", " ")  # all of them fit on 80 columns
-        figures.append((short_name, f"{value:.1%}" if is_share else f"{value:.4g}"))
-    if status.tokens_per_second is not None:
-        figures.append(("tokens/s", f"{status.tokens_per_second:,.0f}"))
-    if status.share_of_peak is not None:
-        figures.append(("of peak", f"{status.share_of_peak:.0%}"))
-    if status.seconds_left is not None:
-        figures.append(("left", format_seconds(status.seconds_left)))
-    return figures
+class _Bar:
+    """The rich bar; its library is loaded only when there is something to show."""
 
+    def __init__(self, title: str, total: float, started: float) -> None:
+        from rich import progress as rich
+        from rich.console import Console
 
-def format_seconds(seconds: float) -> str:
-    """A duration as 42 s, 7 min 05 s or 3 h 07 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+        columns = (
+            rich.TextColumn("{task.description}"),
+            rich.BarColumn(),
+            rich.TaskProgressColumn(),
+            rich.TextColumn("{task.fields[note]}"),
+            rich.TimeRemainingColumn(elapsed_when_finished=True),
+        )
+        self._progress = rich.Progress(*columns, console=Console(stderr=True), transient=True)
+        self._progress.start()
+        self._task = self._progress.add_task(title, total=total, note="")
+        # rich counts from now; the work began two seconds ago
+        self._progress.tasks[self._task].start_time = self._progress.get_time() - (time.monotonic() - started)
+
+    def move_to(self, position: float, note: str) -> None:
+        self._progress.update(self._task, completed=position, note=note)
+
+    def stop(self) -> None:
+        self._progress.stop()

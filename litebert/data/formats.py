@@ -13,7 +13,8 @@ squad      a SQuAD JSON file; the paragraphs of an article are a document
 import json
 import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from dataclasses import replace
+from itertools import chain, groupby
 from typing import Any, Literal, NamedTuple, get_args
 
 from litebert.data.chunks import Segment
@@ -43,9 +44,7 @@ class Document(NamedTuple):
     sentences: tuple[str, ...]
 
 
-class _Line(NamedTuple):
-    number: int
-    text: str
+_Line = tuple[int, str]  # number, text
 
 
 def guess_format(head: bytes) -> Format:
@@ -66,15 +65,15 @@ def _guess_json_format(start: bytes) -> Format:
     return "race" if b'"article"' in start and b'"questions"' in start else "jsonl"
 
 
-def parse_segment(segment: Segment, *, field: str, notes: Notes) -> Iterator[Document]:
+def parse_segment(segment: Segment, notes: Notes) -> Iterator[Document]:
     """The documents of a stretch of a file; what is bad in it goes to `notes`."""
     for problem in segment.problems:
         notes.report(problem)
     if segment.data.startswith(_UTF16_MARKS):
         notes.report(Problem("encoding", f"{segment.name}:1", "UTF-16 text; convert it to UTF-8 first"))
         return
-    for id_, sentences in _PARSERS[segment.format](segment, field, notes):
-        kept = tuple(_cut_long(sentences, notes))
+    for id_, sentences in _PARSERS[segment.format](segment, notes):
+        kept = _bounded_sentences(sentences, notes)
         if kept:
             yield Document(id_, kept)
         else:
@@ -84,59 +83,55 @@ def parse_segment(segment: Segment, *, field: str, notes: Notes) -> Iterator[Doc
 _Parsed = Iterator[tuple[str, Iterable[str]]]
 
 
-def _parse_lines(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_lines(segment: Segment, notes: Notes) -> _Parsed:
     """Blank lines end documents; inside, each line is a sentence."""
-    for is_filled, group in groupby(
-        _decode(segment, notes), key=lambda line: not line.text.isspace() and line.text != ""
-    ):
+    for is_filled, group in groupby(_decode(segment, notes), key=_is_filled):
         if is_filled:
             yield from _bounded_documents(segment, group)
 
 
-def _parse_prose(segment: Segment, _field: str, notes: Notes) -> _Parsed:
-    lines = (line for line in _decode(segment, notes) if line.text.strip())
+def _parse_prose(segment: Segment, notes: Notes) -> _Parsed:
+    lines = filter(_is_filled, _decode(segment, notes))
     for id_, paragraphs in _bounded_documents(segment, lines):
         yield id_, _split_all(paragraphs)
 
 
-def _parse_wrapped(segment: Segment, _field: str, notes: Notes) -> _Parsed:
-    groups = groupby(_decode(segment, notes), key=lambda line: bool(line.text.strip()))
+def _parse_wrapped(segment: Segment, notes: Notes) -> _Parsed:
+    groups = groupby(_decode(segment, notes), key=_is_filled)
     blocks = (list(group) for is_filled, group in groups if is_filled)
-    paragraphs = (_Line(block[0].number, join_wrapped([line.text for line in block])) for block in blocks)
+    paragraphs = ((block[0][0], join_wrapped([text for _, text in block])) for block in blocks)
     for id_, texts in _bounded_documents(segment, paragraphs):
         yield id_, _split_all(texts)
 
 
-def _parse_wiki(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_wiki(segment: Segment, notes: Notes) -> _Parsed:
     for number, paragraphs in iter_articles(_decode(segment, notes), notes):
         yield f"{segment.name}:{number}", _split_all(paragraphs)
 
 
-def _parse_gutenberg(segment: Segment, _field: str, notes: Notes) -> _Parsed:
-    text = "\n".join(line.text for line in _decode(segment, notes, charset=_declared_charset(segment.data)))
-    paragraphs = (_Line(1 + i, text) for i, text in enumerate(book_paragraphs(text, segment.name, notes)))
+def _parse_gutenberg(segment: Segment, notes: Notes) -> _Parsed:
+    text = "\n".join(text for _, text in _decode(segment, notes, charset=_declared_charset(segment.data)))
+    paragraphs = enumerate(book_paragraphs(text, segment.name, notes), 1)
     for id_, texts in _bounded_documents(segment, paragraphs):
         yield id_, _split_all(texts)
 
 
-def _parse_jsonl(segment: Segment, field: str, notes: Notes) -> _Parsed:
-    for line in _decode(segment, notes):
-        if not line.text.strip():
-            continue
-        where = f"{segment.name}:{line.number}"
+def _parse_jsonl(segment: Segment, notes: Notes) -> _Parsed:
+    for number, line in filter(_is_filled, _decode(segment, notes)):
+        where = f"{segment.name}:{number}"
         try:
-            text = _field_of(json.loads(line.text), field)
+            text = _field_of(json.loads(line), segment.field)
         except (ValueError, RecursionError) as error:
             notes.report(Problem("broken_json", where, f"no usable JSON record ({error})"))
         else:
             yield where, _split_all(wrapped_paragraphs(text) if guess_layout(text) == "wrapped" else text.split("\n"))
 
 
-def _parse_race(segment: Segment, _field: str, notes: Notes) -> _Parsed:
-    return _parse_jsonl(segment, "article", notes)
+def _parse_race(segment: Segment, notes: Notes) -> _Parsed:
+    return _parse_jsonl(replace(segment, field="article"), notes)
 
 
-def _parse_squad(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_squad(segment: Segment, notes: Notes) -> _Parsed:
     try:
         articles = json.loads(segment.data)["data"]
         documents = [[str(paragraph["context"]) for paragraph in article["paragraphs"]] for article in articles]
@@ -173,22 +168,18 @@ def _field_of(record: Any, field: str) -> str:
     return text
 
 
-def _decode(segment: Segment, notes: Notes, *, charset: str = "utf-8") -> Iterator[_Line]:
+def _decode(segment: Segment, notes: Notes, *, charset: str = "utf-8") -> Iterable[_Line]:
     """The lines of a segment; a line that is no text is reported and left out."""
     data = segment.data
     if segment.first_line == 1:
         data = data.removeprefix(_UTF8_MARK)
+    if b"\0" in data:
+        return _decode_each(data, segment, notes, charset)
     try:
-        if b"\0" in data:
-            raise ValueError
         lines = data.decode(charset).split("\n")
-    except ValueError:
-        yield from _decode_each(data, segment, notes, charset)
-        return
-    if lines[-1] == "":
-        lines.pop()
-    for number, line in enumerate(lines, segment.first_line):
-        yield _Line(number, line)
+    except UnicodeDecodeError:
+        return _decode_each(data, segment, notes, charset)
+    return enumerate(lines, segment.first_line)
 
 
 def _decode_each(data: bytes, segment: Segment, notes: Notes, charset: str) -> Iterator[_Line]:
@@ -203,7 +194,7 @@ def _decode_each(data: bytes, segment: Segment, notes: Notes, charset: str) -> I
             what = f"byte 0x{line[error.start]:02x} at column {error.start + 1} is not {charset.upper()}"
             notes.report(Problem("encoding", where, what))
         else:
-            yield _Line(number, text)
+            yield number, text
 
 
 def _declared_charset(data: bytes) -> str:
@@ -215,35 +206,42 @@ def _declared_charset(data: bytes) -> str:
     return "utf-8"
 
 
+def _is_filled(line: _Line) -> bool:
+    return bool(line[1].strip())
+
+
 def _bounded_documents(segment: Segment, lines: Iterable[_Line]) -> Iterator[tuple[str, list[str]]]:
     """Lines gathered into documents of a bounded size, each with its id."""
     texts: list[str] = []
-    number = size = 0
-    for line in lines:
-        number = number or line.number
-        texts.append(line.text)
-        size += len(line.text)
+    first = size = 0
+    for number, text in lines:
+        first = first or number
+        texts.append(text)
+        size += len(text)
         if size >= DOCUMENT_CHARACTERS:
-            yield f"{segment.name}:{number}", texts
-            texts, number, size = [], 0, 0
+            yield f"{segment.name}:{first}", texts
+            texts, first, size = [], 0, 0
     if texts:
-        yield f"{segment.name}:{number}", texts
+        yield f"{segment.name}:{first}", texts
 
 
 def _split_all(paragraphs: Iterable[str]) -> Iterator[str]:
-    for paragraph in paragraphs:
-        yield from split_sentences(paragraph)
+    return chain.from_iterable(map(split_sentences, paragraphs))
 
 
-def _cut_long(sentences: Iterable[str], notes: Notes) -> Iterator[str]:
-    for sentence in sentences:
-        rest = sentence.strip()
-        if len(rest) > SENTENCE_CHARACTERS:
-            notes.count("long_sentences_cut")
-        while len(rest) > SENTENCE_CHARACTERS:
-            end = rest.rfind(" ", SENTENCE_CHARACTERS // 2, SENTENCE_CHARACTERS)
-            end = end if end > 0 else SENTENCE_CHARACTERS
-            yield rest[:end]
-            rest = rest[end:].lstrip()
-        if rest:
-            yield rest
+def _bounded_sentences(sentences: Iterable[str], notes: Notes) -> tuple[str, ...]:
+    """The sentences that are not empty, the too long ones in pieces."""
+    stripped = tuple(filter(None, map(str.strip, sentences)))
+    if max(map(len, stripped), default=0) <= SENTENCE_CHARACTERS:
+        return stripped
+    notes.count("long_sentences_cut", sum(len(sentence) > SENTENCE_CHARACTERS for sentence in stripped))
+    return tuple(piece for sentence in stripped for piece in _cut_sentence(sentence))
+
+
+def _cut_sentence(sentence: str) -> Iterator[str]:
+    while len(sentence) > SENTENCE_CHARACTERS:
+        space = sentence.rfind(" ", SENTENCE_CHARACTERS // 2, SENTENCE_CHARACTERS)
+        end = space if space > 0 else SENTENCE_CHARACTERS
+        yield sentence[:end]
+        sentence = sentence[end:].lstrip()
+    yield sentence

@@ -13,6 +13,8 @@ from litebert.core.options import merge
 GOOGLE: dict[str, dict[str, Any]] = {
     "segments": {
         "single_sentence": "random_doc",  # a chunk of one sentence gets a stranger's text and label 1, in SOP too
+        "fill": "overfill",  # the last sentence does not fit, and the pair is trimmed: the later segment is longer
+        "fill_from": "start",  # always from the start, so that this length tells the order
         "target_per": "document",  # the shorter length is drawn once for a document, not for each chunk
         "negative_start": "anywhere",  # every document is as likely, and a stranger's text may begin with its lead
     },

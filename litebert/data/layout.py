@@ -30,7 +30,7 @@ def guess_layout(text: str) -> Layout:
 
 
 def _is_wrapped(blocks: list[list[str]], filled: list[str]) -> bool:
-    """Most lines are not the last of their block, are about as wide as the page, and end in the middle of a sentence."""
+    """Most lines are not the last of their block, are about as wide as the page, and end inside a sentence."""
     inner = [line for block in blocks for line in block[:-1]]
     width = sorted(map(len, filled))[len(filled) * 95 // 100]
     if width > _WRAP_WIDTH or len(inner) * 2 < len(filled):

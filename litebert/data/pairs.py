@@ -1,4 +1,9 @@
-"""Planning pairs of segments: chunks of sentences cut in two, kept in order, swapped, or given a stranger's text."""
+"""Planning pairs of segments: chunks of sentences cut in two, kept in order, swapped, or given a stranger's text.
+
+The sentence that did not fit a chunk is longer than most, and it comes last in its chunk when chunks overfill (as the
+official ones do), first in the next one when they do not: either way, length alone tells the order better than chance.
+Half of the documents are therefore filled from their end, which makes the two orders alike.
+"""
 
 from typing import NamedTuple
 
@@ -20,6 +25,8 @@ class PairRules(NamedTuple):
     short_rate: float
     task: int
     single_sentence: int
+    overfills: bool
+    fills_from_either_end: bool
     is_target_per_document: bool
     may_start_with_lead: bool
 
@@ -39,32 +46,35 @@ def plan_segment_pairs(
     count = 0
     for document in range(len(documents) - 1):
         state[0] = combine(key, np.uint64(document))
-        first, stop = documents[document], documents[document + 1]
+        low, high = documents[document], documents[document + 1]  # the sentences that are still to be taken
         target = draw_target(rules, state)
-        start = first
-        while start < stop:
-            if start > first and not rules.is_target_per_document:
+        is_backward = rules.fills_from_either_end and draw_unit(state) < 0.5
+        while low < high:
+            if high - low < documents[document + 1] - documents[document] and not rules.is_target_per_document:
                 target = draw_target(rules, state)
-            end = close_chunk(sentences, start, stop, target, rules)
-            if end - start == 1 and rules.single_sentence != RANDOM_DOC:
-                start = end  # one sentence cannot be put in order: left out of this pass
-                continue
-            cut = start + 1 if end - start == 1 else start + 1 + draw_below(state, end - start - 1)
-            relation = draw_relation(rules.task, end - start, state)
-            if relation == RANDOM:
-                wanted = target - (sentences[cut] - sentences[start])
-                other, other_stop = draw_stranger(documents, document, rules, state)
-                other_end = fill_from(sentences, other, other_stop, wanted)
-                write_pair(sentences, (start, cut, other, other_end), rules.room, state, ranges[count])
-                end = cut  # what the stranger replaced comes again
-            elif relation == SWAPPED:
-                write_pair(sentences, (cut, end, start, cut), rules.room, state, ranges[count])
+            start, end = take_chunk(sentences, low, high, target, is_backward, rules)
+            relation = IN_ORDER
+            cut = start + 1
+            if end - start > 1 or rules.single_sentence == RANDOM_DOC:
+                cut += draw_below(state, end - start - 1) if end - start > 1 else 0
+                relation = draw_relation(rules.task, end - start, state)
+                target_pair = ranges[count]
+                if relation == RANDOM:
+                    wanted = target - (sentences[cut] - sentences[start])
+                    other, other_stop = draw_stranger(documents, document, rules, state)
+                    other_end = fill_from(sentences, other, other_stop, wanted, rules.overfills)
+                    write_pair(sentences, (start, cut, other, other_end), rules.room, state, target_pair)
+                elif relation == SWAPPED:
+                    write_pair(sentences, (cut, end, start, cut), rules.room, state, target_pair)
+                else:
+                    write_pair(sentences, (start, cut, cut, end), rules.room, state, target_pair)
+                relations[count] = relation
+                is_lead[count] = start == documents[document]
+                count += 1
+            if is_backward:
+                high = start
             else:
-                write_pair(sentences, (start, cut, cut, end), rules.room, state, ranges[count])
-            relations[count] = relation
-            is_lead[count] = start == first
-            count += 1
-            start = end
+                low = cut if relation == RANDOM else end  # what a stranger replaced comes again
     return count
 
 
@@ -110,21 +120,39 @@ def draw_target(rules: PairRules, state: State) -> int:
 
 
 @compiled
-def close_chunk(sentences: Starts, start: int, stop: int, target: int, rules: PairRules) -> int:
-    """The first sentence after the chunk that begins at sentence `start`."""
-    end = fill_from(sentences, start, stop, target)
-    if end - start == 1 and end < stop and rules.single_sentence == MERGE_NEXT:
-        return end + 1
+def take_chunk(
+    sentences: Starts, low: int, high: int, target: int, is_backward: bool, rules: PairRules
+) -> tuple[int, int]:
+    """The sentences of the next chunk, from the front or the back of what is left of a document."""
+    if is_backward:
+        start = fill_back_from(sentences, low, high, target, rules.overfills)
+        if high - start == 1 and start > low and rules.single_sentence == MERGE_NEXT:
+            start -= 1
+        return start, high
+    end = fill_from(sentences, low, high, target, rules.overfills)
+    if end - low == 1 and end < high and rules.single_sentence == MERGE_NEXT:
+        end += 1
+    return low, end
+
+
+@compiled
+def fill_from(sentences: Starts, start: int, stop: int, wanted: int, overfills: bool) -> int:
+    """Take sentences from `start`, at least one, while they fit or, overfilling, until one does not: where it ends."""
+    end = start + 1
+    asked = 0 if overfills else 1  # is the sentence in question counted?
+    while end < stop and sentences[end + asked] - sentences[start] < wanted + asked:
+        end += 1
     return end
 
 
 @compiled
-def fill_from(sentences: Starts, start: int, stop: int, wanted: int) -> int:
-    """Take sentences from `start`, at least one, until `wanted` tokens are reached or the document ends."""
-    end = start + 1
-    while end < stop and sentences[end] - sentences[start] < wanted:
-        end += 1
-    return end
+def fill_back_from(sentences: Starts, low: int, stop: int, wanted: int, overfills: bool) -> int:
+    """The same from the back: where it starts."""
+    start = stop - 1
+    asked = 0 if overfills else 1
+    while start > low and sentences[stop] - sentences[start - asked] < wanted + asked:
+        start -= 1
+    return start
 
 
 @compiled

@@ -23,13 +23,15 @@ NO_LABEL = -1
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentOptions:
-    """What a sequence is made of. The last three are quirks of the official ALBERT data (see data/google.py)."""
+    """What a sequence is made of. The last five are quirks of the official ALBERT data (see data/google.py)."""
 
     format: Format = "segment-pair"
     task: SentenceTask = "sop"
     max_length: int = 512
     short_rate: float | None = None  # share of shorter sequences; None: 0.1 for segment-pair, 0 elsewhere
     single_sentence: Literal["merge_next", "drop", "random_doc"] = "merge_next"  # a chunk of one sentence is no pair
+    fill: Literal["fit", "overfill"] = "fit"  # chunks of sentences that fit, or one more, trimmed
+    fill_from: Literal["either", "start"] = "either"  # the end of a document to fill chunks from; either: by coin
     target_per: Literal["chunk", "document"] = "chunk"  # how often the wanted length is drawn
     negative_start: Literal["inside", "anywhere"] = "inside"  # may a random segment begin with a document's lead?
 
@@ -45,8 +47,10 @@ class SegmentOptions:
             raise ConfigError(f"segments.short_rate = {self.short_rate} is not a share between 0 and 1")
         if self.format == "sentence-pair" and self.shortened_share > 0:
             raise ConfigError("segments.short_rate: a sentence pair is as long as its sentences; leave the key out")
-        if self.format != "segment-pair" and (self.single_sentence, self.target_per) != ("merge_next", "chunk"):
-            raise ConfigError("segments.single_sentence and segments.target_per speak of segment-pair's chunks only")
+        chunk_rules = self.single_sentence, self.fill, self.fill_from, self.target_per
+        if self.format != "segment-pair" and chunk_rules != ("merge_next", "fit", "either", "chunk"):
+            names = "single_sentence, fill, fill_from and target_per"
+            raise ConfigError(f"segments: {names} speak of segment-pair's chunks only")
         if self.single_sentence == "random_doc" and self.task == "none":
             raise ConfigError("segments.single_sentence = 'random_doc' needs a label to tell; segments.task is 'none'")
 
@@ -128,7 +132,7 @@ def plan_segments(outline: Outline, options: SegmentOptions, key: np.uint64, *, 
     plan = (_plan_pairs if options.is_pair else _plan_runs)(outline, options, key)
     if not len(plan):
         raise DataError(
-            f"{where}: not one {options.format} in {num_documents} documents: no document has two sentences; "
+            f"{where}: not one {options.format} in {num_documents} documents: no two sentences make a pair; "
             "use segments.format = 'doc-sentences' with segments.task = 'none', or split the text into sentences"
         )
     return plan
@@ -140,6 +144,9 @@ def _plan_pairs(outline: Outline, options: SegmentOptions, key: np.uint64) -> Se
         short_rate=options.shortened_share,
         task=TASKS.index(options.task),
         single_sentence=SINGLE_SENTENCE.index(options.single_sentence),
+        overfills=options.fill == "overfill",
+        # NSP asks about no order; from the end, what a stranger replaces would be lost
+        fills_from_either_end=options.fill_from == "either" and options.task != "nsp",
         is_target_per_document=options.target_per == "document",
         may_start_with_lead=options.negative_start == "anywhere",
     )

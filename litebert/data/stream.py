@@ -85,7 +85,7 @@ class Stream:
             )
             for corpus, outline in zip(corpora, outlines, strict=True)
         ]
-        self._special = SpecialIds(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+        self.special = SpecialIds(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
         self._vocabulary = list_vocabulary(
             tokenizer.vocab_size, tokenizer.special_ids, tokenizer.mask_id, options.masking
         )
@@ -136,10 +136,10 @@ class Stream:
         """The same as numpy arrays, with what was chosen to be predicted and why."""
         layout, chosen = take_part(self._lay_out(step), rank, world_size)
         sequences = self._sequences(step).take(chosen)
-        canvas = blank_canvas(layout, self._special.pad_id)
+        canvas = blank_canvas(layout, self.special.pad_id)
         for corpus in np.unique(sequences.corpora):
             own = sequences.corpora == corpus
-            draw_sequences(self._texts[corpus], sequences.ranges[own], layout.starts[own], self._special, canvas)
+            draw_sequences(self._texts[corpus], sequences.ranges[own], layout.starts[own], self.special, canvas)
         targets = mask_tokens(
             canvas.token_ids,
             canvas.word_codes,

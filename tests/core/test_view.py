@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from litebert.core.progress import LiveView, PlainView, Status, draw_status, format_seconds, open_view
+from litebert.core.view import LiveView, PlainView, Status, draw_status, format_seconds, open_view
 
 STATUS = Status(
     step=1500,

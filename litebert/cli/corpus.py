@@ -1,0 +1,182 @@
+"""`litebert corpus`: from raw text to tokenised shards, and what is in them."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from litebert.core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from litebert.data.build import BuildResult
+    from litebert.data.shards import Manifest
+    from litebert.data.sources import Source
+    from litebert.data.statistics import CorpusStatistics, SplitStatistics
+
+app = typer.Typer(help="Turn raw text into a tokenised corpus, check it, look at it.", no_args_is_help=True)
+
+CorpusPath = Annotated[Path, typer.Argument(help="A corpus directory.")]
+_MAX_LISTED = 12
+
+
+@app.command("build")
+def build(
+    paths: Annotated[list[str], typer.Argument(help="Files, folders, globs, or - for standard input.")],
+    tokenizer: Annotated[
+        Path,
+        typer.Option("--tokenizer", "-t", help="Our directory, an ALBERT .model, a vocab.txt or a tokenizer.json."),
+    ],
+    out: Annotated[Path, typer.Option(help="The corpus directory; one that is there is continued, or grows.")],
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format", help="auto looks at each file; or lines, prose, wrapped, wiki, gutenberg, jsonl, race, squad."
+        ),
+    ] = "auto",
+    field: Annotated[str, typer.Option(help="JSONL and Parquet: the field with the text.")] = "text",
+    on_error: Annotated[
+        str, typer.Option(help="At bad input (not UTF-8, broken JSON, cut gzip ...): fail, or skip it and count it.")
+    ] = "fail",
+    valid_share: Annotated[float, typer.Option(help="Share of the documents kept for validation.")] = 0.01,
+    deduplicate: Annotated[bool, typer.Option(help="Leave out documents whose text came before.")] = False,
+    processes: Annotated[int | None, typer.Option(help="How many processes encode. Default: one a core.")] = None,
+) -> None:
+    """Build a corpus. Killed at any moment, the same command goes on; with more files, the corpus grows."""
+    from litebert.data.build import BuildOptions, build_corpus
+    from litebert.data.documents import ReadOptions
+    from litebert.text.tokenizer import load_tokenizer
+
+    if on_error not in ("fail", "skip"):
+        raise ConfigError(f"--on-error {on_error} is unknown; valid: fail, skip")
+    options = BuildOptions(
+        read=ReadOptions(format=format_, field=field, on_error=on_error),  # type: ignore[arg-type]
+        valid_share=valid_share,
+        deduplicate=deduplicate,
+        processes=processes or _num_cores(),
+    )
+    _print_build(build_corpus(paths, load_tokenizer(tokenizer), out, options), out)
+
+
+@app.command("check")
+def check(corpus: CorpusPath) -> None:
+    """Read every shard and compare its hash with the manifest's."""
+    from litebert.data.statistics import check_corpus
+
+    manifest, damages = check_corpus(corpus)
+    for damage in damages:
+        print(damage, file=sys.stderr)
+    if damages:
+        remedy = "restore the named files, or build the corpus again in a new directory"
+        raise DataError(f"{len(damages)} of {len(manifest.shards)} shards are not what was written; {remedy}")
+    num_bytes = sum(record.num_bytes for record in manifest.shards)
+    print(f"{corpus}: {len(manifest.shards)} shards, {num_bytes / 1e6:,.1f} MB, all as written")
+
+
+@app.command("stats")
+def stats(
+    corpus: CorpusPath,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the lengths into this PNG file.")] = None,
+) -> None:
+    """Count documents, sentences, tokens and unknowns, and show how long they are."""
+    import json
+    from dataclasses import asdict
+
+    from litebert.data.statistics import measure_corpus, plot_statistics
+
+    statistics = measure_corpus(corpus)
+    if plot:
+        plot_statistics(statistics, plot)
+    if as_json:
+        print(json.dumps(asdict(statistics), indent=2, ensure_ascii=False))
+    else:
+        _print_statistics(statistics)
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _print_build(result: "BuildResult", out: Path) -> None:
+    _print_sources(result.built)
+    if result.num_known:
+        print(f"{result.num_known} files were there already, or twice: not built again")
+    if result.built:
+        rate = result.text_bytes / 1e6 / result.elapsed_seconds
+        print(f"{result.text_bytes / 1e6:,.1f} MB of text in {result.elapsed_seconds:.1f} s ({rate:.1f} MB/s)")
+    _print_notes(result.manifest)
+    for split in ("train", "valid"):
+        records = [record for record in result.manifest.shards if record.split == split]
+        documents, tokens = sum(r.num_documents for r in records), sum(r.num_tokens for r in records)
+        print(f"{out} {split}: {documents:,} documents, {tokens:,} tokens in {len(records)} shards")
+        if not records and (split == "train" or result.manifest.options["valid_share"]):
+            print(f"warning: no document fell into {split}; see --valid-share", file=sys.stderr)
+
+
+def _print_sources(sources: "tuple[Source, ...]") -> None:
+    if len(sources) <= _MAX_LISTED:
+        for source in sources:
+            print(f"{source.path}: {source.format}, {source.packing}, {source.num_bytes / 1e6:,.1f} MB")
+        return
+    kinds = sorted({(source.format, source.packing) for source in sources})
+    for format_, packing in kinds:
+        sizes = [source.num_bytes for source in sources if (source.format, source.packing) == (format_, packing)]
+        print(f"{len(sizes):,} files: {format_}, {packing}, {sum(sizes) / 1e6:,.1f} MB")
+
+
+def _print_notes(manifest: "Manifest") -> None:
+    for problem in manifest.problems[:_MAX_LISTED]:
+        print(f"skipped: {problem}", file=sys.stderr)
+    if len(manifest.problems) > _MAX_LISTED:
+        print("skipped: more like these; the first hundred are in the manifest", file=sys.stderr)
+    if manifest.counts:
+        counts = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in manifest.counts.items())
+        print(f"left out or mended: {counts}")
+
+
+def _print_statistics(statistics: "CorpusStatistics") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    facts = statistics.tokenizer
+    console.print(
+        f"{statistics.path}: {statistics.num_sources:,} sources, {statistics.text_bytes / 1e6:,.1f} MB of text, "
+        f"{facts['kind']} vocabulary of {facts['vocab_size']:,}",
+        highlight=False,
+    )
+    table = Table("", *statistics.splits, title="Corpus", title_justify="left")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for title, cells in _rows(list(statistics.splits.values())):
+        table.add_row(title, *cells, end_section=title in ("unknown rate", "longest sentence"))
+    console.print(table)
+    for kind, count in statistics.counts.items():
+        console.print(f"{kind.replace('_', ' ')}: {count:,}", highlight=False)
+
+
+def _rows(splits: "list[SplitStatistics]") -> list[tuple[str, list[str]]]:
+    rows = [
+        (title, [f"{getattr(split, name):,}" for split in splits])
+        for title, name in (
+            ("shards", "num_shards"),
+            ("documents", "num_documents"),
+            ("sentences", "num_sentences"),
+            ("tokens", "num_tokens"),
+            ("unknown tokens", "num_unknown"),
+        )
+    ]
+    rows.append(("unknown rate", [f"{split.unknown_rate:.3%}" for split in splits]))
+    for item in ("sentence", "document"):
+        histograms = [getattr(split, f"tokens_a_{item}") for split in splits]
+        for i, label in enumerate(histograms[0].labels()):
+            rows.append((f"{item}s of {label} tokens", [_share(h.counts, i) for h in histograms]))
+        rows.append((f"mean {item}", [f"{h.mean:,.1f}" for h in histograms]))
+        rows.append((f"longest {item}", [f"{h.longest:,}" for h in histograms]))
+    return rows
+
+
+def _share(counts: tuple[int, ...], i: int) -> str:
+    return f"{counts[i]:,}  {counts[i] / max(1, sum(counts)):6.1%}"

@@ -1,0 +1,144 @@
+"""What a person sees of a run: a live view on a terminal, a plain line now and then in a file or a pipe."""
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, Self, TextIO
+
+from rich.columns import Columns
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+LIVE_SECONDS = 0.2  # between two pictures on a terminal
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands."""
+
+    step: int
+    total_steps: int
+    progress: float  # 0 to 1: of the steps, or of the hours where the clock decides
+    values: Mapping[str, float] = field(default_factory=dict)  # loss, mlm_accuracy, sentence_accuracy, ...
+    tokens_per_second: float | None = None
+    share_of_peak: float | None = None  # needed FLOPs over what the machine's matrix multiply reaches
+    seconds_left: float | None = None
+
+
+class View(Protocol):
+    """Shows statuses; `say` adds a line that stays."""
+
+    def show(self, status: Status) -> None: ...
+
+    def say(self, message: str) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def open_view(title: str, *, stream: TextIO | None = None, plain_seconds: float = 10.0) -> View:
+    """The live view if `stream` (stdout) is a terminal, else a plain line every `plain_seconds`."""
+    console = Console(file=stream or sys.stdout, highlight=False)
+    return LiveView(title, console) if console.is_terminal else PlainView(title, stream or sys.stdout, plain_seconds)
+
+
+class LiveView:
+    """A bar and a table of numbers that are redrawn in place."""
+
+    def __init__(self, title: str, console: Console) -> None:
+        self._title = title
+        self._live = Live(console=console, auto_refresh=False)
+        self._shown_at = -LIVE_SECONDS
+
+    def show(self, status: Status) -> None:
+        now = time.monotonic()
+        if now - self._shown_at >= LIVE_SECONDS or status.progress >= 1:
+            self._shown_at = now
+            self._live.update(draw_status(self._title, status), refresh=True)
+
+    def say(self, message: str) -> None:
+        self._live.console.print(Text(message))
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class PlainView:
+    """One line now and then, for logs."""
+
+    def __init__(self, title: str, stream: TextIO, seconds: float) -> None:
+        self._title, self._stream, self._seconds = title, stream, seconds
+        self._shown_at = -float("inf")
+
+    def show(self, status: Status) -> None:
+        now = time.monotonic()
+        if now - self._shown_at >= self._seconds or status.progress >= 1:
+            self._shown_at = now
+            self.say(f"{self._title}: " + ", ".join(f"{name} {value}" for name, value in list_figures(status)))
+
+    def say(self, message: str) -> None:
+        print(message, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def draw_status(title: str, status: Status) -> Group:
+    """The live view's picture: the title and a bar, and below them the figures with their names."""
+    head = Table.grid(padding=(0, 2), expand=True)
+    head.add_column(no_wrap=True)
+    head.add_column(ratio=1)
+    head.add_column(no_wrap=True, justify="right")
+    head.add_row(
+        Text(title, style="bold"),
+        ProgressBar(total=1.0, completed=min(status.progress, 1.0)),
+        f"{min(status.progress, 1.0):.0%}",
+    )
+    figures = [Text.assemble((name, "dim"), "\n", value) for name, value in list_figures(status)]
+    return Group(head, Columns(figures, padding=(0, 2)))  # as many side by side as the terminal is wide
+
+
+def list_figures(status: Status) -> list[tuple[str, str]]:
+    """What there is to show, as (name, formatted value); what is not known is not there."""
+    figures = [("step", f"{status.step:,}/{status.total_steps:,}")]
+    for name, value in status.values.items():
+        is_share = name.endswith("_accuracy")
+        short_name = name.replace("_accuracy", " acc.").replace("_", " ")  # all of them fit on 80 columns
+        figures.append((short_name, f"{value:.1%}" if is_share else f"{value:.4g}"))
+    if status.tokens_per_second is not None:
+        figures.append(("tokens/s", f"{status.tokens_per_second:,.0f}"))
+    if status.share_of_peak is not None:
+        figures.append(("of peak", f"{status.share_of_peak:.0%}"))
+    if status.seconds_left is not None:
+        figures.append(("left", format_seconds(status.seconds_left)))
+    return figures
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as 42 s, 7 min 05 s or 3 h 07 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

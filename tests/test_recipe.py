@@ -1,0 +1,80 @@
+"""Recipes: read strictly, overridden by words, the official data as a shorthand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litebert.core.errors import ConfigError
+from litebert.data.google import GOOGLE
+from litebert.recipe import Recipe, build_recipe, load_recipe
+
+SHIPPED = sorted(path.stem for path in (Path(__file__).parent.parent / "litebert" / "recipes").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_recipe_loads_by_name_and_says_where_it_comes_from(name: str) -> None:
+    assert isinstance(load_recipe(name), Recipe)
+    header = (Path(__file__).parent.parent / "litebert" / "recipes" / f"{name}.toml").read_text("utf-8")
+    for word in ("Source:", "Cost:", "Expected:", "litebert pretrain"):
+        assert word in header.split("\n\n")[0], word
+
+
+def test_words_override_a_recipe() -> None:
+    recipe = load_recipe("nano", ["batch.sequences=8", "model.sharing=ffn", "data.corpora=elsewhere", "seed=5"])
+    assert (recipe.batch.sequences, recipe.model.sharing, recipe.seed) == (8, "ffn", 5)
+    assert recipe.data.corpora == ("elsewhere",)
+    assert recipe.model.hidden_size == 128  # the preset's
+
+
+def test_compat_google_sets_every_switch_and_a_named_key_wins() -> None:
+    recipe = load_recipe("nano", ["data.compat=google", "masking.max_predictions=77"])
+    for section, switches in GOOGLE.items():
+        for name, value in switches.items():
+            expected = 77 if name == "max_predictions" else value
+            assert getattr(getattr(recipe, section), name) == expected
+            assert getattr(getattr(load_recipe("nano"), section), name) != value
+
+
+def test_a_recipe_can_be_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[model]\npreset = "nano"\n[data]\ncorpora = ["a", "b"]\nweights = [1, 3]\n[batch]\ntokens = 9000\n'
+    )
+    assert load_recipe(path).data.weights == (1.0, 3.0)
+    assert load_recipe(str(path)).batch.tokens == 9000
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["batch.sequnces=3"], r"unknown key 'batch.sequnces'; did you mean 'sequences'"),
+        (["data.compat=gogle"], "did you mean 'google'"),
+        (["model.preset=nanno"], "did you mean 'nano'"),
+        (["masking.rate=often"], "masking.rate = 'often'"),
+        (["segments.format=full-sentences"], "one run of text"),
+        (["segments.max_length=1000"], "does not fit model.max_positions = 512"),
+        (["model.num_segments=1"], "two segments"),
+        (["batch.tokens=500"], "set one of them"),
+    ],
+)
+def test_wrong_words_are_refused_with_the_key_and_a_remedy(words: list[str], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        load_recipe("nano", words)
+
+
+def test_unknown_and_broken_recipes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'nano'"):
+        load_recipe("nanno")
+    with pytest.raises(ConfigError, match="no recipe file"):
+        load_recipe(tmp_path / "absent.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[model\n")
+    with pytest.raises(ConfigError, match=r"broken\.toml"):
+        load_recipe(broken)
+
+
+def test_a_section_that_has_no_default_is_asked_for() -> None:
+    values: dict[str, Any] = {"model": {"preset": "nano"}, "data": {"corpora": ["x"]}}
+    with pytest.raises(ConfigError, match="'batch' is missing"):
+        build_recipe(values)

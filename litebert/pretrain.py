@@ -114,7 +114,7 @@ def train_stage(run: Run, view: View, log: RunLog) -> None:
 def open_run(folder: Path, recipe: Recipe) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
     runtime = choose_runtime(recipe.runtime)
-    (folder / CHECKPOINTS).mkdir(exist_ok=True)
+    (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder / CHECKPOINTS)
     last = find_last_whole(folder)
     if last is None:

@@ -48,6 +48,8 @@ class AttentionBlock(nn.Module):
             key, value = F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1)
             hidden = gather_positions(hidden, read_at)  # (B, Q, H)
             query = F.linear(hidden, weight[:width], bias[:width])
+            if mask is not None and mask.shape[2] > 1:  # each token has its own row of whom it sees
+                mask = mask.gather(2, read_at[:, None, :, None].expand(-1, -1, -1, mask.shape[3]))  # (B, 1, Q, T)
         context = F.scaled_dot_product_attention(
             self._split(query),
             self._split(key),

@@ -14,9 +14,7 @@ from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 settings.register_profile("litebert", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("litebert")
 
-_WORDS = (
-    "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
-)
+_WORDS = "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from litebert.core.errors import ConfigError
+from litebert.model.model import build_model
+from litebert.model.presets import preset
 from litebert.train import lamb
 from litebert.train.lamb import Lamb
 from litebert.train.lamb_kernels import BLOCK_SIZE, PIECE_SIZE
@@ -293,6 +295,12 @@ def test_clipping_brings_the_global_norm_down_and_never_up(max_norm: float) -> N
 def test_impossible_options_are_refused_by_name(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
         OptimOptions(**options)  # type: ignore[arg-type]
+
+
+def test_in_our_models_exactly_the_vectors_are_excluded() -> None:
+    model = build_model(preset("nano"), ["mlm", "sentence"], device="meta")
+    for name, parameter in model.named_parameters():
+        assert is_excluded(name) == (parameter.ndim == 1), name
 
 
 @pytest.mark.usefixtures("passes")

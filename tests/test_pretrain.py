@@ -330,3 +330,31 @@ def test_the_card_and_the_recipe_lie_in_the_checkpoint(tiny_corpus: Path, tmp_pa
     assert "What it is not" in card
     assert (last / "recipe.toml").read_text() == (tmp_path / "run" / "recipe.toml").read_text()
     assert json.loads((last / "litebert.json").read_text())["step"] == 2
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_half_precision_trains_resumes_exactly_and_stays_near_fp32(
+    dtype: str, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, runtime={"dtype": dtype})
+    pretrain(recipe, tmp_path / "whole")
+    with interrupted_before_step(6, monkeypatch):
+        pretrain(recipe, tmp_path / "broken")
+    pretrain(recipe, tmp_path / "broken")
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+    pretrain(make_recipe(tiny_corpus), tmp_path / "fp32")
+    half, full = (read_log(tmp_path / name / "metrics.jsonl")[-1]["valid_loss"] for name in ("whole", "fp32"))
+    assert half == pytest.approx(full, abs=0.1)
+    assert half != full
+
+
+@pytest.mark.slow
+def test_compiled_blocks_learn_what_eager_ones_learn(tiny_corpus: Path, tmp_path: Path) -> None:
+    for name, is_compiled in (("eager", False), ("compiled", True)):
+        changes = {
+            "model__hidden_dropout_rate": 0.0,
+            "model__attention_dropout_rate": 0.0,
+        }  # its noise is drawn otherwise
+        pretrain(make_recipe(tiny_corpus, train__compile=is_compiled, **changes), tmp_path / name)
+    eager, compiled = (read_log(tmp_path / name / "metrics.jsonl")[-1] for name in ("eager", "compiled"))
+    assert compiled == pytest.approx(eager, rel=1e-3)

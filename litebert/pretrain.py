@@ -23,9 +23,9 @@ from litebert.checkpoint import (
 )
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
-from litebert.core.view import Status, View, open_view
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
 from litebert.core.runtime import Runtime, choose_runtime, measure_peak_flops
+from litebert.core.view import Status, View, open_view
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
 from litebert.data.shards import Corpus

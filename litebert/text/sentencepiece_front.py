@@ -45,7 +45,8 @@ class SentencePieceFront:
         return {"normalization": asdict(self.normalization), "digit_comma": self.digit_comma}
 
     def normalize(self, text: str) -> str:
-        return normalize(text, self.normalization)
+        text = self._processor.normalize(normalize(text, self.normalization))
+        return text.replace(SPACE, " ").removeprefix(" ")
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         policy = self.normalization
@@ -73,7 +74,8 @@ class SentencePieceFront:
                     offsets.append((ours.starts[origins[first]], ours.ends[ends[position - 1] - 1]))
                 else:  # a lone "▁" covers nothing: an empty span where the next character begins
                     place = ours.starts[origins[first]] if origins[first] < len(ours.starts) else len(text)
-                    offsets.append((place, place))
+                    is_inside = bool(offsets) and place < offsets[-1][1]  # one character that became several words
+                    offsets.append(offsets[-1] if is_inside else (place, place))
         return Encoding(token_ids, offsets)
 
     def decode(self, token_ids: Sequence[int]) -> str:

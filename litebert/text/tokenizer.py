@@ -138,6 +138,12 @@ def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokeniz
         raise error if str(path) in str(error) else DataError(f"{file}: {error}") from error
 
 
+def is_saved_tokenizer(directory: Path) -> bool:
+    """Whether `Tokenizer.save` made this directory."""
+    file = directory / MANIFEST_FILE
+    return file.is_file() and bool(json.loads(file.read_text("utf-8")).get("format") == FORMAT)
+
+
 def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
     """The ids of the five special tokens, whichever way they are spelled."""
     ids = {piece: token_id for token_id, piece in enumerate(vocabulary)}

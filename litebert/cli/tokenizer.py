@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from litebert.core.errors import ConfigError
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from litebert.data.documents import Document
     from litebert.text.tokenizer import Tokenizer
     from litebert.text.train_tokenizer import VocabularyOptions
 
@@ -40,7 +41,9 @@ SHADES = ("black on bright_cyan", "black on bright_yellow")
 def train(
     paths: Annotated[list[str], typer.Argument(help="Text: files, folders, globs, or - for standard input.")],
     out: Annotated[Path, typer.Option(help="The directory to write.")],
-    kind: Annotated[str, typer.Option(help="unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa).")] = "unigram",
+    kind: Annotated[
+        str, typer.Option(help="unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa).")
+    ] = "unigram",
     vocab_size: Annotated[int, typer.Option(help="Pieces, special tokens included.")] = 30_000,
     cased: Annotated[
         bool | None, typer.Option("--cased/--uncased", help="Keep capitals and accents. Default: only bpe keeps them.")
@@ -71,9 +74,8 @@ def train(
         max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
     )
     documents = iter_documents(paths, ReadOptions(format=text_format, field=field))
-    with _show_progress(options) as advance:
-        sentences = (sentence for document in documents for sentence in advance(document.sentences))
-        tokenizer = train_tokenizer(sentences, options)
+    with _show_progress(options) as watch:
+        tokenizer = train_tokenizer(watch(documents), options)
     if out.exists():
         shutil.rmtree(out)
     tokenizer.save(out)
@@ -126,7 +128,11 @@ def info(
     facts["special_ids"] = ", ".join(f"{name} {i}" for name, i in zip(names, special.values(), strict=True))
     for name, value in facts.items():
         shown = ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
-        print(f"{name.replace('_', ' '):14} {shown:,}" if isinstance(shown, int) else f"{name.replace('_', ' '):14} {shown}")
+        print(
+            f"{name.replace('_', ' '):14} {shown:,}"
+            if isinstance(shown, int)
+            else f"{name.replace('_', ' '):14} {shown}"
+        )
 
 
 def _load(path: Path, digit_comma: str | None) -> "Tokenizer":
@@ -162,10 +168,14 @@ def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:
         table.add_column(name, justify="right" if name in ("", "id") else "left")
     for number, (row, cell) in enumerate(zip(rows, cells, strict=True)):
         place = f"{row['start']}:{row['end']}"
-        table.add_row(str(number), str(row["id"]), cell, place, repr(row["text"])[1:-1], "•" if row["begins_word"] else "")
+        table.add_row(
+            str(number), str(row["id"]), cell, place, repr(row["text"])[1:-1], "•" if row["begins_word"] else ""
+        )
     console.print(table)
-    print(f"{len(rows)} pieces, {sum(row['id'] == tokenizer.unk_id for row in rows)} unknown; "
-          f"{first} and {last} are added around them, never read from the text")
+    print(
+        f"{len(rows)} pieces, {sum(row['id'] == tokenizer.unk_id for row in rows)} unknown; "
+        f"{first} and {last} are added around them, never read from the text"
+    )
 
 
 def _paint(row: dict[str, Any], number: int, unk_id: int) -> "Text":
@@ -176,17 +186,26 @@ def _paint(row: dict[str, Any], number: int, unk_id: int) -> "Text":
 
 
 @contextmanager
-def _show_progress(options: "VocabularyOptions") -> Iterator[Callable[[tuple[str, ...]], tuple[str, ...]]]:
-    """A line that counts what is read, then says that it learns; yields what each document's sentences pass through."""
+def _show_progress(options: "VocabularyOptions") -> "Iterator[Callable[[Iterable[Document]], Iterator[str]]]":
+    """A line that counts what is read, then says that it learns; yields what turns documents into counted sentences."""
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TransferSpeedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), DownloadColumn(), TransferSpeedColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(f"reading, then learning {options.vocab_size:,} pieces", total=None)
+    console = Console(stderr=True)
+    columns = (
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.DownloadColumn(),
+        bars.TransferSpeedColumn(),
+        bars.TimeElapsedColumn(),
+    )
+    with bars.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("reading", total=None)
 
-        def advance(sentences: tuple[str, ...]) -> tuple[str, ...]:
-            progress.advance(task, sum(len(sentence.encode("utf-8", "replace")) for sentence in sentences))
-            return sentences
+        def watch(documents: "Iterable[Document]") -> Iterator[str]:
+            for document in documents:
+                progress.advance(task, sum(map(len, document.sentences)))
+                yield from document.sentences
+            progress.update(task, description=f"learning {options.vocab_size:,} pieces from")
 
-        yield advance
+        yield watch

@@ -67,7 +67,10 @@ def build_wordpiece(vocab_file: Path, *, lowercase: bool) -> bytes:
 
 def build_byte_level(vocab_file: Path, merges_file: Path) -> bytes:
     """The tokenizer.json of a RoBERTa vocab.json and merges.txt."""
-    model = models.BPE.from_file(str(vocab_file), str(merges_file))
+    try:
+        model = models.BPE.from_file(str(vocab_file), str(merges_file))
+    except Exception as error:  # the library knows no narrower one
+        raise DataError(f"{vocab_file} and {merges_file.name} beside it make no vocabulary ({error})") from error
     backend = tokenizers.Tokenizer(model)
     set_byte_level_rules(backend)
     return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))

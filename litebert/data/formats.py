@@ -69,6 +69,8 @@ def parse_segment(segment: Segment, notes: Notes) -> Iterator[Document]:
     """The documents of a stretch of a file; what is bad in it goes to `notes`."""
     for problem in segment.problems:
         notes.report(problem)
+    if not segment.data.strip():
+        return
     if segment.data.startswith(_UTF16_MARKS):
         notes.report(Problem("encoding", f"{segment.name}:1", "UTF-16 text; convert it to UTF-8 first"))
         return

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import gzip
+import io
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
 from litebert.data import assemble, build, encode, workers
 from litebert.data.build import BuildOptions, BuildResult, build_corpus
@@ -221,7 +223,7 @@ def test_deduplication_keeps_the_first_of_equal_documents(
     options = replace(OPTIONS, deduplicate=True, processes=processes)
     build_corpus([texts[0], texts[2]], tokenizer, tmp_path / "corpus", options)
     result = build_corpus([doubled], tokenizer, tmp_path / "corpus", options)
-    build_corpus([texts[0], texts[2]], tokenizer, tmp_path / "once", options)
+    build_corpus([texts[0], texts[2]], tokenizer, tmp_path / "once", replace(options, processes=1))
     splits = ("train", "valid")
     num_once = sum(open_corpus(tmp_path / "once", split).num_documents for split in splits)
     num_grown = sum(open_corpus(tmp_path / "corpus", split).num_documents for split in splits)
@@ -353,35 +355,38 @@ def test_statistics_count_what_is_there(tmp_path: Path, texts: list[Path], token
     assert train.unknown_rate == train.num_unknown / train.num_tokens
 
 
-def litebert(*words: str | Path, input_: bytes = b"") -> subprocess.CompletedProcess[str]:
-    code = "from litebert.cli.main import main; main()"
-    command = [sys.executable, "-c", code, *map(str, words)]
-    done = subprocess.run(command, input=input_, capture_output=True, check=False)
-    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+def test_the_command_line_builds_checks_and_counts(
+    tmp_path: Path,
+    texts: list[Path],
+    vocabulary: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def litebert(*words: str | Path) -> tuple[int, str, str]:
+        code = _run([*map(str, words)], debug=False)
+        return code, *capsys.readouterr()
 
-
-def test_the_command_line_builds_checks_and_counts(tmp_path: Path, texts: list[Path], vocabulary: Path) -> None:
     out = tmp_path / "corpus"
-    built = litebert("corpus", "build", tmp_path / "texts", "-t", vocabulary, "--out", out, "--processes", "1")
-    assert built.returncode == 0, built.stderr
-    assert f"{texts[1]}: lines, gzip" in built.stdout
-    assert "train: " in built.stdout
-    piped = litebert(
-        "corpus", "build", "-", "-t", vocabulary, "--out", out, "--processes", "1", input_=b"a cat.\na dog.\n"
-    )
-    assert piped.returncode == 0, piped.stderr
+    ending = ("-t", vocabulary, "--out", out, "--processes", "1")
+    code, shown, _ = litebert("corpus", "build", tmp_path / "texts", *ending)
+    assert code == 0
+    assert f"{texts[1]}: lines, gzip" in shown
+    assert f"{out} train: " in shown
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a cat.\na dog.\n")))
+    assert litebert("corpus", "build", "-", *ending)[0] == 0
     assert read_manifest(out).num_sources == 6
-    assert "all as written" in litebert("corpus", "check", out).stdout
-    counted = litebert("corpus", "stats", out, "--json", "--plot", tmp_path / "lengths.png")
-    assert json.loads(counted.stdout)["splits"]["train"]["num_documents"] > 0
+    assert "all as written" in litebert("corpus", "check", out)[1]
+    _, shown, _ = litebert("corpus", "stats", out, "--json", "--plot", tmp_path / "lengths.png")
+    assert json.loads(shown)["splits"]["train"]["num_documents"] > 0
     assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")
-    assert "unknown rate" in litebert("corpus", "stats", out).stdout
+    assert "unknown rate" in litebert("corpus", "stats", out)[1]
     (out / SHARDS / "train-00000.safetensors").write_bytes(b"short")
-    checked = litebert("corpus", "check", out)
-    assert checked.returncode == 2
-    assert "train-00000.safetensors is damaged" in checked.stderr
-    refused = litebert("corpus", "build", tmp_path / "none", "-t", vocabulary, "--out", tmp_path / "x")
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    code, _, complaint = litebert("corpus", "check", out)
+    assert code == 2
+    assert "train-00000.safetensors is damaged" in complaint
+    code, _, complaint = litebert("corpus", "build", tmp_path / "none", *ending)
+    assert (code, complaint.count("\n")) == (2, 1)
+    assert litebert("corpus", "build", texts[0], *ending, "--on-error", "ignore")[0] == 2
 
 
 def slow_build(folder: Path, out: Path, vocabulary: Path) -> subprocess.Popen[bytes]:

@@ -131,9 +131,9 @@ class Stream:
         layout, chosen = take_part(whole, rank, world_size)
         sequences = plan.batch(number).take(chosen)
         canvas = blank_canvas(layout, self.special.pad_id)
-        for corpus in np.unique(sequences.corpora):
+        for corpus, text in enumerate(self._texts):
             own = sequences.corpora == corpus
-            draw_sequences(self._texts[corpus], sequences.ranges[own], layout.starts[own], self.special, canvas)
+            draw_sequences(text, sequences.ranges[own], layout.starts[own], self.special, canvas)
         targets = mask_tokens(
             canvas.token_ids,
             canvas.word_codes,

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from litebert.core.errors import DataError
 from litebert.data.batch import Batch, build_batch
-from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, StreamOptions
+from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, SequenceTable, StreamOptions
 from litebert.data.masking import Sequences, list_vocabulary, mask_tokens
-from litebert.data.rows import Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
+from litebert.data.rows import Canvas, Layout, Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
 from litebert.data.segments import HasOffsets, outline_shards
 from litebert.data.shards import Corpus, Split, open_corpus
 from litebert.text.tokenizer import load_tokenizer
@@ -127,13 +127,12 @@ class Stream:
         """The same as numpy arrays, with what was chosen to be predicted and why."""
         plan = self.plan_epoch(step // self.steps_per_epoch)
         number = step % self.steps_per_epoch % plan.num_batches
-        whole = lay_out(plan.batch(number).lengths, self.options.batch, self.options.segments.max_length)
-        layout, chosen = take_part(whole, rank, world_size)
-        sequences = plan.batch(number).take(chosen)
-        canvas = blank_canvas(layout, self.special.pad_id)
-        for corpus, text in enumerate(self._texts):
-            own = sequences.corpora == corpus
-            draw_sequences(text, sequences.ranges[own], layout.starts[own], self.special, canvas)
+        sequences = plan.batch(number)
+        layout = lay_out(sequences.lengths, self.options.batch, self.options.segments.max_length)
+        if world_size > 1 or self.options.batch.is_packed:
+            layout, chosen = take_part(layout, rank, world_size)
+            sequences = sequences.take(chosen)
+        canvas = self._draw(sequences, layout)
         targets = mask_tokens(
             canvas.token_ids,
             canvas.word_codes,
@@ -152,6 +151,16 @@ class Stream:
             is_lead=sequences.is_lead,
             is_packed=self.options.batch.is_packed,
         )
+
+    def _draw(self, sequences: SequenceTable, layout: Layout) -> Canvas:
+        canvas = blank_canvas(layout, self.special.pad_id)
+        if len(self._texts) == 1:
+            draw_sequences(self._texts[0], sequences.ranges, layout.starts, self.special, canvas)
+            return canvas
+        for corpus, text in enumerate(self._texts):
+            own = sequences.corpora == corpus
+            draw_sequences(text, sequences.ranges[own], layout.starts[own], self.special, canvas)
+        return canvas
 
     def plan_epoch(self, epoch: int) -> EpochPlan:
         """The batches of one epoch, planned when first asked for."""

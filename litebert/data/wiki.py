@@ -21,6 +21,7 @@ _CHINESE = re.compile("[\u4e00-\u9fff]")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _MAGIC_WORD = re.compile(r"__[A-Z]{3,}__")
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|:]*)\]\]|\[\[[^\[\]]*\]\]")
+_FILE = re.compile(r"\[\[(?:File|Image|檔案|文件|图像|圖像|Category|分類|分类):", re.IGNORECASE)
 _VARIANT = re.compile(r"-\{(?:zh[-a-z]*:)?([^{};:]*)[^{}]*\}-")
 # Each begins with a class of few characters, to which `re` runs fast
 _EMPTY_BRACKETS = re.compile(r"[(（][\s,;:，、；：]*[)）] ?")
@@ -77,11 +78,11 @@ def clean_markup(text: str) -> str:
     if "&" in text:
         text = html.unescape(html.unescape(text))
     if "<" in text:
-        text = _TAG.sub(" ", text)
+        text = " ".join(_TAG.sub(" ", text).split())
     if "__" in text:
         text = _MAGIC_WORD.sub("", text)
     if "[[" in text:
-        text = _LINK.sub(r"\1", text)
+        text = "" if _FILE.match(text) else _LINK.sub(r"\1", text).replace("[[", "").replace("]]", "")
     if "-{" in text:
         text = _VARIANT.sub(r"\1", text)
     if "(" in text or "（" in text:

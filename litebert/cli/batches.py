@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 
     from litebert.data.epoch import StreamOptions
     from litebert.data.examples import Example, Group, StreamStatistics
+    from litebert.data.segments import SegmentOptions
     from litebert.recipe import Recipe
     from litebert.text.tokenizer import Tokenizer
 
 Overrides = Annotated[list[str] | None, typer.Argument(help="Changes such as segments.task=nsp or data.compat=google.")]
 _SEGMENT_STYLES = ("cyan", "green")
 _ACTION_STYLES = {"masked": "bold reverse", "random": "bold white on red", "kept": "bold underline"}
-_LABELS = {
+_LABELS: dict[str, tuple[str, ...]] = {
     "none": (),
     "sop": ("in order", "swapped"),
     "nsp": ("next", "from another document"),
@@ -83,11 +84,17 @@ def _stream_options(count: int, overrides: Sequence[str]) -> "StreamOptions":
     return build_options(StreamOptions, values)
 
 
+def _label_names(segments: "SegmentOptions") -> tuple[str, ...]:
+    if segments.task == "sop" and segments.single_sentence == "random_doc":
+        return ("in order", "swapped, or from another document")
+    return _LABELS[segments.task]
+
+
 def _describe(number: int, example: "Example", options: "StreamOptions") -> "Text":
     from rich.text import Text
 
     num_masked = sum(len(group.positions) for group in example.groups)
-    names = _LABELS[options.segments.task]
+    names = _label_names(options.segments)
     facts = [
         f"{options.segments.format}",
         f"label {example.label}: {names[example.label]}" if names else "no sentence task",
@@ -171,7 +178,7 @@ def _legend() -> "Text":
 def _statistics_rows(statistics: "StreamStatistics", recipe: "Recipe", steps: int) -> list[tuple[str, str]]:
     from litebert.data.masking import ACTIONS
 
-    names = _LABELS[recipe.segments.task]
+    names = _label_names(recipe.segments)
     per_second = statistics.num_sequences / statistics.elapsed_seconds
     return [
         ("steps an epoch", f"{steps:,}"),

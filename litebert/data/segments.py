@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.data.pairs import PairRules, Pairs, exchange_seconds, plan_segment_pairs, plan_sentence_pairs
+from litebert.data.randomness import permute
 from litebert.data.relations import SINGLE_SENTENCE, TASK_LABELS, TASKS
 from litebert.data.runs import plan_runs
 
@@ -161,7 +162,8 @@ def _plan_pairs(outline: Outline, options: SegmentOptions, key: np.uint64) -> Se
 
 def _order_of_exchange(pairs: Pairs, key: np.uint64) -> NDArray[np.int64]:
     """The waiting pairs by the length of their second segment, longest first, those of one length in random order."""
-    waiting = np.random.default_rng(int(key)).permutation(np.flatnonzero(pairs.waiting >= 0))
+    waiting = np.flatnonzero(pairs.waiting >= 0)
+    waiting = waiting[permute(key, len(waiting))]
     lengths = pairs.ranges[waiting, 3] - pairs.ranges[waiting, 2]
     return waiting[np.argsort(-lengths, kind="stable")]
 

@@ -100,7 +100,10 @@ class Stream:
         self.steps_per_epoch = self.plan_epoch(0).num_batches
 
     def batch(self, step: int, *, rank: int = 0, world_size: int = 1) -> Batch:
-        """The part of this step's batch that belongs to a rank; the parts of all ranks are the batch of one."""
+        """The part of this step's batch that belongs to a rank; the parts of all ranks are the batch of one.
+
+        Accumulating gradients, a micro-batch is a rank too: `rank * micro_batches + number` of all of them.
+        """
         return build_batch(self.rows(step, rank=rank, world_size=world_size))
 
     def iter_batches(

@@ -77,7 +77,8 @@ def _stream_options(count: int, overrides: Sequence[str]) -> "StreamOptions":
     from litebert.data.epoch import StreamOptions
     from litebert.data.google import expand_compat
 
-    defaults = {"segments": {"max_length": 128}, "masking": {}, "batch": {"sequences": count}, "seed": 1}
+    batch = {"sequences": count, "bucket": 1}  # of all lengths
+    defaults = {"segments": {"max_length": 128}, "masking": {}, "batch": batch, "seed": 1}
     values = expand_compat(merge(defaults, parse_assignments(overrides)))
     if not values.get("data"):
         values.pop("data", None)
@@ -101,7 +102,7 @@ def _describe(number: int, example: "Example", options: "StreamOptions") -> "Tex
         f"{len(example.token_ids)} tokens, {num_masked} to predict in {len(example.groups)} groups",
         *(["begins a document"] if example.is_lead else []),
     ]
-    return Text(f"\nExample {number}  ", style="bold").append(" · ".join(facts), style="yellow")
+    return Text(f"Example {number}  ", style="bold").append(" · ".join(facts), style="yellow")
 
 
 def _paint(example: "Example", tokenizer: "Tokenizer") -> "Text":
@@ -167,7 +168,7 @@ def _speak(tokenizer: "Tokenizer", token_ids: Sequence[int]) -> list[str]:
 def _legend() -> "Text":
     from rich.text import Text
 
-    text = Text("\n[ ]n group n · ", style="dim")
+    text = Text("[ ]n", style="").append(" group n · ")
     text.append("word", style=_ACTION_STYLES["masked"]).append(" became [MASK] · ")
     text.append("word→other", style=_ACTION_STYLES["random"]).append(" a random token · ")
     text.append("word", style=_ACTION_STYLES["kept"]).append(" stayed, to be predicted all the same · ")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from litebert.cli.batches import Overrides, print_batch_statistics, show_examples
 from litebert.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from litebert.data.statistics import CorpusStatistics, SplitStatistics
 
 app = typer.Typer(help="Turn raw text into a tokenised corpus, check it, look at it.", no_args_is_help=True)
+
+app.command("show")(show_examples)
 
 CorpusPath = Annotated[Path, typer.Argument(help="A corpus directory.")]
 _MAX_LISTED = 12
@@ -76,17 +79,26 @@ def check(corpus: CorpusPath) -> None:
 
 @app.command("stats")
 def stats(
-    corpus: CorpusPath,
+    corpus: Annotated[str, typer.Argument(help="A corpus directory; with --batches, a recipe.")],
+    overrides: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the lengths into this PNG file.")] = None,
+    batches: Annotated[
+        int, typer.Option(min=0, help="Make this many batches of a recipe and show what is in them.")
+    ] = 0,
 ) -> None:
-    """Count documents, sentences, tokens and unknowns, and show how long they are."""
+    """Count documents, sentences, tokens and unknowns, and show how long they are; or what a recipe's batches hold."""
     import json
     from dataclasses import asdict
 
     from litebert.data.statistics import measure_corpus, plot_statistics
 
-    statistics = measure_corpus(corpus)
+    if batches:
+        print_batch_statistics(corpus, overrides or [], batches)
+        return
+    if overrides:
+        raise ConfigError(f"'{overrides[0]}' changes a recipe: it goes with --batches")
+    statistics = measure_corpus(Path(corpus))
     if plot:
         plot_statistics(statistics, plot)
     if as_json:

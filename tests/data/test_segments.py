@@ -79,6 +79,17 @@ def test_random_segments_come_from_another_document_and_never_begin_one(
     assert not begins[is_random].any()
 
 
+@pytest.mark.parametrize("layout", ["segment-pair", "sentence-pair"])
+@pytest.mark.parametrize("task", ["nsp", "three-way"])
+def test_length_does_not_tell_random_segments(layout: str, task: str) -> None:
+    plans = [plan(CORPUS, format=layout, task=task, max_length=64, seed=seed) for seed in range(3)]
+    ranges, labels = np.concatenate([p.ranges for p in plans]), np.concatenate([p.labels for p in plans])
+    lengths = ranges[:, 1::2] - ranges[:, ::2]
+    for feature in (lengths[:, 0], lengths[:, 1], lengths.sum(1)):
+        for label in range(1, labels.max() + 1):
+            assert stats.ks_2samp(feature[labels == 0], feature[labels == label]).pvalue > UNLIKELY
+
+
 def test_random_segments_may_come_from_every_shard() -> None:
     pairs = plan(CORPUS, task="nsp", max_length=64)
     shard_starts = outline_shards(CORPUS.shards).shard_starts

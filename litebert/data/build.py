@@ -9,6 +9,7 @@ the next one reads its plan, skips the shards that are noted and the parts that 
 import errno
 import fcntl
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,11 +24,13 @@ from litebert.data.chunks import iter_chunks
 from litebert.data.documents import ReadOptions
 from litebert.data.encode import read_part
 from litebert.data.ledger import (
+    SOURCES,
     UNFINISHED,
     Done,
     Plan,
     append_sources,
     check_unchanged,
+    describe_sources,
     part_path,
     plan_sources,
     read_done,
@@ -134,6 +137,8 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
     check_unchanged(plan.sources[done.position.source :])
     check_shards(directory, done.manifest.shards)
     text_bytes_before = done.manifest.text_bytes
+    if not options.is_quiet:
+        print("\n".join(describe_sources(plan.sources)), file=sys.stderr, flush=True)
     for state in _iter_shards(directory, plan, done, options):
         done = state
         write_done(directory, done)
@@ -239,7 +244,7 @@ def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     """Only one build at a time writes a corpus. The lock goes with the process, however that ends."""
-    is_ours = any((directory / name).exists() for name in (MANIFEST, UNFINISHED, TOKENIZER, _LOCK))
+    is_ours = any((directory / name).exists() for name in (_LOCK, SOURCES))
     if directory.exists() and not is_ours and any(directory.iterdir()):
         raise ConfigError(f"{directory} is not empty and no corpus; choose another --out")
     directory.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,6 @@ from litebert.core.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from litebert.data.build import BuildResult
     from litebert.data.shards import Manifest
-    from litebert.data.sources import Source
     from litebert.data.statistics import CorpusStatistics, SplitStatistics
 
 app = typer.Typer(help="Turn raw text into a tokenised corpus, check it, look at it.", no_args_is_help=True)
@@ -112,7 +111,6 @@ def _num_cores() -> int:
 
 
 def _print_build(result: "BuildResult", out: Path) -> None:
-    _print_sources(result.built)
     if result.num_known:
         print(f"{result.num_known} files were there already, or twice: not built again")
     if result.built:
@@ -125,17 +123,6 @@ def _print_build(result: "BuildResult", out: Path) -> None:
         print(f"{out} {split}: {documents:,} documents, {tokens:,} tokens in {len(records)} shards")
         if not records and (split == "train" or result.manifest.options["valid_share"]):
             print(f"warning: no document fell into {split}; see --valid-share", file=sys.stderr)
-
-
-def _print_sources(sources: "tuple[Source, ...]") -> None:
-    if len(sources) <= _MAX_LISTED:
-        for source in sources:
-            print(f"{source.path}: {source.format}, {source.packing}, {source.num_bytes / 1e6:,.1f} MB")
-        return
-    kinds = sorted({(source.format, source.packing) for source in sources})
-    for format_, packing in kinds:
-        sizes = [source.num_bytes for source in sources if (source.format, source.packing) == (format_, packing)]
-        print(f"{len(sizes):,} files: {format_}, {packing}, {sum(sizes) / 1e6:,.1f} MB")
 
 
 def _print_notes(manifest: "Manifest") -> None:

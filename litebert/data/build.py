@@ -9,6 +9,7 @@ the next one reads its plan, skips the shards that are noted and the parts that 
 import errno
 import fcntl
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from litebert.data.ledger import (
     Plan,
     append_sources,
     check_unchanged,
+    describe_sources,
     part_path,
     plan_sources,
     read_done,
@@ -134,6 +136,8 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
     check_unchanged(plan.sources[done.position.source :])
     check_shards(directory, done.manifest.shards)
     text_bytes_before = done.manifest.text_bytes
+    if not options.is_quiet:
+        print("\n".join(describe_sources(plan.sources)), file=sys.stderr, flush=True)
     for state in _iter_shards(directory, plan, done, options):
         done = state
         write_done(directory, done)

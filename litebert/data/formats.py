@@ -107,7 +107,8 @@ def _parse_wrapped(segment: Segment, notes: Notes) -> _Parsed:
 
 
 def _parse_wiki(segment: Segment, notes: Notes) -> _Parsed:
-    for number, paragraphs in iter_articles(_decode(segment, notes), notes):
+    text = "\n".join(line for _, line in _decode(segment, notes))
+    for number, paragraphs in iter_articles(text, segment.first_line, notes):
         yield f"{segment.name}:{number}", _split_all(paragraphs)
 
 

@@ -24,6 +24,7 @@ SOURCES = "sources.jsonl"
 UNFINISHED = "unfinished"
 _PLAN = "plan.json"
 _PROGRESS = "progress.json"
+_MAX_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,19 @@ def _check_read_alike(path: Path, known: Source, options: ReadOptions) -> None:
         raise ConfigError(f"{path} was read as {known.format}, not --format {options.format}; {remedy}")
     if known.format == "jsonl" and options.field != known.field:
         raise ConfigError(f"{path} was read with --field {known.field}, not {options.field}; {remedy}")
+
+
+def describe_sources(sources: Sequence[Source]) -> list[str]:
+    """What has been found, for a person to check: a line a file, or a line a kind of file if they are many."""
+    if len(sources) <= _MAX_LISTED:
+        return [f"{source.path}: {source.format}, {source.packing}, {_megabytes([source])}" for source in sources]
+    kinds = sorted({(source.format, source.packing) for source in sources})
+    alike = {kind: [source for source in sources if (source.format, source.packing) == kind] for kind in kinds}
+    return [f"{len(some):,} files: {kind[0]}, {kind[1]}, {_megabytes(some)}" for kind, some in alike.items()]
+
+
+def _megabytes(sources: Sequence[Source]) -> str:
+    return f"{sum(source.num_bytes for source in sources) / 1e6:,.1f} MB"
 
 
 def check_unchanged(sources: Iterable[Source]) -> None:

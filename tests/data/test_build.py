@@ -368,9 +368,9 @@ def test_the_command_line_builds_checks_and_counts(
 
     out = tmp_path / "corpus"
     ending = ("-t", vocabulary, "--out", out, "--processes", "1")
-    code, shown, _ = litebert("corpus", "build", tmp_path / "texts", *ending)
+    code, shown, announced = litebert("corpus", "build", tmp_path / "texts", *ending)
     assert code == 0
-    assert f"{texts[1]}: lines, gzip" in shown
+    assert f"{texts[1]}: lines, gzip" in announced
     assert f"{out} train: " in shown
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a cat.\na dog.\n")))
     assert litebert("corpus", "build", "-", *ending)[0] == 0

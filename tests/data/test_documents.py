@@ -33,7 +33,7 @@ WRAPPED = (
 WIKI = """<doc id="1" url="http://x" title="Cats &amp; dogs">
 Cats &amp; dogs
 
-Cats () are animals (; and pets) that people keep in their houses.<br> They sleep &lt;b&gt;much&lt;/b&gt;.
+Cats () are animals (; and pets) that people keep in their houses.<br>They sleep &lt;b&gt;much&lt;/b&gt;.
 Early life.
 Their first years are spent with the family and are described in many books. It is so.
 France
@@ -98,7 +98,7 @@ def test_a_wiki_article_loses_title_headings_items_and_markup(tmp_path: Path) ->
     (document,) = iter_documents([write(tmp_path / "wiki_00", WIKI)], notes=notes)
     assert document.sentences == (
         "Cats are animals (and pets) that people keep in their houses.",
-        "They sleep much .",
+        "They sleep much.",
         "Their first years are spent with the family and are described in many books.",
         "It is so.",
     )

@@ -135,6 +135,8 @@ def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokeniz
                 raise ConfigError(f"{path} knows its own options; give them when reading the original vocabulary")
             return _load_saved(file)
         return _load_foreign(file, options or ReadingOptions())
+    except KeyError as error:
+        raise DataError(f"{file}: it does not say {error}; restore the original") from error
     except DataError as error:
         raise error if str(path) in str(error) else DataError(f"{file}: {error}") from error
 

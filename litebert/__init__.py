@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from litebert.core.errors import ConfigError, DataError, LitebertError, TrainingError
-    from litebert.model.config import ModelConfig
+    from litebert.model.config import HeadSpec, ModelConfig
     from litebert.model.encoder import Encoder, EncoderOutput
-    from litebert.model.heads import HeadSpec
     from litebert.model.model import Model, build_model
     from litebert.model.presets import PRESETS, preset
 
@@ -23,7 +22,7 @@ _PUBLIC = {
     "ModelConfig": "litebert.model.config",
     "Encoder": "litebert.model.encoder",
     "EncoderOutput": "litebert.model.encoder",
-    "HeadSpec": "litebert.model.heads",
+    "HeadSpec": "litebert.model.config",
     "Model": "litebert.model.model",
     "build_model": "litebert.model.model",
     "PRESETS": "litebert.model.presets",

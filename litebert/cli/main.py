@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from litebert import __version__
-from litebert.cli import corpus, models
+from litebert.cli import corpus, demo, models, tokenizer
 from litebert.core.errors import LitebertError
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
@@ -20,8 +20,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("demo")(demo.run_demo)
 app.command("models")(models.show_models)
 app.add_typer(corpus.app, name="corpus")
+app.add_typer(tokenizer.app, name="tokenizer")
 
 
 def main() -> NoReturn:

@@ -1,5 +1,186 @@
-"""`litebert models`: what each preset weighs and costs."""
+"""`litebert models`: what each preset weighs and costs, and the paper's tables beside ours."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from litebert.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from litebert.model.config import HeadSpec, ModelConfig
+    from litebert.model.presets import PaperRow
 
 
-def show_models() -> None:
-    """Show the presets."""
+def show_models(
+    preset: Annotated[
+        str | None, typer.Argument(help="One preset, such as albert-base; all of them without it.")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to it: embedding_size=64 sharing=none."),
+    ] = None,
+    table: Annotated[int | None, typer.Option(help="Table 1, 3 or 4 of the ALBERT paper, beside our counts.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences at once, for the memory of activations.")] = 8,
+    length: Annotated[int, typer.Option(min=1, help="Tokens in a sequence, for FLOPs and activations.")] = 512,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Show exact parameters, FLOPs and training memory of the presets, or of one with changes."""
+    from litebert.model.presets import PAPER_TABLES, PRESETS
+
+    if table is not None:
+        if preset is not None:
+            raise ConfigError(f"--table shows the paper's own shapes: leave out '{preset}'")
+        if table not in PAPER_TABLES:
+            raise ConfigError(f"--table {table}: the paper's tables of sizes are {', '.join(map(str, PAPER_TABLES))}")
+        rows = [_paper_facts(row) for row in PAPER_TABLES[table]]
+        _print_json(rows) if as_json else _print_paper_table(table, rows)
+        return
+    if preset is None:
+        chosen = {name: entry.config for name, entry in PRESETS.items()}
+    else:
+        chosen = {" ".join([preset, *(overrides or [])]): _resolve(preset, overrides or [])}
+    facts = [_facts(name, config, batch_size, length) for name, config in chosen.items()]
+    _print_json(facts) if as_json else _print_presets(facts, batch_size, length)
+
+
+def _resolve(preset_name: str, overrides: list[str]) -> "ModelConfig":
+    from litebert.core.options import build_options, merge, parse_assignments
+    from litebert.model.config import ModelConfig
+    from litebert.model.presets import preset
+
+    return build_options(ModelConfig, merge(asdict(preset(preset_name)), parse_assignments(overrides)))
+
+
+def _pretraining_heads(config: "ModelConfig") -> "list[HeadSpec]":
+    from litebert.model.config import HeadSpec
+
+    pairs_sentences = config.num_segments > 1 and config.has_pooler
+    return [HeadSpec("mlm"), *([HeadSpec("sentence")] if pairs_sentences else [])]
+
+
+def _facts(name: str, config: "ModelConfig", batch_size: int, length: int) -> dict[str, Any]:
+    from litebert.model.cost import (
+        count_parameters,
+        forward_flops_per_token,
+        training_flops_per_token,
+        training_memory,
+    )
+    from litebert.model.presets import PRESETS
+
+    if length > config.max_positions:
+        raise ConfigError(f"--length {length} is more than the {config.max_positions} positions of {name}")
+    heads = _pretraining_heads(config)
+    count = count_parameters(config, heads)
+    memory = training_memory(config, heads, batch_size=batch_size, length=length)
+    return {
+        "name": name,
+        "config": asdict(config),
+        "printed": PRESETS[name].printed if name in PRESETS else None,
+        "source": PRESETS[name].source if name in PRESETS else None,
+        "parameters": {
+            **asdict(count),
+            "without_pooler": count.without_pooler,
+            "with_pooler": count.with_pooler,
+            "with_heads": count.total,
+            "unrolled": count.unrolled,
+        },
+        "length": length,
+        "batch_size": batch_size,
+        "forward_flops_per_token": forward_flops_per_token(config, length),
+        "training_flops_per_token": training_flops_per_token(config, length),
+        "memory_bytes": {**asdict(memory), "total": memory.total},
+    }
+
+
+def _paper_facts(row: "PaperRow") -> dict[str, Any]:
+    from litebert.model.cost import count_parameters
+
+    count = count_parameters(row.config, _pretraining_heads(row.config))
+    return {
+        "name": row.name,
+        "embedding_size": row.config.embedding_size,
+        "hidden_size": row.config.hidden_size,
+        "num_layers": row.config.num_layers,
+        "sharing": row.config.sharing,
+        "printed_millions": row.printed_millions,
+        "ours_millions": round((count.with_pooler if row.counts_pooler else count.without_pooler) / 1e6, 2),
+        "without_pooler": count.without_pooler,
+        "with_pooler": count.with_pooler,
+        "with_heads": count.total,
+        "counts_pooler": row.counts_pooler,
+        "note": row.note,
+    }
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def _print_presets(facts: list[dict[str, Any]], batch_size: int, length: int) -> None:
+    size_rows, cost_rows = [], []
+    for fact in facts:
+        config, count, memory = fact["config"], fact["parameters"], fact["memory_bytes"]
+        shape = f"{config['num_layers']} x {config['hidden_size']}, E {config['embedding_size']}"
+        counts = ("without_pooler", "with_pooler", "with_heads", "embeddings", "layers", "unrolled")
+        size_rows.append((fact["name"], shape, *(f"{count[key]:,}" for key in counts), fact["printed"] or "-"))
+        cost_rows.append(
+            (
+                fact["name"],
+                f"{fact['forward_flops_per_token'] / 1e6:,.1f}",
+                f"{fact['training_flops_per_token'] / 1e6:,.1f}",
+                *(_megabytes(memory[key]) for key in ("weights", "gradients", "optimizer", "activations", "total")),
+            )
+        )
+    _print_table(
+        "Parameters",
+        ("model", "shape", "no pooler", "with pooler", "+ heads", "embeddings", "layers", "unrolled", "paper"),
+        size_rows,
+        caption="+ heads: with the pre-training heads. unrolled: each layer counted as often as it is computed.",
+    )
+    _print_table(
+        f"Cost of pre-training in fp32 (length {length}, {batch_size} sequences at once)",
+        ("model", "MFLOP/token", "training", "weights MB", "gradients", "LAMB state", "activations", "total MB"),
+        cost_rows,
+        caption="Matrix multiplies; vocabulary logits at the 15 % masked tokens. Activations: kept for backward.",
+    )
+
+
+def _print_paper_table(number: int, rows: list[dict[str, Any]]) -> None:
+    _print_table(
+        f"ALBERT paper, Table {number}: parameters",
+        ("model", "paper", "ours", "no pooler", "with pooler", "+ heads", "note"),
+        [
+            (
+                row["name"],
+                f"{row['printed_millions']}M",
+                f"{row['ours_millions']:.2f}M{'' if row['counts_pooler'] else ' *'}",
+                *(f"{row[key]:,}" for key in ("without_pooler", "with_pooler", "with_heads")),
+                row["note"],
+            )
+            for row in rows
+        ],
+        caption="* without pooler: the convention under which the paper's figure for unshared models comes out.",
+    )
+
+
+def _print_table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], *, caption: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = 160  # a file or pipe has no edge to fold at
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", box=box.SIMPLE_HEAD)
+    for index, column in enumerate(columns):
+        is_text = index == 0 or column == "note"
+        table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f}" if size >= 1e7 else f"{size / 1e6:,.1f}"

@@ -1,0 +1,79 @@
+"""From what a person wrote (TOML, key=value words) to frozen option dataclasses: strict, a message for each slip."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from litebert.core.errors import ConfigError, suggest
+
+T = TypeVar("T")
+
+
+def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
+    """The dataclass `kind` from a mapping; unknown or missing keys and wrong types are refused by their full name."""
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    prefix = f"{where}." if where else ""
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"unknown key '{prefix}{name}'; {suggest(name, known)}")
+    for name, field in known.items():
+        if name not in values and field.default is MISSING and field.default_factory is MISSING:
+            raise ConfigError(f"'{prefix}{name}' is missing: it has no default")
+    hints = get_type_hints(kind)
+    return kind(**{name: _build_value(hints[name], value, where=f"{prefix}{name}") for name, value in values.items()})
+
+
+def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
+    """Nested values from words such as `train.steps=50` or `model.sharing=ffn`: TOML, where a bare word is text."""
+    nested: dict[str, Any] = {}
+    for word in words:
+        key, sign, text = word.partition("=")
+        if not sign or not all(part.isidentifier() for part in key.split(".")):
+            raise ConfigError(f"'{word}' is not an override: write key=value, such as train.steps=50")
+        *path, last = key.split(".")
+        section = nested
+        for part in path:
+            section = section.setdefault(part, {})
+            if not isinstance(section, dict):
+                raise ConfigError(f"'{word}' names a key inside '{part}', which another override sets as a whole")
+        section[last] = _parse_toml_value(text)
+    return nested
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `changes` laid over it, section by section."""
+    merged = dict(base)
+    for name, value in changes.items():
+        both_sections = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = merge(merged[name], value) if both_sections else value
+    return merged
+
+
+def _parse_toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _build_value(hint: Any, value: Any, *, where: str) -> Any:
+    if isinstance(hint, type) and is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} = {value!r} is a section: write {where}.key = value")
+        return build_options(hint, value, where=where)
+    try:
+        # through JSON: strict about kinds, yet an array may fill a tuple
+        return _adapter(hint).validate_json(json.dumps(value, default=str), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{where} = {value!r}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint)

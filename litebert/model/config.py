@@ -1,0 +1,98 @@
+"""ModelConfig: the sizes and switches by which one encoder is ALBERT, BERT or RoBERTa. HeadSpec: what reads it."""
+
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from litebert.core.errors import ConfigError, suggest
+from litebert.model.sharing import LayerPlan, Sharing, plan_layers
+
+Activation = Literal["gelu_tanh", "gelu", "relu"]
+Projection = Literal["auto", "always"]
+HeadKind = Literal["mlm", "sentence", "classification", "tokens", "span", "conditional_span", "choice"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """A model's shape. Impossible combinations are refused with the field, the value and the remedy."""
+
+    vocab_size: int
+    embedding_size: int
+    hidden_size: int
+    ffn_size: int
+    num_layers: int
+    num_heads: int
+    max_positions: int = 512
+    num_segments: int = 2
+    hidden_dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.1
+    classifier_dropout_rate: float = 0.1
+    activation: Activation = "gelu_tanh"
+    norm_epsilon: float = 1e-12
+    initializer_range: float = 0.02
+    sharing: Sharing = "all"
+    num_groups: int = 1  # read with sharing = "groups"
+    num_inner: int = 1  # blocks run in sequence inside each layer: Google's inner_group_num
+    layer_map: tuple[tuple[int, int], ...] = ()  # read with sharing = "map"
+    projection: Projection = "auto"  # "auto": none when E = H, as Google; "always": there too, as Hugging Face
+    has_pooler: bool = True
+
+    def __post_init__(self) -> None:
+        self._check_ranges()
+        for name, choices in (("activation", Activation), ("sharing", Sharing), ("projection", Projection)):
+            if getattr(self, name) not in get_args(choices):
+                raise ConfigError(f"{name} = '{getattr(self, name)}' is not one of {', '.join(get_args(choices))}")
+        if self.hidden_size % self.num_heads:
+            raise ConfigError(
+                f"hidden_size = {self.hidden_size} is not a multiple of num_heads = {self.num_heads}; "
+                f"with {self.num_heads} heads take {_next_multiple(self.hidden_size, self.num_heads)}"
+            )
+        self.layer_plan  # noqa: B018 (checks sharing, groups and map)
+
+    @property
+    def layer_plan(self) -> LayerPlan:
+        """Which attention and which feed-forward block each layer uses."""
+        return plan_layers(
+            self.num_layers,
+            self.sharing,
+            num_groups=self.num_groups,
+            num_inner=self.num_inner,
+            layer_map=self.layer_map,
+        )
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether a linear map leads from the embedding width to the hidden width."""
+        return self.projection == "always" or self.embedding_size != self.hidden_size
+
+    @property
+    def head_size(self) -> int:
+        return self.hidden_size // self.num_heads
+
+    def _check_ranges(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if field.name.endswith("_rate"):
+                if not 0 <= value < 1:
+                    raise ConfigError(f"{field.name} = {value} is not a probability: take 0 or more and less than 1")
+            elif not value > 0:
+                raise ConfigError(f"{field.name} = {value} must be greater than 0")
+
+
+@dataclass(frozen=True)
+class HeadSpec:
+    """Which head, and how many classes where that is not fixed by its kind."""
+
+    kind: HeadKind
+    num_labels: int = 2  # read by sentence, classification (1 = regression) and tokens
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(HeadKind):
+            raise ConfigError(f"unknown head '{self.kind}'; {suggest(self.kind, get_args(HeadKind))}")
+        if self.num_labels < 1:
+            raise ConfigError(f"num_labels = {self.num_labels} for head '{self.kind}': at least one label is needed")
+
+
+def _next_multiple(value: int, of: int) -> int:
+    return -(-value // of) * of

@@ -1,0 +1,126 @@
+"""The encoder: factorised embeddings, then layers that look up their blocks in a table of what is shared.
+
+ALBERT, BERT and RoBERTa are values of its configuration. A block that several layers use exists once, in memory and in
+the state dict; its gradient is the sum over its uses.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from litebert.core.errors import DataError
+from litebert.model.blocks import AttentionBlock, FeedForwardBlock, gather_positions
+from litebert.model.config import ModelConfig
+
+
+class EncoderOutput(NamedTuple):
+    """What the encoder computed."""
+
+    hidden: Tensor  # (B, T, H), or (B, Q, H) where `read_at` was given
+    pooled: Tensor | None  # (B, H); None without a pooler
+    layers: tuple[Tensor, ...]  # on request: the first layer's input, then each layer's output, all (B, T, H)
+
+
+class Embeddings(nn.Module):
+    """Token, segment and position vectors of width E, summed, normalised, and projected to width H."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.embedding_size
+        self.token = nn.Embedding(config.vocab_size, width)
+        self.segment = nn.Embedding(config.num_segments, width)
+        self.position = nn.Embedding(config.max_positions, width)
+        self.norm = nn.LayerNorm(width, eps=config.norm_epsilon)
+        self.projection = nn.Linear(width, config.hidden_size) if config.has_projection else None
+        self.hidden_dropout_rate = config.hidden_dropout_rate
+
+    def forward(self, token_ids: Tensor, segment_ids: Tensor | None, position_ids: Tensor | None) -> Tensor:
+        self._check_ids(token_ids, segment_ids)
+        length = token_ids.shape[1]
+        positions = self.position.weight[:length] if position_ids is None else self.position(position_ids)
+        segments = self.segment.weight[0] if segment_ids is None else self.segment(segment_ids)
+        embedded = self.norm(self.token(token_ids) + segments + positions)  # (B, T, E)
+        embedded = F.dropout(embedded, self.hidden_dropout_rate, self.training)
+        return self.projection(embedded) if self.projection is not None else embedded  # (B, T, H)
+
+    def _check_ids(self, token_ids: Tensor, segment_ids: Tensor | None) -> None:
+        length, max_positions = token_ids.shape[1], self.position.num_embeddings
+        if length > max_positions:
+            raise DataError(
+                f"a sequence of {length} tokens does not fit the model's {max_positions} positions: shorten it to "
+                f"{max_positions}, or build the model with max_positions = {length}"
+            )
+        # Looking at values would stall an accelerator and cannot be traced: there, the device itself refuses.
+        if token_ids.device.type != "cpu" or torch.compiler.is_compiling():
+            return
+        for kind, ids, limit in (
+            ("token", token_ids, self.token.num_embeddings),
+            ("segment", segment_ids, self.segment.num_embeddings),
+        ):
+            if ids is not None and ids.numel() and not (int(ids.min()) >= 0 and int(ids.max()) < limit):
+                bad = int(ids.max()) if int(ids.max()) >= limit else int(ids.min())
+                raise DataError(
+                    f"{kind} id {bad} is outside the model's {limit} {kind}s (0 to {limit - 1}): "
+                    f"was the text encoded with another model's tokenizer?"
+                )
+
+
+class Encoder(nn.Module):
+    """Embeddings, layers and pooler."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.plan = config.layer_plan
+        self.embeddings = Embeddings(config)
+        self.attention = nn.ModuleList(AttentionBlock(config) for _ in range(self.plan.num_attention_blocks))
+        self.ffn = nn.ModuleList(FeedForwardBlock(config) for _ in range(self.plan.num_ffn_blocks))
+        self.pooler = nn.Linear(config.hidden_size, config.hidden_size) if config.has_pooler else None
+
+    def forward(
+        self,
+        token_ids: Tensor,
+        segment_ids: Tensor | None = None,
+        mask: Tensor | None = None,
+        *,
+        position_ids: Tensor | None = None,
+        sequence_ids: Tensor | None = None,
+        read_at: Tensor | None = None,
+        return_layers: bool = False,
+    ) -> EncoderOutput:
+        """Hidden states and the pooled first token.
+
+        `mask` (B, T): True = real token; None = all are. `sequence_ids` (B, T) instead: several sequences packed in a
+        row, numbered from 1 (0 = padding), which do not see each other. `read_at` (B, Q): the only positions whose last
+        states are wanted; the last layer computes no others, and position 0 must be the first of them if pooled output
+        is used.
+        """
+        visible = attention_mask(mask, sequence_ids)
+        hidden = self.embeddings(token_ids, segment_ids, position_ids)
+        fused = [block.fuse() for block in self.attention]  # type: ignore[operator]
+        layers = [hidden]
+        for number, (attention_index, ffn_index) in enumerate(self.plan.rows, start=1):
+            wanted = read_at if number == len(self.plan.rows) and not return_layers else None
+            hidden = self.attention[attention_index](hidden, fused[attention_index], visible, wanted)
+            hidden = self.ffn[ffn_index](hidden)
+            if return_layers:
+                layers.append(hidden)
+        if read_at is not None and return_layers:
+            hidden = gather_positions(hidden, read_at)
+        pooled = None if self.pooler is None else self.pool(hidden[:, 0])
+        return EncoderOutput(hidden, pooled, tuple(layers) if return_layers else ())
+
+    def pool(self, first: Tensor) -> Tensor:
+        """The sequence vectors of first-token states (S, H)."""
+        assert self.pooler is not None, "this model was built without a pooler"
+        return torch.tanh(self.pooler(first))
+
+
+def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None) -> Tensor | None:
+    """Which token may look at which, in the shape that scaled_dot_product_attention broadcasts; None = all at all."""
+    if sequence_ids is not None:
+        # padding (0) sees padding: a row of nothing but False would be NaN
+        return (sequence_ids[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
+    return None if mask is None else mask[:, None, None, :]  # (B, 1, 1, T)

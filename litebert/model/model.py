@@ -1,0 +1,68 @@
+"""A model: the encoder and the heads that the loss uses, initialised as the official code does."""
+
+import zlib
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from litebert.core.errors import ConfigError
+from litebert.model.config import HeadKind, HeadSpec, ModelConfig
+from litebert.model.encoder import Encoder
+from litebert.model.heads import build_head
+
+
+class Model(nn.Module):
+    """An encoder and its heads by kind; only the heads that a loss uses (DDP waits for every parameter's gradient)."""
+
+    def __init__(self, config: ModelConfig, heads: Sequence[HeadSpec] = ()) -> None:
+        super().__init__()
+        if len({spec.kind for spec in heads}) < len(heads):
+            raise ConfigError(f"each kind of head can be built once, but heads = {[spec.kind for spec in heads]}")
+        self.config = config
+        self.head_specs = tuple(heads)
+        self.encoder = Encoder(config)
+        self.heads = nn.ModuleDict({spec.kind: build_head(config, spec) for spec in heads})
+
+    def masked_lm_logits(self, hidden: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Vocabulary logits everywhere (..., V), or only at `positions` (M, V): flat indices into the states."""
+        logits: Tensor = self.heads["mlm"](hidden, self.encoder.embeddings.token.weight, positions)
+        return logits
+
+
+def build_model(
+    config: ModelConfig,
+    heads: Sequence[HeadSpec | HeadKind] = (),
+    *,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+) -> Model:
+    """A freshly initialised model; on device "meta", only its shapes."""
+    specs = [spec if isinstance(spec, HeadSpec) else HeadSpec(spec) for spec in heads]
+    with torch.device("meta"):
+        model = Model(config, specs)
+    if torch.device(device).type == "meta":
+        return model
+    model = model.to_empty(device=device)
+    initialize(model, config.initializer_range, seed)
+    return model
+
+
+@torch.no_grad()
+def initialize(model: nn.Module, std: float, seed: int) -> None:
+    """Truncated normal (cut at two sigma) for matrices, zero for biases, one for LayerNorm scales.
+
+    Each tensor draws from its own generator, named by (seed, its name): adding a head or a block leaves the others as
+    they were.
+    """
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            parameter.zero_()
+        elif parameter.ndim == 1:  # a LayerNorm's scale
+            parameter.fill_(1.0)
+        else:
+            # torch's CPU generator reads 32 bits of its seed, so the two names are hashed into that many
+            generator = torch.Generator().manual_seed(zlib.crc32(f"{seed} {name}".encode()))
+            values = torch.empty(parameter.shape)  # drawn on the CPU, so that every device starts from the same numbers
+            nn.init.trunc_normal_(values, std=std, a=-2 * std, b=2 * std, generator=generator)
+            parameter.copy_(values)

@@ -1,0 +1,89 @@
+"""What a person types and sees: `litebert models`, wrong words, exit codes."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from litebert.model.presets import PRESETS
+
+
+def litebert(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "litebert", *words], capture_output=True, text=True, check=False)
+
+
+def test_version() -> None:
+    assert litebert("--version").stdout == f"litebert {version('litebert')}\n"
+
+
+def test_the_table_has_every_preset_and_albert_bases_exact_count() -> None:
+    done = litebert("models")
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in PRESETS)
+    assert "11,683,584" in done.stdout
+    assert "89,780,402" in done.stdout  # unrolled
+
+
+def test_json_holds_the_same_facts() -> None:
+    facts = {fact["name"]: fact for fact in json.loads(litebert("models", "--json").stdout)}
+    assert facts.keys() == PRESETS.keys()
+    assert facts["albert-base"]["parameters"]["with_heads"] == 11_813_810
+    assert facts["albert-base"]["memory_bytes"]["optimizer"] == 2 * 4 * 11_813_810
+
+
+@pytest.mark.parametrize("table", ["1", "3", "4"])
+def test_the_papers_tables_are_shown_beside_ours(table: str) -> None:
+    rows = json.loads(litebert("models", "--table", table, "--json").stdout)
+    assert len(rows) == {"1": 7, "3": 8, "4": 8}[table]
+    shown = litebert("models", "--table", table).stdout
+    for row in rows:
+        assert row["name"] in shown
+        assert f"{row['printed_millions']}M" in shown
+        assert f"{row['with_pooler']:,}" in shown
+
+
+def test_a_shape_of_table_4_is_one_override_away() -> None:
+    done = litebert("models", "albert-base", "sharing=attention", "--json")
+    assert json.loads(done.stdout)[0]["parameters"]["with_pooler"] == 63_647_232
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["models", "albert-bse"], "unknown preset 'albert-bse'; did you mean 'albert-base'?"),
+        (["models", "nano", "shring=all"], "unknown key 'shring'; did you mean 'sharing'?"),
+        (["models", "nano", "num_layers=two"], "num_layers = 'two': input should be a valid integer"),
+        (["models", "nano", "num_heads=3"], "hidden_size = 128 is not a multiple of num_heads = 3"),
+        (["models", "nano", "--length", "513"], "--length 513 is more than the 512 positions of nano"),
+        (["models", "--table", "2"], "--table 2: the paper's tables of sizes are 1, 3, 4"),
+        (["models", "--tabel", "1"], "No such option: --tabel"),
+        (["modles"], "No such command 'modles'"),
+    ],
+)
+def test_wrong_words_give_one_line_and_exit_code_2(words: list[str], message: str) -> None:
+    done = litebert(*words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = litebert("models", "nope", "--debug")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_the_shell_is_taught_our_words() -> None:
+    asked_by_bash = {
+        **os.environ,
+        "_LITEBERT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "litebert mod",
+        "COMP_CWORD": "1",
+    }
+    code = "import sys; sys.argv = ['litebert']; from litebert.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=asked_by_bash)
+    assert done.stdout.split() == ["models"]

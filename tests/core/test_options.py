@@ -1,0 +1,55 @@
+"""What a person wrote becomes options, or one line that says what to change."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from litebert.core.errors import ConfigError
+from litebert.core.options import build_options, merge, parse_assignments
+
+
+@dataclass(frozen=True)
+class Inner:
+    rate: float = 0.1
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outer:
+    steps: int
+    inner: Inner = Inner()
+    name: str = "x"
+
+
+def test_values_become_the_dataclass_with_its_sections() -> None:
+    values = merge({"steps": 1, "inner": {"rate": 0.5}}, parse_assignments(["steps=3", "inner.shape=[1,2]", "name=ab"]))
+    assert build_options(Outer, values) == Outer(3, Inner(0.5, (1, 2)), "ab")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"stps": 1}, "unknown key 'run.stps'; did you mean 'steps'?"),
+        ({"steps": 1, "inner": {"rat": 1}}, "unknown key 'run.inner.rat'; did you mean 'rate'?"),
+        ({}, "'run.steps' is missing"),
+        ({"steps": 1.5}, r"run.steps = 1.5: input should be a valid integer"),
+        ({"steps": "1"}, r"run.steps = '1': input should be a valid integer"),
+        ({"steps": True}, r"run.steps = True: input should be a valid integer"),
+        ({"steps": 1, "inner": 3}, "run.inner = 3 is a section: write run.inner.key = value"),
+    ],
+)
+def test_a_slip_is_named_with_its_full_key(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_options(Outer, values, where="run")
+
+
+@pytest.mark.parametrize("word", ["steps", "=3", "a..b=1", "3a=1"])
+def test_a_word_that_is_no_assignment_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match="is not an override: write key=value"):
+        parse_assignments([word])
+
+
+def test_a_section_and_a_value_of_one_name_do_not_go_together() -> None:
+    with pytest.raises(ConfigError, match=r"'train\.steps=2' names a key inside 'train'"):
+        parse_assignments(["train=1", "train.steps=2"])

@@ -315,7 +315,7 @@ def test_two_builds_do_not_write_one_corpus(tmp_path: Path, texts: list[Path], t
     (tmp_path / "corpus").mkdir()
     with (tmp_path / "corpus" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ConfigError, match="another build is writing"):
+        with pytest.raises(ConfigError, match="another process is building a corpus in"):
             build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
 
 

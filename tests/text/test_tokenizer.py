@@ -112,6 +112,7 @@ def test_a_changed_setting_is_refused(tokenizers_by_kind: dict[str, Tokenizer], 
         ('{"format": "litebert-corpus"}', "no tokenizer but a litebert-corpus"),
         ('{"format": "litebert-tokenizer", "version": 99}', "version 99"),
         ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', "copied completely"),
+        ('{"format": "litebert-tokenizer"}', "does not say 'version'"),
         ('{"format"', "not JSON"),
     ],
 )

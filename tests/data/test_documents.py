@@ -256,7 +256,7 @@ def test_utf16_is_reported(tmp_path: Path) -> None:
     assert reported == [f"{path}:1: UTF-16 text; convert it to UTF-8 first"]
 
 
-@pytest.mark.parametrize("content", [b"", b" \n\n", gzip.compress(b"")])
+@pytest.mark.parametrize("content", [b"", b" \n\n", gzip.compress(b"")], ids=["empty", "blank", "gzip"])
 @pytest.mark.parametrize("format_", ["auto", "squad", "gutenberg"])
 def test_an_empty_file_is_reported(tmp_path: Path, content: bytes, format_: str) -> None:
     path = write(tmp_path / "x.txt", content)

@@ -24,6 +24,7 @@ from litebert.data.chunks import iter_chunks
 from litebert.data.documents import ReadOptions
 from litebert.data.encode import read_part
 from litebert.data.ledger import (
+    SOURCES,
     UNFINISHED,
     Done,
     Plan,
@@ -243,7 +244,7 @@ def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     """Only one build at a time writes a corpus. The lock goes with the process, however that ends."""
-    is_ours = any((directory / name).exists() for name in (MANIFEST, UNFINISHED, TOKENIZER, _LOCK))
+    is_ours = any((directory / name).exists() for name in (_LOCK, SOURCES))
     if directory.exists() and not is_ours and any(directory.iterdir()):
         raise ConfigError(f"{directory} is not empty and no corpus; choose another --out")
     directory.mkdir(parents=True, exist_ok=True)

@@ -150,9 +150,11 @@ def part_path(directory: Path, chunk: int) -> Path:
 
 
 def remove_paperwork(directory: Path) -> None:
-    """Forget a batch that is finished. The plan goes first: without it nothing else is looked at."""
-    for name in (_PLAN, _PROGRESS):
-        (directory / UNFINISHED / name).unlink(missing_ok=True)
+    """Forget a batch that is finished. The plan goes last: the next batch would take what is left for its own."""
+    (directory / UNFINISHED / _PROGRESS).unlink(missing_ok=True)
+    for path in (directory / UNFINISHED).glob("part-*.safetensors"):
+        path.unlink()
+    (directory / UNFINISHED / _PLAN).unlink(missing_ok=True)
 
 
 def _source_json(source: Source) -> dict[str, Any]:

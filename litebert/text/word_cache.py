@@ -11,7 +11,7 @@ from typing import Any
 
 Cut = Callable[[str], list[str]]
 
-MAX_WORDS = 400_000  # about 90 MB; then it starts anew
+MAX_WORDS = 200_000  # about 70 MB; then it starts anew
 # Printable ASCII, most text: the words themselves. What BERT and GPT-2 call a word is then simple.
 _BERT_WORD = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9 ]")
 _GPT2_WORD = re.compile(r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9 ]+")

@@ -172,6 +172,35 @@ def test_files_added_while_a_build_was_stopped_are_built_after_it(
     assert result.manifest.num_sources == 5
 
 
+@pytest.mark.parametrize(
+    "step", ["write_done", "_remove_parts", "append_sources", "write_manifest", "remove_paperwork"]
+)
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_kill_around_the_last_steps_leaves_nothing_for_the_next_batch_to_mistake(
+    tmp_path: Path,
+    texts: list[Path],
+    tokenizer: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    is_before: bool,
+) -> None:
+    original = getattr(build, step)
+
+    def kill(*values: object, **options: object) -> None:
+        if not is_before:
+            original(*values, **options)
+        raise KeyboardInterrupt
+
+    for files in (texts[:1], texts):
+        build_corpus(files, tokenizer, tmp_path / "whole", OPTIONS)
+    with monkeypatch.context() as patch:
+        patch.setattr(build, step, kill)
+        with pytest.raises(KeyboardInterrupt):
+            build_corpus(texts[:1], tokenizer, tmp_path / "killed", OPTIONS)
+    build_corpus(texts, tokenizer, tmp_path / "killed", OPTIONS)
+    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
+
+
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_split_does_not_move_when_files_are_added_or_reordered(

@@ -23,7 +23,7 @@ class Batch:
     mlm_positions: Tensor  # (M,) int64 flat indices
     mlm_labels: Tensor  # (M,) int64
     sentence_labels: Tensor | None  # (S,) int64: 0 original order, 1 swapped or random (three-way: 2 random)
-    is_lead: Tensor  # (S,) bool: begins a document, which gives sentence order away
+    is_lead: Tensor | None = None  # (S,) bool: begins a document, which gives sentence order away; None: not known
 
     @property
     def num_sequences(self) -> int:

@@ -1,0 +1,193 @@
+"""Planning an epoch: which sequences make up each of its batches.
+
+Every corpus is an endless stream of passes over its text, each pass planned anew and shuffled. An epoch takes the next
+stretch of each stream (one whole pass, or as much as its weight asks for), shuffles them together, and cuts batches.
+All of it follows from (seed, epoch), so any epoch can be planned without those before it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.core.errors import ConfigError
+from litebert.data.compiled import compiled
+from litebert.data.randomness import combine, hash_integers
+from litebert.data.segments import Outline, SegmentOptions, SegmentPlan, plan_segments
+
+# what a key is for; two purposes never share a generator
+_SEGMENTS, _MASKS, _PASS_ORDER, _EPOCH_ORDER = range(4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """How sequences become batches: exactly one of `sequences` and `tokens` counts the batch of all ranks together."""
+
+    sequences: int = 0
+    tokens: int = 0  # text and special tokens, without padding: formats of short sequences take more of them
+    is_packed: bool = False  # several sequences in a row, kept apart by the attention mask
+    bucket: int = 16  # batches that are sorted by length together, against padding; 1: no sorting
+    width_multiple: int = 8  # rows are padded to a multiple of this
+
+    def __post_init__(self) -> None:
+        if (self.sequences > 0) == (self.tokens > 0):
+            raise ConfigError(
+                f"batch.sequences = {self.sequences} and batch.tokens = {self.tokens}: set one of them, the other to 0"
+            )
+        if min(self.sequences, self.tokens) < 0 or min(self.bucket, self.width_multiple) < 1:
+            raise ConfigError("batch: sizes cannot be negative; bucket and width_multiple are at least 1")
+
+
+class SequenceTable(NamedTuple):
+    """Planned sequences, a column for each fact (S sequences)."""
+
+    ranges: NDArray[np.int64]  # (S, 4) as in SegmentPlan
+    labels: NDArray[np.int8]  # (S,)
+    is_lead: NDArray[np.bool_]  # (S,)
+    lengths: NDArray[np.int32]  # (S,)
+    corpora: NDArray[np.int16]  # (S,) which corpus the ranges speak of
+    mask_keys: NDArray[np.uint64]  # (S,) one generator for each sequence
+
+    def take(self, rows: NDArray[np.int64] | slice) -> "SequenceTable":
+        return SequenceTable._make(column[rows] for column in self)
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """The sequences of an epoch in the order of its batches (K batches)."""
+
+    sequences: SequenceTable
+    batch_starts: NDArray[np.int64]  # (K + 1,)
+
+    @property
+    def num_batches(self) -> int:
+        return len(self.batch_starts) - 1
+
+    def batch(self, number: int) -> SequenceTable:
+        """The sequences of one batch."""
+        return self.sequences.take(slice(self.batch_starts[number], self.batch_starts[number + 1]))
+
+
+@dataclass(frozen=True)
+class EpochPlanner:
+    """All that epochs have in common."""
+
+    outlines: Sequence[Outline]
+    names: Sequence[str]
+    weights: Sequence[float]  # empty: each corpus once an epoch
+    segments: SegmentOptions
+    batch: BatchOptions
+    copies: int | None  # static data: this many versions in turn
+    seed: int
+
+    def plan_pass(self, corpus: int, number: int) -> SegmentPlan:
+        """The sequences of one pass over one corpus, in corpus order."""
+        key = hash_integers(self.seed, _SEGMENTS, corpus, self._version(number))
+        return plan_segments(self.outlines[corpus], self.segments, key, where=self.names[corpus])
+
+    def plan_epoch(self, epoch: int) -> EpochPlan:
+        """The batches of one epoch."""
+        first_passes = [self.plan_pass(corpus, 0) for corpus in range(len(self.outlines))]
+        counts = self._count_sequences(first_passes)
+        stretches = [
+            self._take_stretch(corpus, epoch * count, count, first_passes[corpus])
+            for corpus, count in enumerate(counts)
+        ]
+        return _shuffle_and_cut(_lay_end_to_end(stretches), self.batch, hash_integers(self.seed, _EPOCH_ORDER, epoch))
+
+    def _version(self, number: int) -> int:
+        return number if self.copies is None else number % self.copies
+
+    def _count_sequences(self, plans: list[SegmentPlan]) -> list[int]:
+        """How many sequences of each corpus an epoch has: always as many as fill one batch at least."""
+        total = sum(len(plan) for plan in plans)
+        total_tokens = sum(int(plan.lengths.sum()) for plan in plans)
+        passes = max(1, -(-self.batch.sequences // total), -(-2 * self.batch.tokens // total_tokens))
+        if not self.weights:
+            return [len(plan) * passes for plan in plans]
+        shares = np.asarray(self.weights) / sum(self.weights)
+        return [max(1, round(total * passes * share)) for share in shares]
+
+    def _take_stretch(self, corpus: int, start: int, count: int, first_pass: SegmentPlan) -> SequenceTable:
+        """`count` sequences of a corpus's endless stream, from number `start` on.
+
+        Passes differ a little in length, as chance cuts them; all count as long as the first one, so that a place in
+        the stream can be computed. A longer pass loses the few at the end of its shuffled order, a shorter one wraps.
+        """
+        nominal = len(first_pass)
+        parts = []
+        for number in range(start // nominal, -(-(start + count) // nominal)):
+            plan = first_pass if self._version(number) == 0 else self.plan_pass(corpus, number)
+            order = np.random.default_rng((self.seed, _PASS_ORDER, corpus, number)).permutation(len(plan))
+            begin, end = max(start - number * nominal, 0), min(start + count - number * nominal, nominal)
+            chosen = np.take(order, np.arange(begin, end), mode="wrap")
+            keys = _derive_keys(hash_integers(self.seed, _MASKS, corpus, self._version(number)), chosen)
+            owner = np.full(len(chosen), corpus, np.int16)
+            columns = (column[chosen] for column in (plan.ranges, plan.labels, plan.is_lead, plan.lengths))
+            parts.append(SequenceTable(*columns, owner, keys))
+        return _lay_end_to_end(parts)
+
+
+def _lay_end_to_end(tables: list[SequenceTable]) -> SequenceTable:
+    return SequenceTable._make(np.concatenate(columns) for columns in zip(*tables, strict=True))
+
+
+def _shuffle_and_cut(sequences: SequenceTable, options: BatchOptions, key: np.uint64) -> EpochPlan:
+    rng = np.random.default_rng(int(key))
+    lengths = sequences.lengths
+    order = rng.permutation(len(lengths))
+    per_batch = options.sequences or max(1, round(options.tokens / float(lengths.mean())))
+    if options.bucket > 1 and not options.is_packed:
+        order = _sort_windows(order, lengths, options.bucket * per_batch)
+    starts = _cut_batches(lengths[order], options)
+    order, starts = _shuffle_batches(order, starts, rng)
+    return EpochPlan(sequences.take(order), starts)
+
+
+def _sort_windows(order: NDArray[np.int64], lengths: NDArray[np.int32], window: int) -> NDArray[np.int64]:
+    """Sort by length within windows, up and down in turn, so that a batch across a border is of one length too."""
+    numbers = np.arange(len(order)) // window
+    signed = np.where(numbers % 2, -1, 1) * lengths[order]
+    return order[np.lexsort((signed, numbers))]
+
+
+def _cut_batches(lengths: NDArray[np.int32], options: BatchOptions) -> NDArray[np.int64]:
+    """Where each batch begins, and where the last one ends; what does not fill a batch is left over."""
+    if options.sequences:
+        return np.arange(0, len(lengths) + 1, options.sequences, dtype=np.int64)
+    return _cut_by_tokens(lengths, options.tokens)
+
+
+@compiled
+def _cut_by_tokens(lengths: NDArray[np.int32], tokens: int) -> NDArray[np.int64]:
+    starts = np.empty(len(lengths) + 1, np.int64)
+    starts[0] = 0
+    count = total = 0
+    for k in range(len(lengths)):
+        if total + lengths[k] > tokens and k > starts[count]:
+            count += 1
+            starts[count] = k
+            total = 0
+        total += lengths[k]
+    return starts[: count + 1].copy()
+
+
+def _shuffle_batches(
+    order: NDArray[np.int64], starts: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Batches of all lengths in random order; the sequences follow their batch."""
+    batches = rng.permutation(len(starts) - 1)
+    sizes = np.diff(starts)[batches]
+    shuffled = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    within = np.arange(shuffled[-1]) - np.repeat(shuffled[:-1], sizes)
+    return order[np.repeat(starts[:-1][batches], sizes) + within], shuffled
+
+
+@compiled
+def _derive_keys(key: np.uint64, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+    keys = np.empty(len(numbers), np.uint64)
+    for k in range(len(numbers)):
+        keys[k] = combine(key, np.uint64(numbers[k]))
+    return keys

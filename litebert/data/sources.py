@@ -1,0 +1,207 @@
+"""Where text comes from: files, folders, globs and standard input, decompressed as they are read.
+
+A source is known by the hash of its bytes, not by its name: a folder that has moved is not built twice, and a file that
+has changed since is noticed. What a file is packed in is read from its first bytes, not from its name.
+"""
+
+import glob
+import gzip
+import json
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import zstandard
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import hash_file
+
+Packing = Literal["plain", "gzip", "zstd", "parquet"]
+_MAGIC: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
+
+STDIN = "-"
+_BLOCK_BYTES = 1 << 20
+# A zstd block of 4 bytes can unpack to 128 KB: fed in slices of this size, the output of one step stays under 64 MB
+_ZSTD_SLICE_BYTES = 2048
+_PARQUET_ROWS = 256
+
+
+class TruncatedError(Exception):
+    """A compressed file that ends, or breaks, before its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input file as it was when it was planned."""
+
+    path: Path
+    num_bytes: int
+    modified_ns: int
+    sha256: str
+    packing: Packing
+    format: str
+
+
+class Block(NamedTuple):
+    """Some text of a source, and how far into the file on disk it reaches (for progress)."""
+
+    data: bytes
+    raw_position: int
+
+
+def find_files(patterns: Sequence[str], *, outside: Path | None = None) -> list[Path]:
+    """The files that paths, folders and globs mean, each once, in order; hidden files and those `outside` names are left."""
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        for path in _expand(pattern):
+            resolved = path.resolve()
+            if outside is None or not resolved.is_relative_to(outside.resolve()):
+                found.setdefault(resolved)
+    if not found:
+        raise DataError(f"no file found in {', '.join(patterns)}")
+    return list(found)
+
+
+def _expand(pattern: str) -> list[Path]:
+    path = Path(pattern)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        inside = (file for file in sorted(path.rglob("*")) if file.is_file())
+        return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]
+    files = [file for match in matches for file in _expand(str(match))]
+    if not files:
+        raise ConfigError(f"'{pattern}' is no file, no folder with files, and matches nothing")
+    return files
+
+
+def spool_stdin(folder: Path) -> Path:
+    """Standard input copied to a compressed file, so that it can be hashed, detected and read again after a kill."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(prefix=".stdin.", dir=folder, delete=False) as file:
+        temporary = Path(file.name)
+        with zstandard.ZstdCompressor(level=1).stream_writer(file, closefd=False) as packed:
+            shutil.copyfileobj(sys.stdin.buffer, packed, _BLOCK_BYTES)
+    path = folder / f"stdin-{hash_file(temporary)[:16]}.zst"
+    return temporary.rename(path)
+
+
+def detect_packing(path: Path) -> Packing:
+    with path.open("rb") as file:
+        start = file.read(4)
+    return next((packing for magic, packing in _MAGIC.items() if start.startswith(magic)), "plain")
+
+
+def iter_blocks(path: Path, packing: Packing, *, start: int = 0, field: str = "text") -> Iterator[Block]:
+    """The text of a file in bounded blocks, from byte `start` of the unpacked text on.
+
+    Only plain files can be entered in the middle; packed ones are read from their beginning and skipped.
+    """
+    if packing == "parquet":
+        yield from _skip(_parquet_blocks(path, field), start)
+        return
+    with path.open("rb") as file:
+        if packing == "plain":
+            file.seek(start)
+            start = 0
+            blocks = _plain_blocks(file)
+        else:
+            blocks = _gzip_blocks(file) if packing == "gzip" else _zstd_blocks(file)
+        yield from _skip(blocks, start)
+
+
+def read_head(path: Path, packing: Packing, *, num_bytes: int, field: str = "text") -> bytes:
+    """The first bytes of a file's text, as far as it can be read."""
+    head = b""
+    try:
+        for block in iter_blocks(path, packing, field=field):
+            head += block.data
+            if len(head) >= num_bytes:
+                break
+    except TruncatedError:
+        pass  # reported with its line when the file is read in earnest
+    return head[:num_bytes]
+
+
+def _skip(blocks: Iterator[Block], num_bytes: int) -> Iterator[Block]:
+    for data, position in blocks:
+        if num_bytes < len(data):
+            yield Block(data[num_bytes:], position)
+        num_bytes = max(0, num_bytes - len(data))
+
+
+def _plain_blocks(file: IO[bytes]) -> Iterator[Block]:
+    while data := file.read(_BLOCK_BYTES):
+        yield Block(data, file.tell())
+
+
+def _gzip_blocks(file: IO[bytes]) -> Iterator[Block]:
+    pieces: list[bytes] = []
+    with gzip.GzipFile(fileobj=file) as unpacked:
+        try:
+            while piece := unpacked.read1(_BLOCK_BYTES):  # read() would lose what lies before a break
+                pieces.append(piece)
+                if sum(map(len, pieces)) >= _BLOCK_BYTES:
+                    yield Block(b"".join(pieces), file.tell())
+                    pieces = []
+        except (EOFError, OSError, zlib.error) as error:
+            yield Block(b"".join(pieces), file.tell())
+            raise TruncatedError(f"the gzip stream breaks off ({error})") from error
+    yield Block(b"".join(pieces), file.tell())
+
+
+def _zstd_blocks(file: IO[bytes]) -> Iterator[Block]:
+    # The library's stream reader takes a truncated file for a short one: this loop sees the end of each frame.
+    decoder = zstandard.ZstdDecompressor()
+    frame = None
+    pieces: list[bytes] = []
+    num_bytes = 0
+    while data := file.read(_ZSTD_SLICE_BYTES):
+        while data:
+            frame = frame or decoder.decompressobj()
+            try:
+                pieces.append(frame.decompress(data))
+            except zstandard.ZstdError as error:
+                yield Block(b"".join(pieces), file.tell())
+                raise TruncatedError(f"the zstd stream breaks off ({error})") from error
+            num_bytes += len(pieces[-1])
+            data = frame.unused_data if frame.eof else b""
+            frame = None if frame.eof else frame
+        if num_bytes >= _BLOCK_BYTES:
+            yield Block(b"".join(pieces), file.tell())
+            pieces, num_bytes = [], 0
+    if pieces:
+        yield Block(b"".join(pieces), file.tell())
+    if frame is not None:
+        raise TruncatedError("the zstd stream breaks off (the file ends inside a frame)")
+
+
+def _parquet_blocks(path: Path, field: str) -> Iterator[Block]:
+    """The rows of a Parquet file as JSON lines, so that everything after knows one table format only."""
+    parquet = _import_parquet(path)
+    try:
+        with parquet.ParquetFile(path) as table:
+            names = table.schema_arrow.names
+            if field not in names:
+                raise ConfigError(f"{path} has no column '{field}'; choose with --field: {', '.join(names)}")
+            position, step = 0, path.stat().st_size / max(1, table.metadata.num_rows)
+            for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=[field]):
+                rows = [json.dumps({field: value}, ensure_ascii=False) for value in batch.column(0).to_pylist()]
+                position += len(rows)
+                yield Block("".join(f"{row}\n" for row in rows).encode("utf-8", "surrogatepass"), int(position * step))
+    except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
+        raise TruncatedError(f"the Parquet file breaks off ({error})") from error
+
+
+def _import_parquet(path: Path) -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ConfigError(f"{path} is a Parquet file, which needs pyarrow: pip install litebert[parquet]") from error
+    return pyarrow.parquet

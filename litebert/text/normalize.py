@@ -1,0 +1,106 @@
+"""What happens to text before a SentencePiece model sees it, as a value that is saved with the tokenizer.
+
+Google's ALBERT does this in each script that calls the tokenizer, and every forgotten call meant a model fed with text
+it never saw in training. Here the policy belongs to the tokenizer. (WordPiece and byte-level BPE carry theirs inside
+tokenizer.json and do not come here.)
+"""
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple
+
+UnicodeForm = Literal["none", "NFKC", "NFKD"]
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """The steps in their order: collapse white space, bring into a Unicode form, drop accents, lower-case."""
+
+    collapses_whitespace: bool = True
+    unicode_form: UnicodeForm = "NFKD"
+    drops_accents: bool = True  # every character with a canonical combining class, as Google's ALBERT
+    lowercase: bool = True
+
+
+class Alignment(NamedTuple):
+    """A normalised text, and for each of its characters where it came from: original[start:end]."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+
+
+def normalize(text: str, policy: Normalization) -> str:
+    """The text as the model wants it. Lone surrogates, which no UTF-8 can carry, become U+FFFD."""
+    if policy.collapses_whitespace:
+        text = " ".join(text.split())
+    if not text.isascii():
+        text = _normalize_unicode(replace_surrogates(text), policy)
+    return text.lower() if policy.lowercase else text
+
+
+def align(text: str, policy: Normalization) -> Alignment:
+    """`normalize` with the way back to the original characters: slower, for those who need offsets."""
+    runs = [match.span() for match in re.finditer(r"\S+", text)] if policy.collapses_whitespace else [(0, len(text))]
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    previous_end = 0
+    for start, end in runs:
+        if parts:
+            parts.append(" ")
+            starts.append(previous_end)
+            ends.append(start)
+        previous_end = end
+        parts.append(normalize(text[start:end], policy))
+        for cluster_start, cluster_end, length in _measure_clusters(text, start, end, len(parts[-1]), policy):
+            starts.extend([cluster_start] * length)
+            ends.extend([cluster_end] * length)
+    return Alignment("".join(parts), starts, ends)
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with each lone surrogate (from a badly decoded file) replaced by U+FFFD; the length stays."""
+    return _SURROGATES.sub("�", text)
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def _normalize_unicode(text: str, policy: Normalization) -> str:
+    if policy.unicode_form != "none":
+        text = unicodedata.normalize(policy.unicode_form, text)
+    if policy.drops_accents and not text.isascii():
+        text = _combining_characters().sub("", text)
+    return text
+
+
+@cache
+def _combining_characters() -> re.Pattern[str]:
+    marks = (chr(code) for code in range(0x300, sys.maxunicode + 1) if unicodedata.combining(chr(code)))
+    return re.compile(f"[{''.join(marks)}]+")
+
+
+def _measure_clusters(
+    text: str, start: int, end: int, length: int, policy: Normalization
+) -> Iterator[tuple[int, int, int]]:
+    """(start, end, normalised length) of each stretch of text[start:end] that is normalised by itself."""
+    if length == end - start and text[start:end].isascii():
+        return ((position, position + 1, 1) for position in range(start, end))
+    spans = _split_at_starters(text, start, end)
+    lengths = [len(normalize(text[a:b], policy)) for a, b in spans]
+    if sum(lengths) != length:  # composed across starters (Hangul jamo under NFKC): the whole stretch is one
+        return iter([(start, end, length)])
+    return ((a, b, n) for (a, b), n in zip(spans, lengths, strict=True))
+
+
+def _split_at_starters(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """A base character with the combining ones after it, again and again."""
+    cuts = [
+        position for position in range(start, end) if position == start or not unicodedata.combining(text[position])
+    ]
+    return list(zip(cuts, [*cuts[1:], end], strict=True))

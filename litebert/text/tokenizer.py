@@ -1,0 +1,216 @@
+"""The tokenizer: text to ids and back, the same in training, fine-tuning and serving.
+
+One class over two libraries (see front.py). It knows its special tokens, which pieces begin words, and a fingerprint
+of everything that changes ids; saved to a directory it needs nothing else to give the same ids again.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import atomic_directory, write_json
+from litebert.text import sentencepiece_front, tokenizers_front
+from litebert.text.front import Encoding, Front
+from litebert.text.normalize import Normalization
+from litebert.text.sentencepiece_front import DigitComma, SentencePieceFront
+from litebert.text.tokenizers_front import TokenizersFront
+from litebert.text.word_starts import Words, check_jieba, find_chinese_continuations, find_word_starts
+
+Kind = Literal["unigram", "wordpiece", "bpe"]
+
+MANIFEST_FILE = "manifest.json"
+FORMAT = "litebert-tokenizer"
+FORMAT_VERSION = 1
+
+# What a special token is called: by ALBERT and BERT, or by RoBERTa.
+SPECIAL_NAMES = {
+    "pad": ("<pad>", "[PAD]"),
+    "unk": ("<unk>", "[UNK]"),
+    "cls": ("[CLS]", "<s>"),
+    "sep": ("[SEP]", "</s>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How to read somebody else's vocabulary; a directory of our own has it all written down."""
+
+    lowercase: bool | None = None  # None: as tokenizer_config.json says, else unless the vocabulary has capitals
+    digit_comma: DigitComma = "intended"
+    words: Words = "pieces"
+
+
+class Tokenizer:
+    """Text to token ids. Adds no special tokens, and finds none in text: "[MASK]" typed by a person is five letters."""
+
+    def __init__(self, front: Front, *, words: Words = "pieces") -> None:
+        if words == "jieba":
+            check_jieba()
+        special = find_special_tokens(front.vocabulary)
+        self._front = front
+        self.words = words
+        self.kind = cast(Kind, front.kind)
+        self.vocab_size = len(front.vocabulary)
+        self.pad_id, self.unk_id = special["pad"], special["unk"]
+        self.cls_id, self.sep_id, self.mask_id = special["cls"], special["sep"], special["mask"]
+        self.special_ids = frozenset(special.values())
+        self.fingerprint = _fingerprint(front)
+        self.word_starts = find_word_starts(self.kind, front.vocabulary, self.special_ids)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was decided beside the vocabulary itself: normalisation, digit-comma mode, where words come from."""
+        return {**self._front.settings, "words": self.words}
+
+    def normalize(self, text: str) -> str:
+        """The text as the vocabulary sees it."""
+        return self._front.normalize(text)
+
+    def encode(self, text: str) -> list[int]:
+        return self._front.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` of many texts at once: several times faster."""
+        return self._front.encode_batch(texts)
+
+    def encode_with_offsets(self, text: str) -> Encoding:
+        """The ids of `encode`, each with its place in the text as it was given."""
+        return self._front.encode_with_offsets(text)
+
+    def pieces(self, token_ids: Sequence[int]) -> list[str]:
+        return [self._front.vocabulary[token_id] for token_id in token_ids]
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Readable text; special tokens but the unknown one are left out."""
+        silent = self.special_ids - {self.unk_id}
+        return self._front.decode([token_id for token_id in map(int, token_ids) if token_id not in silent])
+
+    def mark_words(self, text: str, token_ids: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Which of the tokens of `text` begin a word; the first always does."""
+        marks = self.word_starts[np.asarray(token_ids, dtype=np.int64)]  # (T,)
+        if self.words == "jieba":
+            encoding = self.encode_with_offsets(text)
+            assert encoding.token_ids == list(token_ids), "mark_words wants the ids of this very text"
+            marks[find_chinese_continuations(text, encoding.offsets)] = False
+        marks[:1] = True
+        return marks
+
+    def save(self, directory: Path) -> None:
+        """Write everything into a new directory."""
+        with atomic_directory(directory) as temporary:
+            (temporary / self._front.model_file).write_bytes(self._front.model)
+            write_json(temporary / MANIFEST_FILE, self._manifest())
+
+    def _manifest(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "kind": self.kind,
+            "vocab_size": self.vocab_size,
+            "model_file": self._front.model_file,
+            **self.settings,
+            "special_ids": {name: getattr(self, f"{name}_id") for name in SPECIAL_NAMES},
+            "fingerprint": self.fingerprint,
+        }
+
+
+def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokenizer:
+    """A tokenizer from our own directory, an ALBERT .model, a BERT vocab.txt, a RoBERTa vocab.json, or tokenizer.json.
+
+    `path` may be the file or the directory around it. `options` are for foreign vocabularies only.
+    """
+    file = _find_vocabulary(path)
+    try:
+        if file.name == MANIFEST_FILE:
+            if options is not None:
+                raise ConfigError(f"{path} knows its own options; give them when reading the original vocabulary")
+            return _load_saved(file)
+        return _load_foreign(file, options or ReadingOptions())
+    except DataError as error:
+        raise error if str(path) in str(error) else DataError(f"{file}: {error}") from error
+
+
+def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
+    """The ids of the five special tokens, whichever way they are spelled."""
+    ids = {piece: token_id for token_id, piece in enumerate(vocabulary)}
+    found: dict[str, int] = {}
+    for name, spellings in SPECIAL_NAMES.items():
+        present = [spelling for spelling in spellings if spelling in ids]
+        if not present:
+            raise DataError(f"the vocabulary has no {' or '.join(spellings)}; masked language models need one")
+        found[name] = ids[present[0]]
+    return found
+
+
+def _load_saved(manifest_file: Path) -> Tokenizer:
+    manifest = json.loads(manifest_file.read_text("utf-8"))
+    if manifest.get("format") != FORMAT or manifest.get("version") != FORMAT_VERSION:
+        raise DataError(f"not a {FORMAT} of version {FORMAT_VERSION}; was it written by a newer litebert?")
+    model = (manifest_file.parent / manifest["model_file"]).read_bytes()
+    front: Front
+    if manifest["model_file"] == sentencepiece_front.MODEL_FILE:
+        front = SentencePieceFront(model, Normalization(**manifest["normalization"]), manifest["digit_comma"])
+    else:
+        front = TokenizersFront(model)
+    tokenizer = Tokenizer(front, words=manifest["words"])
+    if tokenizer.fingerprint != manifest["fingerprint"]:
+        raise DataError(f"{manifest['model_file']} or the settings changed since it was saved; restore the original")
+    return tokenizer
+
+
+def _load_foreign(file: Path, options: ReadingOptions) -> Tokenizer:
+    front: Front
+    if file.suffix == ".model":
+        model = file.read_bytes()
+        front = SentencePieceFront(model, Normalization(), options.digit_comma)
+        if not _is_lowercase(file, front.vocabulary, options):
+            front = SentencePieceFront(model, Normalization(lowercase=False), options.digit_comma)
+    elif file.suffix == ".txt":
+        lowercase = _is_lowercase(file, tokenizers_front.read_vocabulary(file), options)
+        front = TokenizersFront(tokenizers_front.build_wordpiece(file, lowercase=lowercase))
+    elif file.name == "tokenizer.json":
+        front = TokenizersFront(file.read_bytes())
+    else:
+        front = TokenizersFront(tokenizers_front.build_byte_level(file, file.with_name("merges.txt")))
+    return Tokenizer(front, words=options.words)
+
+
+def _is_lowercase(file: Path, vocabulary: Sequence[str], options: ReadingOptions) -> bool:
+    if options.lowercase is not None:
+        return options.lowercase
+    config_file = file.with_name("tokenizer_config.json")
+    stated = json.loads(config_file.read_text("utf-8")).get("do_lower_case") if config_file.exists() else None
+    if stated is not None:
+        return bool(stated)
+    special = {name for names in SPECIAL_NAMES.values() for name in names}
+    words = (piece.lstrip("#▁Ġ") for piece in vocabulary if piece not in special)
+    return not any(word.isalpha() and word.isascii() and word != word.lower() for word in words)
+
+
+def _find_vocabulary(path: Path) -> Path:
+    if path.is_file():
+        return path.with_name("vocab.json") if path.name == "merges.txt" else path
+    if not path.is_dir():
+        raise DataError(f"{path}: no such file or directory; expected a tokenizer")
+    # ours first; sentencepiece before the tokenizer.json that often lies beside it, because it is faster and Google's
+    for pattern in (MANIFEST_FILE, "*.model", "tokenizer.json", "vocab*.txt", "vocab.json"):
+        found = sorted(path.glob(pattern))
+        if len(found) > 1:
+            raise DataError(f"{path}: which one of {', '.join(file.name for file in found)}? Name the file")
+        if found:
+            return found[0]
+    raise DataError(f"{path}: no manifest.json, *.model, tokenizer.json, vocab.txt or vocab.json in it")
+
+
+def _fingerprint(front: Front) -> str:
+    digest = hashlib.sha256(front.model)
+    digest.update(json.dumps({"kind": front.kind, **front.settings}, sort_keys=True).encode())
+    return digest.hexdigest()

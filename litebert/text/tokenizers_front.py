@@ -1,0 +1,125 @@
+"""WordPiece, byte-level BPE and any tokenizer.json through `tokenizers`.
+
+A tokenizer.json carries its own normaliser and pre-tokeniser, so that here is little to decide: build one from the
+older file formats, and keep special tokens from being parsed out of text.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+
+from litebert.core.errors import DataError
+from litebert.text.front import Encoding
+from litebert.text.normalize import replace_surrogates
+
+MODEL_FILE = "tokenizer.json"
+# the library's name of a model -> our kind; a WordLevel vocabulary is WordPiece whose words are never cut
+KINDS = {"WordPiece": "wordpiece", "WordLevel": "wordpiece", "BPE": "bpe", "Unigram": "unigram"}
+
+
+class TokenizersFront:
+    """Text to ids through a tokenizer.json."""
+
+    model_file = MODEL_FILE
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        self._backend = _load_backend(model)
+        facts = json.loads(model)["model"]
+        self.kind = KINDS[facts["type"]]
+        self.ends_words = bool(facts.get("end_of_word_suffix"))  # pieces mark where words end, not where they begin
+        size = 1 + max(self._backend.get_vocab(with_added_tokens=True).values())
+        self.vocabulary = [self._backend.id_to_token(token_id) or "" for token_id in range(size)]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {}  # all of it lies in the model file
+
+    def normalize(self, text: str) -> str:
+        normalizer = self._backend.normalizer
+        return normalizer.normalize_str(replace_surrogates(text)) if normalizer else text
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        clean = [text if text.isascii() else replace_surrogates(text) for text in texts]
+        return [encoding.ids for encoding in self._backend.encode_batch_fast(clean, add_special_tokens=False)]
+
+    def encode_with_offsets(self, text: str) -> Encoding:
+        encoding = self._backend.encode(replace_surrogates(text), add_special_tokens=False)
+        return Encoding(encoding.ids, [_trim(text, start, end) for start, end in encoding.offsets])
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        text: str = self._backend.decode(list(token_ids), skip_special_tokens=False)
+        return text
+
+
+def build_wordpiece(vocab_file: Path, *, lowercase: bool) -> bytes:
+    """The tokenizer.json of a BERT vocab.txt."""
+    vocabulary = {piece: index for index, piece in enumerate(read_vocabulary(vocab_file))}
+    if "[UNK]" not in vocabulary:
+        raise DataError(f"{vocab_file}: no line says [UNK]; is this the vocab.txt of a BERT?")
+    backend = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    set_bert_rules(backend, lowercase=lowercase, drops_accents=lowercase)
+    return mark_special(backend, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
+
+
+def build_byte_level(vocab_file: Path, merges_file: Path) -> bytes:
+    """The tokenizer.json of a RoBERTa vocab.json and merges.txt."""
+    model = models.BPE.from_file(str(vocab_file), str(merges_file))
+    backend = tokenizers.Tokenizer(model)
+    set_byte_level_rules(backend)
+    return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+
+
+def read_vocabulary(vocab_file: Path) -> list[str]:
+    """The lines of a vocab.txt. Only a newline ends a line: U+2028 is a piece of BERT's Chinese vocabulary."""
+    lines = vocab_file.read_text("utf-8").split("\n")
+    return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def set_bert_rules(backend: Any, *, lowercase: bool, drops_accents: bool) -> None:
+    """BERT's text cleaning, CJK characters as words of their own, split at white space and punctuation."""
+    backend.normalizer = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=drops_accents, lowercase=lowercase
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(prefix="##")
+
+
+def set_byte_level_rules(backend: Any) -> None:
+    """GPT-2's and RoBERTa's split into words; nothing is ever unknown."""
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+
+
+def mark_special(backend: Any, names: Sequence[str]) -> bytes:
+    """The tokenizer.json, with those of the names that it has marked as special."""
+    backend.add_special_tokens(
+        [AddedToken(name, special=True) for name in names if backend.token_to_id(name) is not None]
+    )
+    text: str = backend.to_str(pretty=True)
+    return text.encode("utf-8")
+
+
+def _load_backend(model: bytes) -> Any:
+    try:
+        backend = tokenizers.Tokenizer.from_buffer(model)
+    except ValueError as error:
+        raise DataError(f"not a tokenizer.json that this version of `tokenizers` reads ({error})") from error
+    backend.encode_special_tokens = True  # "[MASK]" typed by a person is text
+    backend.no_truncation()  # some published files cut at 512
+    backend.no_padding()
+    return backend
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without the white space around it: byte-level pieces contain the space before their word."""
+    span = text[start:end]
+    inner = span.strip()
+    if not inner:
+        return end, end
+    left = start + len(span) - len(span.lstrip())
+    return left, left + len(inner)

@@ -1,0 +1,224 @@
+"""A new vocabulary from text: SentencePiece unigram as ALBERT's, WordPiece as BERT's, byte-level BPE as RoBERTa's."""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import sentencepiece
+import tokenizers
+from tokenizers import models, normalizers, pre_tokenizers, trainers
+
+from litebert.core.errors import ConfigError, DataError, suggest
+from litebert.text.front import Front
+from litebert.text.normalize import Normalization, normalize, replace_surrogates
+from litebert.text.sentencepiece_front import SentencePieceFront
+from litebert.text.tokenizer import Kind, Tokenizer
+from litebert.text.tokenizers_front import TokenizersFront, mark_special, set_bert_rules, set_byte_level_rules
+from litebert.text.word_starts import Words, check_jieba
+
+# In this order they get the ids 0 to 4 (unigram: as the released ALBERT).
+BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+# The official ones, and the comma: then no piece is a digit with a comma, and all digit-comma modes agree.
+USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€", ",")
+# SentencePiece drops lines above 4,192 bytes without a word; a character has at most four.
+LONGEST_TEXT = 1000
+
+
+@dataclass(frozen=True)
+class VocabularyOptions:
+    """What to learn. The defaults are those of the released ALBERT."""
+
+    kind: Kind = "unigram"
+    vocab_size: int = 30_000
+    lowercase: bool | None = None  # None: yes for unigram and WordPiece, no for BPE, as the published models
+    words: Words = "pieces"
+    character_coverage: float = 0.99995  # unigram: the share of the text's characters that get a piece
+    input_sentence_size: int = 10_000_000  # unigram: sample so many lines, held in memory
+    min_frequency: int = 2  # WordPiece, BPE: pairs that are seen less are not joined
+    max_alphabet: int = 1_000  # WordPiece: characters that get a piece; Chinese needs about 8,000
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ConfigError(f"unknown kind of vocabulary '{self.kind}'; {suggest(self.kind, get_args(Kind))}")
+        if self.vocab_size < 16:
+            raise ConfigError(f"vocab_size {self.vocab_size} is too small: the special tokens alone take 5")
+        if not 0.9 <= self.character_coverage <= 1:
+            raise ConfigError(f"character_coverage {self.character_coverage} must lie between 0.9 and 1")
+
+    @property
+    def is_lowercase(self) -> bool:
+        return self.kind != "bpe" if self.lowercase is None else self.lowercase
+
+
+def train_tokenizer(texts: Iterable[str], options: VocabularyOptions) -> Tokenizer:
+    """A tokenizer with exactly `options.vocab_size` pieces; the same texts give the same one, on any machine."""
+    if options.words == "jieba":
+        check_jieba()
+    tokenizer = Tokenizer(_TRAINERS[options.kind](_Source(texts), options), words=options.words)
+    if tokenizer.vocab_size < options.vocab_size:
+        raise _too_large(options, tokenizer.vocab_size)
+    if tokenizer.vocab_size > options.vocab_size:
+        raise _too_small(options, tokenizer.vocab_size)
+    return tokenizer
+
+
+class _Source:
+    """The texts, cut to bearable lengths. Keeps an error of the reader, which the libraries would swallow or garble."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
+        self.error: Exception | None = None
+        self.is_empty = True
+
+    def read(self) -> Iterator[str]:
+        try:
+            for text in self._texts:
+                for part in _cut(replace_surrogates(text)):
+                    self.is_empty = False
+                    yield part
+        except Exception as error:
+            self.error = error
+
+    def check(self) -> None:
+        if self.error is not None:
+            raise self.error
+        if self.is_empty:
+            raise DataError("there is no text to learn a vocabulary from; are the files empty?")
+
+
+def _cut(text: str) -> Iterator[str]:
+    text = text.replace("\0", "").strip()
+    while len(text) > LONGEST_TEXT:
+        cut = text.rfind(" ", 1, LONGEST_TEXT) + 1 or LONGEST_TEXT
+        yield text[:cut].rstrip()
+        text = text[cut:]
+    if text:
+        yield text
+
+
+def _train_unigram(source: _Source, options: VocabularyOptions) -> SentencePieceFront:
+    policy = Normalization(lowercase=options.is_lowercase)
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(normalize(text, policy) for text in source.read()),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=options.vocab_size,
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,
+            eos_id=-1,
+            control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+            user_defined_symbols=list(USER_SYMBOLS),
+            character_coverage=options.character_coverage,
+            input_sentence_size=options.input_sentence_size,
+            shuffle_input_sentence=True,
+            num_threads=16,  # the sums depend on it: fixed, so that every machine learns the same vocabulary
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        source.check()
+        raise _explain(error, options) from error
+    source.check()
+    return SentencePieceFront(model.getvalue(), policy, "intended")
+
+
+def _train_wordpiece(source: _Source, options: VocabularyOptions) -> TokenizersFront:
+    """The library breaks ties in the order in which its hash table yields the words, which changes from run to run.
+
+    So that the result does not, the letters get their ids from us: as "special" tokens, which come first.
+    """
+    backend = _build_wordpiece(models.WordPiece(unk_token="[UNK]"), options)
+    words = Counter[str]()
+    for text in source.read():
+        words.update(backend.normalizer.normalize_str(text).split())
+    source.check()
+    first_letters, inner_letters = _choose_alphabet(words, backend.pre_tokenizer, options.max_alphabet)
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=options.vocab_size,
+        min_frequency=options.min_frequency,
+        initial_alphabet=first_letters,
+        limit_alphabet=len(first_letters),
+        special_tokens=[*BERT_SPECIAL, *(f"##{letter}" for letter in inner_letters)],
+        show_progress=False,
+    )
+    backend.train_from_iterator(_iter_repeated(words), trainer)
+    model = models.WordPiece(backend.get_vocab(), unk_token="[UNK]", max_input_chars_per_word=100)
+    return TokenizersFront(mark_special(_build_wordpiece(model, options), BERT_SPECIAL))
+
+
+def _build_wordpiece(model: Any, options: VocabularyOptions) -> Any:
+    backend = tokenizers.Tokenizer(model)
+    set_bert_rules(backend, lowercase=options.is_lowercase, drops_accents=options.is_lowercase)
+    return backend
+
+
+def _choose_alphabet(words: Counter[str], splitter: Any, limit: int) -> tuple[list[str], list[str]]:
+    """The most frequent characters, and those among them that occur inside words."""
+    counts = Counter[str]()
+    inner: set[str] = set()
+    for word, count in words.items():
+        for part, _ in splitter.pre_tokenize_str(word):
+            inner.update(part[1:])
+            for letter in part:
+                counts[letter] += count
+    alphabet = sorted(sorted(counts), key=counts.__getitem__, reverse=True)[:limit]
+    return sorted(alphabet), sorted(inner.intersection(alphabet))
+
+
+def _iter_repeated(words: Counter[str]) -> Iterator[str]:
+    for word, count in words.items():
+        for start in range(0, count, 1000):
+            yield f"{word} " * min(1000, count - start)
+
+
+def _train_byte_level(source: _Source, options: VocabularyOptions) -> TokenizersFront:
+    backend = tokenizers.Tokenizer(models.BPE())
+    set_byte_level_rules(backend)
+    if options.is_lowercase:
+        backend.normalizer = normalizers.Lowercase()
+    trainer = trainers.BpeTrainer(
+        vocab_size=options.vocab_size,
+        min_frequency=options.min_frequency,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=list(ROBERTA_SPECIAL),
+        show_progress=False,
+    )
+    backend.train_from_iterator(source.read(), trainer)
+    source.check()
+    return TokenizersFront(mark_special(backend, ROBERTA_SPECIAL))
+
+
+_TRAINERS: dict[Kind, Callable[[_Source, VocabularyOptions], Front]] = {
+    "unigram": _train_unigram,
+    "wordpiece": _train_wordpiece,
+    "bpe": _train_byte_level,
+}
+
+
+def _explain(error: RuntimeError, options: VocabularyOptions) -> Exception:
+    """SentencePiece's numbers in our words."""
+    if largest := re.search(r"size too high .* value <= (\d+)", str(error)):
+        return _too_large(options, int(largest[1]))
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+        return _too_small(options, int(smallest[1]))
+    return DataError(f"no vocabulary can be learned from this text: {error}")
+
+
+def _too_large(options: VocabularyOptions, largest: int) -> ConfigError:
+    return ConfigError(
+        f"vocab_size {options.vocab_size} is too large for this text: it yields at most {largest} pieces; "
+        f"ask for {largest} or fewer, or give more text"
+    )
+
+
+def _too_small(options: VocabularyOptions, smallest: int) -> ConfigError:
+    return ConfigError(
+        f"vocab_size {options.vocab_size} is too small: the characters of this text and the special tokens alone "
+        f"take {smallest}; ask for more, or lower character_coverage or max_alphabet"
+    )

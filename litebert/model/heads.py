@@ -28,8 +28,12 @@ class MaskedLMHead(nn.Module):
         """Logits (..., V) everywhere, or (M, V) at `positions`: flat indices into the (B * T) states."""
         if positions is not None:
             hidden = hidden.flatten(0, -2)[positions]  # (M, H)
-        transformed = self.norm(self.activation(self.dense(hidden)))  # (..., E)
-        return F.linear(transformed, token_table, self.bias)
+        return F.linear(self.transform(hidden), token_table, self.bias)
+
+    def transform(self, hidden: Tensor) -> Tensor:
+        """The vectors (..., E) that the token table is compared with."""
+        transformed: Tensor = self.norm(self.activation(self.dense(hidden)))
+        return transformed
 
 
 class SentenceHead(nn.Module):

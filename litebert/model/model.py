@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from litebert.core.errors import ConfigError
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.encoder import Encoder
-from litebert.model.heads import build_head
+from litebert.model.heads import MaskedLMHead, build_head
+from litebert.model.lean import vocabulary_loss
 
 
 class Model(nn.Module):
@@ -28,6 +29,12 @@ class Model(nn.Module):
         """Vocabulary logits everywhere (..., V), or only at `positions` (M, V): flat indices into the states."""
         logits: Tensor = self.heads["mlm"](hidden, self.encoder.embeddings.token.weight, positions)
         return logits
+
+    def masked_lm_loss(self, states: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The summed negative log-likelihood of the words `labels` (M,) at states (M, H), and how many are guessed."""
+        mlm = self.heads["mlm"]
+        assert isinstance(mlm, MaskedLMHead)
+        return vocabulary_loss(mlm.transform(states), self.encoder.embeddings.token.weight, mlm.bias, labels)
 
 
 def build_model(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from litebert import __version__
-from litebert.cli import demo, models
+from litebert.cli import demo, models, tokenizer
 from litebert.core.errors import LitebertError
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.run_demo)
 app.command("models")(models.show_models)
+app.add_typer(tokenizer.app, name="tokenizer")
 
 
 def main() -> NoReturn:

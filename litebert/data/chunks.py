@@ -22,7 +22,7 @@ _DOCUMENT_STARTS["wrapped"] = _DOCUMENT_STARTS["lines"]
 
 @dataclass(frozen=True)
 class Limits:
-    """The sizes that keep memory constant, in bytes of text. They shape the result, so that the manifest records them."""
+    """The sizes that keep memory constant, in bytes of text. They shape the result: the manifest records them."""
 
     chunk: int = 4 << 20
     shard: int = 128 << 20
@@ -47,6 +47,7 @@ class Segment:
 
     name: str
     format: str
+    field: str
     first_line: int
     data: bytes
     problems: tuple[Problem, ...] = ()
@@ -73,13 +74,13 @@ class _Cut(NamedTuple):
 
 
 def iter_chunks(
-    sources: Sequence[Source], *, field: str, limits: Limits, start: Position = START, number: int = 0
+    sources: Sequence[Source], *, limits: Limits, start: Position = START, number: int = 0
 ) -> Iterator[Chunk]:
     """The text of all sources in chunks; `start` and `number` are where an earlier call stopped."""
     segments: list[Segment] = []
     num_bytes = 0
     cut = None
-    for cut in _iter_cuts(sources, field=field, limits=limits, start=start):
+    for cut in _iter_cuts(sources, limits=limits, start=start):
         segments.append(cut.segment)
         num_bytes += len(cut.segment.data)
         if num_bytes >= limits.chunk // 2:
@@ -89,12 +90,12 @@ def iter_chunks(
         yield Chunk(number, tuple(segments), cut.end, cut.raw_position)
 
 
-def _iter_cuts(sources: Sequence[Source], *, field: str, limits: Limits, start: Position) -> Iterator[_Cut]:
+def _iter_cuts(sources: Sequence[Source], *, limits: Limits, start: Position) -> Iterator[_Cut]:
     raw_bytes = sum(source.num_bytes for source in sources[: start.source])
     for index in range(start.source, len(sources)):
         source = sources[index]
         position = start if index == start.source else Position(index, 0, 1)
-        blocks = iter_blocks(source.path, source.packing, start=position.byte, field=field)
+        blocks = iter_blocks(source.path, source.packing, start=position.byte, field=source.field)
         cutter = _WholeFile if source.format in WHOLE_FILE_FORMATS else _Lines
         for cut in cutter(source, position, limits).cut(blocks):
             yield cut._replace(raw_position=raw_bytes + cut.raw_position)
@@ -119,11 +120,16 @@ class _WholeFile:
                     break
         except TruncatedError as error:
             problems = (Problem("truncated", str(self.source.path), str(error)),)
-        segment = Segment(str(self.source.path), self.source.format, 1, b"".join(pieces), problems)
+        data = b"".join(pieces)
+        if not problems and not data.strip():
+            problems = (Problem("empty", f"{self.source.path}:1", "an empty file"),)
+        segment = Segment(str(self.source.path), self.source.format, self.source.field, 1, data, problems)
         yield _Cut(segment, Position(self.index + 1, 0, 1), self.source.num_bytes)
 
     def _too_large(self) -> Problem:
-        what = f"larger than {self.limit >> 20} MB, which a {self.source.format} file cannot be; choose another --format"
+        what = (
+            f"larger than {self.limit >> 20} MB, which a {self.source.format} file cannot be; choose another --format"
+        )
         return Problem("too_large", str(self.source.path), what)
 
 
@@ -210,6 +216,8 @@ class _Lines:
 
     def _finish(self, truncated: TruncatedError | None) -> _Cut:
         data = self.pending
+        if not truncated and self.byte == 0 and not data.strip():
+            self._report("empty", "an empty file")
         if truncated:
             data = data[: data.rfind(b"\n") + 1]
             last_line = self.line + data.count(b"\n")
@@ -218,7 +226,7 @@ class _Lines:
 
     def _segment(self, data: bytes) -> Segment:
         problems, self.problems = tuple(self.problems), []
-        return Segment(str(self.source.path), self.source.format, self.line, data, problems)
+        return Segment(str(self.source.path), self.source.format, self.source.field, self.line, data, problems)
 
     def _report(self, kind: str, what: str, *, line: int | None = None) -> None:
         self.problems.append(Problem(kind, f"{self.source.path}:{line or self.line}", what))

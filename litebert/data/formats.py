@@ -1,18 +1,19 @@
 """From the text of a file to documents: one parser a format, and the guess which format a file has.
 
-    lines      a sentence a line, a blank line between documents; kept as is
-    prose      a paragraph a line
-    wrapped    hard-wrapped lines, a blank line between paragraphs
-    wiki       WikiExtractor's <doc ...> ... </doc>                                   data/wiki.py
-    gutenberg  a Project Gutenberg book; licence, headings and illustrations left out  data/gutenberg.py
-    jsonl      a JSON object a line, the text in one field (a Parquet file arrives as this)
-    race       the same with the text in "article"
-    squad      a SQuAD JSON file; the paragraphs of an article are a document
+lines      a sentence a line, a blank line between documents; kept as is
+prose      a paragraph a line
+wrapped    hard-wrapped lines, a blank line between paragraphs
+wiki       WikiExtractor's <doc ...> ... </doc>                                   data/wiki.py
+gutenberg  a Project Gutenberg book; licence, headings and illustrations left out  data/gutenberg.py
+jsonl      a JSON object a line, the text in one field (a Parquet file arrives as this)
+race       the same with the text in "article"
+squad      a SQuAD JSON file; the paragraphs of an article are a document
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -66,14 +67,14 @@ def _guess_json_format(start: bytes) -> Format:
     return "race" if b'"article"' in start and b'"questions"' in start else "jsonl"
 
 
-def parse_segment(segment: Segment, *, field: str, notes: Notes) -> Iterator[Document]:
+def parse_segment(segment: Segment, notes: Notes) -> Iterator[Document]:
     """The documents of a stretch of a file; what is bad in it goes to `notes`."""
     for problem in segment.problems:
         notes.report(problem)
     if segment.data.startswith(_UTF16_MARKS):
         notes.report(Problem("encoding", f"{segment.name}:1", "UTF-16 text; convert it to UTF-8 first"))
         return
-    for id_, sentences in _PARSERS[segment.format](segment, field, notes):
+    for id_, sentences in _PARSERS[segment.format](segment, notes):
         kept = tuple(_cut_long(sentences, notes))
         if kept:
             yield Document(id_, kept)
@@ -84,20 +85,22 @@ def parse_segment(segment: Segment, *, field: str, notes: Notes) -> Iterator[Doc
 _Parsed = Iterator[tuple[str, Iterable[str]]]
 
 
-def _parse_lines(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_lines(segment: Segment, notes: Notes) -> _Parsed:
     """Blank lines end documents; inside, each line is a sentence."""
-    for is_filled, group in groupby(_decode(segment, notes), key=lambda line: not line.text.isspace() and line.text != ""):
+    for is_filled, group in groupby(
+        _decode(segment, notes), key=lambda line: not line.text.isspace() and line.text != ""
+    ):
         if is_filled:
             yield from _bounded_documents(segment, group)
 
 
-def _parse_prose(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_prose(segment: Segment, notes: Notes) -> _Parsed:
     lines = (line for line in _decode(segment, notes) if line.text.strip())
     for id_, paragraphs in _bounded_documents(segment, lines):
         yield id_, _split_all(paragraphs)
 
 
-def _parse_wrapped(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_wrapped(segment: Segment, notes: Notes) -> _Parsed:
     groups = groupby(_decode(segment, notes), key=lambda line: bool(line.text.strip()))
     blocks = (list(group) for is_filled, group in groups if is_filled)
     paragraphs = (_Line(block[0].number, join_wrapped([line.text for line in block])) for block in blocks)
@@ -105,36 +108,36 @@ def _parse_wrapped(segment: Segment, _field: str, notes: Notes) -> _Parsed:
         yield id_, _split_all(texts)
 
 
-def _parse_wiki(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_wiki(segment: Segment, notes: Notes) -> _Parsed:
     for number, paragraphs in iter_articles(_decode(segment, notes), notes):
         yield f"{segment.name}:{number}", _split_all(paragraphs)
 
 
-def _parse_gutenberg(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_gutenberg(segment: Segment, notes: Notes) -> _Parsed:
     text = "\n".join(line.text for line in _decode(segment, notes, charset=_declared_charset(segment.data)))
     paragraphs = (_Line(1 + i, text) for i, text in enumerate(book_paragraphs(text, segment.name, notes)))
     for id_, texts in _bounded_documents(segment, paragraphs):
         yield id_, _split_all(texts)
 
 
-def _parse_jsonl(segment: Segment, field: str, notes: Notes) -> _Parsed:
+def _parse_jsonl(segment: Segment, notes: Notes) -> _Parsed:
     for line in _decode(segment, notes):
         if not line.text.strip():
             continue
         where = f"{segment.name}:{line.number}"
         try:
-            text = _field_of(json.loads(line.text), field)
+            text = _field_of(json.loads(line.text), segment.field)
         except (ValueError, RecursionError) as error:
             notes.report(Problem("broken_json", where, f"no usable JSON record ({error})"))
         else:
             yield where, _split_all(wrapped_paragraphs(text) if guess_layout(text) == "wrapped" else text.split("\n"))
 
 
-def _parse_race(segment: Segment, _field: str, notes: Notes) -> _Parsed:
-    return _parse_jsonl(segment, "article", notes)
+def _parse_race(segment: Segment, notes: Notes) -> _Parsed:
+    return _parse_jsonl(replace(segment, field="article"), notes)
 
 
-def _parse_squad(segment: Segment, _field: str, notes: Notes) -> _Parsed:
+def _parse_squad(segment: Segment, notes: Notes) -> _Parsed:
     try:
         articles = json.loads(segment.data)["data"]
         documents = [[str(paragraph["context"]) for paragraph in article["paragraphs"]] for article in articles]

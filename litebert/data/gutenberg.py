@@ -23,7 +23,8 @@ _ENDS = (
 
 _CREDIT = re.compile(
     r"(?i)^(?:\[?transcriber|\[?transcribed|produced by|e-?text prepared|prepared by|scanned|html version|"
-    r"this (?:e-?text|e-?book|file) was (?:produced|prepared|transcribed)|note: project gutenberg|\[?illustration|\[note)"
+    r"this (?:e-?text|e-?book|file) was (?:produced|prepared|transcribed)|"
+    r"note: project gutenberg|\[?illustration|\[note)"
 )
 _PROJECT = re.compile(r"(?i)project gutenberg|www\.gutenberg")
 _EMPHASIS = re.compile(r"(?<![^\W_])_([^_]{1,400})_(?![^\W_])")

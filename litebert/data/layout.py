@@ -30,7 +30,7 @@ def guess_layout(text: str) -> Layout:
 
 
 def _is_wrapped(blocks: list[list[str]], filled: list[str]) -> bool:
-    """Most lines are not the last of their block, are about as wide as the page, and end in the middle of a sentence."""
+    """Most lines are not the last of their block, are about as wide as the page, and end inside a sentence."""
     inner = [line for block in blocks for line in block[:-1]]
     width = sorted(map(len, filled))[len(filled) * 95 // 100]
     if width > _WRAP_WIDTH or len(inner) * 2 < len(filled):
@@ -46,7 +46,9 @@ def _is_sentence_a_line(blocks: list[list[str]], filled: list[str]) -> bool:
         return False
     sample = filled[:200]
     ended = [line for line in sample if _SENTENCE_END.search(line)]
-    return len(ended) >= 0.6 * len(sample) and sum(len(split_sentences(line)) == 1 for line in ended) >= 0.8 * len(ended)
+    return len(ended) >= 0.6 * len(sample) and sum(len(split_sentences(line)) == 1 for line in ended) >= 0.8 * len(
+        ended
+    )
 
 
 def wrapped_paragraphs(text: str) -> Iterator[str]:

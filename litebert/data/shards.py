@@ -13,7 +13,7 @@ library's numpy reader copies.
 import hashlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_path, write_json
+from litebert.core.files import atomic_path, hash_file, write_json
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -71,6 +71,7 @@ class TokenizerFacts:
 
     kind: str
     fingerprint: str
+    words: str  # how words were found: the word starts depend on it, the ids do not
     vocab_size: int
     unk_id: int
 
@@ -143,11 +144,8 @@ class Shard:
         return [self.token_ids[a:b] for a, b in pairwise(bounds)]
 
     def content(self) -> ShardContent:
-        """The whole shard copied into memory, word starts unpacked."""
-        bits = np.unpackbits(self.word_starts, count=self.num_tokens, bitorder="little").astype(bool)
-        arrays = (self.token_ids, self.sentence_offsets, self.document_offsets, self.document_hashes)
-        token_ids, sentences, documents, hashes = (np.array(array) for array in arrays)
-        return ShardContent(token_ids, bits, sentences, documents, hashes)
+        """The whole shard, word starts unpacked."""
+        return content_from_sections(self._sections)
 
 
 @dataclass(frozen=True)
@@ -190,9 +188,8 @@ def open_corpus(directory: Path, split: Split = "train") -> Corpus:
         raise ConfigError(f"a corpus has no split '{split}'; valid: {', '.join(SPLITS)}")
     manifest = read_manifest(directory)
     records = [record for record in manifest.shards if record.split == split]
+    check_shards(directory, records)
     shards = tuple(Shard(shard_path(directory, record.name), record) for record in records)
-    for shard in shards:
-        check_size(shard)
     return Corpus(directory, split, manifest, shards)
 
 
@@ -227,16 +224,23 @@ def shard_name(split: Split, number: int) -> str:
     return f"{split}-{number:05d}.safetensors"
 
 
-def check_size(shard: Shard) -> None:
-    """Refuse a shard file that is missing or cut short, without reading it."""
-    if not shard.path.is_file():
-        raise DataError(f"{shard.path} is missing; see `litebert corpus check {shard.path.parent.parent}`")
-    found, expected = shard.path.stat().st_size, shard.record.num_bytes
-    if found != expected:
-        raise DataError(
-            f"{shard.path} has {found:,} bytes, the manifest says {expected:,}: it is damaged; "
-            f"see `litebert corpus check {shard.path.parent.parent}`"
-        )
+def check_shards(directory: Path, records: Iterable[ShardRecord]) -> None:
+    """Refuse shard files that are missing or cut short, without reading them."""
+    for record in records:
+        if problem := find_damage(directory, record, is_thorough=False):
+            raise DataError(f"{problem}; see `litebert corpus check {directory}`")
+
+
+def find_damage(directory: Path, record: ShardRecord, *, is_thorough: bool) -> str | None:
+    """What is wrong with a shard file, by its size and, if thorough, its hash; None if nothing is."""
+    path = shard_path(directory, record.name)
+    if not path.is_file():
+        return f"{path} is missing"
+    if (size := path.stat().st_size) != record.num_bytes:
+        return f"{path} is damaged: it has {size:,} bytes, the manifest says {record.num_bytes:,}"
+    if is_thorough and hash_file(path) != record.sha256:
+        return f"{path} is damaged: its hash is not the manifest's"
+    return None
 
 
 def pack_documents(
@@ -269,14 +273,7 @@ def offsets(lengths: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.in
 
 def write_shard(path: Path, content: ShardContent, *, split: Split, unk_id: int) -> ShardRecord:
     """Write a shard file under a temporary name, rename it, and say what the manifest has to know of it."""
-    sections = {
-        "document_hashes": content.document_hashes,
-        "document_offsets": content.document_offsets,
-        "sentence_offsets": content.sentence_offsets,
-        "token_ids": content.token_ids,
-        "word_starts": np.packbits(content.word_starts, bitorder="little"),
-    }
-    num_bytes, sha256 = write_sections(path, sections)
+    num_bytes, sha256 = write_sections(path, sections_of(content))
     return ShardRecord(
         name=path.name,
         split=split,
@@ -287,6 +284,22 @@ def write_shard(path: Path, content: ShardContent, *, split: Split, unk_id: int)
         num_bytes=num_bytes,
         sha256=sha256,
     )
+
+
+def sections_of(content: ShardContent) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a shard as they lie in its file: the widest first, so that each is aligned."""
+    return {
+        "document_hashes": content.document_hashes,
+        "document_offsets": content.document_offsets,
+        "sentence_offsets": content.sentence_offsets,
+        "token_ids": content.token_ids,
+        "word_starts": np.packbits(content.word_starts, bitorder="little"),
+    }
+
+
+def content_from_sections(sections: dict[str, npt.NDArray[Any]]) -> ShardContent:
+    bits = np.unpackbits(sections["word_starts"], count=len(sections["token_ids"]), bitorder="little")
+    return ShardContent(**sections | {"word_starts": bits.view(np.bool_)})
 
 
 def write_sections(path: Path, sections: dict[str, npt.NDArray[Any]], note: str = "") -> tuple[int, str]:

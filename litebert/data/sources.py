@@ -45,6 +45,7 @@ class Source:
     sha256: str
     packing: Packing
     format: str
+    field: str  # where a record has its text
 
 
 class Block(NamedTuple):
@@ -54,13 +55,13 @@ class Block(NamedTuple):
     raw_position: int
 
 
-def find_files(patterns: Sequence[str], *, outside: Path | None = None) -> list[Path]:
-    """The files that paths, folders and globs mean, each once, in order; hidden files and those `outside` names are left."""
+def find_files(patterns: Sequence[str], *, except_in: Path | None = None) -> list[Path]:
+    """The files that paths, folders and globs mean, each once, in order; no hidden ones, none in `except_in`."""
     found: dict[Path, None] = {}
     for pattern in patterns:
         for path in _expand(pattern):
             resolved = path.resolve()
-            if outside is None or not resolved.is_relative_to(outside.resolve()):
+            if except_in is None or not resolved.is_relative_to(except_in.resolve()):
                 found.setdefault(resolved)
     if not found:
         raise DataError(f"no file found in {', '.join(patterns)}")
@@ -74,7 +75,8 @@ def _expand(pattern: str) -> list[Path]:
     if path.is_dir():
         inside = (file for file in sorted(path.rglob("*")) if file.is_file())
         return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-    matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]
+    # Path.glob takes no absolute patterns
+    matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207
     files = [file for match in matches for file in _expand(str(match))]
     if not files:
         raise ConfigError(f"'{pattern}' is no file, no folder with files, and matches nothing")

@@ -7,47 +7,63 @@ a full stop is then refused after abbreviations, initials and numbering. docs/se
 import re
 from collections.abc import Iterator
 
+
+def _list_words(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 # Never the end of a sentence: a name or the thing itself follows.
-_TITLES = frozenset(
-    "Mr Mrs Ms Messrs Mme Mlle Dr Drs Prof Rev Revd Fr Sr St Ste Mt Ft Gen Col Lt Maj Capt Cpt Cmdr Sgt Cpl Pvt Adm Brig "
-    "Gov Sen Rep Pres Hon Supt Insp Amb Msgr Esq vs v cf viz al ibid esp approx e.g i.e eg ie Sp spp var subsp "
-    "Univ Dept Assn Bros Ltda".split()
+_TITLES = _list_words(
+    """
+    Mr Mrs Ms Messrs Mme Mlle Dr Drs Prof Rev Revd Fr Sr St Ste Mt Ft Gen Col Lt Maj Capt Cpt Cmdr Sgt Cpl Pvt Adm
+    Brig Gov Sen Rep Pres Hon Supt Insp Amb Msgr Esq vs v cf viz al ibid esp approx e.g i.e eg ie Sp spp var subsp
+    syn Ph Univ Dept Assn Bros Ltda
+    """
 )
 # Not the end when a number follows.
-_NUMBERED = frozenset(
-    "No Nos no nos Nr p pp P PP vol vols Vol Vols ch chs Ch chap Chap sec Sec sect Sect art Art arts fig figs Fig Figs "
-    "eq Eq eqs pt Pt pts bk Bk ca c r op Op ed Ed eds l ll n nn verse v vv Rom Cor Thess Tim Pet Jan Feb Mar Apr Jun Jul "
-    "Aug Sep Sept Oct Nov Dec Hz lat long MSS ms cat Cat Reg Pub Stat".split()
+_NUMBERED = _list_words(
+    """
+    No Nos no nos Nr p pp P PP vol vols Vol Vols ch chs Ch chap Chap sec Sec sect Sect art Art arts fig figs Fig
+    Figs eq Eq eqs pt Pt pts bk Bk ca c r op Op ed Ed eds l ll n nn verse v vv Rom Cor Thess Tim Pet Jan Feb Mar Apr
+    Jun Jul Aug Sep Sept Oct Nov Dec Hz lat long MSS ms cat Cat Reg Pub Stat
+    """
 )
 # The end only when a word follows that begins sentences and nothing else.
-_OFTEN_INSIDE = frozenset(
-    "Inc Ltd Co Cos Corp LLC Jr Sr Bros etc Ph.D Ave Blvd Rd Dist Gov Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec "
-    "Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Ala Ariz Ark Calif Colo Conn Del Fla Ga Ill Ind Kan Ky La Md Mass "
-    "Mich Minn Miss Mo Mont Neb Nev Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo Ont Que Eng Chas Wm Geo Thos Jas Jos "
-    "Edw Robt Alex Benj Saml Ger Fr Lat Gr Heb Ed Eds Trans Rom Cor Eph Phil Col Gal Heb Matt Gen Ex Lev Num Deut Ps "
-    "Isa Jer Ezek Dan Hos ft mi km lb lbs oz hr hrs min sec sq mm cm kg".split()
+_OFTEN_INSIDE = _list_words(
+    """
+    Inc Ltd Co Cos Corp LLC Jr Sr Bros etc Ph.D Ave Blvd Rd Dist Gov Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov
+    Dec Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun Ala Ariz Ark Calif Colo Conn Del Fla Ga Ill Ind Kan Ky La Md
+    Mass Mich Minn Miss Mo Mont Neb Nev Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo Ont Que Eng Chas Wm Geo Thos
+    Jas Jos Edw Robt Alex Benj Saml Ger Fr Lat Gr Heb Ed Eds Trans Rom Cor Eph Phil Col Gal Matt Gen Ex Lev Num Deut
+    Ps Isa Jer Ezek Dan Hos ft mi km lb lbs oz hr hrs min sec sq mm cm kg
+    """
 )
-_STARTERS = frozenset(
-    "The A An This That These Those There Then Thus They He She It Its We You I His Her Their Our My Your If In On At As "
-    "After Although And Another Because Before But By During Each Even Every Finally First For From Here How However "
-    "Later Many More Most Much No Nor Not Now Of Once One Only Or Other Others Over Perhaps Several Since So Some Soon "
-    "Still Such Though Through To Today Two Three Under Unlike Until Upon Was Were What When Where Whether Which While "
-    "Who Why With Within Without Yes Yet Both All Also Among Between Despite Did Do Does Is Are Had Has Have Let".split()
+_STARTERS = _list_words(
+    """
+    The A An This That These Those There Then Thus They He She It Its We You I His Her Their Our My Your If In On At
+    As After Although And Another Because Before But By During Each Even Every Finally First For From Here How
+    However Later Many More Most Much No Nor Not Now Of Once One Only Or Other Others Over Perhaps Several Since So
+    Some Soon Still Such Though Through To Today Two Three Under Unlike Until Upon Was Were What When Where Whether
+    Which While Who Why With Within Without Yes Yet Both All Also Among Between Despite Did Do Does Is Are Had Has
+    Have Let
+    """
 )
 
 # A stop with what closes after it and footnote marks, white space; then, looked at only, the beginning of a sentence.
 # Both patterns open with one class of characters, because `re` runs fast to the next of a class; the look back then
 # asks for the first of several stops, and nothing is ever given back (++, *+): a million dots cost a million steps.
 _ASCII_CANDIDATE = re.compile(
-    r"""([.!?](?<![.!?]{2})[.!?]*+)["')\]}]*+(?:\[\d+\])*+\s++(?=["'(\[{-]*+([A-Z0-9]\w*+))"""
+    r"""([.!?](?<![.!?]{2})[.!?]*+)["')\]}]*+(?:\[\d+\])*+\s++(?=["'(\[{_*-]*+([A-Z0-9]\w*+\.?))"""
 )
 _CANDIDATE = re.compile(
     r"""([.!?…‽。！？｡](?<![.!?…‽。！？｡]{2})[.!?…‽。！？｡]*+)["'”’»›)\]}」』）】》〉〕]*+(?:\[\d+\])*+"""
-    r"""(\s*+)(?=["'“‘„«‹(\[{¿¡「『（【《—–-]*+(\w*+))"""
+    r"""(\s*+)(?=["'“‘„«‹(\[{_*¿¡「『（【《—–-]*+(\w*+\.?))"""
 )
 _CJK_STOP = re.compile(r"[。！？｡]|……")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _LONGEST_ABBREVIATION = 12
+_LAST_WORD = re.compile(r"[\w.'’]+$")
+_INITIALS = re.compile(r"(?!I)[^\W\d_]|(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")  # J, U.S, p.m; not I, G.722
 _NUMBERING = re.compile(r"\(?(?:\d{1,3}|[IVXLC]{1,6}|[A-Za-z])")
 
 
@@ -79,8 +95,8 @@ def _find_ends(text: str) -> Iterator[int]:
         if _CJK_STOP.search(stop):  # Chinese and Japanese need no space
             is_end = True
         elif not space:
-            is_end = stop != "." and bool(following) and _is_cjk(following[0])
-        elif not following or following[0].islower() or following[0] == "_":
+            is_end = stop != "." and _is_cjk(following[:1])
+        elif not following[:1].isalnum() or following[0].islower():
             is_end = False
         else:
             is_end = stop != "." or _is_full_stop(text, start, match.start(), following)
@@ -95,12 +111,13 @@ def _is_full_stop(text: str, start: int, dot: int, following: str) -> bool:
     word_start = max(text.rfind(" ", window, dot), text.rfind("\n", window, dot)) + 1 or window
     if dot - word_start > _LONGEST_ABBREVIATION:
         return True
-    word = text[word_start:dot].lstrip("\"'“‘(—–-[")
+    match = _LAST_WORD.search(text, word_start, dot)
+    word = match[0] if match else ""
     if word in _TITLES or (word in _NUMBERED and following[0].isdigit()):
         return False
     if word_start == start and _NUMBERING.fullmatch(word):  # "1. Preheat the oven."
         return False
-    if (len(word) == 1 and word.isalpha()) or "." in word or word in _OFTEN_INSIDE:
+    if _INITIALS.fullmatch(word) or word in _OFTEN_INSIDE:
         return following in _STARTERS
     return True
 

@@ -1,6 +1,7 @@
 """What a person types and sees: `litebert models`, wrong words, exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -76,6 +77,13 @@ def test_debug_shows_the_traceback() -> None:
     assert "Traceback" in done.stderr
 
 
-def test_completion_can_be_shown() -> None:
-    done = litebert("--show-completion", "bash")
-    assert "complete" in done.stdout
+def test_the_shell_is_taught_our_words() -> None:
+    asked_by_bash = {
+        **os.environ,
+        "_LITEBERT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "litebert mod",
+        "COMP_CWORD": "1",
+    }
+    code = "import sys; sys.argv = ['litebert']; from litebert.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=asked_by_bash)
+    assert done.stdout.split() == ["models"]

@@ -35,7 +35,7 @@ def write_corpus(directory: Path, documents: list[list[list[int]]], *, vocab_siz
     record = write_shard(shard_path(directory, shard_name("train", 0)), content, split="train", unk_id=1)
     manifest = Manifest(
         format_version=FORMAT_VERSION,
-        tokenizer=TokenizerFacts(kind="unigram", fingerprint="f00d", vocab_size=vocab_size, unk_id=1),
+        tokenizer=TokenizerFacts(kind="unigram", fingerprint="f00d", words="pieces", vocab_size=vocab_size, unk_id=1),
         options={"valid_share": 0.01},
         num_sources=1,
         text_bytes=0,
@@ -103,7 +103,7 @@ def test_a_truncated_shard_is_refused_with_its_name(tmp_path: Path) -> None:
     write_corpus(tmp_path, [[[1, 2, 3]]])
     path = shard_path(tmp_path, shard_name("train", 0))
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"train-00000\.safetensors has .* damaged"):
+    with pytest.raises(DataError, match=r"train-00000\.safetensors is damaged: it has"):
         open_corpus(tmp_path)
 
 

@@ -1,0 +1,88 @@
+"""Progress of long work: a bar with rate and time left on a terminal, plain lines elsewhere; nothing for short work."""
+
+import sys
+import time
+from types import TracebackType
+from typing import IO, Self
+
+_FIRST_SECONDS = 2.0
+_LINE_SECONDS = 10.0
+
+
+class Progress:
+    """Shows how far `total` units of work have come, once the work has taken two seconds.
+
+    with Progress("encoding", total=size) as progress:
+        progress.move_to(position, "3.1 MB/s of text")
+    """
+
+    def __init__(
+        self, title: str, *, total: float, unit: str = "MB", scale: float = 1e6, is_quiet: bool = False
+    ) -> None:
+        self.title, self.total, self.unit, self.scale, self.is_quiet = title, total, unit, scale, is_quiet
+        self._stream: IO[str] = sys.stderr
+        self._position = 0.0
+        self._bar: _Bar | None = None
+
+    def __enter__(self) -> Self:
+        self._started = self._shown = time.monotonic()
+        self._next_line = self._started + _FIRST_SECONDS
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def move_to(self, position: float, note: str = "") -> None:
+        """Say that the work has come to `position` of `total`."""
+        now = time.monotonic()
+        self._position = position
+        if self.is_quiet or now - self._started < _FIRST_SECONDS:
+            return
+        if self._stream.isatty():
+            self._bar = self._bar or _Bar(self.title, self.total, self._started)
+            self._bar.move_to(position, f"{self._rate(now)}{note and '  ' + note}")
+        elif now >= self._next_line:
+            self._next_line = now + _LINE_SECONDS
+            print(self._line(now, note), file=self._stream, flush=True)
+
+    def _rate(self, now: float) -> str:
+        return f"{self._position / self.scale / (now - self._started):.1f} {self.unit}/s"
+
+    def _line(self, now: float, note: str) -> str:
+        done, total = self._position / self.scale, self.total / self.scale
+        share = min(1.0, self._position / self.total) if self.total else 1.0
+        left = (now - self._started) * (1 - share) / share if share else 0.0
+        text = (
+            f"{self.title}: {share:.0%} ({done:.1f} of {total:.1f} {self.unit}), {self._rate(now)}, {left:.0f} s left"
+        )
+        return f"{text}, {note}" if note else text
+
+
+class _Bar:
+    """The rich bar; its library is loaded only when there is something to show."""
+
+    def __init__(self, title: str, total: float, started: float) -> None:
+        from rich import progress as rich
+        from rich.console import Console
+
+        columns = (
+            rich.TextColumn("{task.description}"),
+            rich.BarColumn(),
+            rich.TaskProgressColumn(),
+            rich.TextColumn("{task.fields[note]}"),
+            rich.TimeRemainingColumn(elapsed_when_finished=True),
+        )
+        self._progress = rich.Progress(*columns, console=Console(stderr=True), transient=True)
+        self._progress.start()
+        self._task = self._progress.add_task(title, total=total, note="")
+        # rich counts from now; the work began two seconds ago
+        self._progress.tasks[self._task].start_time = self._progress.get_time() - (time.monotonic() - started)
+
+    def move_to(self, position: float, note: str) -> None:
+        self._progress.update(self._task, completed=position, note=note)
+
+    def stop(self) -> None:
+        self._progress.stop()

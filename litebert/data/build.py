@@ -1,0 +1,262 @@
+"""Building a corpus: reads, encodes in several processes, writes shards; may be killed at any moment.
+
+One process reads all files and cuts them into chunks; the others encode a chunk each into a part file; when the parts
+of a shard are there, they are joined, split into train and valid, written, and noted. What a shard holds is a function
+of the input bytes, the tokenizer and the options alone. A call that was killed leaves `unfinished/` (data/ledger.py);
+the next one reads its plan, skips the shards that are noted and the parts that exist, and goes on.
+"""
+
+import errno
+import fcntl
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.progress import Progress
+from litebert.data.assemble import Seen, ShardDraft
+from litebert.data.chunks import iter_chunks
+from litebert.data.documents import ReadOptions
+from litebert.data.encode import read_part
+from litebert.data.ledger import (
+    UNFINISHED,
+    Done,
+    Plan,
+    append_sources,
+    check_unchanged,
+    part_path,
+    plan_sources,
+    read_done,
+    read_plan,
+    read_sources,
+    remove_paperwork,
+    write_done,
+    write_plan,
+)
+from litebert.data.shards import (
+    FORMAT_VERSION,
+    MANIFEST,
+    TOKENIZER,
+    Manifest,
+    TokenizerFacts,
+    check_shards,
+    read_manifest,
+    write_manifest,
+)
+from litebert.data.sources import STDIN, Source, find_files, spool_stdin
+from litebert.data.workers import encode_chunks
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How to build. How bad input is treated, and by how many processes, does not shape the result."""
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    valid_share: float = 0.01
+    deduplicate: bool = False
+    processes: int = 1
+    is_quiet: bool = False
+
+    def recorded(self) -> dict[str, Any]:
+        """What two builds of one corpus must agree on."""
+        limits = asdict(self.read.limits)
+        return {"valid_share": self.valid_share, "deduplicate": self.deduplicate, "limits": limits}
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What a call of build_corpus did."""
+
+    manifest: Manifest
+    built: tuple[Source, ...]
+    num_known: int  # files that were in the corpus already, or twice in this call
+    text_bytes: int  # read by this call
+    elapsed_seconds: float
+
+
+def build_corpus(
+    paths: Sequence[str | Path], tokenizer: Tokenizer, directory: Path, options: BuildOptions | None = None
+) -> BuildResult:
+    """Build a corpus from files, folders, globs and standard input ("-"), or add to it what it does not have yet."""
+    options = options or BuildOptions()
+    check_options(options)
+    started = time.monotonic()
+    with _locked(directory), _explained_disk_errors(directory):
+        facts = tokenizer_facts(tokenizer)
+        _check_same(directory, facts, options.recorded())
+        _save_tokenizer(tokenizer, directory)
+        interrupted = _interrupted_plan(directory)
+        files = _find_inputs([str(path) for path in paths], directory)
+        known = [*read_sources(directory), *(interrupted.sources if interrupted else ())]
+        sources = plan_sources(files, known, options.read, is_quiet=options.is_quiet)
+        built: tuple[Source, ...] = ()
+        text_bytes = 0
+        if interrupted:
+            text_bytes += _build_batch(directory, interrupted, options)
+            built += interrupted.sources
+        if sources:
+            plan = Plan(facts, options.recorded(), len(read_sources(directory)), sources)
+            write_plan(directory, plan)
+            text_bytes += _build_batch(directory, plan, options)
+            built += sources
+        shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
+    elapsed = time.monotonic() - started
+    return BuildResult(read_manifest(directory), built, len(files) - len(sources), text_bytes, elapsed)
+
+
+def check_options(options: BuildOptions) -> None:
+    if not 0 <= options.valid_share < 1:
+        raise ConfigError(f"the share of validation documents is {options.valid_share}; it must lie in [0, 1)")
+    if options.processes < 1:
+        raise ConfigError(f"{options.processes} processes cannot build anything; at least 1")
+
+
+def tokenizer_facts(tokenizer: Tokenizer) -> TokenizerFacts:
+    return TokenizerFacts(
+        kind=tokenizer.kind,
+        fingerprint=tokenizer.fingerprint,
+        words=tokenizer.words,
+        vocab_size=tokenizer.vocab_size,
+        unk_id=tokenizer.unk_id,
+    )
+
+
+def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
+    """Build what a plan still lacks, then let the manifest speak of it; gives the bytes of text read."""
+    done = read_done(directory) or Done(_manifest_before(directory, plan))
+    check_unchanged(plan.sources[done.position.source :])
+    check_shards(directory, done.manifest.shards)
+    text_bytes_before = done.manifest.text_bytes
+    for state in _iter_shards(directory, plan, done, options):
+        done = state
+        write_done(directory, done)
+        _remove_parts(directory, before=done.next_chunk)
+    append_sources(directory, plan.sources)
+    num_sources = plan.num_sources_before + len(plan.sources)
+    write_manifest(directory / MANIFEST, replace(done.manifest, num_sources=num_sources))
+    remove_paperwork(directory)
+    return done.manifest.text_bytes - text_bytes_before
+
+
+def _iter_shards(directory: Path, plan: Plan, done: Done, options: BuildOptions) -> Iterator[Done]:
+    """Encode the rest of the input; gives the state after each shard that has been written."""
+    limits = options.read.limits
+    chunks = iter_chunks(plan.sources, limits=limits, start=done.position, number=done.next_chunk)
+    parts = encode_chunks(chunks, directory, processes=options.processes, on_error=options.read.on_error)
+    seen = Seen.load(directory, done.manifest) if options.deduplicate else None
+    draft = ShardDraft(plan.tokenizer, valid_share=options.valid_share, seen=seen)
+    manifest, text_bytes = done.manifest, 0
+    total = sum(source.num_bytes for source in plan.sources)
+    started = time.monotonic()
+    with Progress("encoding", total=total, is_quiet=options.is_quiet) as progress:
+        for chunk, num_bytes in parts:
+            draft.add(read_part(part_path(directory, chunk.number)))
+            text_bytes += num_bytes
+            progress.move_to(chunk.raw_position, _text_rate(text_bytes, started))
+            if draft.text_bytes >= limits.shard:
+                manifest = draft.write(directory, manifest)
+                yield Done(manifest, chunk.end, chunk.number + 1)
+        if draft.num_parts:
+            yield Done(draft.write(directory, manifest), chunk.end, chunk.number + 1)
+
+
+def _text_rate(text_bytes: int, started: float) -> str:
+    return f"{text_bytes / 1e6 / max(1e-9, time.monotonic() - started):.1f} MB/s of text"
+
+
+def _remove_parts(directory: Path, *, before: int) -> None:
+    for path in (directory / UNFINISHED).glob("part-*.safetensors"):
+        if path < part_path(directory, before):
+            path.unlink()
+
+
+def _manifest_before(directory: Path, plan: Plan) -> Manifest:
+    if (directory / MANIFEST).exists():
+        return read_manifest(directory)
+    return Manifest(
+        format_version=FORMAT_VERSION,
+        tokenizer=plan.tokenizer,
+        options=plan.options,
+        num_sources=0,
+        text_bytes=0,
+        counts={},
+        problems=[],
+        shards=(),
+    )
+
+
+def _interrupted_plan(directory: Path) -> Plan | None:
+    """The batch that an earlier call left unfinished; one that was killed just after its end is put away."""
+    plan = read_plan(directory)
+    if plan and (directory / MANIFEST).exists() and read_manifest(directory).num_sources > plan.num_sources_before:
+        remove_paperwork(directory)
+        return None
+    return plan
+
+
+def _find_inputs(patterns: list[str], directory: Path) -> list[Path]:
+    """The files to build, without those of the corpus itself; standard input becomes a file that outlives a kill."""
+    named = [pattern for pattern in patterns if pattern != STDIN]
+    files = find_files(named, except_in=directory) if named else []
+    return [*files, spool_stdin(directory / UNFINISHED)] if STDIN in patterns else files
+
+
+def _check_same(directory: Path, facts: TokenizerFacts, options: dict[str, Any]) -> None:
+    """Refuse another tokenizer or other options than the corpus was begun with."""
+    begun = read_plan(directory) or (read_manifest(directory) if (directory / MANIFEST).exists() else None)
+    if begun is None:
+        return
+    if begun.tokenizer != facts:
+        raise ConfigError(
+            f"{directory} was built with another tokenizer ({begun.tokenizer.kind} of {begun.tokenizer.vocab_size:,} "
+            f"pieces, words from {begun.tokenizer.words}, {begun.tokenizer.fingerprint[:12]}; now {facts.kind} of "
+            f"{facts.vocab_size:,}, words from {facts.words}, {facts.fingerprint[:12]}); "
+            f"use {directory / TOKENIZER}, or build a new corpus"
+        )
+    different = [
+        f"{name} {begun.options[name]}, not {value}" for name, value in options.items() if begun.options[name] != value
+    ]
+    if different:
+        raise ConfigError(
+            f"{directory} was built with {'; '.join(different)}; give the former value, or build a new corpus"
+        )
+
+
+def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
+    if not (directory / TOKENIZER).exists():
+        tokenizer.save(directory / TOKENIZER)
+    elif load_tokenizer(directory / TOKENIZER).fingerprint != tokenizer.fingerprint:
+        raise ConfigError(f"{directory / TOKENIZER} is another tokenizer; use it, or build a new corpus")
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Only one build at a time writes a corpus. The lock goes with the process, however that ends."""
+    is_ours = any((directory / name).exists() for name in (MANIFEST, UNFINISHED, TOKENIZER, _LOCK))
+    if directory.exists() and not is_ours and any(directory.iterdir()):
+        raise ConfigError(f"{directory} is not empty and no corpus; choose another --out")
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / _LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(f"another build is writing {directory}; wait for it to end") from error
+        yield
+
+
+@contextmanager
+def _explained_disk_errors(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        remedy = "make room and run the same command again: what is finished is kept"
+        raise DataError(f"the disk of {directory} is full; {remedy}") from error

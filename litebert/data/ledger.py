@@ -1,0 +1,149 @@
+"""The paperwork of a build: which sources a corpus has, what is planned, how far it has come.
+
+sources.jsonl                 every source of a finished corpus, one a line; the manifest says how many count
+unfinished/plan.json          the sources being built now
+unfinished/progress.json      the shards of them that are finished, and where in the input those end
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import atomic_path, hash_file, write_json
+from litebert.core.progress import Progress
+from litebert.data.chunks import START, Position
+from litebert.data.documents import ReadOptions, describe_source
+from litebert.data.shards import MANIFEST, Manifest, TokenizerFacts, manifest_from_json, read_manifest
+from litebert.data.sources import Source
+
+SOURCES = "sources.jsonl"
+UNFINISHED = "unfinished"
+_PLAN = "plan.json"
+_PROGRESS = "progress.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A batch of sources to be built into a corpus that has `num_sources_before` already."""
+
+    tokenizer: TokenizerFacts
+    options: dict[str, Any]
+    num_sources_before: int
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How far a batch has come: the manifest so far, where in the input it ends, and the chunk that comes next."""
+
+    manifest: Manifest
+    position: Position = START
+    next_chunk: int = 0
+
+
+def plan_sources(
+    files: Sequence[Path], known: Sequence[Source], options: ReadOptions, *, is_quiet: bool
+) -> tuple[Source, ...]:
+    """The files that are not among the known sources. A source is its bytes: a moved or doubled file is no new one."""
+    by_facts = {(source.path, source.num_bytes, source.modified_ns): source for source in known}
+    by_hash = {source.sha256: source for source in known}
+    known_paths = {source.path for source in known}
+    sizes = [path.stat().st_size for path in files]
+    new, position = [], 0
+    with Progress("looking at the files", total=sum(sizes), is_quiet=is_quiet) as progress:
+        for path, size in zip(files, sizes, strict=True):
+            source = by_facts.get((path, size, path.stat().st_mtime_ns))
+            sha256 = source.sha256 if source else hash_file(path)
+            if sha256 in by_hash:
+                _check_read_alike(path, by_hash[sha256], options)
+            elif path in known_paths:
+                raise DataError(f"{path} has changed since it was built into this corpus; build a new one")
+            else:
+                by_hash[sha256] = describe_source(path, options, sha256=sha256)
+                new.append(by_hash[sha256])
+            position += size
+            progress.move_to(position)
+    return tuple(new)
+
+
+def _check_read_alike(path: Path, known: Source, options: ReadOptions) -> None:
+    remedy = "build a new corpus, or give the former value"
+    if options.format not in ("auto", known.format) and known.packing != "parquet":
+        raise ConfigError(f"{path} was read as {known.format}, not --format {options.format}; {remedy}")
+    if known.format == "jsonl" and options.field != known.field:
+        raise ConfigError(f"{path} was read with --field {known.field}, not {options.field}; {remedy}")
+
+
+def check_unchanged(sources: Iterable[Source]) -> None:
+    """Refuse to go on with files that are gone or not what they were when the batch was planned."""
+    for source in sources:
+        if not source.path.is_file():
+            raise DataError(f"{source.path} is gone, but not built yet; put it back, or build a new corpus")
+        facts = source.path.stat()
+        is_same = (facts.st_size, facts.st_mtime_ns) == (source.num_bytes, source.modified_ns)
+        if not is_same and hash_file(source.path) != source.sha256:
+            raise DataError(f"{source.path} has changed since its building began; build a new corpus")
+
+
+def read_sources(directory: Path) -> list[Source]:
+    """The sources of the finished corpus."""
+    if not (directory / MANIFEST).exists():
+        return []
+    with (directory / SOURCES).open(encoding="utf-8") as file:
+        return [_source(json.loads(line)) for line in islice(file, read_manifest(directory).num_sources)]
+
+
+def append_sources(directory: Path, sources: Sequence[Source]) -> None:
+    """Write the ledger anew with more sources; they count when the manifest says so."""
+    everything = [*read_sources(directory), *sources]
+    with atomic_path(directory / SOURCES) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(_source_json(source), ensure_ascii=False)}\n" for source in everything)
+
+
+def write_plan(directory: Path, plan: Plan) -> None:
+    value = asdict(plan) | {"sources": [_source_json(source) for source in plan.sources]}
+    write_json(directory / UNFINISHED / _PLAN, value)
+
+
+def read_plan(directory: Path) -> Plan | None:
+    """The batch that is being built; None if there is none."""
+    path = directory / UNFINISHED / _PLAN
+    if not path.exists():
+        return None
+    value = json.loads(path.read_text("utf-8"))
+    sources = tuple(_source(source) for source in value.pop("sources"))
+    return Plan(**value | {"tokenizer": TokenizerFacts(**value["tokenizer"]), "sources": sources})
+
+
+def write_done(directory: Path, done: Done) -> None:
+    write_json(directory / UNFINISHED / _PROGRESS, asdict(done))
+
+
+def read_done(directory: Path) -> Done | None:
+    path = directory / UNFINISHED / _PROGRESS
+    if not path.exists():
+        return None
+    value = json.loads(path.read_text("utf-8"))
+    return Done(manifest_from_json(value["manifest"]), Position(*value["position"]), value["next_chunk"])
+
+
+def part_path(directory: Path, chunk: int) -> Path:
+    return directory / UNFINISHED / f"part-{chunk:06d}.safetensors"
+
+
+def remove_paperwork(directory: Path) -> None:
+    """Forget a batch that is finished. The plan goes first: without it nothing else is looked at."""
+    for name in (_PLAN, _PROGRESS):
+        (directory / UNFINISHED / name).unlink(missing_ok=True)
+
+
+def _source_json(source: Source) -> dict[str, Any]:
+    return asdict(source) | {"path": str(source.path)}
+
+
+def _source(value: dict[str, Any]) -> Source:
+    return Source(**value | {"path": Path(value["path"])})

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import torch
 from rich.console import Console
 from rich.table import Table
-from train_batches import make_full_batch, make_real_batches, pad_like_a_collator
-from train_without import WITHOUT
+from training.batches import make_full_batch, make_real_batches, pad_like_a_collator
+from training.without import WITHOUT
 
 from litebert.data.batch import Batch
 from litebert.model.config import ModelConfig

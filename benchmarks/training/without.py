@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from litebert.data.batch import Batch
-from litebert.model.blocks import AttentionBlock
+from litebert.model.blocks import AttentionBlock, gather_positions
 from litebert.model.model import Model
 
 
@@ -50,8 +50,6 @@ def whole_vocabulary_loss(states: Tensor, table: Tensor, bias: Tensor, labels: T
 def attend_unfused(
     self: AttentionBlock, hidden: Tensor, _: Any, mask: Tensor | None, read_at: Tensor | None = None
 ) -> Tensor:
-    from litebert.model.blocks import gather_positions
-
     queries = hidden if read_at is None else gather_positions(hidden, read_at)
     context = F.scaled_dot_product_attention(
         self._split(self.query(queries)), self._split(self.key(hidden)), self._split(self.value(hidden)), attn_mask=mask

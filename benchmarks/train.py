@@ -32,7 +32,6 @@ from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.tasks.pretraining import pretraining_loss
 
-THREADS = 2
 Step = Callable[[], None]
 
 
@@ -84,7 +83,7 @@ class Result:
     def rate(self, name: str, clock: int = 0) -> float:
         """Tokens a second, by wall clock or by processor time spread over the threads."""
         seconds = statistics.median(sample[clock] for sample in self.samples[name])
-        return self.tokens[name] / seconds * (THREADS if clock else 1)
+        return self.tokens[name] / seconds * (torch.get_num_threads() if clock else 1)
 
     def spread(self, name: str) -> float:
         """(slowest - fastest) / median, of wall-clock time."""
@@ -94,14 +93,13 @@ class Result:
 
 def main() -> None:
     arguments = parse_arguments()
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(arguments.threads)
     if arguments.measure_memory:
         print(measure_memory(*arguments.measure_memory))
         return
     console, report = Console(width=130), {}
-    console.print(
-        f"torch {torch.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    )
+    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    console.print(f"torch {torch.__version__}, {arguments.threads} threads, {load}")
     rounds = arguments.rounds or (3 if arguments.quick else 7)
     for name in arguments.only or [*CASES, "real-text", *([] if arguments.quick else ["ablation"])]:
         if name in CASES:
@@ -120,6 +118,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--compiled", action="store_true", help="transformers compiled, too")
     parser.add_argument("--only", nargs="+", choices=[*CASES, "real-text", "ablation"])
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--threads", type=int, default=2, help="one, on a machine that has other things to do")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--measure-memory", nargs=2, metavar=("WHO", "CASE"), help=argparse.SUPPRESS)
     return parser.parse_args()

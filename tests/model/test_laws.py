@@ -162,6 +162,16 @@ def test_reading_some_positions_gives_what_reading_all_gives(sharing: Sharing, i
     torch.testing.assert_close(some.pooled, everywhere.pooled, atol=1e-6, rtol=0)
 
 
+def test_reading_some_positions_of_packed_rows_gives_what_reading_all_gives() -> None:
+    encoder = build(TINY)
+    token_ids, read_at = draw_ids(2, 9), torch.tensor([[0, 3, 4, 8], [0, 8, 0, 0]])
+    sequence_ids = torch.tensor([[1, 1, 1, 2, 2, 2, 2, 3, 3], [1, 1, 1, 1, 1, 2, 2, 0, 0]])
+    everywhere = encoder(token_ids, sequence_ids=sequence_ids).hidden
+    some = encoder(token_ids, sequence_ids=sequence_ids, read_at=read_at).hidden
+    wanted = torch.stack([everywhere[row, columns] for row, columns in enumerate(read_at)])
+    torch.testing.assert_close(some, wanted, atol=1e-6, rtol=0)
+
+
 def test_layers_are_returned_with_the_first_ones_input_on_request_only() -> None:
     encoder = build(TINY)
     token_ids = draw_ids(2, 9)

@@ -5,7 +5,6 @@ if it had never stopped.
 """
 
 import dataclasses
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 from torch import Tensor
 
 from litebert.checkpoint import (
-    Checkpoint,
     CheckpointContent,
     list_checkpoints,
     load_checkpoint,
@@ -36,12 +34,12 @@ from litebert.recipe import Recipe, list_changes, load_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
+from litebert.train.keeping import CHECKPOINTS, checkpoint_path, find_last_whole, forget_old_checkpoints
 from litebert.train.loop import Engine, Progress, StepReport, build_scaler, iter_updates, measure
 from litebert.train.optim import build_optimizer
 from litebert.train.schedule import learning_rate
 
 RECIPE_FILE = "recipe.toml"
-CHECKPOINTS = "checkpoints"
 EVALUATION_SEQUENCES = 32  # in one held-out batch, whatever the training batch is
 
 
@@ -63,24 +61,22 @@ def pretrain(recipe: Recipe, folder: Path) -> Path:
     """Train, or go on training, in a folder; gives the last checkpoint's path."""
     with exclusive_lock(folder, purpose="training"):
         check_same_recipe(folder, recipe)
-        run = open_run(folder, recipe)
-        with (
-            open_view(folder.name) as view,
-            RunLog(
-                folder,
-                resumed_step=run.progress.step,
-                sinks=open_sinks(recipe.train.loggers, folder, run_name=folder.name, config=recipe.values),
-            ) as log,
-        ):
-            if run.progress.step:
-                view.say(f"going on after step {run.progress.step:,}")
-            try:
-                while not run.progress.is_finished(recipe.train):
-                    train_stage(run, view, log)
-            except TrainingError as error:
-                last = list_checkpoints(folder / CHECKPOINTS)
-                raise TrainingError(f"{error}; the last good checkpoint is {last[-1] if last else 'none'}") from error
+        with open_view(folder.name) as view:
+            run = open_run(folder, recipe, view)
+            sinks = open_sinks(recipe.train.loggers, folder, run_name=folder.name, config=recipe.values)
+            with RunLog(folder, resumed_step=run.progress.step, sinks=sinks) as log:
+                train_all(run, view, log)
     return list_checkpoints(folder / CHECKPOINTS)[-1]
+
+
+def train_all(run: Run, view: View, log: RunLog) -> None:
+    """Train stage by stage to the end; a run that cannot go on says where it can be taken up."""
+    try:
+        while not run.progress.is_finished(run.recipe.train):
+            train_stage(run, view, log)
+    except TrainingError as error:
+        saved = list_checkpoints(run.folder / CHECKPOINTS)
+        raise TrainingError(f"{error}; the last good checkpoint is {saved[-1] if saved else 'none'}") from error
 
 
 def train_stage(run: Run, view: View, log: RunLog) -> None:
@@ -111,12 +107,12 @@ def train_stage(run: Run, view: View, log: RunLog) -> None:
     run.scaler = engine.scaler.state_dict()
 
 
-def open_run(folder: Path, recipe: Recipe) -> Run:
+def open_run(folder: Path, recipe: Recipe, view: View) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
     runtime = choose_runtime(recipe.runtime)
     (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder / CHECKPOINTS)
-    last = find_last_whole(folder)
+    last = find_last_whole(folder, view.say)
     if last is None:
         _, corpora = open_stream(recipe.data, recipe.stream)
         tokenizer = load_tokenizer(corpora[0].tokenizer_path)
@@ -124,23 +120,13 @@ def open_run(folder: Path, recipe: Recipe) -> Run:
         with atomic_path(folder / RECIPE_FILE) as temporary:
             temporary.write_text(recipe.to_toml(), "utf-8")
         return Run(folder, recipe, runtime, tokenizer, Progress(), weights, {}, {})
+    view.say(f"going on after step {last.step:,}")
     state = last.state
     progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
     scaler = {name.removeprefix("scaler_"): value for name, value in state.items() if name.startswith("scaler_")}
     return Run(
         folder, recipe, runtime, last.load_tokenizer(), progress, last.load_weights(), last.load_optimizer(), scaler
     )
-
-
-def find_last_whole(folder: Path) -> Checkpoint | None:
-    """The newest checkpoint of a run whose files are whole; damaged ones are named and passed over."""
-    for path in reversed(list_checkpoints(folder / CHECKPOINTS)):
-        try:
-            return load_checkpoint(path)
-        except DataError as error:
-            print(f"{error}; taking the checkpoint before it")
-            path.rename(path.with_name(f"damaged-{path.name}"))
-    return None
 
 
 def start_weights(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, Tensor]:
@@ -211,9 +197,10 @@ def draw_held_out(recipe: Recipe) -> list[Batch]:
 
 def save(run: Run, engine: Engine) -> None:
     """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
-    path = run.folder / CHECKPOINTS / f"step-{run.progress.step:08d}"
+    path = checkpoint_path(run.folder, run.progress.step)
     if path.exists():  # resumed exactly here: the same bytes
         return
+    records = read_log(run.folder / METRICS_FILE)
     content = CheckpointContent(
         step=run.progress.step,
         recipe_toml=run.recipe.to_toml(),
@@ -221,7 +208,7 @@ def save(run: Run, engine: Engine) -> None:
             model=run.folder.name,
             corpora=run.recipe.data.corpora,
             recipe_toml=run.recipe.to_toml(),
-            metrics=read_log(run.folder / METRICS_FILE),
+            metrics=records,
         ),
         state={
             "tokens": run.progress.tokens,
@@ -236,20 +223,7 @@ def save(run: Run, engine: Engine) -> None:
         raise TrainingError(
             f"cannot save {path}: {error.strerror or error}; make room and start the same command again"
         ) from error
-    forget_old_checkpoints(run)
-
-
-def forget_old_checkpoints(run: Run) -> None:
-    """Keep the last checkpoints and the one with the lowest held-out loss."""
-    paths = list_checkpoints(run.folder / CHECKPOINTS)
-    steps = {f"step-{record['step']:08d}": record for record in read_log(run.folder / METRICS_FILE)}
-    measured = [path for path in paths if "valid_loss" in steps.get(path.name, {})]
-    best = min(measured, key=lambda path: steps[path.name]["valid_loss"], default=None)
-    for path in paths[: -run.recipe.train.keep_last]:
-        if path != best:
-            doomed = path.with_name(f".{path.name}.tmp")  # half a deleted checkpoint is a leftover, not a checkpoint
-            path.rename(doomed)
-            shutil.rmtree(doomed)
+    forget_old_checkpoints(run.folder, records, keep_last=run.recipe.train.keep_last)
 
 
 def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[str, float]) -> None:
@@ -299,9 +273,9 @@ def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer, recipe: Rec
 
 
 def check_same_recipe(folder: Path, recipe: Recipe) -> None:
-    """Refuse to go on with a run under another recipe."""
+    """Refuse to go on with a run under another recipe; before its first checkpoint there is nothing to go on with."""
     file = folder / RECIPE_FILE
-    if not file.exists():
+    if not file.exists() or not list_checkpoints(folder / CHECKPOINTS):
         return
     changes = list_changes(load_recipe(file), recipe)
     if changes:

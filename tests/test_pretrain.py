@@ -15,6 +15,7 @@ from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import read_log
 from litebert.core.runtime import RuntimeOptions, choose_runtime
+from litebert.core.view import open_view
 from litebert.data.build import BuildOptions, build_corpus
 from litebert.data.stream import open_stream
 from litebert.model.model import build_model
@@ -174,6 +175,7 @@ def test_a_second_process_on_the_same_run_is_refused(tiny_corpus: Path, tmp_path
 def test_a_corpus_of_another_tokenizer_is_refused(tiny_corpus: Path, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     with pytest.raises(ConfigError, match=r"model.vocab_size = 200, but .* 100 pieces: set model.vocab_size=100"):
         pretrain(make_recipe(tiny_corpus, model__vocab_size=200), tmp_path / "run")
+    pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "run")  # mended, in the same folder
     pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "begun")
     other = train_tokenizer(["some other words here"] * 20, VocabularyOptions(kind="wordpiece", vocab_size=30))
     assert other.fingerprint != tiny_tokenizer.fingerprint
@@ -233,7 +235,7 @@ def test_weights_of_another_depth_and_dropout_start_a_run(tiny_corpus: Path, tmp
     deeper = make_recipe(
         tiny_corpus, init={"from": str(source)}, model__num_layers=4, schedule__warmup_steps=4, train__steps=4
     )
-    first = story.open_run(tmp_path / "four", deeper)
+    first = story.open_run(tmp_path / "four", deeper, open_view("four"))
     engine = story.build_engine(first, deeper)
     assert torch.equal(
         engine.model.encoder.attention[0].query.weight,

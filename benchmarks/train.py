@@ -2,22 +2,25 @@
 
     python benchmarks/train.py [--quick] [--compiled] [--only NAME ...] [--rounds 7] [--json results.json]
 
-fp32, fused AdamW for both, no dropout, 15 % masked words and sentence order. Ratios are of medians, over wall-clock
-time and over the processor time that a step took: on a busy machine trust the second. --compiled adds torch.compile of
-transformers (a minute of warm-up each); --quick takes smaller batches and fewer rounds, and no ablation.
+fp32, fused AdamW for both, no dropout, 15 % masked words and sentence order. Each contender has a process of its own,
+so that none inherits another's heap; they step in turn. Ratios are of medians, over wall-clock time and over the
+processor time that a step took: on a busy machine trust the second. Memory is the peak over what imports took.
+--compiled adds torch.compile of transformers (a minute of warm-up each); --quick takes fewer rounds and no ablation.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # whoever waits for its turn must not spin
 
 import torch
 from rich.console import Console
@@ -43,15 +46,7 @@ class Case:
     length: int
     batch_size: int
     floor: float  # times transformers' tokens/s
-    memory_floor: float | None  # share of transformers' memory
-
-    @property
-    def config(self) -> ModelConfig:
-        return replace(preset(self.preset), hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
-
-    @property
-    def batch(self) -> Batch:
-        return make_full_batch(self.batch_size, self.length, self.config.vocab_size)
+    memory_floor: float | None = None  # share of transformers' memory
 
     @property
     def num_tokens(self) -> int:
@@ -59,10 +54,19 @@ class Case:
 
 
 CASES = {
-    "base-128": Case("albert-base", 128, 8, floor=1.2, memory_floor=0.65),
-    "base-512": Case("albert-base", 512, 4, floor=1.2, memory_floor=0.4),
-    "small-128": Case("albert-tiny", 128, 16, floor=2.5, memory_floor=None),
+    "base-128": Case("albert-base-v2", 128, 8, floor=1.2, memory_floor=0.65),
+    "base-512": Case("albert-base-v2", 512, 4, floor=1.2, memory_floor=0.4),
+    "small-128": Case("albert-tiny", 128, 16, floor=2.5),
 }
+
+
+class Contender(NamedTuple):
+    """Who steps over which batches."""
+
+    library: str  # litebert, transformers, compiled; peak = matrix multiplies
+    case: Case
+    layout: str = "full"  # else the layout of real lengths
+    without: str = ""  # the technique of ours that is left out
 
 
 class Sample(NamedTuple):
@@ -74,11 +78,12 @@ class Sample(NamedTuple):
 
 @dataclass
 class Result:
-    """Samples of every contender of one comparison, and how many tokens a step of each trains on."""
+    """What every contender of one comparison took, and how many tokens a step of each trains on."""
 
     title: str
     tokens: dict[str, int]
-    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    samples: dict[str, list[Sample]]
+    memory: dict[str, float] = field(default_factory=dict)  # megabytes over imports
 
     def rate(self, name: str, clock: int = 0) -> float:
         """Tokens a second, by wall clock or by processor time spread over the threads."""
@@ -94,13 +99,10 @@ class Result:
 def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
-    if arguments.measure_memory:
-        print(measure_memory(*arguments.measure_memory))
-        return
     console, report = Console(width=130), {}
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     console.print(f"torch {torch.__version__}, {arguments.threads} threads, {load}")
-    rounds = arguments.rounds or (3 if arguments.quick else 7)
+    rounds = arguments.rounds or (2 if arguments.quick else 7)
     for name in arguments.only or [*CASES, "real-text", *([] if arguments.quick else ["ablation"])]:
         if name in CASES:
             report[name] = run_case(console, name, rounds, arguments)
@@ -120,89 +122,127 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--threads", type=int, default=2, help="one, on a machine that has other things to do")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--measure-memory", nargs=2, metavar=("WHO", "CASE"), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def run_case(console: Console, name: str, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
     case = CASES[name]
-    timed = replace(case, batch_size=case.batch_size // 2) if arguments.quick else case
-    steps = {
-        "transformers": build_theirs(case.config, [timed.batch]),
-        "litebert": build_ours(case.config, [timed.batch]),
-    }
+    if arguments.quick and case.memory_floor is None:
+        case = replace(case, batch_size=case.batch_size // 2)
+    contenders = {who: Contender(who, case) for who in ("transformers", "litebert", "peak")}
     if arguments.compiled:
-        steps["transformers compiled"] = build_theirs(case.config, [timed.batch], is_compiled=True)
-    result = interleave(
-        f"{name}: {timed.batch_size} x {case.length}", {"peak": multiply, **steps}, timed.num_tokens, rounds
-    )
-    memory = {who: ask_memory(who, name) for who in ("transformers", "litebert")}
-    needed = training_flops_per_token(case.config, case.length) * timed.num_tokens
+        contenders["transformers compiled"] = Contender("compiled", case)
+    result = interleave(f"{name}: {case.batch_size} x {case.length}", contenders, case.num_tokens, rounds)
     peak = PEAK_FLOP / statistics.median(sample.wall for sample in result.samples.pop("peak"))
-    table = print_rates(console, result)
-    for row in table:
-        row["share_of_peak"] = needed / timed.num_tokens * row["tokens_per_second"] / peak
-        row["memory_mb"] = memory.get(row["who"])
-    shares = ", ".join(f"{row['who']} {row['share_of_peak']:.0%}" for row in table)
+    rows = print_rates(console, result)
+    needed = training_flops_per_token(preset(case.preset), case.length)
+    for row in rows:
+        row["share_of_peak"] = needed * row["tokens_per_second"] / peak
+    shares = ", ".join(f"{row['who']} {row['share_of_peak']:.0%}" for row in rows)
     console.print(f"  needed FLOPs, share of the measured {peak / 1e9:.0f} GFLOP/s: {shares}")
-    share_of_memory = memory["litebert"] / memory["transformers"]
-    console.print(
-        f"  memory over imports at {case.batch_size} x {case.length}: {memory['litebert']:.0f} of "
-        f"{memory['transformers']:.0f} MB = {share_of_memory:.2f}"
-        + (f" (floor {case.memory_floor})" if case.memory_floor else "")
-        + f"; speed floor x{case.floor}\n"
-    )
-    return {"rates": table, "peak_gflops": peak / 1e9, "memory_share": share_of_memory}
+    memory_share = result.memory["litebert"] / result.memory["transformers"]
+    floor = f" (floor {case.memory_floor})" if case.memory_floor else ""
+    console.print(f"  memory: {memory_share:.2f} of theirs{floor}; speed floor x{case.floor}\n")
+    return {"rates": rows, "peak_gflops": peak / 1e9, "memory_share": memory_share}
 
 
 def run_real_text(console: Console, rounds: int) -> dict[str, Any]:
     """Sentences of real lengths: do we pay for padding? The measure is real tokens a second."""
-    config = CASES["small-128"].config
-    real = make_real_batches(config.vocab_size)
-    num_tokens = sum(int(batch.mask.sum()) for batch in real["padded"])
-    full = make_full_batch(8, 128, config.vocab_size)
-    steps = {
-        "transformers, padded": build_theirs(config, real["padded"]),
-        "litebert, padded": build_ours(config, real["padded"]),
-        "litebert, sorted by length": build_ours(config, real["sorted"]),
-        "litebert, packed": build_ours(config, real["packed"]),
-        "litebert, nothing to pad": build_ours(config, [full] * (num_tokens // full.token_ids.numel())),
+    case = replace(CASES["small-128"], batch_size=8)
+    contenders = {"transformers, padded": Contender("transformers", case, "padded")}
+    contenders |= {
+        f"litebert, {layout}": Contender("litebert", case, layout) for layout in ("padded", "sorted", "packed")
     }
-    tokens = dict.fromkeys(steps, num_tokens) | {"litebert, nothing to pad": num_tokens // 1024 * 1024}
-    result = interleave("real text, small shape, real tokens", steps, tokens, max(2, rounds // 2))
-    for name in ("padded", "sorted", "packed"):
-        cells = sum(batch.token_ids.numel() for batch in real[name])
-        console.print(f"  {name}: {1 - num_tokens / cells:.0%} of the cells are padding")
-    return {"rates": print_rates(console, result)}
+    contenders["litebert, nothing to pad"] = Contender("litebert", case)
+    real = make_real_batches(preset(case.preset).vocab_size)
+    num_tokens = sum(int(batch.mask.sum()) for batch in real["padded"])
+    tokens = dict.fromkeys(contenders, num_tokens) | {"litebert, nothing to pad": case.num_tokens}
+    result = interleave("real text, small shape, real tokens", contenders, tokens, rounds)
+    rows = print_rates(console, result)
+    for layout, batches in real.items():
+        cells = sum(batch.token_ids.numel() for batch in batches)
+        console.print(f"  {layout}: {1 - num_tokens / cells:.0%} of the cells are padding")
+    return {"rates": rows}
 
 
 def run_ablation(console: Console, name: str, rounds: int) -> list[dict[str, Any]]:
     """The step without each technique in turn: what it costs to do without."""
-    case = CASES[name]
-    half = replace(case, batch_size=case.batch_size // 2)
-    steps = {"litebert": build_ours(case.config, [half.batch])}
-    for without in WITHOUT:
-        steps[f"without {without}"] = build_ours(case.config, [half.batch], without=without)
-    result = interleave(f"ablation, {name}: {half.batch_size} x {case.length}", steps, half.num_tokens, rounds)
-    memory = {who: ask_memory(who, name) for who in steps}
-    return print_rates(console, result, reference="litebert", memory=memory)
+    case = replace(CASES[name], batch_size=CASES[name].batch_size // 2)
+    contenders = {"litebert": Contender("litebert", case)}
+    contenders |= {f"without {without}": Contender("litebert", case, without=without) for without in WITHOUT}
+    return print_rates(
+        console, interleave(f"ablation, {name}: {case.batch_size} x {case.length}", contenders, case.num_tokens, rounds)
+    )
 
 
-def build_ours(config: ModelConfig, batches: list[Batch], *, without: str | None = None) -> Step:
-    """A training step over these batches; `without` one of our techniques."""
+def interleave(title: str, contenders: dict[str, Contender], tokens: int | dict[str, int], rounds: int) -> Result:
+    """Every contender in turn, round after round; the first round warms up."""
+    counts = tokens if isinstance(tokens, dict) else dict.fromkeys(contenders, tokens)
+    result = Result(title, counts, {name: [] for name in contenders})
+    spawning = multiprocessing.get_context("spawn")
+    lines: dict[str, Connection] = {}
+    for name, contender in contenders.items():
+        lines[name], far_end = spawning.Pipe()
+        spawning.Process(target=serve, args=(far_end, contender, torch.get_num_threads()), daemon=True).start()
+        far_end.close()
+    for line in lines.values():
+        line.recv()  # built
+    for number in range(rounds + 1):
+        for name, line in lines.items():
+            line.send("step")
+            wall, cpu, result.memory[name] = line.recv()
+            if number:
+                result.samples[name].append(Sample(wall, cpu))
+    for line in lines.values():
+        line.send("stop")
+    return result
+
+
+def serve(line: Connection, contender: Contender, threads: int) -> None:
+    """The life of a contender's process: a step whenever it is asked for one."""
+    torch.set_num_threads(threads)
+    if contender.library in ("transformers", "compiled"):
+        from transformers import AlbertForPreTraining  # noqa: F401 (so that the import is not measured)
+    multiply()  # nor the libraries' own buffers
+    before = read_peak_memory()
+    step = build_step(contender)
+    line.send("built")
+    while line.recv() == "step":
+        wall, cpu = time.perf_counter(), time.process_time()
+        step()
+        line.send((time.perf_counter() - wall, time.process_time() - cpu, read_peak_memory() - before))
+
+
+def build_step(contender: Contender) -> Step:
+    if contender.library == "peak":
+        return multiply
+    config = preset(contender.case.preset)
+    if contender.layout == "full":
+        batches = [make_full_batch(contender.case.batch_size, contender.case.length, config.vocab_size)]
+    else:
+        batches = make_real_batches(config.vocab_size)[contender.layout]
+    if contender.library == "litebert":
+        return build_ours(config, batches, without=contender.without)
+    return build_theirs(config, batches, is_compiled=contender.library == "compiled")
+
+
+def build_ours(config: ModelConfig, batches: list[Batch], *, without: str = "") -> Step:
+    """A training step over each of these batches; `without` one of our techniques."""
     model = build_model(config, ["mlm", "sentence"])
     is_fused = without != "fused AdamW"
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=is_fused, foreach=False if not is_fused else None)
-    fill_state(optimizer)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=is_fused, foreach=None if is_fused else False)
 
     def step() -> None:
         for batch in batches:
-            with WITHOUT[without]() if without else WITHOUT["fused AdamW"]():
-                pretraining_loss(model, batch).loss.backward()
+            pretraining_loss(model, batch).loss.backward()
             optimizer.step()
             optimizer.zero_grad()
 
-    return step
+    def step_without() -> None:
+        with WITHOUT[without]():
+            step()
+
+    return step_without if without else step
 
 
 def build_theirs(config: ModelConfig, batches: list[Batch], *, is_compiled: bool = False) -> Step:
@@ -221,7 +261,6 @@ def build_theirs(config: ModelConfig, batches: list[Batch], *, is_compiled: bool
         )
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    fill_state(optimizer)
     forward = torch.compile(model) if is_compiled else model
     inputs = [pad_like_a_collator(batch) for batch in batches]
 
@@ -234,15 +273,6 @@ def build_theirs(config: ModelConfig, batches: list[Batch], *, is_compiled: bool
     return step
 
 
-def fill_state(optimizer: torch.optim.Optimizer) -> None:
-    """Moments exist from the first step on, so that memory measured over one step is that of any step."""
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            parameter.grad = torch.zeros_like(parameter)
-    optimizer.step()
-    optimizer.zero_grad()
-
-
 PEAK_SIZE = 1536
 PEAK_FLOP = 4 * 2 * PEAK_SIZE**3
 MATRIX = torch.ones(PEAK_SIZE, PEAK_SIZE)
@@ -253,67 +283,28 @@ def multiply() -> None:
         torch.mm(MATRIX, MATRIX)
 
 
-def interleave(title: str, steps: dict[str, Step], tokens: int | dict[str, int], rounds: int) -> Result:
-    """Every contender in turn, round after round; the first round warms up."""
-    counts = tokens if isinstance(tokens, dict) else dict.fromkeys(steps, tokens)
-    result = Result(title, counts, {name: [] for name in steps})
-    for number in range(rounds + 1):
-        for name, step in steps.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            step()
-            sample = Sample(time.perf_counter() - wall, time.process_time() - cpu)
-            if number:
-                result.samples[name].append(sample)
-    return result
-
-
-def print_rates(
-    console: Console, result: Result, *, reference: str | None = None, memory: dict[str, float] | None = None
-) -> list[dict[str, Any]]:
-    """A table on the terminal, and its rows."""
-    reference = reference or next(iter(result.samples))
+def print_rates(console: Console, result: Result) -> list[dict[str, Any]]:
+    """A table on the terminal, and its rows; ratios over the first of them."""
     table = Table(title=result.title, title_justify="left")
-    for column in ("", "tokens/s", "ratio", "tokens/s by CPU time", "ratio", "spread", *(["MB"] if memory else [])):
-        table.add_column(column, justify="left" if not column else "right")
-    rows = []
-    for name in result.samples:
+    for column in ("", "tokens/s", "ratio", "tokens/s by CPU time", "ratio", "spread", "MB"):
+        table.add_column(column, justify="right" if column else "left")
+    reference, rows = next(iter(result.samples)), []
+    for name, samples in result.samples.items():
         wall, cpu = result.rate(name), result.rate(name, clock=1)
-        wall_ratio, cpu_ratio = wall / result.rate(reference), cpu / result.rate(reference, clock=1)
-        cells = [name, f"{wall:,.0f}", f"{wall_ratio:.2f}", f"{cpu:,.0f}", f"{cpu_ratio:.2f}"]
-        cells += [f"{result.spread(name):.0%}", *([f"{memory[name]:.0f}"] if memory else [])]
-        table.add_row(*cells)
-        rows.append(
-            {
-                "who": name,
-                "tokens_per_second": wall,
-                "ratio": wall_ratio,
-                "ratio_by_cpu_time": cpu_ratio,
-                "samples": [sample._asdict() for sample in result.samples[name]],
-                **({"memory_mb": memory[name]} if memory else {}),
-            }
-        )
+        row = {
+            "who": name,
+            "tokens_per_second": wall,
+            "ratio": wall / result.rate(reference),
+            "tokens_per_second_by_cpu_time": cpu,
+            "ratio_by_cpu_time": cpu / result.rate(reference, clock=1),
+            "memory_mb": result.memory[name],
+            "samples": samples,
+        }
+        rows.append(row)
+        cells = (f"{wall:,.0f}", f"{row['ratio']:.2f}", f"{cpu:,.0f}", f"{row['ratio_by_cpu_time']:.2f}")
+        table.add_row(name, *cells, f"{result.spread(name):.0%}", f"{row['memory_mb']:.0f}")
     console.print(table)
     return rows
-
-
-def ask_memory(who: str, name: str) -> float:
-    """Megabytes over imports of one step, measured in a process of its own."""
-    command = [sys.executable, __file__, "--measure-memory", who, name]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
-
-
-def measure_memory(who: str, name: str) -> float:
-    case = CASES[name]
-    if who == "transformers":
-        from transformers import AlbertForPreTraining  # noqa: F401 (imported before the measurement begins)
-    multiply()  # the libraries' own buffers
-    before = read_peak_memory()
-    if who == "transformers":
-        step = build_theirs(case.config, [case.batch])
-    else:
-        step = build_ours(case.config, [case.batch], without=who.partition("without ")[2] or None)
-    step()
-    return read_peak_memory() - before
 
 
 def read_peak_memory() -> float:

@@ -189,7 +189,7 @@ def test_no_projection_where_the_embedding_is_as_wide_as_the_layers() -> None:
 
 
 def test_dropout_acts_in_training_after_embeddings_attention_and_feed_forward() -> None:
-    config = replace(TINY, hidden_dropout_rate=0.999, attention_dropout_rate=0.0, embedding_size=12)
+    config = replace(TINY, hidden_dropout_rate=0.999999, attention_dropout_rate=0.0, embedding_size=12)
     encoder = build(config).train()
     layers = encoder(draw_ids(1, 9), return_layers=True).layers
     assert (layers[0] == 0).float().mean() > 0.9  # no projection here: the dropped embedding is what we see

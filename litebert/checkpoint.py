@@ -27,6 +27,7 @@ from litebert.core.files import atomic_directory, hash_file, write_json
 from litebert.core.options import build_options
 from litebert.interop.layout import from_theirs, to_theirs
 from litebert.interop.names import Family, find_family, their_config
+from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -99,6 +100,12 @@ def save_checkpoint(path: Path, model: Model, tokenizer: Tokenizer, content: Che
         if family is not None:
             tensors = to_theirs(family, model.config, model.head_specs, tensors)
             write_json(temporary / "config.json", their_config(family, model.config, model.head_specs, special_ids))
+            write_tokenizer_files(
+                tokenizer,
+                temporary,
+                has_segments=model.config.num_segments > 1,
+                max_length=model.config.max_positions,
+            )
         save_file(tensors, temporary / WEIGHTS, metadata={"format": "pt"})
         if content.optimizer is not None:
             save_file(dict(content.optimizer), temporary / OPTIMIZER)

@@ -175,12 +175,15 @@ def find_family(config: ModelConfig, heads: Sequence[HeadSpec], *, pad_id: int =
     """The Hugging Face family that computes exactly this model; None where none does."""
     # RoBERTa counts positions from its padding id, which is 1
     families: tuple[Family, ...] = ("roberta",) if pad_id == 1 and config.num_segments == 1 else ("bert", "albert")
+    kinds = frozenset(spec.kind for spec in heads)
     for family in families:
         try:
             name_table(family, config, heads)
         except ConfigError:
             continue
-        if frozenset(spec.kind for spec in heads) in CLASS_SUFFIX:
+        # RoBERTa's head for masked words has this one activation, whatever its config.json says
+        is_exact = family != "roberta" or "mlm" not in kinds or config.activation == "gelu"
+        if is_exact and kinds in CLASS_SUFFIX:
             return family
     return None
 

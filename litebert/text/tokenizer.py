@@ -70,6 +70,16 @@ class Tokenizer:
         """What was decided beside the vocabulary itself: normalisation, digit-comma mode, where words come from."""
         return {**self._front.settings, "words": self.words}
 
+    @property
+    def model_file(self) -> str:
+        """The name of the vocabulary's file: spiece.model or tokenizer.json."""
+        return self._front.model_file
+
+    @property
+    def model(self) -> bytes:
+        """The content of that file."""
+        return self._front.model
+
     def normalize(self, text: str) -> str:
         """The text as the vocabulary sees it."""
         return self._front.normalize(text)

@@ -8,12 +8,14 @@ from typing import get_args
 import pytest
 import torch
 import transformers
+from small_text import SIZES, make_sentences
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
-from litebert.model.config import HeadKind, HeadSpec, ModelConfig
+from litebert.model.config import Activation, HeadKind, HeadSpec, ModelConfig
 from litebert.model.model import build_model
 from litebert.model.sharing import Sharing
 from litebert.text.tokenizer import Tokenizer
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 ALBERT = ModelConfig(
     vocab_size=100,
@@ -72,6 +74,24 @@ def test_transformers_loads_a_checkpoint_with_nothing_missing_and_the_same_logit
         hidden = ours.encoder(token_ids).hidden
         theirs_out = theirs.eval()(token_ids)
     torch.testing.assert_close(ours.masked_lm_logits(hidden), theirs_out.prediction_logits, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("activation", "layout"), [("gelu", "roberta"), ("gelu_tanh", None), ("relu", None)])
+def test_a_roberta_head_is_theirs_only_with_the_activation_that_theirs_always_has(
+    activation: Activation, layout: str | None, tmp_path: Path
+) -> None:
+    tokenizer = train_tokenizer(make_sentences(), VocabularyOptions("bpe", SIZES["bpe"]))
+    config = replace(BERT, vocab_size=tokenizer.vocab_size, num_segments=1, activation=activation)
+    save(tmp_path / "saved", config, [HeadSpec("mlm")], tokenizer)
+    checkpoint = load_checkpoint(tmp_path / "saved")
+    assert checkpoint.layout == layout
+    if layout is not None:
+        token_ids = torch.arange(5, 25).view(2, 10)
+        ours = checkpoint.load_model().eval()
+        theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "saved").eval()
+        with torch.no_grad():
+            logits = ours.masked_lm_logits(ours.encoder(token_ids).hidden)
+            torch.testing.assert_close(logits, theirs(token_ids).logits, atol=1e-5, rtol=0)
 
 
 def test_what_transformers_cannot_express_is_not_dressed_up_as_if_it_could(

@@ -1,0 +1,203 @@
+"""A tokenizer as `transformers.AutoTokenizer` reads it: tokenizer.json, tokenizer_config.json, and spiece.model.
+
+The ids are ours, with the special tokens put around them; `transformers` also finds special tokens that are spelled out
+in the text, which filling masks needs and we never do. docs/tokenizers.md lists the few other inputs that differ.
+"""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sentencepiece
+import tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
+
+from litebert.core.files import write_json
+from litebert.text import sentencepiece_front
+from litebert.text.normalize import Normalization
+from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
+
+TOKENIZER_FILE = "tokenizer.json"
+CONFIG_FILE = "tokenizer_config.json"
+
+
+def write_tokenizer_files(
+    tokenizer: Tokenizer, directory: Path, *, has_segments: bool = True, max_length: int | None = None
+) -> None:
+    """Write the files into an existing directory; the same tokenizer gives the same bytes.
+
+    `has_segments` is whether the model tells the first text of a pair from the second: without, pairs are joined as
+    RoBERTa does it. `max_length` is where a user's `truncation=True` cuts, special tokens included.
+    """
+    if tokenizer.model_file == sentencepiece_front.MODEL_FILE:
+        (directory / tokenizer.model_file).write_bytes(tokenizer.model)
+        backend = build_unigram(tokenizer.model, Normalization(**tokenizer.settings["normalization"]))
+    else:
+        backend = tokenizers.Tokenizer.from_buffer(tokenizer.model)
+    backend.no_truncation()
+    backend.no_padding()
+    backend.post_processor = _build_template(tokenizer, has_segments=has_segments)
+    facts = json.loads(backend.to_str())
+    facts["added_tokens"] = _mark_special(tokenizer, facts["added_tokens"])
+    write_json(directory / TOKENIZER_FILE, facts)
+    write_json(directory / CONFIG_FILE, _describe(tokenizer, has_segments=has_segments, max_length=max_length))
+
+
+def build_unigram(model: bytes, policy: Normalization) -> Any:
+    """A SentencePiece model as `tokenizers` has it, our normalisation included."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    rules = _read_rules(model)
+    vocabulary = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
+    backend = tokenizers.Tokenizer(models.Unigram(vocabulary, processor.unk_id(), byte_fallback=False))
+    backend.normalizer = normalizers.Sequence([*_our_rules(policy), *_their_rules(rules)])
+    # "first": text after a [MASK] goes on where it was, and is no new beginning. One stretch, as SentencePiece has it
+    scheme = "first" if rules.adds_prefix else "never"
+    backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
+    backend.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    return backend
+
+
+class _Rules(NamedTuple):
+    """What a SentencePiece model does to text before it looks for pieces."""
+
+    name: str = ""
+    charsmap: bytes = b""  # what becomes of which characters
+    adds_prefix: bool = True
+    collapses_spaces: bool = True
+
+
+def _our_rules(policy: Normalization) -> Iterator[Any]:
+    """text/normalize.py in the library's terms."""
+    if policy.collapses_whitespace:
+        yield normalizers.Replace(Regex(f"{_class_of(str.isspace)}+"), " ")
+    if policy.unicode_form != "none":
+        yield {"NFKD": normalizers.NFKD, "NFKC": normalizers.NFKC}[policy.unicode_form]()
+    if policy.drops_accents:
+        # not StripAccents, which goes by category and drops vowel signs that have no combining class
+        marks = f"{_class_of(unicodedata.combining)}+"
+        # where the text begins a space: with nothing there, Metaspace would take the rest for the middle of a text
+        yield normalizers.Replace(Regex(rf"\A{marks}"), " ")
+        yield normalizers.Replace(Regex(marks), "")
+    if policy.lowercase:
+        yield normalizers.Replace(Regex(_FINAL_SIGMA), "ς")  # Python's lower() knows it, Lowercase does not
+        yield normalizers.Lowercase()
+
+
+# Unicode's rule: after a letter and before none, passing over what is neither letter nor word end, such as apostrophes
+_LETTER = r"[\p{Cased}&&[^\p{Case_Ignorable}]]"
+_FINAL_SIGMA = rf"{_LETTER}\p{{Case_Ignorable}}*\KΣ(?!\p{{Case_Ignorable}}*{_LETTER})"
+
+
+def _their_rules(rules: _Rules) -> Iterator[Any]:
+    """SentencePiece's own normalisation; Metaspace then writes spaces as "▁"."""
+    if "nfkc" in rules.name:
+        yield normalizers.NFC()  # the library maps short clusters only, and would leave Korean in its letters
+    if rules.charsmap:
+        yield normalizers.Precompiled(rules.charsmap)
+    if rules.collapses_spaces:
+        yield normalizers.Replace(Regex(" +"), " ")
+        yield normalizers.Replace(Regex(r"[ ▁]+\z"), "")
+
+
+@cache
+def _class_of(predicate: Callable[[str], object]) -> str:
+    """A regular expression for one of the characters of which the predicate is true."""
+    codes = [code for code in range(sys.maxunicode + 1) if predicate(chr(code))]
+    held = set(codes)
+    firsts = [code for code in codes if code - 1 not in held]
+    lasts = [code for code in codes if code + 1 not in held]
+    ranges = (f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in zip(firsts, lasts, strict=True))
+    return f"[{''.join(ranges)}]"
+
+
+def _read_rules(model: bytes) -> _Rules:
+    """The normaliser of a SentencePiece model: its field 3, whose numbers sentencepiece_model.proto explains."""
+    fields = dict(_iter_fields(bytes(dict(_iter_fields(model))[3])))
+    return _Rules(
+        name=bytes(fields.get(1, b"")).decode(),
+        charsmap=bytes(fields.get(2, b"")),
+        adds_prefix=bool(fields.get(3, True)),
+        collapses_spaces=bool(fields.get(4, True)),
+    )
+
+
+def _iter_fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
+    """The fields of a protocol buffer as (number, value); 4 and 8-byte ones, which hold scores, are passed over."""
+    position = 0
+    while position < len(message):
+        key, position = _read_number(message, position)
+        number, wire_type = key >> 3, key & 7
+        if wire_type == 0:
+            value, position = _read_number(message, position)
+            yield number, value
+        elif wire_type == 2:
+            length, position = _read_number(message, position)
+            yield number, message[position : position + length]
+            position += length
+        else:
+            position += {1: 8, 5: 4}[wire_type]
+
+
+def _read_number(message: bytes, position: int) -> tuple[int, int]:
+    """A base-128 number, lowest digits first, and where it ends."""
+    number = shift = 0
+    while True:
+        byte = message[position]
+        position += 1
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return number, position
+
+
+def _build_template(tokenizer: Tokenizer, *, has_segments: bool) -> Any:
+    first, separator = tokenizer.pieces([tokenizer.cls_id, tokenizer.sep_id])
+    single = f"{first} $A {separator}"
+    template = processors.TemplateProcessing(
+        single=single,
+        pair=f"{single} $B:1 {separator}:1" if has_segments else f"{single} {separator} $B {separator}",
+        special_tokens=[(first, tokenizer.cls_id), (separator, tokenizer.sep_id)],
+    )
+    if tokenizer.kind != "bpe":
+        return template
+    # offsets without the space before a word, as everywhere
+    return processors.Sequence([processors.ByteLevel(trim_offsets=True, add_prefix_space=False), template])
+
+
+def _mark_special(tokenizer: Tokenizer, added_tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The added tokens, with our five special ones among them."""
+    others = [token for token in added_tokens if token["id"] not in tokenizer.special_ids]
+    ours = [
+        {
+            "id": token_id,
+            "content": tokenizer.pieces([token_id])[0],
+            "single_word": False,
+            # a mask stands for a word with the space before it, where pieces have that space
+            "lstrip": token_id == tokenizer.mask_id and tokenizer.kind != "wordpiece",
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for token_id in tokenizer.special_ids
+    ]
+    return sorted([*others, *ours], key=lambda token: int(token["id"]))
+
+
+def _describe(tokenizer: Tokenizer, *, has_segments: bool, max_length: int | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        # for "albert", any other class would put its own normaliser in place of ours and give no token_type_ids
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"],
+        "clean_up_tokenization_spaces": False,
+    }
+    for name in SPECIAL_NAMES:
+        facts[f"{name}_token"] = tokenizer.pieces([getattr(tokenizer, f"{name}_id")])[0]
+    if max_length is not None:
+        facts["model_max_length"] = max_length
+    if "normalization" in tokenizer.settings:  # for those who read spiece.model, our load_tokenizer among them
+        facts["do_lower_case"] = tokenizer.settings["normalization"]["lowercase"]
+    return facts

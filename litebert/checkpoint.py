@@ -10,7 +10,7 @@ README.md                the model card
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -91,11 +91,29 @@ class Checkpoint:
         return (self.path / RECIPE).read_text("utf-8")
 
 
-def save_checkpoint(path: Path, model: Model, tokenizer: Tokenizer, content: CheckpointContent) -> None:
-    """Write a checkpoint; it appears at `path` when it is complete and on the disk."""
+def _on_cpu(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().contiguous()
+
+
+def model_tensors(model: Model, gather: Callable[[Tensor], Tensor] = _on_cpu) -> dict[str, Tensor]:
+    """The weights under our names; `gather` makes shards whole."""
+    return {name: gather(tensor) for name, tensor in model.state_dict().items()}
+
+
+def save_checkpoint(
+    path: Path,
+    model: Model,
+    tokenizer: Tokenizer,
+    content: CheckpointContent,
+    weights: Mapping[str, Tensor] | None = None,
+) -> None:
+    """Write a checkpoint; it appears at `path` when it is complete and on the disk.
+
+    `weights` are the model's own, where they had to be gathered from shards.
+    """
     special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
     family = find_family(model.config, model.head_specs, pad_id=tokenizer.pad_id)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    tensors = model_tensors(model) if weights is None else dict(weights)
     with atomic_directory(path) as temporary:
         if family is not None:
             tensors = to_theirs(family, model.config, model.head_specs, tensors)
@@ -134,24 +152,33 @@ def load_checkpoint(path: Path) -> Checkpoint:
     )
 
 
-def optimizer_tensors(model: Model, optimizer: Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors, `<parameter>/<moment>`."""
+def optimizer_tensors(
+    model: Model, optimizer: Optimizer, gather: Callable[[Tensor], Tensor] = _on_cpu
+) -> dict[str, Tensor]:
+    """The optimizer's state as named tensors, `<parameter>/<moment>`; `gather` makes shards whole."""
     return {
-        f"{name}/{key}": torch.as_tensor(value).detach().cpu().contiguous()
+        f"{name}/{key}": gather(torch.as_tensor(value))
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 
-def restore_optimizer(model: Model, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Give an optimizer the state that `optimizer_tensors` named; parameters that had none have none."""
+def restore_optimizer(
+    model: Model,
+    optimizer: Optimizer,
+    tensors: Mapping[str, Tensor],
+    cut: Callable[[Tensor, Tensor], Tensor] = lambda tensor, _: tensor,
+) -> None:
+    """Give an optimizer the state that `optimizer_tensors` named; `cut` makes shards like a parameter's."""
     states: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
         states.setdefault(parameter_name, {})[key] = tensor
     numbers = {id(p): n for n, p in enumerate(p for group in optimizer.param_groups for p in group["params"])}
     by_number = {
-        numbers[id(parameter)]: states.pop(name) for name, parameter in model.named_parameters() if name in states
+        numbers[id(parameter)]: {key: cut(tensor, parameter) for key, tensor in states.pop(name).items()}
+        for name, parameter in model.named_parameters()
+        if name in states
     }
     if states:
         raise DataError(f"the optimizer's state is of another model: it speaks of {', '.join(sorted(states))}")

@@ -6,6 +6,7 @@ if it had never stopped.
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,18 +16,19 @@ from litebert.checkpoint import (
     CheckpointContent,
     list_checkpoints,
     load_checkpoint,
+    model_tensors,
     optimizer_tensors,
     restore_optimizer,
     save_checkpoint,
 )
-from litebert.core.errors import ConfigError, DataError, TrainingError
+from litebert.core.errors import ConfigError, TrainingError
 from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
 from litebert.core.runtime import Runtime, choose_runtime, measure_peak_flops
-from litebert.core.view import Status, View, open_view
+from litebert.core.view import NoView, Status, View, open_view
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
-from litebert.data.shards import Corpus
+from litebert.data.shards import Corpus, open_corpus
 from litebert.data.stream import open_stream
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import Model, build_model
@@ -34,6 +36,7 @@ from litebert.recipe import Recipe, list_changes, load_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
+from litebert.train.distributed import TaskLoss, like_shard, process_group, spread, wait_for_all, whole
 from litebert.train.keeping import CHECKPOINTS, checkpoint_path, find_last_whole, forget_old_checkpoints
 from litebert.train.loop import Engine, Progress, StepReport, build_scaler, iter_updates, measure
 from litebert.train.optim import build_optimizer
@@ -58,18 +61,38 @@ class Run:
 
 
 def pretrain(recipe: Recipe, folder: Path) -> Path:
-    """Train, or go on training, in a folder; gives the last checkpoint's path."""
-    with exclusive_lock(folder, purpose="training"):
+    """Train, or go on training, in a folder; gives the last checkpoint's path.
+
+    Started by torchrun, it is one of the run's processes; the first of them keeps the folder, the logs and the view.
+    """
+    runtime = choose_runtime(recipe.runtime)
+    is_main = runtime.ranks.is_main
+    with process_group(runtime), exclusive_lock(folder, purpose="training") if is_main else nullcontext():
         check_same_recipe(folder, recipe)
-        with open_view(folder.name) as view:
-            run = open_run(folder, recipe, view)
-            sinks = open_sinks(recipe.train.loggers, folder, run_name=folder.name, config=recipe.values)
-            with RunLog(folder, resumed_step=run.progress.step, sinks=sinks) as log:
+        if is_main:
+            remove_leftovers(folder / CHECKPOINTS)
+        with open_view(folder.name) if is_main else NoView() as view:
+            if not is_main:
+                wait_for_all()  # the first process puts damaged checkpoints aside before the others look
+            run = open_run(folder, recipe, runtime, view)
+            if is_main:
+                wait_for_all()
+            with open_log(run) if is_main else nullcontext() as log:
                 train_all(run, view, log)
     return list_checkpoints(folder / CHECKPOINTS)[-1]
 
 
-def train_all(run: Run, view: View, log: RunLog) -> None:
+def open_log(run: Run) -> RunLog:
+    """The run's logs, cut after the step that it goes on from; and its recipe, from the first moment on."""
+    if not run.progress.step:
+        with atomic_path(run.folder / RECIPE_FILE) as temporary:
+            temporary.write_text(run.recipe.to_toml(), "utf-8")
+    options = run.recipe.train
+    sinks = open_sinks(options.loggers, run.folder, run_name=run.folder.name, config=run.recipe.values)
+    return RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
+
+
+def train_all(run: Run, view: View, log: RunLog | None) -> None:
     """Train stage by stage to the end; a run that cannot go on says where it can be taken up."""
     try:
         while not run.progress.is_finished(run.recipe.train):
@@ -79,7 +102,7 @@ def train_all(run: Run, view: View, log: RunLog) -> None:
         raise TrainingError(f"{error}; the last good checkpoint is {saved[-1] if saved else 'none'}") from error
 
 
-def train_stage(run: Run, view: View, log: RunLog) -> None:
+def train_stage(run: Run, view: View, log: RunLog | None) -> None:
     """Train until the recipe changes or the run is finished."""
     recipe = run.recipe.at(run.progress.step)
     stop = min((stage.at for stage in run.recipe.stages if stage.at > run.progress.step), default=None)
@@ -87,7 +110,14 @@ def train_stage(run: Run, view: View, log: RunLog) -> None:
     check_tokenizer(corpora, run.tokenizer, recipe)
     engine = build_engine(run, recipe)
     held_out = draw_held_out(recipe)
-    parts = stream.iter_parts(run.progress.step, stop, micro_rows=recipe.train.micro_batch, workers=recipe.data.workers)
+    parts = stream.iter_parts(
+        run.progress.step,
+        stop,
+        micro_rows=recipe.train.micro_batch,
+        rank=run.runtime.ranks.rank,
+        world_size=run.runtime.ranks.world_size,
+        workers=recipe.data.workers,
+    )
     rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
         step, peak=recipe.optim.learning_rate, total_steps=recipe.train.steps, options=recipe.schedule
     )
@@ -96,29 +126,24 @@ def train_stage(run: Run, view: View, log: RunLog) -> None:
         is_saved = run.progress.is_finished(recipe.train) or step == stop or step % recipe.train.save_every == 0
         is_measured = bool(held_out) and (is_saved or is_due(step, recipe.train.evaluate_every))
         valid = {f"valid_{k}": v for k, v in measure(engine, held_out).items()} if is_measured else {}
-        show(view, run, recipe, report, valid)
-        if is_measured or is_due(step, recipe.train.log_every):
+        if log:
+            show(view, run, recipe, report, valid)
+        if log and (is_measured or is_due(step, recipe.train.log_every)):
             log.write(step, metrics=report.metrics | valid | {"tokens": run.progress.tokens}, timing=timing(report))
         if is_saved:
-            log.sync()
-            save(run, engine)
-    run.weights = engine.model.state_dict()
-    run.optimizer = optimizer_tensors(engine.model, engine.optimizer)
+            save(run, engine, log)
+    run.weights = model_tensors(engine.model, whole)
+    run.optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
     run.scaler = engine.scaler.state_dict()
 
 
-def open_run(folder: Path, recipe: Recipe, view: View) -> Run:
+def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
-    runtime = choose_runtime(recipe.runtime)
-    (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-    remove_leftovers(folder / CHECKPOINTS)
     last = find_last_whole(folder, view.say)
     if last is None:
         _, corpora = open_stream(recipe.data, recipe.stream)
         tokenizer = load_tokenizer(corpora[0].tokenizer_path)
         weights = start_weights(recipe, tokenizer)
-        with atomic_path(folder / RECIPE_FILE) as temporary:
-            temporary.write_text(recipe.to_toml(), "utf-8")
         return Run(folder, recipe, runtime, tokenizer, Progress(), weights, {}, {})
     view.say(f"going on after step {last.step:,}")
     state = last.state
@@ -155,14 +180,15 @@ def build_engine(run: Run, recipe: Recipe) -> Engine:
     if recipe.train.compile:
         for block in [*model.encoder.attention, *model.encoder.ffn]:
             block.compile()
+    compute_loss = spread(TaskLoss(model, task), recipe.train.parallel, run.runtime)
     trainable = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     optimizer = build_optimizer(trainable, recipe.optim)
     if run.optimizer:
-        restore_optimizer(model, optimizer, run.optimizer)
+        restore_optimizer(model, optimizer, run.optimizer, like_shard)
     scaler = build_scaler(run.runtime)
     if run.scaler:
         scaler.load_state_dict(run.scaler)
-    return Engine(model, optimizer, task, run.runtime, scaler, recipe.optim.clip_norm, recipe.seed)
+    return Engine(model, compute_loss, optimizer, task, run.runtime, scaler, recipe.optim.clip_norm, recipe.seed)
 
 
 def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> None:
@@ -187,19 +213,21 @@ def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> No
 
 def draw_held_out(recipe: Recipe) -> list[Batch]:
     """The first held-out batches, the same ones at each measurement; none where the corpora hold nothing out."""
-    held_out = dataclasses.replace(recipe.stream, batch=BatchOptions(sequences=EVALUATION_SEQUENCES))
-    try:
-        stream, _ = open_stream(recipe.data, held_out, split="valid")
-    except DataError:
+    if not all(open_corpus(Path(path), "valid").num_documents for path in recipe.data.corpora):
         return []
+    held_out = dataclasses.replace(recipe.stream, batch=BatchOptions(sequences=EVALUATION_SEQUENCES))
+    stream, _ = open_stream(recipe.data, held_out, split="valid")
     return [stream.batch(step) for step in range(min(recipe.train.evaluate_batches, stream.steps_per_epoch))]
 
 
-def save(run: Run, engine: Engine) -> None:
+def save(run: Run, engine: Engine, log: RunLog | None) -> None:
     """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
-    path = checkpoint_path(run.folder, run.progress.step)
-    if path.exists():  # resumed exactly here: the same bytes
+    weights = model_tensors(engine.model, whole)
+    optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
+    if log is None:  # not the first process: it gave its shards, and that is all
         return
+    log.sync()  # a checkpoint must not be ahead of its metrics
+    path = checkpoint_path(run.folder, run.progress.step)
     records = read_log(run.folder / METRICS_FILE)
     content = CheckpointContent(
         step=run.progress.step,
@@ -215,10 +243,10 @@ def save(run: Run, engine: Engine) -> None:
             "seconds": run.progress.seconds,
             **{f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()},
         },
-        optimizer=optimizer_tensors(engine.model, engine.optimizer),
+        optimizer=optimizer,
     )
     try:
-        save_checkpoint(path, engine.model, run.tokenizer, content)
+        save_checkpoint(path, engine.model, run.tokenizer, content, weights)
     except OSError as error:
         raise TrainingError(
             f"cannot save {path}: {error.strerror or error}; make room and start the same command again"

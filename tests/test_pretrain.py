@@ -24,6 +24,7 @@ from litebert.recipe import Recipe, build_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+from litebert.train.distributed import TaskLoss
 from litebert.train.loop import Engine, build_scaler, update
 from litebert.train.optim import OptimOptions, build_optimizer
 
@@ -235,7 +236,7 @@ def test_weights_of_another_depth_and_dropout_start_a_run(tiny_corpus: Path, tmp
     deeper = make_recipe(
         tiny_corpus, init={"from": str(source)}, model__num_layers=4, schedule__warmup_steps=4, train__steps=4
     )
-    first = story.open_run(tmp_path / "four", deeper, open_view("four"))
+    first = story.open_run(tmp_path / "four", deeper, choose_runtime(deeper.runtime), open_view("four"))
     engine = story.build_engine(first, deeper)
     assert torch.equal(
         engine.model.encoder.attention[0].query.weight,
@@ -271,7 +272,7 @@ def make_engine(recipe: Recipe, dropout: float) -> Engine:
     model = build_model(config, task.heads).double()
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw"))  # takes fp64
     runtime = choose_runtime(RuntimeOptions(device="cpu"))
-    return Engine(model, optimizer, task, runtime, build_scaler(runtime), 1.0, recipe.seed)
+    return Engine(model, TaskLoss(model, task), optimizer, task, runtime, build_scaler(runtime), 1.0, recipe.seed)
 
 
 def test_four_micro_batches_of_two_equal_one_batch_of_eight(tiny_corpus: Path) -> None:

@@ -1,7 +1,9 @@
 """`litebert pretrain` and `litebert check`: a recipe becomes a run, or is looked at before it does."""
 
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -19,14 +21,32 @@ def run_pretraining(
     recipe: RecipeName,
     overrides: Overrides = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/RECIPE without it.")] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Processes on this machine. Over several machines, start with torchrun instead.")
+    ] = 1,
+    restarts: Annotated[int, typer.Option(min=0, help="With processes: how often a dead one is replaced.")] = 3,
 ) -> None:
     """Pre-train by a recipe, or go on where an interrupted run stopped."""
+    from litebert.core.runtime import read_ranks
     from litebert.pretrain import pretrain
     from litebert.recipe import load_recipe
 
     folder = out or Path("runs") / Path(recipe).stem
-    last = pretrain(load_recipe(recipe, overrides or []), folder)
-    print(f"done: {last}")
+    resolved = load_recipe(recipe, overrides or [])  # a mistake is found before processes are started
+    if processes > 1:
+        _launch(processes, restarts, ["pretrain", recipe, *(overrides or []), "--out", str(folder)])
+    last = pretrain(resolved, folder)
+    if read_ranks().is_main:
+        print(f"done: {last}")
+
+
+def _launch(num_processes: int, num_restarts: int, words: list[str]) -> NoReturn:
+    """Become torchrun, which starts the processes and replaces those that die."""
+    from litebert.train.distributed import launch_environment
+
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={num_processes}"]
+    command += [f"--max-restarts={num_restarts}", "-m", "litebert", *words]
+    os.execve(sys.executable, command, {**launch_environment(num_processes), **os.environ})
 
 
 def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:

@@ -103,6 +103,25 @@ class PlainView:
         self.close()
 
 
+class NoView:
+    """Shows nothing: the view of all processes but the first."""
+
+    def show(self, status: Status) -> None:
+        pass
+
+    def say(self, message: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 def draw_status(title: str, status: Status) -> Group:
     """The live view's picture: the title and a bar, and below them the figures with their names."""
     head = Table.grid(padding=(0, 2), expand=True)

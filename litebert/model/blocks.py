@@ -38,14 +38,18 @@ class AttentionBlock(nn.Module):
         return torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
 
     def forward(
-        self, hidden: Tensor, fused: tuple[Tensor, Tensor], mask: Tensor | None, read_at: Tensor | None = None
+        self,
+        hidden: Tensor,
+        fused: tuple[Tensor, Tensor] | None,
+        mask: Tensor | None,
+        read_at: Tensor | None = None,
     ) -> Tensor:
         """New hidden states; with `read_at` (B, Q), only those of these positions are computed."""
+        weight, bias = fused or self.fuse()
         if read_at is None:
-            query, key, value = F.linear(hidden, *fused).chunk(3, dim=-1)
+            query, key, value = F.linear(hidden, weight, bias).chunk(3, dim=-1)
         else:
             width = hidden.shape[-1]
-            weight, bias = fused
             key, value = F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1)
             hidden = gather_positions(hidden, read_at)  # (B, Q, H)
             query = F.linear(hidden, weight[:width], bias[:width])

@@ -76,6 +76,7 @@ class Encoder(nn.Module):
         self.config = config
         self.recompute = False  # keep only each layer's input for backward, and compute the rest again
         self.plan = config.layer_plan
+        self.is_shared = len(self.plan.rows) > min(self.plan.num_attention_blocks, self.plan.num_ffn_blocks)
         self.embeddings = Embeddings(config)
         self.attention = nn.ModuleList(AttentionBlock(config) for _ in range(self.plan.num_attention_blocks))
         self.ffn = nn.ModuleList(FeedForwardBlock(config) for _ in range(self.plan.num_ffn_blocks))
@@ -101,7 +102,8 @@ class Encoder(nn.Module):
         """
         hidden = self.embeddings(token_ids, segment_ids, position_ids)
         visible = attention_mask(mask, sequence_ids, hidden.dtype)
-        fused = [block.fuse() for block in self.attention]  # type: ignore[operator]
+        # once a pass where several layers use a block; else in the block's own forward, where FSDP has gathered it
+        fused = [block.fuse() if self.is_shared else None for block in self.attention]  # type: ignore[operator]
         layers = [hidden]
         for number, (attention_index, ffn_index) in enumerate(self.plan.rows, start=1):
             wanted = read_at if number == len(self.plan.rows) and not return_layers else None
@@ -124,7 +126,7 @@ class Encoder(nn.Module):
         hidden: Tensor,
         attention_index: int,
         ffn_index: int,
-        fused: tuple[Tensor, Tensor],
+        fused: tuple[Tensor, Tensor] | None,
         visible: Tensor | None,
         wanted: Tensor | None,
     ) -> Tensor:

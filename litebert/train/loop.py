@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from torch import nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 
@@ -22,6 +23,7 @@ from litebert.core.runtime import Runtime
 from litebert.data.batch import Batch
 from litebert.model.model import Model
 from litebert.tasks.task import Task
+from litebert.train.distributed import add_over_ranks, synchronizing
 from litebert.train.optim import clip_gradients, set_learning_rate
 from litebert.train.options import TrainOptions
 from litebert.train.schedule import step_by_clock
@@ -52,6 +54,7 @@ class Engine:
     """What an update reads and changes."""
 
     model: Model
+    compute_loss: nn.Module  # the task's loss of a part, with what spreads the model over processes around it
     optimizer: Optimizer
     task: Task
     runtime: Runtime
@@ -99,10 +102,13 @@ def iter_updates(
 
 def update(engine: Engine, parts: Sequence[Batch], step: int, learning_rate: float) -> StepReport:
     """One update of the weights from the parts of one batch."""
-    totals = count_parts(engine.task, parts)
+    totals = Counter({name: int(n) for name, n in add_over_ranks(count_parts(engine.task, parts)).items()})
     sums: Counter[str] = Counter()
+    first_part = engine.runtime.ranks.rank * len(parts)  # among the parts of all processes
     for number, part in enumerate(parts):
-        sums.update(_backward(engine, part, totals, noise_seed(engine.seed, step, number)))
+        with synchronizing(engine.compute_loss, is_last=number == len(parts) - 1):
+            sums.update(_backward(engine, part, totals, noise_seed(engine.seed, step, first_part + number)))
+    sums = Counter(add_over_ranks(sums))
     if not math.isfinite(sums["loss"]):
         raise TrainingError(f"the loss of step {step + 1} is {sums['loss']}")
     engine.scaler.unscale_(engine.optimizer)
@@ -125,7 +131,7 @@ def measure(engine: Engine, batches: Sequence[Batch]) -> dict[str, float]:
     sums: Counter[str] = Counter()
     for batch in batches:
         with _number_format(engine.runtime):
-            result = engine.task.loss(engine.model, batch.to(engine.runtime.device), totals)
+            result = engine.compute_loss(batch.to(engine.runtime.device), totals)
         sums.update({name: float(value) for name, value in result.sums.items()})
     return engine.task.summarize(sums, totals)
 
@@ -146,8 +152,10 @@ def noise_seed(seed: int, step: int, part: int) -> int:
 def _backward(engine: Engine, part: Batch, totals: Counter[str], seed: int) -> dict[str, float]:
     torch.manual_seed(seed)
     with _number_format(engine.runtime):
-        result = engine.task.loss(engine.model, part.to(engine.runtime.device), totals)
-    engine.scaler.scale(result.loss).backward()  # type: ignore[no-untyped-call]
+        result = engine.compute_loss(part.to(engine.runtime.device), totals)
+    # DDP and FSDP take the mean over processes, and our losses, divided by the counts of all, want the sum
+    loss = result.loss * engine.runtime.ranks.world_size
+    engine.scaler.scale(loss).backward()
     return {name: float(value) for name, value in result.sums.items()}
 
 

@@ -1,6 +1,7 @@
 """What a recipe says about the run itself: how long, in which pieces, from where, and what is kept."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from litebert.core.errors import ConfigError
 
@@ -19,6 +20,7 @@ class TrainOptions:
     evaluate_batches: int = 16  # held-out batches that are measured
     log_every: int = 1
     loggers: tuple[str, ...] = ()  # tensorboard, wandb
+    parallel: Literal["ddp", "fsdp"] = "ddp"  # with several processes: the model whole in each, or sharded
     compile: bool = False  # torch.compile of each block
     recompute: bool = False  # activation checkpointing: keep each layer's input, compute the rest again
 

@@ -1,0 +1,117 @@
+"""Many processes, one run: what they exchange, and how a model is spread over them.
+
+DDP keeps the model whole in every process and adds up gradients; FSDP2 gives each process a shard. A model whose layers
+share their weights is one group of FSDP: gathered once a step, it serves all its layers, where wrapping the layer by
+itself would gather it at each of them. An unshared model is sharded block by block.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from litebert.core.runtime import Runtime
+from litebert.data.batch import Batch
+from litebert.model.model import Model
+from litebert.tasks.task import Counts, PartLoss, Task
+
+Parallel = Literal["ddp", "fsdp"]
+
+
+class TaskLoss(nn.Module):
+    """The task's loss as a module: DDP and FSDP act where `forward` is called."""
+
+    def __init__(self, model: Model, task: Task) -> None:
+        super().__init__()
+        self.model = model
+        self.task = task
+
+    def forward(self, part: Batch, totals: Counts) -> PartLoss:
+        return self.task.loss(self.model, part, totals)
+
+
+@contextmanager
+def process_group(runtime: Runtime) -> Iterator[None]:
+    """Meet the other processes that torchrun started; nothing to do for one alone."""
+    if runtime.ranks.world_size == 1:
+        yield
+        return
+    is_cuda = runtime.device.type == "cuda"
+    if is_cuda:
+        torch.cuda.set_device(runtime.device)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if is_cuda else "gloo", timeout=timedelta(minutes=30))
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def spread(step: TaskLoss, parallel: Parallel, runtime: Runtime) -> nn.Module:
+    """The step as it is called in a run of several processes; its model's parameters may become shards."""
+    if runtime.ranks.world_size == 1:
+        return step
+    if parallel == "ddp":
+        device_ids = [runtime.device] if runtime.device.type == "cuda" else None
+        return DistributedDataParallel(step, device_ids=device_ids, broadcast_buffers=False)
+    mesh = init_device_mesh(runtime.device.type, (runtime.ranks.world_size,))
+    encoder = step.model.encoder
+    if not encoder.is_shared:
+        for block in (*encoder.attention, *encoder.ffn):
+            fully_shard(block, mesh=mesh)
+    fully_shard(step, mesh=mesh, reshard_after_forward=False)
+    return step
+
+
+def synchronizing(step: nn.Module, is_last: bool) -> AbstractContextManager[None]:
+    """Around the computation of one part: gradients are exchanged only with the last part of a step."""
+    if isinstance(step, FSDPModule):
+        step.set_requires_gradient_sync(is_last)
+    elif isinstance(step, DistributedDataParallel) and not is_last:
+        return step.no_sync()
+    return nullcontext()
+
+
+def add_over_ranks(values: Mapping[str, float]) -> dict[str, float]:
+    """Each value summed over all processes, in one message."""
+    if not dist.is_initialized():
+        return dict(values)
+    message = torch.tensor(list(values.values()), dtype=torch.float64)
+    dist.all_reduce(message)
+    return dict(zip(values, message.tolist(), strict=True))
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor on the CPU, gathered from its shards; every process must ask for it."""
+    full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return full.detach().cpu().contiguous()
+
+
+def like_shard(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """A whole tensor cut as a parameter of its shape is."""
+    if isinstance(parameter, DTensor) and tensor.shape == parameter.shape:
+        return distribute_tensor(tensor.to(parameter.device), parameter.device_mesh, parameter.placements)
+    return tensor
+
+
+def wait_for_all() -> None:
+    """Go on when every process is here."""
+    if dist.is_initialized():
+        dist.barrier()
+
+
+def launch_environment(num_processes: int) -> dict[str, str]:
+    """What torchrun's processes should find: their share of the cores, and a rendezvous that survives restarts."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {
+        "OMP_NUM_THREADS": str(max(1, cores // num_processes)),
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # an elastic restart over gloo is flaky without
+    }

@@ -1,0 +1,146 @@
+"""Many processes end where one does, under DDP and FSDP2, and go on in another number."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from litebert.checkpoint import list_checkpoints, load_checkpoint
+from litebert.core.runlog import read_log
+
+pytestmark = pytest.mark.slow
+
+RECIPE = """
+seed = 3
+[model]
+vocab_size = 100
+embedding_size = {embedding_size}
+hidden_size = 16
+ffn_size = 24
+num_layers = 2
+num_heads = 2
+max_positions = 32
+sharing = "{sharing}"
+[data]
+corpora = ["{corpus}"]
+[segments]
+max_length = 32
+{segments}
+[batch]
+sequences = 16
+[train]
+steps = {steps}
+save_every = 3
+evaluate_batches = 2
+micro_batch = 2
+parallel = "{parallel}"
+[schedule]
+warmup_steps = 2
+[optim]
+name = "{optimizer}"
+learning_rate = 0.01
+"""
+
+
+NO_TASK = """format = "doc-sentences"
+task = "none"
+"""
+
+
+def write_recipe(path: Path, corpus: Path, **changes: object) -> Path:
+    values: dict[str, object] = {
+        "embedding_size": 8,
+        "sharing": "all",
+        "segments": "",
+        "steps": 6,
+        "parallel": "ddp",
+        "optimizer": "lamb",
+    }
+    path.write_text(RECIPE.format(corpus=corpus, **(values | changes)))
+    return path
+
+
+def start(recipe: Path, out: Path, processes: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "litebert", "pretrain", str(recipe), "--out", str(out)]
+    command += ["--processes", str(processes), "--restarts", "20"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+
+def run(recipe: Path, out: Path, processes: int) -> Path:
+    process = start(recipe, out, processes)
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    return out
+
+
+def assert_same_end(one: Path, other: Path) -> None:
+    ends = [load_checkpoint(list_checkpoints(path / "checkpoints")[-1]) for path in (one, other)]
+    assert ends[0].step == ends[1].step
+    tensors = [end.load_weights() | end.load_optimizer() for end in ends]
+    assert tensors[0].keys() == tensors[1].keys()
+    for name, tensor in tensors[0].items():
+        torch.testing.assert_close(tensor, tensors[1][name], atol=1e-5, rtol=1e-4, msg=name)
+    records = [read_log(path / "metrics.jsonl") for path in (one, other)]
+    for first, second in zip(*records, strict=True):
+        assert first == pytest.approx(second, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"sharing": "none", "embedding_size": 16, "optimizer": "adamw"}, {"segments": NO_TASK}],
+    ids=["shared", "unshared", "no-task"],
+)
+def test_one_two_and_four_processes_end_alike_under_ddp_and_fsdp(
+    changes: dict[str, object], tiny_corpus: Path, tmp_path: Path
+) -> None:
+    alone = run(write_recipe(tmp_path / "alone.toml", tiny_corpus, **changes), tmp_path / "alone", 1)
+    for parallel in ("ddp", "fsdp"):
+        recipe = write_recipe(tmp_path / f"{parallel}.toml", tiny_corpus, **changes, parallel=parallel)
+        for processes in (2, 4):
+            assert_same_end(alone, run(recipe, tmp_path / f"{parallel}-{processes}", processes))
+
+
+def test_a_run_goes_on_in_another_number_of_processes(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=12, parallel="fsdp")
+    alone = run(recipe, tmp_path / "alone", 1)
+    for processes, step in ((2, 3), (1, 6), (4, 9)):
+        stop_after(recipe, tmp_path / "moved", processes, step)
+    assert_same_end(alone, run(recipe, tmp_path / "moved", 2))
+
+
+def stop_after(recipe: Path, out: Path, processes: int, step: int) -> None:
+    """Kill everything once the checkpoint of a step is there."""
+    process = start(recipe, out, processes)
+    while process.poll() is None and not (out / "checkpoints" / f"step-{step:08d}").exists():
+        time.sleep(0.01)
+    family = [*psutil.Process(process.pid).children(recursive=True)] if process.poll() is None else []
+    process.kill()
+    for member in family:
+        member.kill()
+    process.communicate()
+
+
+def test_workers_that_die_are_replaced_and_change_nothing(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=60)
+    undisturbed = run(recipe, tmp_path / "undisturbed", 2)
+    process = start(recipe, tmp_path / "disturbed", 2)
+    rng = random.Random(4)
+    num_kills = 0
+    while process.poll() is None and num_kills < 10:
+        time.sleep(rng.uniform(3, 8))
+        workers = psutil.Process(process.pid).children() if process.poll() is None else []
+        if workers:
+            rng.choice(workers).send_signal(signal.SIGKILL)
+            num_kills += 1
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    assert num_kills > 0
+    assert_same_end(undisturbed, tmp_path / "disturbed")

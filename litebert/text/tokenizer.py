@@ -116,6 +116,7 @@ class Tokenizer:
             "kind": self.kind,
             "vocab_size": self.vocab_size,
             "model_file": self._front.model_file,
+            "model_hash": hashlib.sha256(self._front.model).hexdigest(),
             **self.settings,
             "special_ids": {name: getattr(self, f"{name}_id") for name in SPECIAL_NAMES},
             "fingerprint": self.fingerprint,
@@ -138,6 +139,12 @@ def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokeniz
         raise error if str(path) in str(error) else DataError(f"{file}: {error}") from error
 
 
+def is_saved_tokenizer(directory: Path) -> bool:
+    """Whether `Tokenizer.save` made this directory."""
+    file = directory / MANIFEST_FILE
+    return file.is_file() and bool(json.loads(file.read_text("utf-8")).get("format") == FORMAT)
+
+
 def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
     """The ids of the five special tokens, whichever way they are spelled."""
     ids = {piece: token_id for token_id, piece in enumerate(vocabulary)}
@@ -155,6 +162,8 @@ def _load_saved(manifest_file: Path) -> Tokenizer:
     if manifest.get("format") != FORMAT or manifest.get("version") != FORMAT_VERSION:
         raise DataError(f"not a {FORMAT} of version {FORMAT_VERSION}; was it written by a newer litebert?")
     model = (manifest_file.parent / manifest["model_file"]).read_bytes()
+    if hashlib.sha256(model).hexdigest() != manifest["model_hash"]:
+        raise DataError(f"{manifest['model_file']} changed since it was saved; restore the original")
     front: Front
     if manifest["model_file"] == sentencepiece_front.MODEL_FILE:
         front = SentencePieceFront(model, Normalization(**manifest["normalization"]), manifest["digit_comma"])
@@ -162,7 +171,7 @@ def _load_saved(manifest_file: Path) -> Tokenizer:
         front = TokenizersFront(model)
     tokenizer = Tokenizer(front, words=manifest["words"])
     if tokenizer.fingerprint != manifest["fingerprint"]:
-        raise DataError(f"{manifest['model_file']} or the settings changed since it was saved; restore the original")
+        raise DataError(f"{MANIFEST_FILE} changed since it was saved; restore the original")
     return tokenizer
 
 

@@ -28,12 +28,11 @@ class TokenizersFront:
 
     def __init__(self, model: bytes) -> None:
         self.model = model
-        self._backend = _load_backend(model)
-        facts = json.loads(model)["model"]
-        self.kind = KINDS[facts["type"]]
-        self.ends_words = bool(facts.get("end_of_word_suffix"))  # pieces mark where words end, not where they begin
-        size = 1 + max(self._backend.get_vocab(with_added_tokens=True).values())
-        self.vocabulary = [self._backend.id_to_token(token_id) or "" for token_id in range(size)]
+        self._original = _load_backend(model)
+        self._backend = _load_backend(_hide_special_names(model))
+        self.kind = KINDS[type(self._backend.model).__name__]
+        size = 1 + max(self._original.get_vocab(with_added_tokens=True).values())
+        self.vocabulary = [self._original.id_to_token(token_id) or "" for token_id in range(size)]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -52,7 +51,7 @@ class TokenizersFront:
         return Encoding(encoding.ids, [_trim(text, start, end) for start, end in encoding.offsets])
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        text: str = self._backend.decode(list(token_ids), skip_special_tokens=False)
+        text: str = self._original.decode(list(token_ids), skip_special_tokens=False)
         return text
 
 
@@ -68,7 +67,10 @@ def build_wordpiece(vocab_file: Path, *, lowercase: bool) -> bytes:
 
 def build_byte_level(vocab_file: Path, merges_file: Path) -> bytes:
     """The tokenizer.json of a RoBERTa vocab.json and merges.txt."""
-    model = models.BPE.from_file(str(vocab_file), str(merges_file))
+    try:
+        model = models.BPE.from_file(str(vocab_file), str(merges_file))
+    except Exception as error:  # the library knows no narrower one
+        raise DataError(f"{vocab_file} and {merges_file.name} beside it make no vocabulary ({error})") from error
     backend = tokenizers.Tokenizer(model)
     set_byte_level_rules(backend)
     return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
@@ -109,10 +111,28 @@ def _load_backend(model: bytes) -> Any:
         backend = tokenizers.Tokenizer.from_buffer(model)
     except ValueError as error:
         raise DataError(f"not a tokenizer.json that this version of `tokenizers` reads ({error})") from error
-    backend.encode_special_tokens = True  # "[MASK]" typed by a person is text
     backend.no_truncation()  # some published files cut at 512
     backend.no_padding()
     return backend
+
+
+def _hide_special_names(model: bytes) -> bytes:
+    """The tokenizer.json whose special tokens have names that no text contains: with spaces, where words are cut.
+
+    `encode_special_tokens` of the library is not enough: a Unigram model still finds "<pad>" among its pieces.
+    """
+    facts = json.loads(model)
+    hidden = {token["content"]: f" {token['content']} " for token in facts["added_tokens"] if token["special"]}
+    facts["added_tokens"] = [token for token in facts["added_tokens"] if not token["special"]]
+    facts["post_processor"] = None  # it only adds special tokens and trims offsets
+    inner = facts["model"]
+    if isinstance(inner["vocab"], dict):
+        inner["vocab"] = {hidden.get(piece, piece): token_id for piece, token_id in inner["vocab"].items()}
+    else:
+        inner["vocab"] = [[hidden.get(piece, piece), score] for piece, score in inner["vocab"]]
+    if inner.get("unk_token") is not None:
+        inner["unk_token"] = hidden.get(inner["unk_token"], inner["unk_token"])
+    return json.dumps(facts, ensure_ascii=False).encode("utf-8")
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

@@ -44,7 +44,7 @@ class VocabularyOptions:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise ConfigError(f"unknown kind of vocabulary '{self.kind}'; {suggest(self.kind, get_args(Kind))}")
-        if self.vocab_size < 16:
+        if self.vocab_size <= 5:
             raise ConfigError(f"vocab_size {self.vocab_size} is too small: the special tokens alone take 5")
         if not 0.9 <= self.character_coverage <= 1:
             raise ConfigError(f"character_coverage {self.character_coverage} must lie between 0.9 and 1")

@@ -1,0 +1,211 @@
+"""`litebert tokenizer`: learn a vocabulary, look at one, and see what it makes of a text."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from litebert.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from litebert.data.documents import Document
+    from litebert.text.tokenizer import Tokenizer
+    from litebert.text.train_tokenizer import VocabularyOptions
+
+app = typer.Typer(help="Learn a vocabulary, look at one, see what it makes of a text.", no_args_is_help=True)
+
+TokenizerPath = Annotated[
+    Path,
+    typer.Option(
+        "--tokenizer",
+        "-t",
+        help="Our directory, an ALBERT .model, a BERT vocab.txt, a RoBERTa vocab.json or a tokenizer.json.",
+    ),
+]
+DigitCommaMode = Annotated[
+    str | None,
+    typer.Option(help="For an ALBERT .model: intended, google_py3 or off. Default: as recorded, else intended."),
+]
+# Two shades, so that neighbours can be told apart.
+SHADES = ("black on bright_cyan", "black on bright_yellow")
+
+
+@app.command("train")
+def train(
+    paths: Annotated[list[str], typer.Argument(help="Text: files, folders, globs, or - for standard input.")],
+    out: Annotated[Path, typer.Option(help="The directory to write.")],
+    kind: Annotated[
+        str, typer.Option(help="unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa).")
+    ] = "unigram",
+    vocab_size: Annotated[int, typer.Option(help="Pieces, special tokens included.")] = 30_000,
+    cased: Annotated[
+        bool | None, typer.Option("--cased/--uncased", help="Keep capitals and accents. Default: only bpe keeps them.")
+    ] = None,
+    chinese: Annotated[
+        bool, typer.Option(help="Words for n-gram masking from jieba; room for 8,000 characters. Wants wordpiece.")
+    ] = False,
+    coverage: Annotated[float, typer.Option(help="unigram: share of the characters that get a piece.")] = 0.99995,
+    max_sentences: Annotated[int, typer.Option(help="unigram: sample so many, held in memory.")] = 10_000_000,
+    text_format: Annotated[str, typer.Option("--format", help="The format of the text; auto looks.")] = "auto",
+    field: Annotated[str, typer.Option(help="JSONL and Parquet: the field with the text.")] = "text",
+    force: Annotated[bool, typer.Option(help="Replace a tokenizer that is already there.")] = False,
+) -> None:
+    """Learn a vocabulary from text; the same text always gives the same one."""
+    from litebert.data.documents import ReadOptions, iter_documents
+    from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+
+    _check_free(out, force=force)
+    if chinese and kind != "wordpiece":
+        raise ConfigError(f"--chinese makes each character a piece, which {kind} does not: add --kind wordpiece")
+    options = VocabularyOptions(
+        kind=kind,  # type: ignore[arg-type]  # checked there
+        vocab_size=vocab_size,
+        lowercase=None if cased is None else not cased,
+        words="jieba" if chinese else "pieces",
+        character_coverage=coverage,
+        input_sentence_size=max_sentences,
+        max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
+    )
+    documents = iter_documents(paths, ReadOptions(format=text_format, field=field))
+    with _show_progress(options) as watch:
+        tokenizer = train_tokenizer(watch(documents), options)
+    if out.exists():
+        shutil.rmtree(out)
+    tokenizer.save(out)
+    print(f"{out}: {tokenizer.kind}, {tokenizer.vocab_size:,} pieces, fingerprint {tokenizer.fingerprint[:12]}")
+
+
+@app.command("show")
+def show(
+    text: Annotated[str, typer.Argument(help="What to cut into pieces; - reads standard input.")],
+    tokenizer: TokenizerPath,
+    digit_comma: DigitCommaMode = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the pieces of a text in colour, with their ids and places."""
+    loaded = _load(tokenizer, digit_comma)
+    text = sys.stdin.read() if text == "-" else text
+    encoding = loaded.encode_with_offsets(text)
+    marks = loaded.mark_words(text, encoding.token_ids).tolist()
+    pieces = loaded.pieces(encoding.token_ids)
+    rows = [
+        {"id": token_id, "piece": piece, "start": start, "end": end, "text": text[start:end], "begins_word": begins}
+        for token_id, piece, (start, end), begins in zip(
+            encoding.token_ids, pieces, encoding.offsets, marks, strict=True
+        )
+    ]
+    print(json.dumps(rows, ensure_ascii=False, indent=2)) if as_json else _print_pieces(loaded, rows)
+
+
+@app.command("info")
+def info(
+    tokenizer: TokenizerPath,
+    digit_comma: DigitCommaMode = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a tokenizer is: kind, size, special tokens, normalisation, fingerprint."""
+    loaded = _load(tokenizer, digit_comma)
+    special = {name: getattr(loaded, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
+    facts: dict[str, Any] = {
+        "kind": loaded.kind,
+        "vocab_size": loaded.vocab_size,
+        "special_ids": special,
+        "begin_a_word": int(loaded.word_starts.sum()),
+        **loaded.settings,
+        "fingerprint": loaded.fingerprint,
+    }
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        return
+    names = loaded.pieces(list(special.values()))
+    facts["special_ids"] = ", ".join(f"{name} {i}" for name, i in zip(names, special.values(), strict=True))
+    for name, value in facts.items():
+        shown = ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
+        print(
+            f"{name.replace('_', ' '):14} {shown:,}"
+            if isinstance(shown, int)
+            else f"{name.replace('_', ' '):14} {shown}"
+        )
+
+
+def _load(path: Path, digit_comma: str | None) -> "Tokenizer":
+    from litebert.text.sentencepiece_front import check_digit_comma
+    from litebert.text.tokenizer import ReadingOptions, load_tokenizer
+
+    options = None if digit_comma is None else ReadingOptions(digit_comma=check_digit_comma(digit_comma))
+    return load_tokenizer(path, options)
+
+
+def _check_free(out: Path, *, force: bool) -> None:
+    from litebert.text.tokenizer import is_saved_tokenizer
+
+    if not out.exists():
+        return
+    if not is_saved_tokenizer(out):
+        raise ConfigError(f"{out} exists and is no tokenizer of ours; choose another --out")
+    if not force:
+        raise ConfigError(f"{out} exists; --force replaces it")
+
+
+def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    first, last = tokenizer.pieces([tokenizer.cls_id, tokenizer.sep_id])
+    cells = [_paint(row, number, tokenizer.unk_id) for number, row in enumerate(rows)]
+    console.print(Text(" ").join([Text(first, style="bold magenta"), *cells, Text(last, style="bold magenta")]))
+    table = Table(box=None, header_style="bold")
+    for name in ("", "id", "piece", "place", "text", "word"):
+        table.add_column(name, justify="right" if name in ("", "id") else "left")
+    for number, (row, cell) in enumerate(zip(rows, cells, strict=True)):
+        place = f"{row['start']}:{row['end']}"
+        table.add_row(
+            str(number), str(row["id"]), cell, place, repr(row["text"])[1:-1], "•" if row["begins_word"] else ""
+        )
+    console.print(table)
+    print(
+        f"{len(rows)} pieces, {sum(row['id'] == tokenizer.unk_id for row in rows)} unknown; "
+        f"{first} and {last} are added around them, never read from the text"
+    )
+
+
+def _paint(row: dict[str, Any], number: int, unk_id: int) -> "Text":
+    from rich.text import Text
+
+    is_unknown = row["id"] == unk_id
+    return Text(row["piece"], style="bold white on red" if is_unknown else SHADES[number % 2])
+
+
+@contextmanager
+def _show_progress(options: "VocabularyOptions") -> "Iterator[Callable[[Iterable[Document]], Iterator[str]]]":
+    """A line that counts what is read, then says that it learns; yields what turns documents into counted sentences."""
+    from rich import progress as bars
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    columns = (
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.DownloadColumn(),
+        bars.TransferSpeedColumn(),
+        bars.TimeElapsedColumn(),
+    )
+    with bars.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("reading", total=None)
+
+        def watch(documents: "Iterable[Document]") -> Iterator[str]:
+            for document in documents:
+                progress.advance(task, sum(map(len, document.sentences)))
+                yield from document.sentences
+            progress.update(task, description=f"learning {options.vocab_size:,} pieces from")
+
+        yield watch

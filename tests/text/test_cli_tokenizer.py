@@ -1,0 +1,84 @@
+"""`litebert tokenizer` as a person sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from litebert.cli.main import _run
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+
+def run(*words: object) -> int:
+    return _run([str(word) for word in words], debug=False)
+
+
+@pytest.fixture
+def text_file(tmp_path: Path, sentences: list[str]) -> Path:
+    file = tmp_path / "text.txt"
+    file.write_text("\n".join(sentences), "utf-8")
+    return file
+
+
+def test_train_writes_a_tokenizer_that_loads(
+    text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "tok"
+    assert run("tokenizer", "train", text_file, "--out", out, "--vocab-size", 200) == 0
+    assert "200 pieces" in capsys.readouterr().out
+    assert load_tokenizer(out).vocab_size == 200
+
+
+def test_train_does_not_replace_unless_forced(
+    text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("tokenizer", "train", text_file, "--kind", "wordpiece", "--out", tmp_path / "tok", "--vocab-size")
+    assert run(*command, 150) == 0
+    assert run(*command, 160) == 2
+    assert "--force" in capsys.readouterr().err
+    assert load_tokenizer(tmp_path / "tok").vocab_size == 150
+    assert run(*command, 160, "--force") == 0
+    assert load_tokenizer(tmp_path / "tok").vocab_size == 160
+
+
+def test_force_never_removes_what_is_no_tokenizer(text_file: Path, tmp_path: Path) -> None:
+    assert run("tokenizer", "train", text_file, "--out", tmp_path, "--force") == 2
+    assert text_file.exists()
+
+
+def test_a_failed_training_leaves_nothing_behind(
+    text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("tokenizer", "train", text_file, "--out", tmp_path / "tok", "--vocab-size", 50_000) == 2
+    assert "at most" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == [text_file]
+
+
+def test_show_displays_pieces_ids_and_places(
+    saved: Path, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "The river 🦔 [MASK]"
+    assert run("tokenizer", "show", text, "-t", saved) == 0
+    shown = capsys.readouterr().out
+    for piece in tokenizer.pieces([tokenizer.cls_id, tokenizer.sep_id, *tokenizer.encode(text)]):
+        assert piece in shown
+    assert run("tokenizer", "show", text, "-t", saved, "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["id"] for row in rows] == tokenizer.encode(text)
+    assert all(row["text"] == text[row["start"] : row["end"]] for row in rows)
+
+
+def test_info_says_what_it_is(saved: Path, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("tokenizer", "info", "-t", saved) == 0
+    shown = capsys.readouterr().out
+    assert tokenizer.kind in shown
+    assert tokenizer.fingerprint in shown
+    assert run("tokenizer", "info", "-t", saved, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["vocab_size"] == tokenizer.vocab_size
+
+
+def test_wrong_words_are_one_line_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("tokenizer", "info", "-t", tmp_path / "nothing") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert run("tokenizer", "train", "x", "--out", tmp_path / "tok", "--chinese") == 2
+    assert "--kind wordpiece" in capsys.readouterr().err

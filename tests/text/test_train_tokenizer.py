@@ -1,0 +1,123 @@
+"""Learning vocabularies: exact sizes, the same result everywhere, and errors that say what to do."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import small_text
+from small_text import SIZES
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.text.tokenizer import ReadingOptions, Tokenizer, load_tokenizer
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+
+FIRST_PIECES = {
+    "unigram": ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "(", ")", '"', "-", ".", "–", "£", "€", ","],
+    "wordpiece": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+    "bpe": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+}
+
+
+def test_special_tokens_have_the_ids_of_the_published_models(tokenizer: Tokenizer) -> None:
+    expected = FIRST_PIECES[tokenizer.kind]
+    assert tokenizer.pieces(range(len(expected))) == expected
+    assert tokenizer.special_ids == frozenset(range(5))
+
+
+def test_the_same_text_gives_the_same_tokenizer_in_another_process(tokenizer: Tokenizer) -> None:
+    code = (
+        f"import sys; sys.path.append({str(Path(small_text.__file__).parent)!r})\n"
+        "from small_text import make_sentences\n"
+        "from litebert.text.train_tokenizer import *\n"
+        f"options = VocabularyOptions({tokenizer.kind!r}, {tokenizer.vocab_size})\n"
+        "print(train_tokenizer(make_sentences(), options).fingerprint)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == tokenizer.fingerprint
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_a_vocabulary_that_is_too_large_is_refused_with_the_largest_that_works(kind: str, sentences: list[str]) -> None:
+    with pytest.raises(ConfigError, match="too large for this text") as caught:
+        train_tokenizer(sentences, VocabularyOptions(kind, 50_000))
+    largest = int(re.search(r"at most (\d+)", str(caught.value))[1])
+    assert train_tokenizer(sentences, VocabularyOptions(kind, largest)).vocab_size == largest
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_a_vocabulary_that_is_too_small_is_refused_with_the_smallest_that_works(
+    kind: str, sentences: list[str]
+) -> None:
+    with pytest.raises(ConfigError, match="too small") as caught:
+        train_tokenizer(sentences, VocabularyOptions(kind, 20))
+    smallest = int(re.search(r"take (\d+)", str(caught.value))[1])
+    assert train_tokenizer(sentences, VocabularyOptions(kind, smallest + 1)).vocab_size == smallest + 1
+
+
+@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("texts", [[], ["", " \n"], ["\0"]])
+def test_no_text_is_an_error(kind: str, texts: list[str]) -> None:
+    with pytest.raises(DataError, match="no text"):
+        train_tokenizer(texts, VocabularyOptions(kind, 100))
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_an_error_of_the_reader_comes_through(kind: str, sentences: list[str]) -> None:
+    def read() -> Iterator[str]:
+        yield from sentences
+        raise DataError("books.txt:3: not UTF-8")
+
+    with pytest.raises(DataError, match=r"books\.txt:3"):
+        train_tokenizer(read(), VocabularyOptions(kind, 100))
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_text_without_line_breaks_is_learned_as_well(kind: str, sentences: list[str]) -> None:
+    """SentencePiece alone would silently drop a line above 4,192 bytes."""
+    tokenizer = train_tokenizer([" ".join(sentences)], VocabularyOptions(kind, SIZES[kind]))
+    assert len(tokenizer.encode(" mountain")) <= 3
+
+
+def test_every_digit_comma_mode_gives_the_same_ids_for_our_vocabularies(
+    tokenizers_by_kind: dict[str, Tokenizer], sentences: list[str], tmp_path: Path
+) -> None:
+    tokenizers_by_kind["unigram"].save(tmp_path / "tok")
+    model = tmp_path / "tok" / "spiece.model"
+    ids = [
+        load_tokenizer(model, ReadingOptions(digit_comma=m)).encode_batch(sentences)
+        for m in ("off", "intended", "google_py3")
+    ]
+    assert ids[0] == ids[1] == ids[2]
+    pieces = tokenizers_by_kind["unigram"].pieces(range(tokenizers_by_kind["unigram"].vocab_size))
+    assert [piece for piece in pieces if "," in piece] == [","]
+
+
+def test_case_is_kept_where_asked(sentences: list[str]) -> None:
+    for kind in SIZES:
+        cased = train_tokenizer(sentences, VocabularyOptions(kind, SIZES[kind], lowercase=False))
+        assert cased.encode("The") != cased.encode("the")
+        uncased = train_tokenizer(sentences, VocabularyOptions(kind, SIZES[kind], lowercase=True))
+        assert uncased.encode("The CAFÉ") == uncased.encode("the café")
+
+
+def test_rare_characters_give_way_to_frequent_ones() -> None:
+    texts = ["abc abc 中文"] * 50 + ["xyz"]
+    tokenizer = train_tokenizer(texts, VocabularyOptions("wordpiece", 14, max_alphabet=5))
+    assert tokenizer.unk_id not in tokenizer.encode("abc 中文")
+    assert tokenizer.encode("x") == [tokenizer.unk_id]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "wordpeice"}, "did you mean 'wordpiece'"),
+        ({"vocab_size": 3}, "too small"),
+        ({"character_coverage": 0.5}, "between 0.9 and 1"),
+    ],
+)
+def test_impossible_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        VocabularyOptions(**options)

@@ -1,4 +1,4 @@
-"""What the demo's model has learned: scores on held-out documents beside two baselines, gaps filled, layer distances."""
+"""What the demo's model has learned: scores on held-out text beside two baselines, gaps filled, layer distances."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

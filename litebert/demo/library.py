@@ -6,7 +6,7 @@ Docstrings are read from the source with `ast`; no module is imported, so nothin
 import ast
 import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from litebert.core.errors import DataError
@@ -17,7 +17,6 @@ from litebert.demo.prose import iter_sentences
 _SKIPPED_FOLDERS = frozenset(
     {"test", "tests", "idle_test", "site-packages", "dist-packages", "_vendor", "pydoc_data", "__pycache__"}
 )
-_MIN_SENTENCES = 3
 _HAS_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -36,18 +35,21 @@ def load_topics() -> Mapping[str, str]:
 
 
 def collect_documents(library: Path, topics: Mapping[str, str]) -> list[Document]:
-    """A document for each topic and for each module, in a fixed order. A sentence that came before is left out.
+    """A document for each topic and each docstring, in a fixed order; a module's one-liners together are one more.
 
-    Topics quote each other at length, and modules their twins: what is held out must not have been read elsewhere.
+    Within a docstring the order of sentences means something; between those of two functions it hardly does. A sentence
+    that came before is left out: topics quote each other at length, and modules their twins, and what is held out must
+    not have been read elsewhere.
     """
-    pages = [(f"topic {name}", [topics[name]]) for name in sorted(topics)]
-    pages += [(f"module {name}", docstrings) for name, docstrings in iter_docstrings(library)]
     seen: set[str] = set()
-    documents = [Document(name, tuple(_iter_new_sentences(texts, seen))) for name, texts in pages]
-    documents = [document for document in documents if len(document.sentences) >= _MIN_SENTENCES]
+    documents = [Document(f"topic {name}", _new_sentences(topics[name], seen)) for name in sorted(topics)]
+    for module, docstrings in iter_docstrings(library):
+        texts = [_new_sentences(docstring, seen) for docstring in docstrings]
+        one_liners = tuple(text[0] for text in texts if len(text) == 1)
+        documents += [Document(f"module {module}", text) for text in (*texts, one_liners) if len(text) > 1]
     if not documents:
         raise DataError(f"{library} holds no documented Python source; run the demo with a complete CPython")
-    return documents
+    return [document for document in documents if document.sentences]
 
 
 def iter_docstrings(library: Path) -> Iterator[tuple[str, list[str]]]:
@@ -71,9 +73,7 @@ def list_docstrings(source: bytes) -> list[str]:
     return [docstring for docstring in map(ast.get_docstring, nodes) if docstring]
 
 
-def _iter_new_sentences(texts: Iterable[str], seen: set[str]) -> Iterator[str]:
-    for text in texts:
-        for sentence in iter_sentences(text):
-            if sentence not in seen:
-                seen.add(sentence)
-                yield sentence
+def _new_sentences(text: str, seen: set[str]) -> tuple[str, ...]:
+    sentences = tuple(sentence for sentence in dict.fromkeys(iter_sentences(text)) if sentence not in seen)
+    seen.update(sentences)
+    return sentences

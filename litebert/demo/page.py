@@ -25,8 +25,11 @@ _TEMPLATE = "page.html.j2"
 _MAX_POINTS = 150  # of a line: more cannot be seen, and would only make the page heavy
 
 
-def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[str, float]) -> str:
-    """The page of a finished run. What differs from one machine to the next stands in <time> elements."""
+def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[str, float | None]) -> str:
+    """The page of a finished run. What differs from one machine to the next stands in <time> elements.
+
+    A stage's time is None where the demo was interrupted before it could be noted.
+    """
     try:
         import jinja2
     except ImportError as error:
@@ -43,7 +46,8 @@ def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[st
         curves=[(chart.title, draw_chart(chart)) for chart in plot_learning(curves, evaluation)],
         layers=[(chart.title, draw_chart(chart)) for chart in plot_distances(recipe, evaluation)],
         facts=list_facts(recipe, curves),
-        times=times,
+        times=times.items(),
+        total_seconds=sum(seconds or 0 for seconds in times.values()),
         recipe=recipe.to_toml(),
         commands=next_commands(),
         versions=f"litebert {__version__}, torch {torch.__version__}, Python {platform.python_version()}",

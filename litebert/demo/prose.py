@@ -24,12 +24,13 @@ _MARKUP = (
     (re.compile(r"(?<!\w)(\*\*?)(?=[\w\[(])([^*]+?)(?<=[\w\])])\1(?!\w)"), r"\2"),  # *name*, **strong**
     (re.compile(r'"([^"\s]{1,60})"'), r"\1"),  # the documentation quotes code: "None", "__init__()"
     (re.compile(r"\s*\[\d+\]_?"), ""),  # footnotes
+    (re.compile("`"), "'"),  # old quotes: `this'
+    (re.compile(r"::"), ":"),  # what announces a block of code
+    (re.compile(r"(?<=\w)-\s*\n\s*(?=[a-z])"), "-"),  # a word that was wrapped at its hyphen
     (re.compile(r"\s+"), " "),
 )
 _WORD = re.compile(r"[A-Za-z][a-z]*(?:['’-][a-z]+)*[,.;:!?)]*")
-_CODE = re.compile(
-    r"[={}<>|\\`@#$^~\[\]*]|\w\(\w|__\w|https?:|www\.|\.\.|::|--|\w/\w|[:;.]\w+[:(]|_\(|\b\w+\.\w+\.\w+|\w_\w"
-)
+_CODE = re.compile(r"[={}<>|\\`@#$^~\[\]*]|\w\(\w|__\w|\.\.|::|--|\w/\w|[:;.]\w+[:(]|_\(|\b\w+\.\w+\.\w+|\w_\w")
 _MAX_CODE_SHARE = 0.2  # marks of code over words, in a sentence
 _MIN_WORD_SHARE = 0.7
 _MIN_WORDS = 4
@@ -59,6 +60,8 @@ def is_sentence(text: str) -> bool:
     words = text.split()
     if not _MIN_WORDS <= len(words) <= _MAX_WORDS or not (text[0].isupper() or text[0].isdigit()):
         return False
+    if "://" in text:  # a link says nothing, and half of it would be cut away as markup
+        return False
     num_plain = sum(_WORD.fullmatch(word) is not None for word in words)
     num_code = len(_CODE.findall(text))
     return num_plain >= _MIN_WORD_SHARE * len(words) and num_code <= _MAX_CODE_SHARE * len(words)
@@ -69,7 +72,7 @@ def _can_be_prose(paragraph: str) -> bool:
 
 
 def _iter_blocks(text: str) -> Iterator[str]:
-    """Paragraphs, list items and fields, each joined to one line; headings, tables and underlines are left out."""
+    """Paragraphs, list items and fields, without their indentation; headings, tables and underlines are left out."""
     for block in re.split(r"\n[ ]*\n", text):
         lines = block.splitlines()
         if any(_TABLE.fullmatch(line) for line in lines):
@@ -79,11 +82,11 @@ def _iter_blocks(text: str) -> Iterator[str]:
         for line in lines:
             start = _BULLET.match(line) or _FIELD.match(line)
             if start or (item and _indentation(line) < _indentation(item[-1]) - 1):
-                yield " ".join(map(str.strip, item))
+                yield "\n".join(map(str.strip, item))
                 item = []
             # the marker's place stays, so that what hangs below it belongs to it
             item.append(" " * start.end() + line[start.end() :] if start else line)
-        yield " ".join(map(str.strip, item))
+        yield "\n".join(map(str.strip, item))
 
 
 def _drop_headings(lines: list[str]) -> list[str]:

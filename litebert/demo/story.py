@@ -159,7 +159,9 @@ def evaluate(demo: Demo) -> str:
 
 
 def write_report(demo: Demo) -> str:
-    page = build_page(demo.run, demo.recipe, read_evaluation(demo), read_times(demo))
+    times = read_times(demo)
+    listed = {stage.name: times.get(stage.name) for stage in STAGES[:-1]}
+    page = build_page(demo.run, demo.recipe, read_evaluation(demo), listed)
     with atomic_path(demo.folder / REPORT) as temporary:
         temporary.write_text(page, "utf-8")
     return f"{demo.folder / REPORT}"

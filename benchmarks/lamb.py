@@ -2,7 +2,8 @@
 
     python benchmarks/lamb.py [--rounds 9]
 
-Libraries that are not installed are left out: pip install --no-deps pytorch_optimizer torch_optimizer pytorch_ranger
+Libraries that are not installed are left out; without their dependencies they do no harm to the environment:
+pip install --no-deps pytorch_optimizer torch_optimizer pytorch_ranger pytorch-lamb tensorboardX
 """
 
 import argparse
@@ -10,6 +11,7 @@ import importlib
 import statistics
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +19,9 @@ from torch.nn import Parameter
 
 from litebert.train.optim import OptimOptions, build_optimizer
 
-LAYER = {
+Shapes = dict[str, tuple[int, ...]]
+
+LAYER: Shapes = {
     **{f"attention.{part}.weight": (768, 768) for part in ("query", "key", "value", "output")},
     **{f"attention.{part}.bias": (768,) for part in ("query", "key", "value", "output")},
     **{f"{part}.norm.{kind}": (768,) for part in ("attention", "ffn") for kind in ("weight", "bias")},
@@ -26,7 +30,7 @@ LAYER = {
     "ffn.outer.weight": (768, 3072),
     "ffn.outer.bias": (768,),
 }
-SHAPES = {
+SHAPES: dict[str, Shapes] = {
     "12M (ALBERT-base)": {"word.weight": (30_000, 128), "projection.weight": (768, 128), **LAYER, "pooler": (768, 768)},
     "110M (BERT-base)": {
         "word.weight": (30_522, 768),
@@ -35,12 +39,20 @@ SHAPES = {
         "pooler.weight": (768, 768),
     },
 }
-# library -> (class, options closest to ours)
+
+
+class Peer(NamedTuple):
+    """A library's LAMB, with the options closest to ours, and the dialect of ours that it should agree with."""
+
+    options: dict[str, object]
+    dialect: str | None = None
+
+
 PEERS = {
-    "pytorch_optimizer": ("Lamb", {"weight_decay": 0.01, "weight_decouple": False}),
-    "torch_optimizer": ("Lamb", {"weight_decay": 0.01}),
-    "pytorch_lamb": ("Lamb", {"weight_decay": 0.01}),
-    "timm.optim.lamb": ("Lamb", {"weight_decay": 0.01, "max_grad_norm": None}),
+    "torch_optimizer": Peer({"weight_decay": 0.01, "clamp_value": 1e9}, dialect="lamb"),
+    "timm.optim.lamb": Peer({"weight_decay": 0.01, "max_grad_norm": None}, dialect="lamb-apex"),
+    "pytorch_optimizer": Peer({"weight_decay": 0.01, "weight_decouple": False}),  # clamps the norm of w at 10
+    "pytorch_lamb": Peer({"weight_decay": 0.01}),  # clamps it too
 }
 
 
@@ -49,30 +61,54 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=9)
     rounds = arguments.parse_args().rounds
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, median and fastest of {rounds} rounds")
+    peers = import_peers()
+    report_agreement(peers)
     for title, shapes in SHAPES.items():
         print(f"\n{title}, {sum(torch.Size(shape).numel() for shape in shapes.values()) / 1e6:.1f}M parameters")
-        report(time_interleaved(build_steps(shapes), rounds))
+        report(time_interleaved(build_steps(shapes, peers), rounds))
 
 
-def build_steps(shapes: dict[str, tuple[int, ...]]) -> dict[str, Callable[[], object]]:
+def import_peers() -> dict[str, type[torch.optim.Optimizer]]:
+    peers = {}
+    for library in PEERS:
+        try:
+            peers[library] = importlib.import_module(library).Lamb
+        except ImportError as error:
+            print(f"  {library} is left out: {error}")
+    return peers
+
+
+def build_steps(shapes: Shapes, peers: dict[str, type[torch.optim.Optimizer]]) -> dict[str, Callable[[], object]]:
     """A step function for each optimizer, over its own copy of the parameters."""
     steps: dict[str, Callable[[], object]] = {
-        "litebert lamb": build_optimizer(build_parameters(shapes).items(), OptimOptions()).step,
-        "torch fused AdamW (no ratio)": build_optimizer(
-            build_parameters(shapes).items(), OptimOptions(name="adamw")
-        ).step,
+        name: build_optimizer(build_parameters(shapes).items(), OptimOptions(name=name)).step
+        for name in ("lamb", "lamb-apex", "adamw")
     }
-    for library, (name, options) in PEERS.items():
-        try:
-            optimizer = getattr(importlib.import_module(library), name)
-        except ImportError as error:
-            print(f"  ({library} left out: {error})")
-            continue
-        steps[library] = optimizer(list(build_parameters(shapes).values()), lr=1e-3, **options).step
+    for library, optimizer in peers.items():
+        steps[library] = optimizer(list(build_parameters(shapes).values()), lr=1e-3, **PEERS[library].options).step
     return steps
 
 
-def build_parameters(shapes: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
+def report_agreement(peers: dict[str, type[torch.optim.Optimizer]]) -> None:
+    """Five steps of each library that speaks a dialect of ours, and of ours: how far apart are the weights?"""
+    shapes = {"a.weight": (300, 70), "b.weight": (1000,)}
+    for library, optimizer in peers.items():
+        dialect = PEERS[library].dialect
+        if dialect is None:
+            continue
+        theirs, ours = build_parameters(shapes), build_parameters(shapes)
+        steps = [
+            optimizer(list(theirs.values()), lr=0.01, **PEERS[library].options).step,
+            build_optimizer(ours.items(), OptimOptions(name=dialect, learning_rate=0.01)).step,
+        ]
+        for _ in range(5):
+            for step in steps:
+                step()
+        difference = max(((theirs[name] - ours[name]).abs().max() / ours[name].abs().max()).item() for name in shapes)
+        print(f"  {library} and our {dialect}: weights differ by {difference:.1e} of the largest after 5 steps")
+
+
+def build_parameters(shapes: Shapes) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(0)
     parameters = {name: Parameter(torch.randn(shape, generator=generator) * 0.02) for name, shape in shapes.items()}
     for parameter in parameters.values():
@@ -92,10 +128,13 @@ def time_interleaved(steps: dict[str, Callable[[], object]], rounds: int) -> dic
 
 
 def report(seconds: dict[str, list[float]]) -> None:
-    ours = statistics.median(seconds["litebert lamb"])
+    ours = statistics.median(seconds["lamb"])
     for name, samples in seconds.items():
         median = statistics.median(samples)
-        print(f"  {name:30s} {median * 1e3:8.1f} ms (fastest {min(samples) * 1e3:6.1f})   x{median / ours:.2f} of ours")
+        title = name if name in PEERS else f"litebert {name}"
+        print(
+            f"  {title:20s} {median * 1e3:8.1f} ms (fastest {min(samples) * 1e3:6.1f})   x{median / ours:.2f} of ours"
+        )
 
 
 if __name__ == "__main__":

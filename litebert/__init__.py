@@ -5,16 +5,23 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from litebert.checkpoint import Checkpoint, load_checkpoint
     from litebert.core.errors import ConfigError, DataError, LitebertError, TrainingError
+    from litebert.data.shards import Corpus, open_corpus
+    from litebert.data.stream import Stream, open_stream
     from litebert.model.config import HeadSpec, ModelConfig
     from litebert.model.encoder import Encoder, EncoderOutput
     from litebert.model.model import Model, build_model
     from litebert.model.presets import PRESETS, preset
+    from litebert.recipe import Recipe, load_recipe
+    from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 __version__ = version("litebert")
 
 # Public name -> the module that defines it. Loaded on first use, so that `import litebert` is instant and torch-free.
 _PUBLIC = {
+    "Checkpoint": "litebert.checkpoint",
+    "load_checkpoint": "litebert.checkpoint",
     "ConfigError": "litebert.core.errors",
     "DataError": "litebert.core.errors",
     "LitebertError": "litebert.core.errors",
@@ -22,15 +29,25 @@ _PUBLIC = {
     "ModelConfig": "litebert.model.config",
     "Encoder": "litebert.model.encoder",
     "EncoderOutput": "litebert.model.encoder",
+    "Corpus": "litebert.data.shards",
+    "open_corpus": "litebert.data.shards",
+    "Stream": "litebert.data.stream",
+    "open_stream": "litebert.data.stream",
     "HeadSpec": "litebert.model.config",
     "Model": "litebert.model.model",
     "build_model": "litebert.model.model",
     "PRESETS": "litebert.model.presets",
     "preset": "litebert.model.presets",
+    "Recipe": "litebert.recipe",
+    "load_recipe": "litebert.recipe",
+    "Tokenizer": "litebert.text.tokenizer",
+    "load_tokenizer": "litebert.text.tokenizer",
 }
 __all__ = [
     "PRESETS",
+    "Checkpoint",
     "ConfigError",
+    "Corpus",
     "DataError",
     "Encoder",
     "EncoderOutput",
@@ -38,8 +55,16 @@ __all__ = [
     "LitebertError",
     "Model",
     "ModelConfig",
+    "Recipe",
+    "Stream",
+    "Tokenizer",
     "TrainingError",
     "build_model",
+    "load_checkpoint",
+    "load_recipe",
+    "load_tokenizer",
+    "open_corpus",
+    "open_stream",
     "preset",
 ]
 

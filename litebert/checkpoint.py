@@ -12,6 +12,7 @@ README.md                the model card
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.optim import Optimizer
 
-from litebert import __version__
 from litebert.core.errors import DataError
 from litebert.core.files import atomic_directory, hash_file, write_json
 from litebert.core.options import build_options
@@ -156,7 +156,7 @@ def _manifest(folder: Path, model: Model, family: Family | None, content: Checkp
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "litebert": __version__,
+        "litebert": version("litebert"),
         "model": asdict(model.config),
         "heads": [asdict(spec) for spec in model.head_specs],
         "layout": family,

@@ -23,9 +23,9 @@ from litebert.checkpoint import (
 )
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
-from litebert.core.view import Status, View, open_view
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
 from litebert.core.runtime import Runtime, choose_runtime, measure_peak_flops
+from litebert.core.view import Status, View, open_view
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
 from litebert.data.shards import Corpus
@@ -114,7 +114,7 @@ def train_stage(run: Run, view: View, log: RunLog) -> None:
 def open_run(folder: Path, recipe: Recipe) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
     runtime = choose_runtime(recipe.runtime)
-    (folder / CHECKPOINTS).mkdir(exist_ok=True)
+    (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder / CHECKPOINTS)
     last = find_last_whole(folder)
     if last is None:

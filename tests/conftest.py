@@ -1,13 +1,20 @@
-"""What every test may ask for: the real data where it is, and quiet hypothesis settings."""
+"""What every test may ask for: the real data where it is, a tiny corpus, and quiet hypothesis settings."""
 
 import os
+import random
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from litebert.data.build import BuildOptions, build_corpus
+from litebert.text.tokenizer import Tokenizer
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+
 settings.register_profile("litebert", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("litebert")
+
+_WORDS = "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +24,32 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("LITEBERT_DATA is not set")
     return Path(folder)
+
+
+def invent_documents(num_documents: int, seed: int) -> list[list[str]]:
+    """Documents of a few sentences of common words; the same for the same seed."""
+    rng = random.Random(seed)
+    return [
+        [
+            " ".join(rng.choices(_WORDS.split(), k=rng.randint(3, 9))).capitalize() + "."
+            for _ in range(rng.randint(2, 9))
+        ]
+        for _ in range(num_documents)
+    ]
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer() -> Tokenizer:
+    """A WordPiece vocabulary of 100 pieces."""
+    sentences = [sentence for document in invent_documents(100, seed=1) for sentence in document]
+    return train_tokenizer(sentences, VocabularyOptions(kind="wordpiece", vocab_size=100))
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+    """Some 300 invented documents, a tenth of them held out."""
+    folder = tmp_path_factory.mktemp("tiny")
+    text = "\n\n".join("\n".join(document) for document in invent_documents(300, seed=2))
+    (folder / "text.txt").write_text(text, "utf-8")
+    build_corpus([folder / "text.txt"], tiny_tokenizer, folder / "corpus", BuildOptions(valid_share=0.1, is_quiet=True))
+    return folder / "corpus"

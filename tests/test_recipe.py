@@ -39,7 +39,8 @@ def test_compat_google_sets_every_switch_and_a_named_key_wins() -> None:
 def test_a_recipe_can_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
-        '[model]\npreset = "nano"\n[data]\ncorpora = ["a", "b"]\nweights = [1, 3]\n[batch]\ntokens = 9000\n'
+        '[model]\npreset = "nano"\n[data]\ncorpora = ["a", "b"]\nweights = [1, 3]\n'
+        "[batch]\ntokens = 9000\n[train]\nsteps = 9000\n"
     )
     assert load_recipe(path).data.weights == (1.0, 3.0)
     assert load_recipe(str(path)).batch.tokens == 9000

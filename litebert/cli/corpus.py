@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from litebert.cli.batches import Overrides, print_batch_statistics, show_examples
 from litebert.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from litebert.data.build import BuildResult
     from litebert.data.shards import Manifest
-    from litebert.data.sources import Source
     from litebert.data.statistics import CorpusStatistics, SplitStatistics
 
 app = typer.Typer(help="Turn raw text into a tokenised corpus, check it, look at it.", no_args_is_help=True)
+
+app.command("show")(show_examples)
 
 CorpusPath = Annotated[Path, typer.Argument(help="A corpus directory.")]
 _MAX_LISTED = 12
@@ -76,17 +78,26 @@ def check(corpus: CorpusPath) -> None:
 
 @app.command("stats")
 def stats(
-    corpus: CorpusPath,
+    corpus: Annotated[str, typer.Argument(help="A corpus directory; with --batches, a recipe.")],
+    overrides: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the lengths into this PNG file.")] = None,
+    batches: Annotated[
+        int, typer.Option(min=0, help="Make this many batches of a recipe and show what is in them.")
+    ] = 0,
 ) -> None:
-    """Count documents, sentences, tokens and unknowns, and show how long they are."""
+    """Count documents, sentences, tokens and unknowns, and show how long they are; or what a recipe's batches hold."""
     import json
     from dataclasses import asdict
 
     from litebert.data.statistics import measure_corpus, plot_statistics
 
-    statistics = measure_corpus(corpus)
+    if batches:
+        print_batch_statistics(corpus, overrides or [], batches)
+        return
+    if overrides:
+        raise ConfigError(f"'{overrides[0]}' changes a recipe: it goes with --batches")
+    statistics = measure_corpus(Path(corpus))
     if plot:
         plot_statistics(statistics, plot)
     if as_json:
@@ -100,7 +111,6 @@ def _num_cores() -> int:
 
 
 def _print_build(result: "BuildResult", out: Path) -> None:
-    _print_sources(result.built)
     if result.num_known:
         print(f"{result.num_known} files were there already, or twice: not built again")
     if result.built:
@@ -113,17 +123,6 @@ def _print_build(result: "BuildResult", out: Path) -> None:
         print(f"{out} {split}: {documents:,} documents, {tokens:,} tokens in {len(records)} shards")
         if not records and (split == "train" or result.manifest.options["valid_share"]):
             print(f"warning: no document fell into {split}; see --valid-share", file=sys.stderr)
-
-
-def _print_sources(sources: "tuple[Source, ...]") -> None:
-    if len(sources) <= _MAX_LISTED:
-        for source in sources:
-            print(f"{source.path}: {source.format}, {source.packing}, {source.num_bytes / 1e6:,.1f} MB")
-        return
-    kinds = sorted({(source.format, source.packing) for source in sources})
-    for format_, packing in kinds:
-        sizes = [source.num_bytes for source in sources if (source.format, source.packing) == (format_, packing)]
-        print(f"{len(sizes):,} files: {format_}, {packing}, {sum(sizes) / 1e6:,.1f} MB")
 
 
 def _print_notes(manifest: "Manifest") -> None:

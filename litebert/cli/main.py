@@ -22,16 +22,16 @@ app = typer.Typer(
 )
 app.command("demo")(demo.run_demo)
 app.command("models")(models.show_models)
-app.command("pretrain")(pretrain.run_pretraining)
-app.command("check")(pretrain.check_recipe)
-app.command("plot")(plot.plot_runs)
-app.add_typer(corpus.app, name="corpus")
 app.add_typer(tokenizer.app, name="tokenizer")
+app.add_typer(corpus.app, name="corpus")
+app.command("check")(pretrain.check_recipe)
+app.command("pretrain")(pretrain.run_pretraining)
+app.command("plot")(plot.plot_runs)
 
 
 def main() -> NoReturn:
     """Run the command line; --debug, anywhere on it, shows the traceback of an error."""
-    # threads that wait by spinning starve everything else on a busy machine, us included; torch reads this when it loads
+    # threads that wait by spinning starve the rest of a busy machine, us included; torch reads this when it loads
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     sys.exit(_run(arguments, debug=len(arguments) < len(sys.argv) - 1))

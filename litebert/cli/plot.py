@@ -8,7 +8,7 @@ import typer
 
 def plot_runs(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs (or their metrics.jsonl).", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The PNG to write.")] = Path("curves.png"),
+    output: Annotated[Path, typer.Option("--out", "-o", help="The PNG to write.")] = Path("curves.png"),
     metric: Annotated[
         list[str] | None, typer.Option("--metric", "-m", help="Draw this metric; again for more. [default: all]")
     ] = None,

@@ -34,9 +34,9 @@ def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:
     from litebert.recipe import load_recipe
 
     resolved = load_recipe(recipe, overrides or [])
+    facts = describe(resolved)
     print(resolved.to_toml())
-    for line in describe(resolved):
-        print(line)
+    print("\n".join(facts))
 
 
 def describe(recipe: "Recipe") -> list[str]:

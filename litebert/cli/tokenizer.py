@@ -195,7 +195,7 @@ def _show_progress(options: "VocabularyOptions") -> "Iterator[Callable[[Iterable
     columns = (
         bars.SpinnerColumn(),
         bars.TextColumn("{task.description}"),
-        bars.DownloadColumn(),
+        bars.FileSizeColumn(),
         bars.TransferSpeedColumn(),
         bars.TimeElapsedColumn(),
     )

@@ -13,6 +13,8 @@ from typing import Any
 
 from litebert.core.errors import ConfigError
 
+LOCK_FILE = ".lock"
+
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
@@ -50,7 +52,7 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 @contextmanager
 def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
     """Hold a directory for this process; a second one is refused, and a killed one holds nothing."""
-    file = directory / ".lock"
+    file = directory / LOCK_FILE
     try:
         directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)

@@ -21,11 +21,10 @@ class Progress:
     ) -> None:
         self.title, self.total, self.unit, self.scale, self.is_quiet = title, total, unit, scale, is_quiet
         self._stream: IO[str] = sys.stderr
-        self._position = 0.0
         self._bar: _Bar | None = None
 
     def __enter__(self) -> Self:
-        self._started = self._shown = time.monotonic()
+        self._started = time.monotonic()
         self._next_line = self._started + _FIRST_SECONDS
         return self
 
@@ -35,36 +34,28 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
-    def move_to(self, position: float, note: str = "") -> None:
-        """Say that the work has come to `position` of `total`."""
+    def move_to(self, position: float, rate: str = "") -> None:
+        """Say that the work has come to `position` of `total`, and at which rate if not in its own unit."""
         now = time.monotonic()
-        self._position = position
         if self.is_quiet or now - self._started < _FIRST_SECONDS:
             return
+        elapsed = now - self._started
+        share = min(1.0, position / self.total) if self.total else 1.0
+        rate = rate or f"{position / self.scale / elapsed:.1f} {self.unit}/s"
+        left = f"{elapsed * (1 - share) / share:.0f} s left" if share else "beginning"
         if self._stream.isatty():
-            self._bar = self._bar or _Bar(self.title, self.total, self._started)
-            self._bar.move_to(position, f"{self._rate(now)}{note and '  ' + note}")
+            self._bar = self._bar or _Bar(self.title, self.total)
+            self._bar.move_to(position, f"{rate}, {left}")
         elif now >= self._next_line:
             self._next_line = now + _LINE_SECONDS
-            print(self._line(now, note), file=self._stream, flush=True)
-
-    def _rate(self, now: float) -> str:
-        return f"{self._position / self.scale / (now - self._started):.1f} {self.unit}/s"
-
-    def _line(self, now: float, note: str) -> str:
-        done, total = self._position / self.scale, self.total / self.scale
-        share = min(1.0, self._position / self.total) if self.total else 1.0
-        left = (now - self._started) * (1 - share) / share if share else 0.0
-        text = (
-            f"{self.title}: {share:.0%} ({done:.1f} of {total:.1f} {self.unit}), {self._rate(now)}, {left:.0f} s left"
-        )
-        return f"{text}, {note}" if note else text
+            amount = f"{position / self.scale:.1f} of {self.total / self.scale:.1f} {self.unit}"
+            print(f"{self.title}: {share:.0%} ({amount}), {rate}, {left}", file=self._stream, flush=True)
 
 
 class _Bar:
     """The rich bar; its library is loaded only when there is something to show."""
 
-    def __init__(self, title: str, total: float, started: float) -> None:
+    def __init__(self, title: str, total: float) -> None:
         from rich import progress as rich
         from rich.console import Console
 
@@ -73,13 +64,10 @@ class _Bar:
             rich.BarColumn(),
             rich.TaskProgressColumn(),
             rich.TextColumn("{task.fields[note]}"),
-            rich.TimeRemainingColumn(elapsed_when_finished=True),
         )
         self._progress = rich.Progress(*columns, console=Console(stderr=True), transient=True)
         self._progress.start()
         self._task = self._progress.add_task(title, total=total, note="")
-        # rich counts from now; the work began two seconds ago
-        self._progress.tasks[self._task].start_time = self._progress.get_time() - (time.monotonic() - started)
 
     def move_to(self, position: float, note: str) -> None:
         self._progress.update(self._task, completed=position, note=note)

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from litebert.data.encode import Part, join_contents, select_documents
+from litebert.data.encode import Part, select_documents
 from litebert.data.problems import MAX_EXAMPLES
 from litebert.data.shards import (
     SPLITS,
@@ -19,6 +19,7 @@ from litebert.data.shards import (
     Split,
     TokenizerFacts,
     id_dtype,
+    offsets,
     shard_name,
     shard_path,
     write_shard,
@@ -49,6 +50,33 @@ class Seen:
         return is_new
 
 
+class _Buffer:
+    """Documents appended one part after the other. Bytearrays grow in place: joining arrays would need them twice."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._dtype = dtype
+        self._token_ids, self._word_starts = bytearray(), bytearray()
+        self._sentence_lengths = [np.zeros(0, np.int64)]
+        self._document_lengths = [np.zeros(0, np.int64)]
+        self._hashes = [np.zeros(0, np.uint64)]
+
+    def add(self, content: ShardContent) -> None:
+        self._token_ids += content.token_ids.data
+        self._word_starts += content.word_starts.data
+        self._sentence_lengths.append(np.diff(content.sentence_offsets))
+        self._document_lengths.append(np.diff(content.document_offsets))
+        self._hashes.append(content.document_hashes)
+
+    def content(self) -> ShardContent:
+        return ShardContent(
+            token_ids=np.frombuffer(self._token_ids, dtype=self._dtype),
+            word_starts=np.frombuffer(self._word_starts, dtype=np.bool_),
+            sentence_offsets=offsets(np.concatenate(self._sentence_lengths)),
+            document_offsets=offsets(np.concatenate(self._document_lengths)),
+            document_hashes=np.concatenate(self._hashes),
+        )
+
+
 class ShardDraft:
     """Gathers parts in their order until there are enough for a shard."""
 
@@ -60,7 +88,8 @@ class ShardDraft:
         self.text_bytes = self.num_parts = 0
         self._counts: Counter[str] = Counter()
         self._problems: list[str] = []
-        self._contents: dict[Split, list[ShardContent]] = {split: [] for split in SPLITS}
+        dtype = id_dtype(self._tokenizer.vocab_size)
+        self._buffers: dict[Split, _Buffer] = {split: _Buffer(dtype) for split in SPLITS}
 
     def add(self, part: Part) -> None:
         self.num_parts += 1
@@ -73,8 +102,8 @@ class ShardDraft:
             self._counts.update({"duplicate_documents": int((~is_new).sum())})
             content = select_documents(content, is_new)
         is_valid = in_valid_split(content.document_hashes, self._valid_share)
-        self._contents["train"].append(select_documents(content, ~is_valid))
-        self._contents["valid"].append(select_documents(content, is_valid))
+        self._buffers["train"].add(select_documents(content, ~is_valid))
+        self._buffers["valid"].add(select_documents(content, is_valid))
 
     def write(self, directory: Path, manifest: Manifest) -> Manifest:
         """Write what has been gathered; gives the manifest with it and begins the next shard."""
@@ -91,7 +120,7 @@ class ShardDraft:
         return manifest
 
     def _write_split(self, directory: Path, split: Split, manifest: Manifest) -> ShardRecord | None:
-        content = join_contents(self._contents.pop(split), id_dtype(self._tokenizer.vocab_size))
+        content = self._buffers[split].content()
         if not len(content.token_ids):
             return None
         path = shard_path(directory, shard_name(split, _next_number(manifest)))

@@ -23,7 +23,7 @@ class Batch:
     mlm_positions: Tensor  # (M,) int64 flat indices
     mlm_labels: Tensor  # (M,) int64
     sentence_labels: Tensor | None  # (S,) int64: 0 original order, 1 swapped or random (three-way: 2 random)
-    is_lead: Tensor  # (S,) bool: begins a document, which gives sentence order away
+    is_lead: Tensor | None = None  # (S,) bool: begins a document, which gives sentence order away; None: not known
 
     @property
     def num_sequences(self) -> int:
@@ -40,15 +40,20 @@ class Batch:
 def build_batch(rows: Rows) -> Batch:
     """The tensors of rows, sharing their memory."""
     layout = rows.layout
-    shape = layout.num_rows, layout.width
-    within, ordinals = number_positions(layout)
+    position_ids = sequence_ids = None
+    if rows.is_packed:
+        shape = layout.num_rows, layout.width
+        position_ids, sequence_ids = (torch.from_numpy(part.reshape(shape)) for part in number_positions(layout))
+        mask = sequence_ids > 0
+    else:
+        mask = torch.arange(layout.width) < torch.from_numpy(layout.lengths)[:, None]
     has_task = bool(len(rows.labels)) and bool(rows.labels[0] >= 0)
     return Batch(
         token_ids=torch.from_numpy(rows.token_ids),
         segment_ids=torch.from_numpy(rows.segment_ids),
-        mask=torch.from_numpy(ordinals.reshape(shape) > 0),
-        position_ids=torch.from_numpy(within.reshape(shape)) if rows.is_packed else None,
-        sequence_ids=torch.from_numpy(ordinals.reshape(shape)) if rows.is_packed else None,
+        mask=mask,
+        position_ids=position_ids,
+        sequence_ids=sequence_ids,
         first_tokens=torch.from_numpy(layout.starts),
         mlm_positions=torch.from_numpy(rows.targets.positions),
         mlm_labels=torch.from_numpy(rows.targets.labels),

@@ -7,8 +7,8 @@ the next one reads its plan, skips the shards that are noted and the parts that 
 """
 
 import errno
-import fcntl
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,17 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import LOCK_FILE, exclusive_lock
 from litebert.core.progress import Progress
 from litebert.data.assemble import Seen, ShardDraft
 from litebert.data.chunks import iter_chunks
 from litebert.data.documents import ReadOptions
 from litebert.data.encode import read_part
 from litebert.data.ledger import (
+    SOURCES,
     UNFINISHED,
     Done,
     Plan,
     append_sources,
     check_unchanged,
+    describe_sources,
     part_path,
     plan_sources,
     read_done,
@@ -50,8 +53,6 @@ from litebert.data.shards import (
 from litebert.data.sources import STDIN, Source, find_files, spool_stdin
 from litebert.data.workers import encode_chunks
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
-
-_LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def build_corpus(
     options = options or BuildOptions()
     check_options(options)
     started = time.monotonic()
-    with _locked(directory), _explained_disk_errors(directory):
+    _check_is_ours(directory)
+    with exclusive_lock(directory, purpose="building a corpus"), _explained_disk_errors(directory):
         facts = tokenizer_facts(tokenizer)
         _check_same(directory, facts, options.recorded())
         _save_tokenizer(tokenizer, directory)
@@ -134,6 +136,8 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
     check_unchanged(plan.sources[done.position.source :])
     check_shards(directory, done.manifest.shards)
     text_bytes_before = done.manifest.text_bytes
+    if not options.is_quiet:
+        print("\n".join(describe_sources(plan.sources)), file=sys.stderr, flush=True)
     for state in _iter_shards(directory, plan, done, options):
         done = state
         write_done(directory, done)
@@ -236,19 +240,10 @@ def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
         raise ConfigError(f"{directory / TOKENIZER} is another tokenizer; use it, or build a new corpus")
 
 
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Only one build at a time writes a corpus. The lock goes with the process, however that ends."""
-    is_ours = any((directory / name).exists() for name in (MANIFEST, UNFINISHED, TOKENIZER, _LOCK))
+def _check_is_ours(directory: Path) -> None:
+    is_ours = any((directory / name).exists() for name in (LOCK_FILE, SOURCES))
     if directory.exists() and not is_ours and any(directory.iterdir()):
         raise ConfigError(f"{directory} is not empty and no corpus; choose another --out")
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / _LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(f"another build is writing {directory}; wait for it to end") from error
-        yield
 
 
 @contextmanager

@@ -44,22 +44,21 @@ class Scratch(NamedTuple):
 @compiled
 def find_words(codes: NDArray[np.uint8], rules: ChoiceRules, scratch: Scratch) -> int:
     """List the words of a sequence in `scratch`; returns how many there are."""
-    num_tokens = num_words = 0
-    segment_start = 0  # in words
+    num_tokens = num_words = segment_start = 0
+    opens = True  # the first piece of a segment begins a word there, even when trimming cut the word
     for position in range(len(codes)):
         scratch.groups[position] = 0
         if codes[position] == SPECIAL:
             if not rules.may_straddle:
                 scratch.segment_ends[segment_start:num_words] = num_words
-                segment_start = num_words
+                segment_start, opens = num_words, True
             continue
-        # the first piece of a segment begins a word there, even when trimming cut the word
-        opens = num_words == 0 or (num_words == segment_start and not rules.may_straddle)
-        if opens or rules.splits_words or codes[position] == BEGINS:
-            scratch.words[num_words] = num_tokens
-            num_words += 1
+        # written whether or not a word begins: words are too irregular for a branch
+        scratch.words[num_words] = num_tokens
+        num_words += opens | rules.splits_words | (codes[position] == BEGINS)
         scratch.tokens[num_tokens] = position
         num_tokens += 1
+        opens = False
     scratch.words[num_words] = num_tokens
     scratch.segment_ends[segment_start:num_words] = num_words
     return num_words

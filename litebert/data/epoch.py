@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from litebert.core.errors import ConfigError
 from litebert.data.compiled import compiled
 from litebert.data.masking import MaskingOptions
-from litebert.data.randomness import combine, hash_integers
+from litebert.data.randomness import combine, hash_integers, permute
 from litebert.data.segments import Outline, SegmentOptions, SegmentPlan, plan_segments
 
 # what a key is for; two purposes never share a generator
@@ -157,7 +157,7 @@ class EpochPlanner:
         parts = []
         for number in range(start // nominal, -(-(start + count) // nominal)):
             plan = first_pass if self._version(number) == 0 else self.plan_pass(corpus, number)
-            order = np.random.default_rng((self.options.seed, _PASS_ORDER, corpus, number)).permutation(len(plan))
+            order = permute(hash_integers(self.options.seed, _PASS_ORDER, corpus, number), len(plan))
             begin, end = max(start - number * nominal, 0), min(start + count - number * nominal, nominal)
             chosen = np.take(order, np.arange(begin, end), mode="wrap")
             keys = _derive_keys(hash_integers(self.options.seed, _MASKS, corpus, self._version(number)), chosen)
@@ -172,14 +172,13 @@ def _lay_end_to_end(tables: list[SequenceTable]) -> SequenceTable:
 
 
 def _shuffle_and_cut(sequences: SequenceTable, options: BatchOptions, key: np.uint64) -> EpochPlan:
-    rng = np.random.default_rng(int(key))
     lengths = sequences.lengths
-    order = rng.permutation(len(lengths))
+    order = permute(hash_integers(int(key), 0), len(lengths))
     per_batch = options.sequences or max(1, round(options.tokens / float(lengths.mean())))
     if options.bucket > 1 and not options.is_packed:
         order = _sort_windows(order, lengths, options.bucket * per_batch)
     starts = _cut_batches(lengths[order], options)
-    order, starts = _shuffle_batches(order, starts, rng)
+    order, starts = _shuffle_batches(order, starts, hash_integers(int(key), 1))
     return EpochPlan(sequences.take(order), starts)
 
 
@@ -212,10 +211,10 @@ def _cut_by_tokens(lengths: NDArray[np.int32], tokens: int) -> NDArray[np.int64]
 
 
 def _shuffle_batches(
-    order: NDArray[np.int64], starts: NDArray[np.int64], rng: np.random.Generator
+    order: NDArray[np.int64], starts: NDArray[np.int64], key: np.uint64
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Batches of all lengths in random order; the sequences follow their batch."""
-    batches = rng.permutation(len(starts) - 1)
+    batches = permute(key, len(starts) - 1)
     sizes = np.diff(starts)[batches]
     shuffled = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     within = np.arange(shuffled[-1]) - np.repeat(shuffled[:-1], sizes)

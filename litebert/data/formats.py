@@ -69,6 +69,8 @@ def parse_segment(segment: Segment, notes: Notes) -> Iterator[Document]:
     """The documents of a stretch of a file; what is bad in it goes to `notes`."""
     for problem in segment.problems:
         notes.report(problem)
+    if not segment.data.strip():
+        return
     if segment.data.startswith(_UTF16_MARKS):
         notes.report(Problem("encoding", f"{segment.name}:1", "UTF-16 text; convert it to UTF-8 first"))
         return
@@ -105,7 +107,8 @@ def _parse_wrapped(segment: Segment, notes: Notes) -> _Parsed:
 
 
 def _parse_wiki(segment: Segment, notes: Notes) -> _Parsed:
-    for number, paragraphs in iter_articles(_decode(segment, notes), notes):
+    text = "\n".join(line for _, line in _decode(segment, notes))
+    for number, paragraphs in iter_articles(text, segment.first_line, notes):
         yield f"{segment.name}:{number}", _split_all(paragraphs)
 
 
@@ -235,13 +238,15 @@ def _bounded_sentences(sentences: Iterable[str], notes: Notes) -> tuple[str, ...
     if max(map(len, stripped), default=0) <= SENTENCE_CHARACTERS:
         return stripped
     notes.count("long_sentences_cut", sum(len(sentence) > SENTENCE_CHARACTERS for sentence in stripped))
-    return tuple(piece for sentence in stripped for piece in _cut_sentence(sentence))
+    return tuple(piece for sentence in stripped for piece in _cut_sentence(sentence) if piece)
 
 
 def _cut_sentence(sentence: str) -> Iterator[str]:
-    while len(sentence) > SENTENCE_CHARACTERS:
-        space = sentence.rfind(" ", SENTENCE_CHARACTERS // 2, SENTENCE_CHARACTERS)
-        end = space if space > 0 else SENTENCE_CHARACTERS
-        yield sentence[:end]
-        sentence = sentence[end:].lstrip()
-    yield sentence
+    start = 0
+    while len(sentence) - start > SENTENCE_CHARACTERS:
+        limit = start + SENTENCE_CHARACTERS
+        space = sentence.rfind(" ", start + SENTENCE_CHARACTERS // 2, limit)
+        end = space if space >= 0 else limit
+        yield sentence[start:end].strip()
+        start = end
+    yield sentence[start:].strip()

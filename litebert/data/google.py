@@ -16,7 +16,7 @@ GOOGLE: dict[str, dict[str, Any]] = {
         "fill": "overfill",  # the last sentence does not fit, and the pair is trimmed: the later segment is longer
         "fill_from": "start",  # always from the start, so that this length tells the order
         "target_per": "document",  # the shorter length is drawn once for a document, not for each chunk
-        "negative_start": "anywhere",  # every document is as likely, and a stranger's text may begin with its lead
+        "negatives": "draw",  # from any place of any document: often a lead, and of another length
     },
     "masking": {
         "fills_budget": True,  # groups that do not fit the budget are shortened or skipped: fewer long ones

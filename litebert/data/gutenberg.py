@@ -1,5 +1,6 @@
 """Project Gutenberg books: the text between licence header and footer, without headings, credits and illustrations."""
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -26,6 +27,11 @@ _CREDIT = re.compile(
     r"this (?:e-?text|e-?book|file) was (?:produced|prepared|transcribed)|"
     r"note: project gutenberg|\[?illustration|\[note)"
 )
+_DIVISION = re.compile(
+    r"(?i)(?:chapter|part|book|vol(?:ume)?|section|act|scene|letter|canto|stave)\b[^a-z]{0,3}.{0,40}"
+)
+_LAST_NOTES = re.compile(r"(?im)^[ \t*\[]*Transcriber[’']?s?[’']? Notes?\b")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<!--.{0,200}?-->")
 _PROJECT = re.compile(r"(?i)project gutenberg|www\.gutenberg")
 _EMPHASIS = re.compile(r"(?<![^\W_])_([^_]{1,400})_(?![^\W_])")
 _INLINE_NOTE = re.compile(r"\[(?:Illustration|Footnote|Sidenote)[^\[\]]{0,2000}\]\s?|\{\d+\}\s?", re.IGNORECASE)
@@ -45,7 +51,7 @@ def book_paragraphs(text: str, name: str, notes: Notes) -> Iterator[str]:
         notes.report(Problem("licence", f"{name}:1", what))
         return
     for paragraph in wrapped_paragraphs(body):
-        cleaned = _EMPHASIS.sub(r"\1", _INLINE_NOTE.sub("", paragraph)).strip()
+        cleaned = _clean(paragraph)
         if _is_passage(cleaned):
             yield cleaned
         else:
@@ -58,7 +64,15 @@ def _body(text: str) -> str | None:
         return None
     first = max(starts)
     ends = [match.start() for end in _ENDS if (match := end.search(text, first))]
-    return text[first : min(ends, default=len(text))]
+    body = text[first : min(ends, default=len(text))]
+    notes = _LAST_NOTES.search(body, len(body) * 9 // 10)
+    return body[: notes.start()] if notes else body
+
+
+def _clean(paragraph: str) -> str:
+    if "&" in paragraph or "<" in paragraph:  # some "plain text" was made from HTML, not quite
+        paragraph = " ".join(_TAG.sub(" ", html.unescape(paragraph)).split())
+    return _EMPHASIS.sub(r"\1", _INLINE_NOTE.sub("", paragraph)).strip()
 
 
 def _is_passage(paragraph: str) -> bool:
@@ -68,5 +82,6 @@ def _is_passage(paragraph: str) -> bool:
         and not _LAST_CHARACTER.search(paragraph)
         and any(character.islower() for character in paragraph)
         and not _CREDIT.search(paragraph)
+        and not _DIVISION.fullmatch(paragraph)
         and not _PROJECT.search(paragraph)
     )

@@ -24,6 +24,7 @@ SOURCES = "sources.jsonl"
 UNFINISHED = "unfinished"
 _PLAN = "plan.json"
 _PROGRESS = "progress.json"
+_MAX_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,19 @@ def _check_read_alike(path: Path, known: Source, options: ReadOptions) -> None:
         raise ConfigError(f"{path} was read as {known.format}, not --format {options.format}; {remedy}")
     if known.format == "jsonl" and options.field != known.field:
         raise ConfigError(f"{path} was read with --field {known.field}, not {options.field}; {remedy}")
+
+
+def describe_sources(sources: Sequence[Source]) -> list[str]:
+    """What has been found, for a person to check: a line a file, or a line a kind of file if they are many."""
+    if len(sources) <= _MAX_LISTED:
+        return [f"{source.path}: {source.format}, {source.packing}, {_megabytes([source])}" for source in sources]
+    kinds = sorted({(source.format, source.packing) for source in sources})
+    alike = {kind: [source for source in sources if (source.format, source.packing) == kind] for kind in kinds}
+    return [f"{len(some):,} files: {kind[0]}, {kind[1]}, {_megabytes(some)}" for kind, some in alike.items()]
+
+
+def _megabytes(sources: Sequence[Source]) -> str:
+    return f"{sum(source.num_bytes for source in sources) / 1e6:,.1f} MB"
 
 
 def check_unchanged(sources: Iterable[Source]) -> None:
@@ -136,9 +150,11 @@ def part_path(directory: Path, chunk: int) -> Path:
 
 
 def remove_paperwork(directory: Path) -> None:
-    """Forget a batch that is finished. The plan goes first: without it nothing else is looked at."""
-    for name in (_PLAN, _PROGRESS):
-        (directory / UNFINISHED / name).unlink(missing_ok=True)
+    """Forget a batch that is finished. The plan goes last: the next batch would take what is left for its own."""
+    (directory / UNFINISHED / _PROGRESS).unlink(missing_ok=True)
+    for path in (directory / UNFINISHED).glob("part-*.safetensors"):
+        path.unlink()
+    (directory / UNFINISHED / _PLAN).unlink(missing_ok=True)
 
 
 def _source_json(source: Source) -> dict[str, Any]:

@@ -7,6 +7,7 @@ budget instead, and drops or shortens what does not fit (`fills_budget`).
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -116,13 +117,13 @@ def mask_tokens(
     rate: float,
 ) -> Targets:
     """Choose and replace tokens in place; `word_codes` says what begins a word (1) and what is special (2)."""
-    probabilities = options.group_probabilities()
+    cumulated, mean_words = _summarise_groups(options)
     rules = ChoiceRules(
         rate=rate,
-        mean_words=float(probabilities @ np.arange(1, len(probabilities) + 1)),
+        mean_words=mean_words,
         splits_words=options.kind == "token",
         may_straddle=options.may_straddle,
-        max_predictions=options.max_predictions or np.iinfo(np.int32).max,
+        max_predictions=options.max_predictions or 2**31,
         mask_share=options.mask_share,
         random_share=options.random_share,
         is_action_per_group=options.replace_per == "ngram",
@@ -138,8 +139,15 @@ def mask_tokens(
     )
     scratch = _scratch(int(sequences.lengths.max(initial=0)))
     flat = token_ids.reshape(-1), word_codes.reshape(-1)
-    count = _mask_sequences(*flat, sequences, rules, np.cumsum(probabilities), vocabulary, scratch, targets)
+    count = _mask_sequences(*flat, sequences, rules, cumulated, vocabulary, scratch, targets)
     return Targets._make(values[:count] for values in targets)
+
+
+@cache
+def _summarise_groups(options: MaskingOptions) -> tuple[NDArray[np.float64], float]:
+    """The cumulated p(n), and how many words a group has on average."""
+    probabilities = options.group_probabilities()
+    return np.cumsum(probabilities), float(probabilities @ np.arange(1, len(probabilities) + 1))
 
 
 def _scratch(most: int) -> Scratch:

@@ -15,7 +15,7 @@ from litebert.data.randomness import State, combine, draw_below, draw_unit
 from litebert.data.relations import IN_ORDER, MERGE_NEXT, NONE, NSP, RANDOM, RANDOM_DOC, SOP, SWAPPED
 
 Starts = NDArray[np.int64]
-_ATTEMPTS = 10  # as official; ours then takes another document by counting on, the official one its own
+_ATTEMPTS = 10
 
 
 class PairRules(NamedTuple):
@@ -28,20 +28,21 @@ class PairRules(NamedTuple):
     overfills: bool
     fills_from_either_end: bool
     is_target_per_document: bool
-    may_start_with_lead: bool
+    exchanges: bool
+
+
+class Pairs(NamedTuple):
+    """Where pairs are written (S of them)."""
+
+    ranges: NDArray[np.int64]  # (S, 4)
+    relations: NDArray[np.int8]  # (S,)
+    is_lead: NDArray[np.bool_]  # (S,)
+    waiting: NDArray[np.int64]  # (S,) the document of a pair that still has to exchange its second segment; else -1
 
 
 @compiled
-def plan_segment_pairs(
-    sentences: Starts,
-    documents: Starts,
-    rules: PairRules,
-    key: np.uint64,
-    ranges: NDArray[np.int64],
-    relations: NDArray[np.int8],
-    is_lead: NDArray[np.bool_],
-) -> int:
-    """Fill `ranges`, `relations` and `is_lead` for each pair of one pass; returns how many there are."""
+def plan_segment_pairs(sentences: Starts, documents: Starts, rules: PairRules, key: np.uint64, pairs: Pairs) -> int:
+    """Write each pair of one pass; returns how many there are."""
     state = np.zeros(1, np.uint64)
     count = 0
     for document in range(len(documents) - 1):
@@ -53,41 +54,22 @@ def plan_segment_pairs(
             if high - low < documents[document + 1] - documents[document] and not rules.is_target_per_document:
                 target = draw_target(rules, state)
             start, end = take_chunk(sentences, low, high, target, is_backward, rules)
-            relation = IN_ORDER
-            cut = start + 1
+            taken = end
             if end - start > 1 or rules.single_sentence == RANDOM_DOC:
-                cut += draw_below(state, end - start - 1) if end - start > 1 else 0
-                relation = draw_relation(rules.task, end - start, state)
-                target_pair = ranges[count]
-                if relation == RANDOM:
-                    wanted = target - (sentences[cut] - sentences[start])
-                    other, other_stop = draw_stranger(documents, document, rules, state)
-                    other_end = fill_from(sentences, other, other_stop, wanted, rules.overfills)
-                    write_pair(sentences, (start, cut, other, other_end), rules.room, state, target_pair)
-                elif relation == SWAPPED:
-                    write_pair(sentences, (cut, end, start, cut), rules.room, state, target_pair)
-                else:
-                    write_pair(sentences, (start, cut, cut, end), rules.room, state, target_pair)
-                relations[count] = relation
-                is_lead[count] = start == documents[document]
+                cut = start + 1 if end - start == 1 else start + 1 + draw_below(state, end - start - 1)
+                taken = write_pair(
+                    sentences, documents, document, (start, cut, end), target, rules, state, pairs, count
+                )
                 count += 1
             if is_backward:
                 high = start
             else:
-                low = cut if relation == RANDOM else end  # what a stranger replaced comes again
+                low = taken
     return count
 
 
 @compiled
-def plan_sentence_pairs(
-    sentences: Starts,
-    documents: Starts,
-    rules: PairRules,
-    key: np.uint64,
-    ranges: NDArray[np.int64],
-    relations: NDArray[np.int8],
-    is_lead: NDArray[np.bool_],
-) -> int:
+def plan_sentence_pairs(sentences: Starts, documents: Starts, rules: PairRules, key: np.uint64, pairs: Pairs) -> int:
     """The same for pairs of single sentences; every other pass starts at a document's second sentence."""
     state = np.zeros(1, np.uint64)
     count = 0
@@ -96,19 +78,44 @@ def plan_sentence_pairs(
         first, stop = documents[document], documents[document + 1]
         start = first + draw_below(state, 2) if stop - first > 2 else first
         while start + 1 < stop:
-            relation = draw_relation(rules.task, 2, state)
-            if relation == RANDOM:
-                other, _ = draw_stranger(documents, document, rules, state)
-                write_pair(sentences, (start, start + 1, other, other + 1), rules.room, state, ranges[count])
-            elif relation == SWAPPED:
-                write_pair(sentences, (start + 1, start + 2, start, start + 1), rules.room, state, ranges[count])
-            else:
-                write_pair(sentences, (start, start + 1, start + 1, start + 2), rules.room, state, ranges[count])
-            relations[count] = relation
-            is_lead[count] = start == first
+            chunk = start, start + 1, start + 2
+            start = write_pair(sentences, documents, document, chunk, 0, rules, state, pairs, count)
             count += 1
-            start += 1 if relation == RANDOM else 2
     return count
+
+
+@compiled
+def write_pair(
+    sentences: Starts,
+    documents: Starts,
+    document: int,
+    chunk: tuple[int, int, int],
+    target: int,
+    rules: PairRules,
+    state: State,
+    pairs: Pairs,
+    count: int,
+) -> int:
+    """Write a pair from a chunk (start, cut, end) of sentences; returns the first sentence that it has not used."""
+    start, cut, end = chunk
+    relation = draw_relation(rules.task, end - start, state)
+    used = end
+    first, first_end, second, second_end = start, cut, cut, end
+    pairs.waiting[count] = -1
+    if relation == SWAPPED:
+        first, first_end, second, second_end = cut, end, start, cut
+    elif relation == RANDOM and rules.exchanges and end > cut:
+        pairs.waiting[count] = document
+    elif relation == RANDOM:
+        second, stop = draw_stranger(documents, document, rules.exchanges, state)
+        second_end = fill_from(sentences, second, stop, target - (sentences[cut] - sentences[start]), rules.overfills)
+        used = cut  # what the stranger replaced comes again
+    row = pairs.ranges[count]
+    row[0], row[1], row[2], row[3] = sentences[first], sentences[first_end], sentences[second], sentences[second_end]
+    trim(row, rules.room, state)
+    pairs.relations[count] = relation
+    pairs.is_lead[count] = start == documents[document]
+    return used
 
 
 @compiled
@@ -170,15 +177,10 @@ def draw_relation(task: int, num_sentences: int, state: State) -> int:
 
 
 @compiled
-def draw_stranger(documents: Starts, document: int, rules: PairRules, state: State) -> tuple[int, int]:
+def draw_stranger(documents: Starts, document: int, avoids_leads: bool, state: State) -> tuple[int, int]:
     """A sentence of another document, and where that document stops."""
-    if rules.may_start_with_lead:
-        return _draw_from_any_document(documents, document, state)
-    return _draw_inside_another_document(documents, document, state)
-
-
-@compiled
-def _draw_from_any_document(documents: Starts, document: int, state: State) -> tuple[int, int]:
+    if avoids_leads:
+        return _draw_inside_another_document(documents, document, state)
     # official: every document is as likely as any other; after ten attempts it may be the same one
     other = document
     for _ in range(_ATTEMPTS):
@@ -191,32 +193,47 @@ def _draw_from_any_document(documents: Starts, document: int, state: State) -> t
 
 @compiled
 def _draw_inside_another_document(documents: Starts, document: int, state: State) -> tuple[int, int]:
-    # Every sentence is as likely as any other, but a document's first: true second segments never begin there, and a
-    # lead is so easy to tell that the task would be learned from it.
-    for _ in range(_ATTEMPTS):
-        sentence = draw_below(state, documents[-1])
-        owner = np.searchsorted(documents, sentence, "right") - 1
-        if owner != document and sentence != documents[owner]:
-            return sentence, documents[owner + 1]
     other = (document + 1 + draw_below(state, len(documents) - 2)) % (len(documents) - 1)
     first, stop = documents[other], documents[other + 1]
     return first if stop - first == 1 else first + 1 + draw_below(state, stop - first - 1), stop
 
 
 @compiled
-def write_pair(
-    sentences: Starts, pair: tuple[int, int, int, int], room: int, state: State, target: NDArray[np.int64]
+def exchange_seconds(
+    sentences: Starts, documents: Starts, order: NDArray[np.int64], pairs: Pairs, key: np.uint64
 ) -> None:
-    """Write the token ranges of two sentence ranges, trimmed to the room.
+    """Give each pair of `order`, longest second segment first, the second segment of the next from another document.
+
+    Random segments are then true ones, of the same lengths, that begin no document: only what they say tells them.
+    """
+    state = np.zeros(1, np.uint64)
+    seconds = pairs.ranges[:, 2:].copy()
+    for place in range(len(order)):
+        pair = order[place]
+        state[0] = combine(key, np.uint64(pair))
+        length = seconds[pair, 1] - seconds[pair, 0]
+        start = stop = -1
+        for further in range(1, min(len(order), 1 + 8 * _ATTEMPTS)):
+            other = order[(place + further) % len(order)]
+            if pairs.waiting[other] != pairs.waiting[pair]:
+                start, stop = seconds[other]
+                break
+        if start < 0:  # a corpus of few documents
+            sentence, _ = draw_stranger(documents, pairs.waiting[pair], True, state)
+            start, stop = sentences[sentence], sentences[sentence + 1]
+        pairs.ranges[pair, 2], pairs.ranges[pair, 3] = start, min(stop, start + length)
+
+
+@compiled
+def trim(row: NDArray[np.int64], room: int, state: State) -> None:
+    """Shorten two token ranges to the room.
 
     Tokens go one by one from the longer side, front or back by coin, as in the official code: each side is treated
     alike wherever it stands, so that ragged ends do not tell the label.
     """
-    for k in range(4):
-        target[k] = sentences[pair[k]]
-    while target[1] - target[0] + target[3] - target[2] > room:
-        side = 0 if target[1] - target[0] > target[3] - target[2] else 2
+    while row[1] - row[0] + row[3] - row[2] > room:
+        side = 0 if row[1] - row[0] > row[3] - row[2] else 2
         if draw_unit(state) < 0.5:
-            target[side] += 1
+            row[side] += 1
         else:
-            target[side + 1] -= 1
+            row[side + 1] -= 1

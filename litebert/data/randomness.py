@@ -62,6 +62,16 @@ def draw_below(state: State, bound: int) -> int:
 
 
 @compiled
+def permute(key: np.uint64, count: int) -> NDArray[np.int64]:
+    """The numbers 0..count-1 in an order that `key` names; numpy's own may change from one version to the next."""
+    state = np.zeros(1, np.uint64)
+    state[0] = key
+    numbers = np.arange(count)
+    shuffle(state, numbers, count)
+    return numbers
+
+
+@compiled
 def shuffle(state: State, values: NDArray[np.int64], count: int) -> None:
     """Shuffle the first `count` values in place (Fisher and Yates, from the end)."""
     for last in range(count - 1, 0, -1):

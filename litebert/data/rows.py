@@ -43,15 +43,10 @@ class Layout:
     """Where sequences lie in rows (S sequences in B rows of width T)."""
 
     rows: NDArray[np.int64]  # (S,)
-    columns: NDArray[np.int64]  # (S,)
+    starts: NDArray[np.int64]  # (S,) flat index of each sequence's [CLS]
     lengths: NDArray[np.int32]  # (S,)
     num_rows: int
     width: int
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """Flat index of each sequence's [CLS]."""
-        return self.rows * self.width + self.columns
 
     @property
     def efficiency(self) -> float:
@@ -74,15 +69,19 @@ class Rows:
 
 def lay_out(lengths: NDArray[np.int32], options: BatchOptions, max_length: int) -> Layout:
     """A row for each sequence, or as few rows as hold them all when packed."""
-    if options.is_packed:
-        rows, columns = np.empty(len(lengths), np.int64), np.empty(len(lengths), np.int64)
-        longest_first = np.argsort(-lengths, kind="stable")
-        num_rows = _pack(lengths, longest_first, max_length, rows, columns)
-    else:
-        rows, columns, num_rows = np.arange(len(lengths)), np.zeros(len(lengths), np.int64), len(lengths)
-    used = int((columns + lengths).max())
-    width = min(-(-used // options.width_multiple) * options.width_multiple, max_length)
-    return Layout(rows, columns, lengths, num_rows, width)
+    if not options.is_packed:
+        rows = np.arange(len(lengths))
+        width = _round_up(int(lengths.max()), options, max_length)
+        return Layout(rows, rows * width, lengths, len(lengths), width)
+    rows, columns = np.empty(len(lengths), np.int64), np.empty(len(lengths), np.int64)
+    longest_first = np.argsort(-lengths, kind="stable")
+    num_rows = _pack(lengths, longest_first, max_length, rows, columns)
+    width = _round_up(int((columns + lengths).max()), options, max_length)
+    return Layout(rows, rows * width + columns, lengths, num_rows, width)
+
+
+def _round_up(used: int, options: BatchOptions, max_length: int) -> int:
+    return min(-(-used // options.width_multiple) * options.width_multiple, max_length)
 
 
 def take_part(layout: Layout, part: int, num_parts: int) -> tuple[Layout, NDArray[np.int64]]:
@@ -95,8 +94,8 @@ def take_part(layout: Layout, part: int, num_parts: int) -> tuple[Layout, NDArra
     first, stop = (layout.num_rows * k // num_parts for k in (part, part + 1))
     by_place = np.argsort(layout.starts)
     chosen = by_place[np.searchsorted(layout.rows[by_place], first) : np.searchsorted(layout.rows[by_place], stop)]
-    moved = layout.rows[chosen] - first
-    return Layout(moved, layout.columns[chosen], layout.lengths[chosen], stop - first, layout.width), chosen
+    starts = layout.starts[chosen] - first * layout.width
+    return Layout(layout.rows[chosen] - first, starts, layout.lengths[chosen], stop - first, layout.width), chosen
 
 
 def number_positions(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -128,7 +127,8 @@ def draw_sequences(
     pieces = np.empty((most, 3), np.int64)
     count = _frame_sequences(ranges, starts, text.borders, special, canvas, pieces)
     pieces = pieces[:count]
-    for number in np.unique(np.searchsorted(text.shard_starts, pieces[:, 0], "right") - 1):
+    used = np.unique(np.searchsorted(text.shard_starts, pieces[:, 0], "right") - 1) if len(text.shards) > 1 else (0,)
+    for number in used:
         shard, base, stop = text.shards[number], text.shard_starts[number], text.shard_starts[number + 1]
         _copy_pieces(np.asarray(shard.token_ids), np.asarray(shard.word_starts), base, stop, pieces, canvas)
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.data.pairs import PairRules, plan_segment_pairs, plan_sentence_pairs
+from litebert.data.pairs import PairRules, Pairs, exchange_seconds, plan_segment_pairs, plan_sentence_pairs
+from litebert.data.randomness import permute
 from litebert.data.relations import SINGLE_SENTENCE, TASK_LABELS, TASKS
 from litebert.data.runs import plan_runs
 
@@ -33,7 +34,7 @@ class SegmentOptions:
     fill: Literal["fit", "overfill"] = "fit"  # chunks of sentences that fit, or one more, trimmed
     fill_from: Literal["either", "start"] = "either"  # the end of a document to fill chunks from; either: by coin
     target_per: Literal["chunk", "document"] = "chunk"  # how often the wanted length is drawn
-    negative_start: Literal["inside", "anywhere"] = "inside"  # may a random segment begin with a document's lead?
+    negatives: Literal["exchange", "draw"] = "exchange"  # random segments: of another pair, or from any place
 
     def __post_init__(self) -> None:
         if self.format not in PAIR_FORMATS and self.task != "none":
@@ -145,19 +146,31 @@ def _plan_pairs(outline: Outline, options: SegmentOptions, key: np.uint64) -> Se
         task=TASKS.index(options.task),
         single_sentence=SINGLE_SENTENCE.index(options.single_sentence),
         overfills=options.fill == "overfill",
-        # NSP asks about no order; from the end, what a stranger replaces would be lost
-        fills_from_either_end=options.fill_from == "either" and options.task != "nsp",
+        fills_from_either_end=options.fill_from == "either",
         is_target_per_document=options.target_per == "document",
-        may_start_with_lead=options.negative_start == "anywhere",
+        exchanges=options.negatives == "exchange",
     )
     most = len(outline.sentence_starts) - 1  # each pair takes at least one sentence
-    ranges, relations, is_lead = np.empty((most, 4), np.int64), np.empty(most, np.int8), np.empty(most, np.bool_)
+    pairs = Pairs(
+        np.empty((most, 4), np.int64), np.empty(most, np.int8), np.empty(most, np.bool_), np.empty(most, np.int64)
+    )
     plan = plan_segment_pairs if options.format == "segment-pair" else plan_sentence_pairs
-    count = plan(outline.sentence_starts, outline.document_starts, rules, key, ranges, relations, is_lead)
-    ranges = ranges[:count].copy()
+    count = plan(outline.sentence_starts, outline.document_starts, rules, key, pairs)
+    pairs = Pairs._make(column[:count].copy() for column in pairs)
+    if rules.exchanges:
+        order = _order_of_exchange(pairs, key)
+        exchange_seconds(outline.sentence_starts, outline.document_starts, order, pairs, key)
+    ranges = pairs.ranges
     lengths = ranges[:, 1] - ranges[:, 0] + ranges[:, 3] - ranges[:, 2] + 3
-    labels = TASK_LABELS[rules.task][relations[:count]]
-    return SegmentPlan(ranges, labels, is_lead[:count].copy(), lengths.astype(np.int32))
+    return SegmentPlan(ranges, TASK_LABELS[rules.task][pairs.relations], pairs.is_lead, lengths.astype(np.int32))
+
+
+def _order_of_exchange(pairs: Pairs, key: np.uint64) -> NDArray[np.int64]:
+    """The waiting pairs by the length of their second segment, longest first, those of one length in random order."""
+    waiting = np.flatnonzero(pairs.waiting >= 0)
+    waiting = waiting[permute(key, len(waiting))]
+    lengths = pairs.ranges[waiting, 3] - pairs.ranges[waiting, 2]
+    return waiting[np.argsort(-lengths, kind="stable")]
 
 
 def _plan_runs(outline: Outline, options: SegmentOptions, key: np.uint64) -> SegmentPlan:

@@ -86,17 +86,25 @@ def _expand(pattern: str) -> list[Path]:
 def spool_stdin(folder: Path) -> Path:
     """Standard input copied to a compressed file, so that it can be hashed, detected and read again after a kill."""
     folder.mkdir(parents=True, exist_ok=True)
+    start = sys.stdin.buffer.read(4)
     with tempfile.NamedTemporaryFile(prefix=".stdin.", dir=folder, delete=False) as file:
         temporary = Path(file.name)
-        with zstandard.ZstdCompressor(level=1).stream_writer(file, closefd=False) as packed:
-            shutil.copyfileobj(sys.stdin.buffer, packed, _BLOCK_BYTES)
-    path = folder / f"stdin-{hash_file(temporary)[:16]}.zst"
-    return temporary.rename(path)
+        if _packing_of(start) == "plain":
+            with zstandard.ZstdCompressor(level=1).stream_writer(file, closefd=False) as packed:
+                packed.write(start)
+                shutil.copyfileobj(sys.stdin.buffer, packed, _BLOCK_BYTES)
+        else:
+            file.write(start)
+            shutil.copyfileobj(sys.stdin.buffer, file, _BLOCK_BYTES)
+    return temporary.rename(folder / f"stdin-{hash_file(temporary)[:16]}")
 
 
 def detect_packing(path: Path) -> Packing:
     with path.open("rb") as file:
-        start = file.read(4)
+        return _packing_of(file.read(4))
+
+
+def _packing_of(start: bytes) -> Packing:
     return next((packing for magic, packing in _MAGIC.items() if start.startswith(magic)), "plain")
 
 

@@ -19,7 +19,7 @@ from litebert.core.errors import DataError
 from litebert.data.batch import Batch, build_batch
 from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, SequenceTable, StreamOptions
 from litebert.data.masking import Sequences, list_vocabulary, mask_tokens
-from litebert.data.rows import Layout, Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
+from litebert.data.rows import Canvas, Layout, Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
 from litebert.data.segments import HasOffsets, outline_shards
 from litebert.data.shards import Corpus, Split, open_corpus
 from litebert.text.tokenizer import load_tokenizer
@@ -102,7 +102,10 @@ class Stream:
         self.steps_per_epoch = self.plan_epoch(0).num_batches
 
     def batch(self, step: int, *, rank: int = 0, world_size: int = 1) -> Batch:
-        """The part of this step's batch that belongs to a rank; the parts of all ranks are the batch of one."""
+        """The part of this step's batch that belongs to a rank; the parts of all ranks are the batch of one.
+
+        Accumulating gradients, a micro-batch is a rank too: `rank * micro_batches + number` of all of them.
+        """
         return build_batch(self.rows(step, rank=rank, world_size=world_size))
 
     def iter_batches(
@@ -134,12 +137,11 @@ class Stream:
 
     def rows(self, step: int, *, rank: int = 0, world_size: int = 1) -> Rows:
         """The same as numpy arrays, with what was chosen to be predicted and why."""
-        layout, chosen = take_part(self._lay_out(step), rank, world_size)
-        sequences = self._sequences(step).take(chosen)
-        canvas = blank_canvas(layout, self.special.pad_id)
-        for corpus in np.unique(sequences.corpora):
-            own = sequences.corpora == corpus
-            draw_sequences(self._texts[corpus], sequences.ranges[own], layout.starts[own], self.special, canvas)
+        sequences, layout = self._sequences(step), self._lay_out(step)
+        if world_size > 1 or self.options.batch.is_packed:
+            layout, chosen = take_part(layout, rank, world_size)
+            sequences = sequences.take(chosen)
+        canvas = self._draw(sequences, layout)
         targets = mask_tokens(
             canvas.token_ids,
             canvas.word_codes,
@@ -165,6 +167,16 @@ class Stream:
 
     def _lay_out(self, step: int) -> Layout:
         return lay_out(self._sequences(step).lengths, self.options.batch, self.options.segments.max_length)
+
+    def _draw(self, sequences: SequenceTable, layout: Layout) -> Canvas:
+        canvas = blank_canvas(layout, self.special.pad_id)
+        if len(self._texts) == 1:
+            draw_sequences(self._texts[0], sequences.ranges, layout.starts, self.special, canvas)
+            return canvas
+        for corpus, text in enumerate(self._texts):
+            own = sequences.corpora == corpus
+            draw_sequences(text, sequences.ranges[own], layout.starts[own], self.special, canvas)
+        return canvas
 
     def plan_epoch(self, epoch: int) -> EpochPlan:
         """The batches of one epoch, planned when first asked for."""

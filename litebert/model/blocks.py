@@ -7,9 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from litebert.model.config import Activation, ModelConfig
+from litebert.model.lean import activated_linear, gelu_tanh
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_tanh": gelu_tanh,
     "gelu": F.gelu,
     "relu": F.relu,
 }
@@ -77,7 +78,7 @@ class FeedForwardBlock(nn.Module):
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
     def forward(self, hidden: Tensor) -> Tensor:
-        update = self.down(self.activation(self.up(hidden)))
+        update = activated_linear(self.up(hidden), self.down.weight, self.down.bias, self.activation)
         update = F.dropout(update, self.hidden_dropout_rate, self.training)
         normed: Tensor = self.norm(hidden + update)
         return normed

@@ -96,20 +96,23 @@ def training_memory(
 
 
 def activation_memory(config: ModelConfig, *, batch_size: int, length: int, mlm_rate: float = MLM_RATE) -> int:
-    """Bytes that our blocks keep between forward and backward for MLM pre-training of a batch without padding."""
-    plan, width = config.layer_plan, config.hidden_size
+    """Bytes that our model keeps between forward and backward for MLM pre-training of a batch without padding."""
+    plan, width, embedding_size = config.layer_plan, config.hidden_size, config.embedding_size
     tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
-    per_token = len(plan.rows) * _layer_activations(config, length) + _embedding_activations(config)
-    per_masked = width + 3 * config.embedding_size + config.vocab_size  # gathered; dense, activation, norm; log-softmax
+    read = masked + batch_size  # the last layer computes keys and values everywhere, the rest for these
+    per_token = (len(plan.rows) - 1) * _layer_activations(config, length) + 2 * width + _embedding_activations(config)
+    per_read = width + _layer_activations(config, length) - 3 * width  # gathered input; no keys, values, last norm
+    per_masked = width + 4 * embedding_size  # gathered; dense, activation, norm; gradient of the vocabulary loss
+    gradients = config.vocab_size * (embedding_size + 1)  # the vocabulary loss makes the table's and bias's at once
     fused_weights = plan.num_attention_blocks * 3 * width * width
-    return BYTES * (tokens * per_token + masked * per_masked + fused_weights)
+    return BYTES * (tokens * per_token + read * per_read + masked * per_masked + gradients + fused_weights)
 
 
 def _layer_activations(config: ModelConfig, length: int) -> int:
     """Floats that one layer keeps for each token."""
     width = config.hidden_size
     attention = 3 * width + width + config.num_heads + 2 * width  # q, k, v; context, its log-sums; residual sum, norm
-    ffn = 2 * config.ffn_size + 2 * width  # before and after the activation; residual sum, norm
+    ffn = config.ffn_size + 2 * width  # before the activation; residual sum, norm
     kept = attention + ffn + 4  # two LayerNorms' means and deviations
     if config.hidden_dropout_rate > 0:
         kept += 2 * width  # two masks

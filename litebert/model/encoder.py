@@ -99,12 +99,14 @@ class Encoder(nn.Module):
         states are wanted; the last layer computes no others, and position 0 must be the first of them if pooled output
         is used.
         """
-        visible = attention_mask(mask, sequence_ids)
         hidden = self.embeddings(token_ids, segment_ids, position_ids)
+        visible = attention_mask(mask, sequence_ids, hidden.dtype)
         fused = [block.fuse() for block in self.attention]  # type: ignore[operator]
         layers = [hidden]
         for number, (attention_index, ffn_index) in enumerate(self.plan.rows, start=1):
             wanted = read_at if number == len(self.plan.rows) and not return_layers else None
+            if wanted is not None:
+                visible = attention_mask(mask, sequence_ids, hidden.dtype, wanted)
             arguments = (hidden, attention_index, ffn_index, fused[attention_index], visible, wanted)
             if self.recompute and self.training:
                 hidden = checkpoint(self._compute_layer, *arguments, use_reentrant=False)
@@ -136,9 +138,20 @@ class Encoder(nn.Module):
         return torch.tanh(self.pooler(first))
 
 
-def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None) -> Tensor | None:
-    """Which token may look at which, in the shape that scaled_dot_product_attention broadcasts; None = all at all."""
+def attention_mask(
+    mask: Tensor | None, sequence_ids: Tensor | None, dtype: torch.dtype, read_at: Tensor | None = None
+) -> Tensor | None:
+    """What is added to attention scores: 0 where a token may look, else -inf; None = all at all.
+
+    The tokens that look are all, or those at positions `read_at` (B, Q).
+    """
     if sequence_ids is not None:
-        # padding (0) sees padding: a row of nothing but False would be NaN
-        return (sequence_ids[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
-    return None if mask is None else mask[:, None, None, :]  # (B, 1, 1, T)
+        looking = sequence_ids if read_at is None else sequence_ids.gather(1, read_at)
+        # padding (0) sees padding: a row of nothing but -inf would be NaN
+        visible = (looking[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
+    elif mask is not None:
+        visible = mask[:, None, None, :]  # (B, 1, 1, T)
+    else:
+        return None
+    # numbers, once: of a bool mask every layer would make and keep its own
+    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, -torch.inf)

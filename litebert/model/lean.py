@@ -1,8 +1,10 @@
-"""Operations that keep less for the backward pass than autograd would.
+"""Operations that keep less for the backward pass than autograd would, and are not slower.
 
-Each has its plain form beside it, which is what is computed where a graph is traced (compiling, exporting).
+Each begins with its plain form, which is what runs where nothing is kept or a graph is traced (compiling, exporting).
 """
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,38 +13,121 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 CHUNK_LOGITS = 8_000_000  # at once: 32 MB. Fewer make thin multiplies, more fall out of the cache
+CHUNK_VALUES = 800_000  # of an activation at once: several passes find them in the cache
+
+# sigmoid(2 z) = (1 + tanh z) / 2, and PyTorch's sigmoid is several times faster than its tanh on a CPU
+_TWICE = 2 * math.sqrt(2 / math.pi)
+_CUBIC = 0.044715
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """The GELU of the official code: the tanh approximation."""
+    return F.gelu(x, approximate="tanh")
+
+
+def activated_linear(x: Tensor, weight: Tensor, bias: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
+    """A linear map of activation(x), which is computed again in the backward pass instead of being kept."""
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return F.linear(activation(x), weight, bias)
+    # the casts are no-ops but under autocast, where the backward pass needs weights of x's type
+    arguments = x, weight.to(x.dtype), bias.to(x.dtype), activation
+    mapped: Tensor = _ActivatedLinear.apply(*arguments)  # type: ignore[no-untyped-call]
+    return mapped
+
+
+class _ActivatedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.activation = activation
+        return F.linear(_activate(activation, x), weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        gradient = gradient.flatten(0, -2)
+        activated, slope = _activate_with_slope(ctx.activation, x.flatten(0, -2))
+        weight_gradient = gradient.t() @ activated
+        x_gradient = torch.mm(gradient, weight, out=activated).mul_(slope)
+        return x_gradient.view_as(x), weight_gradient, gradient.sum(0), None
+
+
+def _activate(activation: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    if not _has_fast_form(activation, x):
+        return activation(x)
+    activated = torch.empty_like(x)
+    for part, out in zip(_chunks(x), _chunks(activated), strict=True):
+        _gate(part, out).mul_(part)
+    return activated
+
+
+def _activate_with_slope(activation: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+    """activation(x) and its derivative there."""
+    if not _has_fast_form(activation, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            activated = activation(x)
+            (slope,) = torch.autograd.grad(activated.sum(), x)
+        return activated.detach(), slope
+    activated, slope = torch.empty_like(x), torch.empty_like(x)
+    for part, out, out_slope in zip(_chunks(x), _chunks(activated), _chunks(slope), strict=True):
+        gate = _gate(part, out_slope)
+        torch.mul(part, gate, out=out)
+        # x g(z(x)) has the slope g + x g (1 - g) z'
+        inner_slope = torch.addcmul(x.new_tensor(_TWICE), part, part, value=3 * _TWICE * _CUBIC)
+        gate.addcmul_(torch.addcmul(out, out, gate, value=-1), inner_slope)
+    return activated, slope
+
+
+def _gate(x: Tensor, out: Tensor) -> Tensor:
+    """What tanh-GELU multiplies x with: sigmoid of 2 sqrt(2 / pi) (x + 0.044715 x^3)."""
+    return torch.addcmul(x.new_tensor(_TWICE), x, x, value=_TWICE * _CUBIC, out=out).mul_(x).sigmoid_()
+
+
+def _has_fast_form(activation: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    # in few bits the steps would round, and a GPU's own kernel is one pass
+    return activation is gelu_tanh and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+
+
+def _chunks(x: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(x.view(-1), CHUNK_VALUES)
 
 
 def vocabulary_loss(states: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The summed negative log-likelihood of words `labels` (M,) at states (M, E), and how many have the best logit."""
     if torch.compiler.is_compiling():
-        logits = F.linear(states, table, bias).float()
+        logits = F.linear(states, table, bias)
         return F.cross_entropy(logits, labels, reduction="sum"), (logits.argmax(-1) == labels).sum()
-    return _VocabularyLoss.apply(states, table, bias, labels)  # type: ignore[no-untyped-call, no-any-return]
+    if torch.is_autocast_enabled(states.device.type):
+        dtype = torch.get_autocast_dtype(states.device.type)
+        states, table, bias = states.to(dtype), table.to(dtype), bias.to(dtype)
+    loss, correct = _VocabularyLoss.apply(states, table, bias, labels)  # type: ignore[no-untyped-call]
+    return loss, correct
 
 
 class _VocabularyLoss(torch.autograd.Function):
-    """Loss and gradients in one pass over a few rows of logits at a time: all of them (M, V) never exist."""
+    """Loss and gradients in one pass over some rows of logits at a time: all of them (M, V) never exist."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        loss = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
+        correct = labels.new_zeros(())
         is_training = any(ctx.needs_input_grad)
-        loss, correct = torch.zeros((), device=states.device), torch.zeros((), dtype=torch.long, device=states.device)
         gradients = [torch.zeros_like(x) for x in (states, table, bias)] if is_training else []
-        rows = max(1, CHUNK_LOGITS // len(table))
-        for start in range(0, len(labels), rows):
-            part, targets = states[start : start + rows], labels[start : start + rows, None]
-            logits = F.linear(part, table, bias).float()
+        num_rows = max(1, CHUNK_LOGITS // len(table))
+        for start in range(0, len(labels), num_rows):
+            rows = slice(start, start + num_rows)
+            targets = labels[rows, None]
+            logits = F.linear(states[rows], table, bias).to(loss.dtype)
             of_label, (largest, best) = logits.gather(1, targets), logits.max(-1, keepdim=True)
             probabilities = torch.softmax(logits, -1, out=logits)
             # the best word's probability is at least 1 / V: its logarithm is safe where the label's is not
             loss += (largest - probabilities.gather(1, best).log() - of_label).sum()
             correct += (best == targets).sum()
             if is_training:
-                error = probabilities.scatter_add_(1, targets, -torch.ones_like(of_label)).to(part.dtype)
-                gradients[0][start : start + rows] = error @ table
-                gradients[1].addmm_(error.t(), part)
-                gradients[2] += error.sum(0)
+                error = probabilities.scatter_add_(1, targets, -torch.ones_like(of_label))
+                _add_gradients(gradients, rows, error, states[rows], table)
         ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(correct)
         return loss, correct
@@ -51,3 +136,11 @@ class _VocabularyLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         return *(gradient.to(x.dtype) * x for x in ctx.saved_tensors), None
+
+
+def _add_gradients(gradients: list[Tensor], rows: slice, error: Tensor, states: Tensor, table: Tensor) -> None:
+    """What logits that are wrong by `error` say about states, table and bias."""
+    of_states, of_table, of_bias = gradients
+    of_states[rows] = error.to(table.dtype) @ table
+    of_table.addmm_(error.to(states.dtype).t(), states)
+    of_bias += error.sum(0)

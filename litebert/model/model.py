@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from litebert.core.errors import ConfigError
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.encoder import Encoder
-from litebert.model.heads import build_head
+from litebert.model.heads import MaskedLMHead, build_head
 from litebert.model.lean import vocabulary_loss
 
 
@@ -33,6 +33,7 @@ class Model(nn.Module):
     def masked_lm_loss(self, states: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """The summed negative log-likelihood of the words `labels` (M,) at states (M, H), and how many are guessed."""
         mlm = self.heads["mlm"]
+        assert isinstance(mlm, MaskedLMHead)
         return vocabulary_loss(mlm.transform(states), self.encoder.embeddings.token.weight, mlm.bias, labels)
 
 

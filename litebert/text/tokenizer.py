@@ -135,6 +135,8 @@ def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokeniz
                 raise ConfigError(f"{path} knows its own options; give them when reading the original vocabulary")
             return _load_saved(file)
         return _load_foreign(file, options or ReadingOptions())
+    except KeyError as error:
+        raise DataError(f"{file}: it does not say {error}; restore the original") from error
     except DataError as error:
         raise error if str(path) in str(error) else DataError(f"{file}: {error}") from error
 
@@ -142,7 +144,7 @@ def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokeniz
 def is_saved_tokenizer(directory: Path) -> bool:
     """Whether `Tokenizer.save` made this directory."""
     file = directory / MANIFEST_FILE
-    return file.is_file() and bool(json.loads(file.read_text("utf-8")).get("format") == FORMAT)
+    return file.is_file() and bool(_read_manifest(file).get("format") == FORMAT)
 
 
 def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
@@ -158,12 +160,19 @@ def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
 
 
 def _load_saved(manifest_file: Path) -> Tokenizer:
-    manifest = json.loads(manifest_file.read_text("utf-8"))
-    if manifest.get("format") != FORMAT or manifest.get("version") != FORMAT_VERSION:
-        raise DataError(f"not a {FORMAT} of version {FORMAT_VERSION}; was it written by a newer litebert?")
-    model = (manifest_file.parent / manifest["model_file"]).read_bytes()
+    manifest = _read_manifest(manifest_file)
+    if manifest.get("format") != FORMAT:
+        raise DataError(f"describes no tokenizer but a {manifest.get('format')}; is the tokenizer in a folder below?")
+    if manifest["version"] != FORMAT_VERSION:
+        raise DataError(
+            f"version {manifest['version']}, and this litebert reads {FORMAT_VERSION}; is it a newer one's?"
+        )
+    model_file = manifest_file.with_name(manifest["model_file"])
+    if not model_file.exists():
+        raise DataError(f"{model_file.name} is not beside it; was the directory copied completely?")
+    model = model_file.read_bytes()
     if hashlib.sha256(model).hexdigest() != manifest["model_hash"]:
-        raise DataError(f"{manifest['model_file']} changed since it was saved; restore the original")
+        raise DataError(f"{model_file.name} changed since it was saved; restore the original")
     front: Front
     if manifest["model_file"] == sentencepiece_front.MODEL_FILE:
         front = SentencePieceFront(model, Normalization(**manifest["normalization"]), manifest["digit_comma"])
@@ -173,6 +182,14 @@ def _load_saved(manifest_file: Path) -> Tokenizer:
     if tokenizer.fingerprint != manifest["fingerprint"]:
         raise DataError(f"{MANIFEST_FILE} changed since it was saved; restore the original")
     return tokenizer
+
+
+def _read_manifest(file: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise DataError(f"{file}: not JSON ({error}); restore the original") from error
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def _load_foreign(file: Path, options: ReadingOptions) -> Tokenizer:

@@ -15,6 +15,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from litebert.core.errors import DataError
 from litebert.text.front import Encoding
 from litebert.text.normalize import replace_surrogates
+from litebert.text.word_cache import WordCache, find_cut
 
 MODEL_FILE = "tokenizer.json"
 # the library's name of a model -> our kind; a WordLevel vocabulary is WordPiece whose words are never cut
@@ -30,6 +31,8 @@ class TokenizersFront:
         self.model = model
         self._original = _load_backend(model)
         self._backend = _load_backend(_hide_special_names(model))
+        cut = find_cut(json.loads(model))
+        self._cache = WordCache(cut, self._encode_whole) if cut else None
         self.kind = KINDS[type(self._backend.model).__name__]
         size = 1 + max(self._original.get_vocab(with_added_tokens=True).values())
         self.vocabulary = [self._original.id_to_token(token_id) or "" for token_id in range(size)]
@@ -44,7 +47,7 @@ class TokenizersFront:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         clean = [text if text.isascii() else replace_surrogates(text) for text in texts]
-        return [encoding.ids for encoding in self._backend.encode_batch_fast(clean, add_special_tokens=False)]
+        return self._cache.encode_batch(clean) if self._cache else self._encode_whole(clean)
 
     def encode_with_offsets(self, text: str) -> Encoding:
         encoding = self._backend.encode(replace_surrogates(text), add_special_tokens=False)
@@ -53,6 +56,9 @@ class TokenizersFront:
     def decode(self, token_ids: Sequence[int]) -> str:
         text: str = self._original.decode(list(token_ids), skip_special_tokens=False)
         return text
+
+    def _encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._backend.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def build_wordpiece(vocab_file: Path, *, lowercase: bool) -> bytes:

@@ -25,8 +25,11 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 def find_word_starts(kind: str, vocabulary: Sequence[str], special_ids: frozenset[int]) -> npt.NDArray[np.bool_]:
     """For each piece of the vocabulary: does it begin a word. Special tokens always do."""
     rule = {"unigram": _starts_unigram, "wordpiece": _starts_wordpiece, "bpe": _starts_byte_level}[kind]
-    starts = [index in special_ids or rule(piece) for index, piece in enumerate(vocabulary)]
-    return np.array(starts, dtype=np.bool_)  # (V,)
+    starts = np.array([rule(piece) for piece in vocabulary], dtype=np.bool_)  # (V,)
+    if not starts.any():  # a BPE that marks the ends of words, not their beginnings: each piece is its own word
+        starts[:] = True
+    starts[list(special_ids)] = True
+    return starts
 
 
 def find_chinese_continuations(text: str, offsets: Sequence[tuple[int, int]]) -> list[int]:

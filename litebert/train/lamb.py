@@ -57,9 +57,8 @@ class Lamb(Optimizer):
         if moving:
             parameters, groups = zip(*moving, strict=True)
             updates = [self._begin(parameter, group) for parameter, group in moving]
-            accumulate, apply = _choose_passes(updates)
-            squares = _sum_over_shards(accumulate(updates), parameters)  # (parameters, 2)
-            apply(updates, _learning_rates(squares, groups))
+            squares, apply = _choose_pass(updates)(updates)
+            apply(_learning_rates(_sum_over_shards(squares, parameters), groups))
         return loss
 
     def _begin(self, parameter: Tensor, group: dict[str, Any]) -> Update:
@@ -105,32 +104,35 @@ def _sum_over_shards(squares: Tensor, parameters: Sequence[Tensor]) -> Tensor:
 def _learning_rates(squares: Tensor, groups: Sequence[dict[str, Any]]) -> list[Tensor | float]:
     """Each parameter's rate: lr * ||w|| / ||u||, or lr where either norm is 0 or the group does not adapt."""
     ratios = torch.where((squares > 0).all(1), (squares[:, 0] / squares[:, 1]).sqrt(), 1.0)
-    return [group["lr"] * (ratio if group["adapts"] else 1.0) for ratio, group in zip(ratios, groups, strict=True)]
+    # the host's numbers are ready to use; to fetch a device's would be to wait for it
+    numbers = ratios.tolist() if ratios.device.type == "cpu" else ratios.unbind()
+    return [group["lr"] * (ratio if group["adapts"] else 1.0) for ratio, group in zip(numbers, groups, strict=True)]
 
 
-Accumulate = Callable[[Sequence[Update]], Tensor]
-Apply = Callable[[Sequence[Update], Sequence[Tensor | float]], None]
+# The second pass: w -= rate * u, given every parameter's rate.
+Apply = Callable[[Sequence[Tensor | float]], None]
 
 
-def _choose_passes(updates: Sequence[Update]) -> tuple[Accumulate, Apply]:
-    if all(t.device.type == "cpu" and t.dtype == torch.float32 and t.is_contiguous() for u in updates for t in u[:4]):
-        return _accumulate_on_cpu, _apply_on_cpu
-    return _accumulate, _apply
+def _choose_pass(updates: Sequence[Update]) -> Callable[[Sequence[Update]], tuple[Tensor, Apply]]:
+    tensors = [tensor for update in updates for tensor in update[:4]]
+    if all(t.device.type == "cpu" and t.dtype == torch.float32 and t.is_contiguous() for t in tensors):
+        return _accumulate_on_cpu
+    return _accumulate
 
 
-def _accumulate(updates: Sequence[Update]) -> Tensor:
-    """Move the moments; gives ||w||^2 and ||u||^2 of each parameter."""
+def _accumulate(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
+    """Move the moments; gives ||w||^2 and ||u||^2 of each parameter (a row each), and the second pass."""
     squares = []
     for update in updates:
         update.exp_avg.lerp_(update.gradient, 1 - update.betas[0])
         update.exp_avg_sq.mul_(update.betas[1]).addcmul_(update.gradient, update.gradient, value=1 - update.betas[1])
         squares += [_square(update.weight), _square(_direction(update))]
-    return torch.stack(squares).view(-1, 2)
 
+    def apply(rates: Sequence[Tensor | float]) -> None:
+        for update, rate in zip(updates, rates, strict=True):
+            update.weight.sub_(_direction(update).mul_(rate))
 
-def _apply(updates: Sequence[Update], rates: Sequence[Tensor | float]) -> None:
-    for update, rate in zip(updates, rates, strict=True):
-        update.weight.sub_(_direction(update).mul_(rate))
+    return torch.stack(squares).view(-1, 2), apply
 
 
 def _direction(update: Update) -> Tensor:
@@ -144,23 +146,20 @@ def _square(tensor: Tensor) -> Tensor:
     return norm.square()
 
 
-def _accumulate_on_cpu(updates: Sequence[Update]) -> Tensor:
+def _accumulate_on_cpu(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
+    """The same in lamb_kernels' streaming loops."""
     wholes = [_as_arrays(update) for update in updates]
     coefficients = [_coefficients(update) for update in updates]
-    _run_threads(
-        lamb_kernels.accumulate,
-        [(piece, by) for whole, by in zip(wholes, coefficients, strict=True) for piece in lamb_kernels.cut(whole)],
-    )
-    return torch.from_numpy(np.stack([whole.squares.sum(0, dtype=np.float64) for whole in wholes]))
+    pieces = [(index, piece) for index, whole in enumerate(wholes) for piece in lamb_kernels.cut(whole)]
+    _run_threads(lamb_kernels.accumulate, [(piece, coefficients[index]) for index, piece in pieces])
 
+    def apply(rates: Sequence[Tensor | float]) -> None:
+        numbers = [np.float32(float(rate)) for rate in rates]
+        # backwards, since what the first pass touched last is still in the cache
+        calls = [(piece, coefficients[index], numbers[index]) for index, piece in reversed(pieces)]
+        _run_threads(lamb_kernels.apply, calls)
 
-def _apply_on_cpu(updates: Sequence[Update], rates: Sequence[Tensor | float]) -> None:
-    calls = []
-    # backwards, since what the first pass touched last is still in the cache
-    for update, rate in reversed(list(zip(updates, rates, strict=True))):
-        by, rate_as_float = _coefficients(update), np.float32(float(rate))
-        calls += [(piece, by, rate_as_float) for piece in lamb_kernels.cut(_as_arrays(update))]
-    _run_threads(lamb_kernels.apply, calls)
+    return torch.from_numpy(np.stack([whole.squares.sum(0, dtype=np.float64) for whole in wholes])), apply
 
 
 def _run_threads(kernel: Callable[..., None], calls: Sequence[tuple[Any, ...]]) -> None:

@@ -6,7 +6,7 @@ comparing in distribution, or ours for comparing exactly.
 
 import random
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 Sentence = list[int]
 Document = list[Sentence]
@@ -16,23 +16,17 @@ _MASK64 = 2**64 - 1
 class Source(Protocol):
     def unit(self) -> float: ...
     def below(self, bound: int) -> int: ...
-    def shuffle(self, values: list[int]) -> None: ...
+    def shuffle(self, values: list[Any]) -> None: ...
 
 
 class PythonSource:
-    """Python's own generator."""
+    """Python's own generator, its methods as they are: a wrapper around each would slow the benchmark down."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def unit(self) -> float:
-        return self._random.random()
-
-    def below(self, bound: int) -> int:
-        return self._random.randrange(bound)
-
-    def shuffle(self, values: list[int]) -> None:
-        self._random.shuffle(values)
+        generator = random.Random(seed)
+        self.unit = generator.random
+        self.below = generator.randrange
+        self.shuffle = generator.shuffle
 
 
 class CounterSource:
@@ -51,7 +45,7 @@ class CounterSource:
     def below(self, bound: int) -> int:
         return (self.next() >> 32) * bound >> 32
 
-    def shuffle(self, values: list[int]) -> None:
+    def shuffle(self, values: list[Any]) -> None:
         for last in range(len(values) - 1, 0, -1):
             other = self.below(last + 1)
             values[last], values[other] = values[other], values[last]
@@ -157,14 +151,13 @@ def mask(
     weights = [1 / n for n in range(1, max_ngram + 1)]
     shares = [weight / sum(weights) for weight in weights]
     budget = min(max_predictions, max(1, round(len(token_ids) * rate)))
-    order = list(range(len(words)))
-    source.shuffle(order)
+    starts = [[words[word : word + n] for n in range(1, max_ngram + 1)] for word in range(len(words))]
+    source.shuffle(starts)
     output, covered, labels = list(token_ids), set(), {}
     groups, sizes = [], []
-    for word in order:
+    for windows in starts:
         if len(labels) >= budget:
             break
-        windows = [words[word : word + n] for n in range(1, max_ngram + 1)]
         n = _draw_size(shares, source)
         chosen = [position for part in windows[n - 1] for position in part]
         while len(labels) + len(chosen) > budget and n > 1:

@@ -1,5 +1,7 @@
 """Randomness from named integers: the right generator, even, and different for every name."""
 
+from pathlib import Path
+
 import numba
 import numpy as np
 import pytest
@@ -62,3 +64,27 @@ def test_code_compiles_where_no_cache_can_be_written(monkeypatch: pytest.MonkeyP
         return 2 * value
 
     assert compiling.compiled(double)(21) == 42
+
+
+def test_the_cache_is_another_when_any_source_changes(tmp_path: Path) -> None:
+    files = [tmp_path / "caller.py", tmp_path / "called.py"]
+    for file in files:
+        file.write_text("one")
+    before = compiling.name_sources(files)
+    assert compiling.name_sources(files) == before
+    files[1].write_text("two")
+    assert compiling.name_sources(files) != before
+
+
+def test_machine_code_lies_beside_the_package_or_where_the_user_wants_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "machine-code-" in draw_unit._cache.cache_path  # type: ignore[attr-defined]
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def double(value: int) -> int:
+        return 2 * value
+
+    fast = compiling.compiled(double)
+    assert fast._cache.cache_path.startswith(str(tmp_path))  # type: ignore[attr-defined]
+    assert str(tmp_path) == numba.config.CACHE_DIR

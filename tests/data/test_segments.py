@@ -1,5 +1,6 @@
 """Segments: what stands together, in which order, under which label."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from toy_corpus import CLS, FIRST, SEP, ToyCorpus, build_corpus, build_stream, r
 from litebert.core.errors import ConfigError, DataError
 from litebert.data.epoch import BatchOptions
 from litebert.data.randomness import hash_integers
-from litebert.data.segments import SegmentOptions, SegmentPlan, outline_shards, plan_segments
+from litebert.data.segments import Outline, SegmentOptions, SegmentPlan, outline_shards, plan_segments
+from litebert.data.shards import offsets
 
 CORPUS = build_corpus(random_documents(3000), num_shards=3)
 UNLIKELY = 1e-6  # of a statistical test failing on right code; the seeds are fixed, so it either does or does not
@@ -77,6 +79,17 @@ def test_random_segments_come_from_another_document_and_never_begin_one(
     has_many = np.array([len(document) > 1 for document in CORPUS.documents])
     begins = np.isin(pairs.ranges[:, 2], starts) & has_many[second]
     assert not begins[is_random].any()
+
+
+@pytest.mark.parametrize("layout", ["segment-pair", "sentence-pair"])
+@pytest.mark.parametrize("task", ["nsp", "three-way"])
+def test_length_does_not_tell_random_segments(layout: str, task: str) -> None:
+    plans = [plan(CORPUS, format=layout, task=task, max_length=64, seed=seed) for seed in range(3)]
+    ranges, labels = np.concatenate([p.ranges for p in plans]), np.concatenate([p.labels for p in plans])
+    lengths = ranges[:, 1::2] - ranges[:, ::2]
+    for feature in (lengths[:, 0], lengths[:, 1], lengths.sum(1)):
+        for label in range(1, labels.max() + 1):
+            assert stats.ks_2samp(feature[labels == 0], feature[labels == label]).pvalue > UNLIKELY
 
 
 def test_random_segments_may_come_from_every_shard() -> None:
@@ -251,3 +264,19 @@ def test_any_tiny_corpus_gives_whole_sequences_or_a_reason(
             assert (sequence == CLS).sum() == 1
             assert (sequence[sequence >= FIRST] - FIRST < sum(map(sum, documents))).all()
         assert (rows.targets.labels >= FIRST).all()
+
+
+@pytest.mark.slow
+def test_a_pass_over_a_hundred_million_tokens_is_planned_in_seconds() -> None:
+    rng = np.random.default_rng(0)
+    sentences, documents = rng.integers(1, 50, 4_000_000), rng.integers(1, 40, 200_000)
+    documents = documents[: np.searchsorted(np.cumsum(documents), len(sentences))]
+    outline = Outline(offsets(sentences[: documents.sum()]), offsets(documents), np.array([0, int(sentences.sum())]))
+    for task in ("sop", "nsp"):
+        options = SegmentOptions(task=task, max_length=128)  # type: ignore[arg-type]
+        plan_segments(outline, options, hash_integers(0))  # compiles
+        started_at = time.perf_counter()
+        found = plan_segments(outline, options, hash_integers(1))
+        assert time.perf_counter() - started_at < 5
+        assert outline.sentence_starts[-1] > 95_000_000
+        assert sum(column.nbytes for column in vars(found).values()) < 60e6

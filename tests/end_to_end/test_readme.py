@@ -1,5 +1,6 @@
-"""Each command and each piece of Python in the README runs."""
+"""Each command and each piece of Python in the README runs, in the order in which it stands there."""
 
+import random
 import re
 import shlex
 import subprocess
@@ -20,15 +21,33 @@ COMMANDS = [
 SNIPPETS = [block for language, block in BLOCKS if language == "python"]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a reader sits: with a folder my/texts of prose in some invented language of several thousand words."""
+    folder = tmp_path_factory.mktemp("reader")
+    rng = random.Random(5)
+    syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
+    words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(6000)]
+    (folder / "my" / "texts").mkdir(parents=True)
+    for number in range(4):
+        documents = ("\n".join(_sentence(rng, words) for _ in range(rng.randint(2, 12))) for _ in range(150))
+        (folder / "my" / "texts" / f"{number}.txt").write_text("\n\n".join(documents), "utf-8")
+    return folder
+
+
+def _sentence(rng: random.Random, words: list[str]) -> str:
+    return " ".join(rng.choices(words, k=rng.randint(4, 20))).capitalize() + "."
+
+
 def test_the_readme_shows_commands_and_code() -> None:
     assert COMMANDS
     assert SNIPPETS
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_readme_runs(command: str) -> None:
-    words = shlex.split(command)[1:]
-    done = subprocess.run([sys.executable, "-m", "litebert", *words], capture_output=True, text=True, check=False)
+def test_a_command_of_the_readme_runs(command: str, folder: Path) -> None:
+    words = [sys.executable, "-m", "litebert", *shlex.split(command)[1:]]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

@@ -148,16 +148,28 @@ def test_an_explicit_layer_map_is_used_as_written() -> None:
     assert (len(encoder.attention), len(encoder.ffn)) == (2, 2)
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_reading_some_positions_gives_what_reading_all_gives(sharing: Sharing) -> None:
+def test_reading_some_positions_gives_what_reading_all_gives(sharing: Sharing, is_packed: bool) -> None:
     encoder = build(tiny(sharing))
     token_ids, read_at = draw_ids(2, 9), torch.tensor([[0, 4, 8, 8], [0, 1, 2, 3]])
     mask = torch.arange(9) < torch.tensor([9, 5])[:, None]
-    everywhere = encoder(token_ids, mask=mask, return_layers=True)
-    some = encoder(token_ids, mask=mask, read_at=read_at)
+    seen = {"sequence_ids": mask.long() + (torch.arange(9) > 3)} if is_packed else {"mask": mask}
+    everywhere = encoder(token_ids, **seen, return_layers=True)
+    some = encoder(token_ids, **seen, read_at=read_at)
     wanted = torch.stack([everywhere.hidden[row, columns] for row, columns in enumerate(read_at)])
     torch.testing.assert_close(some.hidden, wanted, atol=1e-6, rtol=0)
     torch.testing.assert_close(some.pooled, everywhere.pooled, atol=1e-6, rtol=0)
+
+
+def test_reading_some_positions_of_packed_rows_gives_what_reading_all_gives() -> None:
+    encoder = build(TINY)
+    token_ids, read_at = draw_ids(2, 9), torch.tensor([[0, 3, 4, 8], [0, 8, 0, 0]])
+    sequence_ids = torch.tensor([[1, 1, 1, 2, 2, 2, 2, 3, 3], [1, 1, 1, 1, 1, 2, 2, 0, 0]])
+    everywhere = encoder(token_ids, sequence_ids=sequence_ids).hidden
+    some = encoder(token_ids, sequence_ids=sequence_ids, read_at=read_at).hidden
+    wanted = torch.stack([everywhere[row, columns] for row, columns in enumerate(read_at)])
+    torch.testing.assert_close(some, wanted, atol=1e-6, rtol=0)
 
 
 def test_layers_are_returned_with_the_first_ones_input_on_request_only() -> None:

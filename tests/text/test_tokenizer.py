@@ -106,6 +106,23 @@ def test_a_changed_setting_is_refused(tokenizers_by_kind: dict[str, Tokenizer], 
         load_tokenizer(tmp_path / "tok")
 
 
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ('{"format": "litebert-corpus"}', "no tokenizer but a litebert-corpus"),
+        ('{"format": "litebert-tokenizer", "version": 99}', "version 99"),
+        ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', "copied completely"),
+        ('{"format": "litebert-tokenizer"}', "does not say 'version'"),
+        ('{"format"', "not JSON"),
+    ],
+)
+def test_a_manifest_of_something_else_is_refused(tmp_path: Path, manifest: str, message: str) -> None:
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(DataError, match=message) as caught:
+        load_tokenizer(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
 def test_a_saved_tokenizer_takes_no_reading_options(saved: Path) -> None:
     with pytest.raises(ConfigError, match="knows its own options"):
         load_tokenizer(saved, ReadingOptions(lowercase=False))

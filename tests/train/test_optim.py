@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from litebert.core.errors import ConfigError
+from litebert.model.model import build_model
+from litebert.model.presets import preset
 from litebert.train import lamb
 from litebert.train.lamb import Lamb
 from litebert.train.lamb_kernels import BLOCK_SIZE, PIECE_SIZE
@@ -35,7 +37,7 @@ SHAPES = {
 def _passes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test over the CPU kernels and over the plain torch operations that other devices use."""
     if request.param == "plain":
-        monkeypatch.setattr(lamb, "_choose_passes", lambda _: (lamb._accumulate, lamb._apply))
+        monkeypatch.setattr(lamb, "_choose_pass", lambda _: lamb._accumulate)
 
 
 def build_parameters(shapes: dict[str, tuple[int, ...]] = SHAPES, seed: int = 0) -> dict[str, Parameter]:
@@ -189,7 +191,7 @@ def test_both_ways_of_computing_agree_on_large_tensors(monkeypatch: pytest.Monke
     shapes = {f"{size}.weight": (size,) for size in (1, BLOCK_SIZE, BLOCK_SIZE + 1, PIECE_SIZE - 1, PIECE_SIZE + 3)}
     fused, plain = build_parameters(shapes), build_parameters(shapes)
     train(build_optimizer(fused.items(), OptimOptions()), fused, range(3))
-    monkeypatch.setattr(lamb, "_choose_passes", lambda _: (lamb._accumulate, lamb._apply))
+    monkeypatch.setattr(lamb, "_choose_pass", lambda _: lamb._accumulate)
     train(build_optimizer(plain.items(), OptimOptions()), plain, range(3))
     for name in shapes:
         torch.testing.assert_close(fused[name], plain[name], rtol=1e-5, atol=1e-6)
@@ -293,3 +295,26 @@ def test_clipping_brings_the_global_norm_down_and_never_up(max_norm: float) -> N
 def test_impossible_options_are_refused_by_name(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
         OptimOptions(**options)  # type: ignore[arg-type]
+
+
+def test_in_our_models_exactly_the_vectors_are_excluded() -> None:
+    model = build_model(preset("nano"), ["mlm", "sentence"], device="meta")
+    for name, parameter in model.named_parameters():
+        assert is_excluded(name) == (parameter.ndim == 1), name
+
+
+@pytest.mark.usefixtures("passes")
+def test_a_loss_scaler_skips_the_step_that_overflows_and_no_other() -> None:
+    weight = Parameter(torch.tensor([3.0, 4.0]))
+    optimizer = build_optimizer([("a.weight", weight)], OptimOptions(learning_rate=0.1))
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    for factor, should_move in ((1.0, True), (math.inf, False), (1.0, True)):
+        before = weight.detach().clone()
+        optimizer.zero_grad()
+        scaler.scale((weight * factor).sum()).backward()
+        scaler.unscale_(optimizer)
+        clip_gradients([weight], 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        assert torch.equal(before, weight) != should_move
+    assert optimizer.state[weight]["step"].item() == 2

@@ -1,0 +1,54 @@
+"""Lean operations equal their plain forms, gradients included, and stay out of traced graphs."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from litebert.model import lean
+from litebert.model.model import build_model
+from litebert.model.presets import preset
+
+
+@pytest.mark.parametrize("logits_at_once", [1, 120, 10**6])
+def test_the_vocabulary_loss_does_not_depend_on_how_many_logits_exist_at_once(
+    logits_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lean, "CHUNK_LOGITS", logits_at_once)
+    generator = torch.Generator().manual_seed(0)
+    states, table, bias = (torch.randn(shape, generator=generator).double() for shape in ((7, 4), (50, 4), (50,)))
+    inputs = [x.requires_grad_() for x in (states, table, bias)]
+    labels = torch.arange(7)
+    expected = F.cross_entropy(F.linear(states, table, bias), labels, reduction="sum")
+    loss, _ = lean.vocabulary_loss(states, table, bias, labels)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
+    ours, plain = (torch.autograd.grad(3 * x.double(), inputs) for x in (loss, expected))
+    torch.testing.assert_close(ours, plain, rtol=1e-6, atol=1e-6)
+
+
+def test_the_vocabulary_loss_of_a_hopeless_word_is_finite() -> None:
+    states, table = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[1000.0], [-1000.0]])
+    loss, correct = lean.vocabulary_loss(states, table, torch.zeros(2), torch.tensor([1]))
+    assert (float(loss.detach()), int(correct)) == (2000.0, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_lean_gelu_is_torchs_and_so_is_its_slope(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lean, "CHUNK_VALUES", 64)
+    x = torch.linspace(-12, 12, 300, dtype=dtype).view(30, 10).requires_grad_()
+    identity, zero = torch.eye(10, dtype=dtype), torch.zeros(10, dtype=dtype)
+    ours, theirs = lean.activated_linear(x, identity, zero, lean.gelu_tanh), lean.gelu_tanh(x)
+    weights = torch.arange(1, 301, dtype=dtype).view(30, 10) / 300
+    torch.testing.assert_close(ours, theirs)
+    slopes = [torch.autograd.grad((y * weights).sum(), x) for y in (ours, theirs)]
+    torch.testing.assert_close(slopes[0], slopes[1])
+
+
+def test_compiling_and_exporting_see_plain_operations_only() -> None:
+    encoder = build_model(preset("nano")).encoder
+    token_ids = torch.arange(10).view(2, 5)
+    compiled = torch.compile(encoder, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(token_ids).hidden, encoder(token_ids).hidden)
+    exported = torch.export.export(encoder.eval(), (token_ids,))
+    called = {str(node.target) for node in exported.graph.nodes}
+    assert "aten.gelu.default" in called
+    assert not any("sigmoid" in name for name in called), called

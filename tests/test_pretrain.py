@@ -1,0 +1,360 @@
+"""A run that was interrupted equals one that never was; what goes wrong is said, and nothing is lost."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from litebert import pretrain as story
+from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
+from litebert.core.errors import ConfigError, DataError, TrainingError
+from litebert.core.runlog import read_log
+from litebert.core.runtime import RuntimeOptions, choose_runtime
+from litebert.data.build import BuildOptions, build_corpus
+from litebert.data.stream import open_stream
+from litebert.model.model import build_model
+from litebert.pretrain import pretrain
+from litebert.recipe import Recipe, build_recipe
+from litebert.tasks.pretraining import Pretraining
+from litebert.text.tokenizer import Tokenizer
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+from litebert.train.loop import Engine, build_scaler, update
+from litebert.train.optim import OptimOptions, build_optimizer
+
+
+def make_recipe(corpus: Path, **changes: object) -> Recipe:
+    values: dict[str, object] = {
+        "seed": 3,
+        "model": {
+            "vocab_size": 100,
+            "embedding_size": 8,
+            "hidden_size": 16,
+            "ffn_size": 24,
+            "num_layers": 2,
+            "num_heads": 2,
+            "max_positions": 32,
+        },  # dropout is on: the default is the paper's
+        "data": {"corpora": [str(corpus)]},
+        "segments": {"max_length": 32},
+        "batch": {"sequences": 8},
+        "train": {"steps": 12, "save_every": 4, "evaluate_batches": 2, "micro_batch": 4},
+        "schedule": {"warmup_steps": 2},
+        "optim": {"learning_rate": 0.01},
+    }
+    for key, value in changes.items():
+        section, _, name = key.partition("__")
+        if name:
+            values[section] = {**values.get(section, {}), name: value}  # type: ignore[dict-item]
+        else:
+            values[section] = value
+    return build_recipe(values)
+
+
+def all_tensors(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    return checkpoint.load_weights() | checkpoint.load_optimizer()
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    ends = [load_checkpoint(list_checkpoints(run / "checkpoints")[-1]) for run in (one, other)]
+    assert ends[0].step == ends[1].step
+    tensors = [all_tensors(end) for end in ends]
+    assert tensors[0].keys() == tensors[1].keys()
+    for name, tensor in tensors[0].items():
+        assert torch.equal(tensor, tensors[1][name]), name
+
+
+class Interrupted(Exception):
+    pass
+
+
+@contextmanager
+def interrupted_before_step(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The run dies when it is about to write this step's metrics."""
+    write = story.RunLog.write
+
+    def die(self: story.RunLog, number: int, **values: dict[str, float]) -> None:
+        if number == step:
+            raise Interrupted
+        write(self, number, **values)
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(story.RunLog, "write", die)
+        yield
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"batch": {"tokens": 160, "is_packed": True}, "train__micro_batch": 2},
+        {"stages": [{"at": 5, "segments": {"max_length": 16}}, {"at": 7, "model": {"hidden_dropout_rate": 0.0}}]},
+        {"stages": [{"at": 6, "model": {"num_layers": 4}}], "optim__name": "adamw"},
+        {"masking": {"copies": 2}, "segments__task": "three-way"},
+        {"segments": {"max_length": 32, "format": "doc-sentences", "task": "none"}},
+        {"train__recompute": True, "train__log_every": 3},
+        {"data__weights": [1.0, 2.0], "data__corpora": "twice"},
+    ],
+    ids=["plain", "packed", "stages", "grown", "static", "no-task", "recompute", "mixed"],
+)
+def test_an_interrupted_run_equals_an_uninterrupted_one(
+    changes: dict[str, object], tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if changes.get("data__corpora") == "twice":
+        changes = changes | {"data__corpora": [str(tiny_corpus), str(tiny_corpus)]}
+    recipe = make_recipe(tiny_corpus, **changes)
+    pretrain(recipe, tmp_path / "whole")
+    logged = {record["step"] for record in read_log(tmp_path / "whole" / "metrics.jsonl")}
+    for step in sorted({3, 6, 9, 12} & logged):
+        with interrupted_before_step(step, monkeypatch):
+            pretrain(recipe, tmp_path / "broken")
+    pretrain(recipe, tmp_path / "broken")
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+
+
+def test_a_finished_run_is_left_as_it_is(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = make_recipe(tiny_corpus)
+    last = pretrain(recipe, tmp_path / "run")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert pretrain(recipe, tmp_path / "run") == last
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_the_loss_falls(tiny_corpus: Path, tmp_path: Path) -> None:
+    pretrain(make_recipe(tiny_corpus, train__steps=60, optim__name="adamw"), tmp_path / "run")
+    losses = [record["mlm_loss"] for record in read_log(tmp_path / "run" / "metrics.jsonl")]
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
+def test_the_last_checkpoints_and_the_best_one_are_kept(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=20, train__save_every=2, train__keep_last=2)
+    pretrain(recipe, tmp_path / "run")
+    records = read_log(tmp_path / "run" / "metrics.jsonl")
+    best = min((r for r in records if "valid_loss" in r), key=lambda r: r["valid_loss"])["step"]
+    kept = [int(path.name.removeprefix("step-")) for path in list_checkpoints(tmp_path / "run" / "checkpoints")]
+    assert kept == sorted({18, 20, best})
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
+    tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = make_recipe(tiny_corpus)
+    pretrain(recipe, tmp_path / "whole")
+    pretrain(recipe, tmp_path / "run")
+    weights = list_checkpoints(tmp_path / "run" / "checkpoints")[-1] / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    pretrain(recipe, tmp_path / "run")
+    assert f"{weights} is damaged" in capsys.readouterr().out
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    assert (tmp_path / "run" / "checkpoints" / "damaged-step-00000012").is_dir(), "nothing is destroyed"
+
+
+def test_a_changed_recipe_is_refused_with_what_changed(tiny_corpus: Path, tmp_path: Path) -> None:
+    pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"another recipe \(optim.learning_rate: 0.01 -> 0.02\)"):
+        pretrain(make_recipe(tiny_corpus, train__steps=2, optim__learning_rate=0.02), tmp_path / "run")
+    pretrain(make_recipe(tiny_corpus, train__steps=2, data__workers=0), tmp_path / "run")  # no result depends on it
+
+
+def test_a_second_process_on_the_same_run_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
+    with (
+        story.exclusive_lock(tmp_path / "run", purpose="training"),
+        pytest.raises(ConfigError, match="another process is training in"),
+    ):
+        pretrain(make_recipe(tiny_corpus), tmp_path / "run")
+
+
+def test_a_corpus_of_another_tokenizer_is_refused(tiny_corpus: Path, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    with pytest.raises(ConfigError, match=r"model.vocab_size = 200, but .* 100 pieces: set model.vocab_size=100"):
+        pretrain(make_recipe(tiny_corpus, model__vocab_size=200), tmp_path / "run")
+    pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "begun")
+    other = train_tokenizer(["some other words here"] * 20, VocabularyOptions(kind="wordpiece", vocab_size=30))
+    assert other.fingerprint != tiny_tokenizer.fingerprint
+    (tmp_path / "other.txt").write_text("Some other words.\nOther words.\n\nSome here.\nWords here.\n")
+    build_corpus([tmp_path / "other.txt"], other, tmp_path / "other", BuildOptions(valid_share=0.0, is_quiet=True))
+    source = list_checkpoints(tmp_path / "begun" / "checkpoints")[-1]
+    with pytest.raises(ConfigError, match=r"init.from = .* has another tokenizer than"):
+        pretrain(make_recipe(tmp_path / "other", init={"from": str(source)}), tmp_path / "next")
+
+
+def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_good_checkpoint(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed = Pretraining.loss
+
+    def poison(self: Pretraining, *arguments: object) -> object:
+        result = summed(self, *arguments)  # type: ignore[arg-type]
+        poison.calls += 1  # type: ignore[attr-defined]
+        return (
+            result if poison.calls < 13 else result._replace(sums={**result.sums, "loss": torch.tensor(float("nan"))})
+        )  # type: ignore[attr-defined]
+
+    poison.calls = 0  # type: ignore[attr-defined]
+    monkeypatch.setattr(Pretraining, "loss", poison)
+    with pytest.raises(TrainingError, match=r"loss of step 6 is nan; the last good checkpoint is .*step-00000004"):
+        pretrain(make_recipe(tiny_corpus, train__evaluate_batches=1), tmp_path / "run")
+
+
+def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus)
+    pretrain(recipe, tmp_path / "whole")
+
+    def fill_up(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        saved = story.save_checkpoint
+        patch.setattr(
+            story, "save_checkpoint", lambda path, *rest: fill_up() if "00000008" in path.name else saved(path, *rest)
+        )
+        with pytest.raises(TrainingError, match="No space left on device; make room and start the same command again"):
+            pretrain(recipe, tmp_path / "run")
+    pretrain(recipe, tmp_path / "run")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot write to"):
+        pretrain(make_recipe(tiny_corpus), tmp_path / "file" / "run")
+
+
+def test_weights_of_another_depth_and_dropout_start_a_run(tiny_corpus: Path, tmp_path: Path) -> None:
+    source = pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "two")
+    deeper = make_recipe(
+        tiny_corpus, init={"from": str(source)}, model__num_layers=4, schedule__warmup_steps=4, train__steps=4
+    )
+    first = story.open_run(tmp_path / "four", deeper)
+    engine = story.build_engine(first, deeper)
+    assert torch.equal(
+        engine.model.encoder.attention[0].query.weight,
+        load_checkpoint(source).load_weights()["encoder.attention.0.query.weight"],
+    )
+    with pytest.raises(ConfigError, match=r"do not fit the model: .*; change \[model\] to their shape"):
+        pretrain(make_recipe(tiny_corpus, init={"from": str(source)}, model__ffn_size=32), tmp_path / "wider")
+
+
+def test_a_stage_that_changes_the_shape_of_weights_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = make_recipe(tiny_corpus, stages=[{"at": 2, "model": {"ffn_size": 48}}])
+    with pytest.raises(ConfigError, match="do not fit the model"):
+        pretrain(recipe, tmp_path / "run")
+
+
+@pytest.mark.parametrize("stop", [{"tokens": 900}, {"hours": 0.4 / 3600}], ids=["tokens", "hours"])
+def test_a_run_stops_by_tokens_or_hours_with_the_rate_run_down(
+    stop: dict[str, float], tiny_corpus: Path, tmp_path: Path
+) -> None:
+    train = {"steps": 1000, "save_every": 1000, **stop}
+    pretrain(make_recipe(tiny_corpus, train=train, schedule={"warmup_steps": 0}), tmp_path / "run")
+    records = read_log(tmp_path / "run" / "metrics.jsonl")
+    assert records[0]["learning_rate"] == 0.01
+    rates = [record["learning_rate"] for record in records]
+    assert rates == sorted(rates, reverse=True)
+    if "tokens" in stop:
+        assert records[-2]["tokens"] < 900 <= records[-1]["tokens"]
+
+
+def make_engine(recipe: Recipe, dropout: float) -> Engine:
+    task = Pretraining(2)
+    config = replace(recipe.model, hidden_dropout_rate=dropout, attention_dropout_rate=dropout)
+    model = build_model(config, task.heads).double()
+    optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw"))  # takes fp64
+    runtime = choose_runtime(RuntimeOptions(device="cpu"))
+    return Engine(model, optimizer, task, runtime, build_scaler(runtime), 1.0, recipe.seed)
+
+
+def test_four_micro_batches_of_two_equal_one_batch_of_eight(tiny_corpus: Path) -> None:
+    recipe = make_recipe(tiny_corpus)
+    stream, _ = open_stream(recipe.data, recipe.stream)
+    results = []
+    for micro_rows in (2, 0, 3):
+        engine = make_engine(recipe, dropout=0.0)
+        parts = next(stream.iter_parts(5, 6, micro_rows=micro_rows, workers=0))
+        assert len(parts) == {2: 4, 0: 1, 3: 3}[micro_rows]
+        report = update(engine, parts, step=5, learning_rate=0.1)
+        results.append((report.metrics, engine.model.state_dict()))
+    for metrics, weights in results[1:]:
+        assert metrics == pytest.approx(results[0][0])
+        for name, tensor in weights.items():
+            torch.testing.assert_close(tensor, results[0][1][name], atol=1e-9, rtol=0)
+
+
+def test_dropout_noise_depends_on_step_and_part_and_not_on_what_was_computed_before(tiny_corpus: Path) -> None:
+    recipe = make_recipe(tiny_corpus)
+    stream, _ = open_stream(recipe.data, recipe.stream)
+    parts = next(stream.iter_parts(5, 6, micro_rows=2, workers=0))
+    results = []
+    for num_draws in (0, 7):
+        engine = make_engine(recipe, dropout=0.5)
+        torch.rand(num_draws)  # what another rank, or an evaluation, may have drawn
+        update(engine, parts, step=5, learning_rate=0.1)
+        results.append(engine.model.state_dict())
+    other = make_engine(recipe, dropout=0.5)
+    update(other, parts, step=6, learning_rate=0.1)
+    assert all(torch.equal(tensor, results[1][name]) for name, tensor in results[0].items())
+    assert not all(torch.equal(tensor, results[0][name]) for name, tensor in other.model.state_dict().items())
+
+
+@pytest.mark.parametrize("task", ["sop", "none"])
+def test_gradients_reach_every_parameter_that_the_loss_uses(task: str, tiny_corpus: Path) -> None:
+    form = "segment-pair" if task == "sop" else "full-sentences"
+    recipe = make_recipe(tiny_corpus, segments={"max_length": 32, "task": task, "format": form})
+    stream, _ = open_stream(recipe.data, recipe.stream)
+    run = story.Run(Path(), recipe, choose_runtime(recipe.runtime), None, story.Progress(), {}, {}, {})  # type: ignore[arg-type]
+    engine = story.build_engine(run, recipe)
+    batch = stream.batch(0)
+    engine.task.loss(engine.model, batch, engine.task.count(batch)).loss.backward()  # type: ignore[no-untyped-call]
+    for name, parameter in engine.model.named_parameters():
+        assert parameter.requires_grad == (parameter.grad is not None), name
+        assert parameter.grad is None or bool(parameter.grad.any()) or name.endswith("key.bias"), name
+
+
+def test_a_checkpoint_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is not a litebert checkpoint: it has no litebert.json"):
+        load_checkpoint(tmp_path)
+
+
+def test_the_card_and_the_recipe_lie_in_the_checkpoint(tiny_corpus: Path, tmp_path: Path) -> None:
+    last = pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "run")
+    card = (last / "README.md").read_text()
+    assert "mlm accuracy" in card
+    assert "What it is not" in card
+    assert (last / "recipe.toml").read_text() == (tmp_path / "run" / "recipe.toml").read_text()
+    assert json.loads((last / "litebert.json").read_text())["step"] == 2
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_half_precision_trains_resumes_exactly_and_stays_near_fp32(
+    dtype: str, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, runtime={"dtype": dtype})
+    pretrain(recipe, tmp_path / "whole")
+    with interrupted_before_step(6, monkeypatch):
+        pretrain(recipe, tmp_path / "broken")
+    pretrain(recipe, tmp_path / "broken")
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+    pretrain(make_recipe(tiny_corpus), tmp_path / "fp32")
+    half, full = (read_log(tmp_path / name / "metrics.jsonl")[-1]["valid_loss"] for name in ("whole", "fp32"))
+    assert half == pytest.approx(full, abs=0.1)
+    assert half != full
+
+
+@pytest.mark.slow
+def test_compiled_blocks_learn_what_eager_ones_learn(tiny_corpus: Path, tmp_path: Path) -> None:
+    for name, is_compiled in (("eager", False), ("compiled", True)):
+        changes = {
+            "model__hidden_dropout_rate": 0.0,
+            "model__attention_dropout_rate": 0.0,
+        }  # its noise is drawn otherwise
+        pretrain(make_recipe(tiny_corpus, train__compile=is_compiled, **changes), tmp_path / name)
+    eager, compiled = (read_log(tmp_path / name / "metrics.jsonl")[-1] for name in ("eager", "compiled"))
+    assert compiled == pytest.approx(eager, rel=1e-3)

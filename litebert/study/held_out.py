@@ -55,23 +55,22 @@ def score_model(model: Model, batches: Sequence[Batch]) -> HeldOutScore:
     right_words: list[torch.Tensor] = []
     right_pairs: list[torch.Tensor] = []
     for batch in batches:
-        assert batch.sentence_labels is not None, "there is a sentence task"
         first, masked = read_states(model, batch)
         right_words.append(model.masked_lm_logits(masked).argmax(-1) == batch.mlm_labels)
         guesses = model.heads["sentence"](model.encoder.pool(first)).argmax(-1)  # (S,)
-        right_pairs.append(guesses == batch.sentence_labels)
+        right_pairs.append(guesses == _known(batch.sentence_labels))
     return _count(torch.cat(right_words), torch.cat(right_pairs), batches)
 
 
 def score_constant(batches: Sequence[Batch], *, token_id: int, sentence_label: int) -> HeldOutScore:
     """Always the same word and the same order, whatever the text says."""
     right_words = torch.cat([batch.mlm_labels == token_id for batch in batches])
-    right_pairs = torch.cat([_labels(batch) == sentence_label for batch in batches])
+    right_pairs = torch.cat([_known(batch.sentence_labels) == sentence_label for batch in batches])
     return _count(right_words, right_pairs, batches)
 
 
 def _count(right_words: torch.Tensor, right_pairs: torch.Tensor, batches: Sequence[Batch]) -> HeldOutScore:
-    is_lead = torch.cat([batch.is_lead for batch in batches])
+    is_lead = torch.cat([_known(batch.is_lead) for batch in batches])
     return HeldOutScore(
         masked=_share(right_words),
         pairs=_share(right_pairs),
@@ -84,6 +83,6 @@ def _share(is_right: torch.Tensor) -> Share:
     return Share(int(is_right.sum()), len(is_right))
 
 
-def _labels(batch: Batch) -> torch.Tensor:
-    assert batch.sentence_labels is not None, "there is a sentence task"
-    return batch.sentence_labels
+def _known(values: torch.Tensor | None) -> torch.Tensor:
+    assert values is not None, "the batch has a sentence task, and knows which pairs begin documents"
+    return values

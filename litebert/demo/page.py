@@ -13,7 +13,14 @@ from litebert.core.errors import ConfigError
 from litebert.core.view import format_seconds
 from litebert.data.shards import open_corpus
 from litebert.demo.evaluation import GAPS, Evaluation
-from litebert.demo.words import describe_scores, format_interval, format_share, list_scores, next_commands
+from litebert.demo.words import (
+    describe_fillings,
+    describe_scores,
+    format_interval,
+    format_share,
+    list_scores,
+    next_commands,
+)
 from litebert.infer.fill_mask import MASK
 from litebert.model.cost import count_parameters
 from litebert.recipe import Recipe
@@ -42,6 +49,7 @@ def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[st
         evaluation=evaluation,
         scores=list_scores(evaluation),
         words=describe_scores(evaluation),
+        sureness=describe_fillings(evaluation),
         gaps=list_gaps(evaluation),
         curves=[(chart.title, draw_chart(chart)) for chart in plot_learning(curves, evaluation)],
         layers=[(chart.title, draw_chart(chart)) for chart in plot_distances(recipe, evaluation)],
@@ -113,8 +121,10 @@ def plot_learning(curves: Run, evaluation: Evaluation) -> list[Chart]:
 def _thin(curves: Run, label: str, metric: str, color: str) -> Line:
     """A line of every step as its running mean at a bearable number of points."""
     steps, values = curves[metric]
-    values = smooth(values, max(1, len(values) // 30))
-    chosen = np.unique(np.linspace(0, len(steps) - 1, _MAX_POINTS).astype(int))
+    window = max(1, len(values) // 30)
+    values = smooth(values, window)
+    # at the ends the window narrows, and single batches would show as spikes
+    chosen = np.unique(np.linspace(window // 2, len(steps) - 1 - window // 2, _MAX_POINTS).astype(int))
     return Line(label, steps[chosen], values[chosen], color)
 
 

@@ -28,7 +28,7 @@ from litebert.data.shards import MANIFEST, open_corpus
 from litebert.demo.evaluation import Evaluation, evaluate_model
 from litebert.demo.library import collect_documents, load_topics, standard_library
 from litebert.demo.page import build_page
-from litebert.demo.words import describe_scores, draw_fillings, draw_scores, next_commands
+from litebert.demo.words import describe_fillings, describe_scores, draw_fillings, draw_scores, next_commands
 from litebert.model.cost import count_parameters
 from litebert.pretrain import CHECKPOINTS, pretrain
 from litebert.recipe import Recipe, load_recipe
@@ -212,6 +212,7 @@ def show_result(demo: Demo, console: Console) -> None:
     for line in describe_scores(evaluation):
         console.print(line)
     console.print(draw_fillings(evaluation))
+    console.print(describe_fillings(evaluation))
     console.print(f"\nThe report, with curves: [bold]{demo.folder / REPORT}[/]")
     console.print("\nNext, with your own text (plain, .gz, .zst, JSONL, Parquet; a folder of them):")
     for command in next_commands():

@@ -10,6 +10,8 @@ from litebert.demo.evaluation import GAPS, Evaluation
 from litebert.infer.fill_mask import MASK
 from litebert.study.held_out import HeldOutScore, Share
 
+_SURE = 0.2  # mean probability of the best guess
+
 
 def list_scores(evaluation: Evaluation) -> list[tuple[str, HeldOutScore]]:
     """The rows of the table of scores."""
@@ -47,13 +49,21 @@ def _describe_pairs(evaluation: Evaluation) -> str:
         )
     where = (
         f"Away from the beginnings of documents, which give the order away, it is {format_share(score.inner)}"
-        f"{', near chance' if score.inner.interval[0] <= 0.5 else ''}."
+        f"{', no better than chance' if score.inner.interval[0] <= 0.5 else ''}."
     )
     return f"Sentence order: {format_share(score.pairs)}, above chance (50 %). {where}"
 
 
+def describe_fillings(evaluation: Evaluation) -> str:
+    """How sure the model is of its guesses."""
+    best = [guesses[0].probability for guesses in evaluation.fillings]
+    if sum(best) / len(best) < _SURE:
+        return "It is not sure of any: minutes teach it which words are common, hardly yet which one fits."
+    return "The surer it is, the longer the bar."
+
+
 def format_share(share: Share) -> str:
-    return f"{100 * share.value:.1f} %"
+    return f"{100 * share.value:.1f}\N{NO-BREAK SPACE}%"
 
 
 def format_interval(share: Share) -> str:

@@ -1,23 +1,21 @@
-"""`litebert demo`: a first look, with nothing to download."""
+"""`litebert demo`: the whole main job on text that every Python carries, with nothing to download."""
 
-SENTENCE = "A lite BERT shares one layer across its whole depth."
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 
-def run_demo() -> None:
-    """Show the models and send one sentence through an untrained nano ALBERT."""
-    import torch
+def run_demo(
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to the nano recipe, such as train.steps=500."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder to work in.")] = Path("runs/demo"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over.")] = False,
+) -> None:
+    """Pre-train a small ALBERT on Python's own documentation in minutes, and write a report. Run again, it goes on."""
+    from litebert.demo.story import Demo
+    from litebert.demo.story import run_demo as tell
 
-    from litebert.cli.models import show_models
-    from litebert.model.model import build_model
-    from litebert.model.presets import preset
-
-    show_models()
-    model = build_model(preset("nano")).eval()
-    token_ids = torch.tensor([list(SENTENCE.encode())])  # bytes stand in for a vocabulary
-    with torch.no_grad():
-        output = model.encoder(token_ids, return_layers=True)
-    print(f'\n"{SENTENCE}" through an UNTRAINED nano ALBERT (its numbers mean nothing yet):')
-    for number, (before, after) in enumerate(zip(output.layers, output.layers[1:], strict=False), start=1):
-        distance = (after - before).norm(dim=-1).mean()
-        angle = torch.rad2deg(torch.cosine_similarity(before, after, dim=-1).clamp(-1, 1).acos()).mean()
-        print(f"  layer {number} moves a token by {distance:.2f} (L2), {angle:.0f} degrees")
+    tell(Demo(out, overrides or ()), is_fresh=fresh)

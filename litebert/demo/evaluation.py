@@ -1,0 +1,98 @@
+"""What the demo's model has learned: scores on held-out text beside two baselines, gaps filled, layer distances."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from litebert.checkpoint import load_checkpoint
+from litebert.data.batch import Batch
+from litebert.data.epoch import BatchOptions
+from litebert.data.shards import open_corpus
+from litebert.data.stream import open_stream
+from litebert.infer.fill_mask import Guess, fill_mask
+from litebert.model.model import Model, build_model
+from litebert.recipe import Recipe
+from litebert.study.distances import LayerDistances, measure_distances
+from litebert.study.held_out import HeldOutScore, score_constant, score_model
+from litebert.text.tokenizer import Tokenizer
+
+GAPS = (
+    "Raise a ValueError if the argument is not a valid [MASK].",
+    "The method returns a [MASK] of all the names in the module.",
+    "If the file does not exist, an exception is [MASK].",
+    "Read at most n bytes from the [MASK] and return them.",
+    "A subclass can override this [MASK] to change what is printed.",
+    "The second argument is optional and defaults to [MASK].",
+)
+_SEQUENCES = 32  # in one held-out batch
+# A shared layer can be applied more often than it was in training: the figure goes on to this depth.
+_FIGURE_LAYERS = 8
+_FIGURE_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that the report tells of the trained model."""
+
+    trained: HeldOutScore
+    untrained: HeldOutScore
+    constant: HeldOutScore
+    constant_piece: str  # the most frequent piece of the training text
+    fillings: list[list[Guess]]  # for each of GAPS, the best first
+    distances_trained: LayerDistances
+    distances_untrained: LayerDistances
+
+
+def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
+    """Score a checkpoint of the demo and its baselines, and look at what it does."""
+    checkpoint = load_checkpoint(checkpoint_path)
+    tokenizer = checkpoint.load_tokenizer()
+    trained = checkpoint.load_model()
+    untrained = build_model(checkpoint.config, checkpoint.heads, seed=recipe.seed)
+    batches = draw_held_out(recipe)
+    frequent = most_frequent_token(recipe)
+    return Evaluation(
+        trained=score_model(trained, batches),
+        untrained=score_model(untrained, batches),
+        constant=score_constant(batches, token_id=frequent, sentence_label=0),
+        constant_piece=readable_piece(tokenizer.pieces([frequent])[0]),
+        fillings=[fill_gap(trained, tokenizer, gap) for gap in GAPS],
+        distances_trained=measure_distances(deepen(trained), batches[:_FIGURE_BATCHES]),
+        distances_untrained=measure_distances(deepen(untrained), batches[:_FIGURE_BATCHES]),
+    )
+
+
+def draw_held_out(recipe: Recipe) -> Sequence[Batch]:
+    """One pass over the held-out documents."""
+    options = replace(recipe.stream, batch=BatchOptions(sequences=_SEQUENCES))
+    stream, _ = open_stream(recipe.data, options, split="valid")
+    return [stream.batch(step) for step in range(stream.steps_per_epoch)]
+
+
+def most_frequent_token(recipe: Recipe) -> int:
+    """The token that occurs most in the training text."""
+    counts = np.zeros(recipe.model.vocab_size, np.int64)
+    for path in recipe.data.corpora:
+        for shard in open_corpus(Path(path)).shards:
+            counts += np.bincount(shard.token_ids, minlength=len(counts))
+    return int(counts.argmax())
+
+
+def fill_gap(model: Model, tokenizer: Tokenizer, gap: str) -> list[Guess]:
+    (guesses,) = fill_mask(model, tokenizer, gap)
+    return [Guess(readable_piece(guess.piece), guess.probability) for guess in guesses]
+
+
+def readable_piece(piece: str) -> str:
+    """A piece for a reader: a word as it is, the inside of a word with a hyphen before it."""
+    is_inside_word = piece.isalnum()
+    return f"-{piece}" if is_inside_word else piece.removeprefix("▁") or "(space)"
+
+
+def deepen(model: Model) -> Model:
+    """The same weights, applied more often than in training."""
+    deeper = build_model(replace(model.config, num_layers=_FIGURE_LAYERS), model.head_specs)
+    deeper.load_state_dict(model.state_dict())
+    return deeper

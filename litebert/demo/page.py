@@ -1,0 +1,152 @@
+"""The demo's report: one HTML page with everything in it, which asks nobody for anything."""
+
+import platform
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from litebert import __version__
+from litebert.core.errors import ConfigError
+from litebert.core.view import format_seconds
+from litebert.data.shards import open_corpus
+from litebert.demo.evaluation import GAPS, Evaluation
+from litebert.demo.words import (
+    describe_fillings,
+    describe_scores,
+    format_interval,
+    format_share,
+    list_scores,
+    next_commands,
+)
+from litebert.infer.fill_mask import MASK
+from litebert.model.cost import count_parameters
+from litebert.recipe import Recipe
+from litebert.study.charts import Chart, Line, draw_chart
+from litebert.study.curves import Run, read_run, smooth
+from litebert.tasks.pretraining import Pretraining
+
+_TEMPLATE = "page.html.j2"
+_MAX_POINTS = 150  # of a line: more cannot be seen, and would only make the page heavy
+
+
+def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[str, float | None]) -> str:
+    """The page of a finished run. What differs from one machine to the next stands in <time> elements.
+
+    A stage's time is None where the demo was interrupted before it could be noted.
+    """
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ConfigError("the report needs jinja2: pip install 'litebert[plots]'") from error
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters |= {"share": format_share, "interval": format_interval, "seconds": format_seconds}
+    template = environment.from_string((files("litebert.demo") / _TEMPLATE).read_text("utf-8"))
+    curves = read_run(run)
+    return template.render(
+        evaluation=evaluation,
+        scores=list_scores(evaluation),
+        words=describe_scores(evaluation),
+        sureness=describe_fillings(evaluation),
+        gaps=list_gaps(evaluation),
+        curves=[(chart.title, draw_chart(chart)) for chart in plot_learning(curves, evaluation)],
+        layers=[(chart.title, draw_chart(chart)) for chart in plot_distances(recipe, evaluation)],
+        facts=list_facts(recipe, curves),
+        times=times.items(),
+        total_seconds=sum(seconds or 0 for seconds in times.values()),
+        recipe=recipe.to_toml(),
+        commands=next_commands(),
+        versions=f"litebert {__version__}, torch {torch.__version__}, Python {platform.python_version()}",
+    )
+
+
+def list_gaps(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Each sentence with what stands before and after its gap, and the guesses."""
+    gaps = []
+    for gap, guesses in zip(GAPS, evaluation.fillings, strict=True):
+        before, after = gap.split(MASK)
+        gaps.append({"before": before, "after": after, "guesses": guesses})
+    return gaps
+
+
+def list_facts(recipe: Recipe, curves: Run) -> list[tuple[str, str]]:
+    """What was run, in numbers."""
+    model = recipe.model
+    count = count_parameters(model, Pretraining(recipe.segments.num_labels).heads)
+    train, valid = (open_corpus(Path(recipe.data.corpora[0]), split) for split in ("train", "valid"))
+    num_tokens = int(curves["tokens"].values[-1])
+    return [
+        ("Text", f"{train.num_documents + valid.num_documents:,} documents of Python's documentation"),
+        ("Learned from", f"{train.num_documents:,} documents, {train.num_tokens:,} tokens"),
+        ("Held out", f"{valid.num_documents:,} documents, {valid.num_tokens:,} tokens"),
+        ("Vocabulary", f"{model.vocab_size:,} pieces"),
+        (
+            "Model",
+            f"ALBERT with one layer applied {model.num_layers} times, {model.hidden_size} wide, embeddings "
+            f"{model.embedding_size} wide, {model.num_heads} heads",
+        ),
+        ("Parameters", f"{count.total:,} stored, {count.unrolled:,} computed with"),
+        (
+            "Training",
+            f"{recipe.train.steps:,} steps of {recipe.batch.sequences} sequences up to {recipe.segments.max_length} "
+            f"tokens: {num_tokens:,} tokens, {num_tokens / train.num_tokens:.1f} times the text",
+        ),
+        ("Optimizer", f"{recipe.optim.name}, learning rate {recipe.optim.learning_rate:g}"),
+    ]
+
+
+def plot_learning(curves: Run, evaluation: Evaluation) -> list[Chart]:
+    """Loss and both accuracies over the steps, in training and on held-out documents."""
+
+    def draw(title: str, metric: str, **options: Any) -> Chart:
+        lines = [_thin(curves, "training", metric, "faint"), _held_out(curves, metric)]
+        return Chart(title, [line for line in lines if line], **options)
+
+    masked = evaluation.constant.masked.value
+    return [
+        draw("Loss", "loss"),
+        draw(
+            "Masked words guessed",
+            "mlm_accuracy",
+            is_share=True,
+            level=masked,
+            level_label=f"always “{evaluation.constant_piece}”",
+        ),
+        draw("Sentence order guessed", "sentence_accuracy", is_share=True, level=0.5, level_label="chance"),
+    ]
+
+
+def _thin(curves: Run, label: str, metric: str, color: str) -> Line:
+    """A line of every step as its running mean at a bearable number of points."""
+    steps, values = curves[metric]
+    window = max(1, len(values) // 30)
+    values = smooth(values, window)
+    # at the ends the window narrows, and single batches would show as spikes
+    chosen = np.unique(np.linspace(window // 2, len(steps) - 1 - window // 2, _MAX_POINTS).astype(int))
+    return Line(label, steps[chosen], values[chosen], color)
+
+
+def _held_out(curves: Run, metric: str) -> Line | None:
+    if f"valid_{metric}" not in curves:
+        return None
+    return Line("held out", *curves[f"valid_{metric}"], "accent", has_points=True)
+
+
+def plot_distances(recipe: Recipe, evaluation: Evaluation) -> list[Chart]:
+    """How far each pass of the layer moves a token, trained and untrained."""
+    trained, untrained = evaluation.distances_trained, evaluation.distances_untrained
+    numbers = list(range(1, len(trained.l2) + 1))
+
+    def draw(title: str, ours: list[float], before: list[float]) -> Chart:
+        lines = [
+            Line("trained", numbers, ours, "accent", has_points=True),
+            Line("untrained", numbers, before, "faint", is_dashed=True, has_points=True),
+        ]
+        return Chart(title, lines, x_label="layer", has_whole_x=True, mark_x=recipe.model.num_layers + 0.5)
+
+    return [
+        draw("L2 distance", trained.l2, untrained.l2),
+        draw("Angle in degrees", trained.degrees, untrained.degrees),
+    ]

@@ -1,0 +1,269 @@
+"""The demo from beginning to end: text, vocabulary, shards, pre-training, evaluation, report.
+
+Each stage leaves something that is complete or not there, so a demo that was interrupted goes on where it stopped, and
+one that is finished only shows its result.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.markup import escape
+
+from litebert import __version__
+from litebert.core.errors import ConfigError
+from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, remove_leftovers, write_json
+from litebert.core.options import build_options
+from litebert.core.runlog import TIMING_FILE, read_log
+from litebert.core.view import format_seconds
+from litebert.data.build import BuildOptions, build_corpus
+from litebert.data.documents import ReadOptions, iter_documents
+from litebert.data.ledger import UNFINISHED
+from litebert.data.shards import MANIFEST, open_corpus
+from litebert.demo.evaluation import Evaluation, evaluate_model
+from litebert.demo.library import collect_documents, load_topics, standard_library
+from litebert.demo.page import build_page
+from litebert.demo.words import describe_fillings, describe_scores, draw_fillings, draw_scores, next_commands
+from litebert.model.cost import count_parameters
+from litebert.pretrain import CHECKPOINTS, pretrain
+from litebert.recipe import Recipe, load_recipe
+from litebert.tasks.pretraining import Pretraining
+from litebert.text.tokenizer import load_tokenizer
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+
+MARKER = "demo.json"  # says that a folder is a demo's, and of which recipe
+EVALUATION = "evaluation.json"
+REPORT = "report.html"
+TIMES = "times.json"
+LOCK = ".lock"
+# Enough documents for intervals of a few percent, though each one is missing in training
+VALID_SHARE = 0.12
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Where the demo works, with which recipe and on whose documentation."""
+
+    folder: Path
+    overrides: Sequence[str] = ()
+    library: Path = field(default_factory=standard_library)
+
+    @property
+    def recipe(self) -> Recipe:
+        return load_recipe("nano", [f"data.corpora={self.folder / 'corpus'}", *self.overrides])
+
+    @property
+    def run(self) -> Path:
+        return self.folder / "nano"
+
+    @property
+    def last_checkpoint(self) -> Path:
+        return self.run / CHECKPOINTS / f"step-{self.recipe.train.steps:08d}"
+
+
+class Stage(NamedTuple):
+    """A part of the demo: what it is about to do, whether that is done, and how; `work` gives what to say of it."""
+
+    name: str
+    announcement: str
+    is_done: Callable[[Demo], bool]
+    work: Callable[[Demo], str]
+
+
+def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = None) -> Path:
+    """Do what is not done yet, show the result, and give the report's path."""
+    console = console or Console(highlight=False)
+    started_at = time.monotonic()
+    with exclusive_lock(demo.folder, purpose="running the demo"):
+        if is_fresh:
+            clear(demo.folder)
+        check_same_demo(demo)
+        remove_leftovers(demo.folder)
+        if all(stage.is_done(demo) for stage in STAGES):
+            console.print(f"Everything is there already, in {demo.folder}; --fresh starts over.\n")
+        else:
+            console.print(f"[bold]A small ALBERT learns from Python's own documentation[/] ({demo.folder})")
+            console.print("About four minutes on two cores. Interrupted, the same command goes on.\n")
+            for number, stage in enumerate(STAGES, start=1):
+                do_stage(demo, stage, f"{number}/{len(STAGES)}", console)
+            console.print(f"\nDone in {format_seconds(time.monotonic() - started_at)}.\n")
+    show_result(demo, console)
+    return demo.folder / REPORT
+
+
+def do_stage(demo: Demo, stage: Stage, number: str, console: Console) -> None:
+    """Work on a stage unless it is done, and note how long it took."""
+    if stage.is_done(demo):
+        console.print(f"[green]✓[/] [bold]{number} {stage.name}[/] is there already")
+        return
+    console.print(f"[cyan]▸[/] [bold]{number} {stage.name}[/] {stage.announcement}")
+    started_at = time.monotonic()
+    summary = stage.work(demo)
+    seconds = time.monotonic() - started_at
+    note_time(demo, stage.name, seconds)
+    console.print(f"  {escape(summary)} [dim]({format_seconds(seconds)})[/]")
+
+
+# --- the stages, in their order
+
+
+def collect_text(demo: Demo) -> str:
+    documents = collect_documents(demo.library, load_topics())
+    with atomic_directory(demo.folder / "text") as temporary:
+        for kind in ("topic", "module"):
+            texts = ["\n".join(document.sentences) for document in documents if document.id.startswith(kind)]
+            (temporary / f"{kind}s.txt").write_text("\n\n".join(texts) + "\n", "utf-8")
+    sentences = [sentence for document in documents for sentence in document.sentences]
+    return (
+        f"{len(documents)} documents, {len(sentences):,} sentences, {sum(map(len, sentences)) / 1e6:.1f} MB; "
+        f'for example: "{documents[0].sentences[0]}"'
+    )
+
+
+def learn_vocabulary(demo: Demo) -> str:
+    options = VocabularyOptions(kind="unigram", vocab_size=demo.recipe.model.vocab_size)
+    tokenizer = train_tokenizer(iter_text(demo), options)
+    tokenizer.save(demo.folder / "tokenizer")
+    example = "Dictionaries remember insertion order."
+    pieces = " ".join(tokenizer.pieces(tokenizer.encode(example)))
+    return f'{tokenizer.vocab_size:,} pieces; "{example}" becomes {pieces}'
+
+
+def build_shards(demo: Demo) -> str:
+    tokenizer = load_tokenizer(demo.folder / "tokenizer")
+    options = BuildOptions(read=READ_LINES, valid_share=VALID_SHARE, is_quiet=True)
+    build_corpus([demo.folder / "text"], tokenizer, demo.folder / "corpus", options)
+    train, valid = (open_corpus(demo.folder / "corpus", split) for split in ("train", "valid"))
+    return (
+        f"{train.num_documents} documents with {train.num_tokens:,} tokens to learn from, "
+        f"{valid.num_documents} with {valid.num_tokens:,} held out"
+    )
+
+
+def train_model(demo: Demo) -> str:
+    recipe = demo.recipe
+    pretrain(recipe, demo.run)
+    count = count_parameters(recipe.model, Pretraining(recipe.segments.num_labels).heads)
+    return f"{count.total:,} parameters, {recipe.train.steps:,} steps"
+
+
+def evaluate(demo: Demo) -> str:
+    evaluation = evaluate_model(demo.last_checkpoint, demo.recipe)
+    write_json(demo.folder / EVALUATION, asdict(evaluation))
+    return f"{evaluation.trained.masked.total:,} masked words and {evaluation.trained.pairs.total:,} pairs scored"
+
+
+def write_report(demo: Demo) -> str:
+    times = read_times(demo)
+    listed = {stage.name: times.get(stage.name) for stage in STAGES[:-1]}
+    page = build_page(demo.run, demo.recipe, read_evaluation(demo), listed)
+    with atomic_path(demo.folder / REPORT) as temporary:
+        temporary.write_text(page, "utf-8")
+    return f"{demo.folder / REPORT}"
+
+
+READ_LINES = ReadOptions(format="lines")
+STAGES = (
+    Stage(
+        "Text",
+        "from the help topics and docstrings that come with this Python",
+        lambda demo: (demo.folder / "text").is_dir(),
+        collect_text,
+    ),
+    Stage(
+        "Vocabulary",
+        "of word pieces, learned by SentencePiece",
+        lambda demo: (demo.folder / "tokenizer").is_dir(),
+        learn_vocabulary,
+    ),
+    Stage(
+        "Shards",
+        "of token ids, some documents held out",
+        lambda demo: (
+            (demo.folder / "corpus" / MANIFEST).exists() and not (demo.folder / "corpus" / UNFINISHED).exists()
+        ),
+        build_shards,
+    ),
+    Stage(
+        "Pre-training",
+        "to guess masked n-grams and the order of two segments",
+        lambda demo: demo.last_checkpoint.is_dir(),
+        train_model,
+    ),
+    Stage(
+        "Evaluation",
+        "on the held-out documents, beside two baselines",
+        lambda demo: (demo.folder / EVALUATION).exists(),
+        evaluate,
+    ),
+    Stage("Report", "as one HTML page", lambda demo: (demo.folder / REPORT).exists(), write_report),
+)
+
+
+def show_result(demo: Demo, console: Console) -> None:
+    """Scores, gaps filled, and what to type next."""
+    evaluation = read_evaluation(demo)
+    console.print(draw_scores(evaluation))
+    for line in describe_scores(evaluation):
+        console.print(line)
+    console.print(draw_fillings(evaluation))
+    console.print(describe_fillings(evaluation))
+    console.print(f"\nThe report, with curves: [bold]{demo.folder / REPORT}[/]")
+    console.print("\nNext, with your own text (plain, .gz, .zst, JSONL, Parquet; a folder of them):")
+    for command in next_commands():
+        console.print(f"  {command}", soft_wrap=True)
+
+
+def iter_text(demo: Demo) -> "map[str]":
+    return map("\n".join, (document.sentences for document in iter_documents([demo.folder / "text"], READ_LINES)))
+
+
+# --- what lies in the folder beside the stages
+
+
+def check_same_demo(demo: Demo) -> None:
+    """Take a free folder, or one in which this very demo was begun."""
+    marker = demo.folder / MARKER
+    if marker.exists():
+        if json.loads(marker.read_text("utf-8")) != describe_demo(demo):
+            raise ConfigError(f"{demo.folder} holds a demo with another recipe or version; --fresh starts over")
+    elif any(path.name != LOCK for path in demo.folder.iterdir()):
+        raise ConfigError(f"{demo.folder} is not empty and no demo's; choose another --out")
+    else:
+        write_json(marker, describe_demo(demo))
+
+
+def describe_demo(demo: Demo) -> dict[str, str]:
+    return {"litebert": __version__, "recipe": demo.recipe.fingerprint}
+
+
+def clear(folder: Path) -> None:
+    """Forget a demo; a folder that is not a demo's stays as it is."""
+    if (folder / MARKER).exists():
+        for path in folder.iterdir():
+            if path.name not in (LOCK, MARKER):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (folder / MARKER).unlink()  # last, so that an interrupted clearing can go on
+
+
+def read_evaluation(demo: Demo) -> Evaluation:
+    return build_options(Evaluation, json.loads((demo.folder / EVALUATION).read_text("utf-8")))
+
+
+def note_time(demo: Demo, name: str, seconds: float) -> None:
+    write_json(demo.folder / TIMES, read_times(demo) | {name: seconds})
+
+
+def read_times(demo: Demo) -> dict[str, float]:
+    """How long each finished stage took; training counts its updates before an interruption too."""
+    file = demo.folder / TIMES
+    times: dict[str, float] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    if "Pre-training" in times:
+        updates = sum(record["seconds"] for record in read_log(demo.run / TIMING_FILE))
+        times["Pre-training"] = max(times["Pre-training"], updates)
+    return times

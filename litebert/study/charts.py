@@ -1,0 +1,123 @@
+"""Small line charts as SVG that lives inside a web page: it takes the page's width, font and colours, light or dark."""
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Matplotlib writes colours as numbers. These stand for the page's own, which are put in afterwards.
+_PAGE_COLORS = {"#010101": "currentColor", "#020202": "var(--grid)"}
+_INK, _GRID = _PAGE_COLORS
+# What must not, or need not, be in a page: links to other sites, a fixed size, a font, the same ids in every chart
+_UNWANTED = (
+    re.compile(r"<metadata>.*?</metadata>", re.DOTALL),
+    re.compile(r"<style.*?</style>", re.DOTALL),
+    re.compile(r' xmlns(?::\w+)?="[^"]*"'),
+    re.compile(r'(?<=<svg)[^>]*?(?= viewBox)|(?<=\") version="1.1"'),
+    re.compile(r"font-family: [^;]*; "),
+    re.compile(r' id="[a-zA-Z0-9.]+_\d+"'),
+)
+_WIDTH, _HEIGHT = 3.8, 2.7  # inches; only their ratio and the size of letters against it matter
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart. `color` is the name of a colour variable of the page, such as "trained"."""
+
+    label: str
+    x: Sequence[float] | NDArray[np.float64]
+    y: Sequence[float] | NDArray[np.float64]
+    color: str
+    is_dashed: bool = False
+    has_points: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart: its lines, the names of its axes, and a level to compare with."""
+
+    title: str
+    lines: Sequence[Line]
+    x_label: str = "step"
+    is_share: bool = False  # y is a share, written in percent
+    level: float | None = None  # a thin line across: what needs no learning
+    level_label: str = ""
+    mark_x: float | None = None  # a thin line upright
+    has_whole_x: bool = False  # a mark for each whole number
+
+
+def draw_chart(chart: Chart) -> str:
+    """The chart as an <svg> element."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'") from error
+    # text stays text (selectable, in the page's font), and ids depend on nothing but the title
+    settings: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": chart.title,
+        "font.family": "sans-serif",
+        "font.size": 10,
+    }
+    with matplotlib.rc_context(settings):
+        figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
+        colors = _draw(figure.add_subplot(), chart)
+        target = io.StringIO()
+        figure.savefig(target, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return _fit_into_page(target.getvalue(), chart.title, colors)
+
+
+def _draw(panel: "Axes", chart: Chart) -> dict[str, str]:
+    colors = {f"#0303{number:02x}": f"var(--{line.color})" for number, line in enumerate(chart.lines)}
+    for color, line in zip(colors, chart.lines, strict=True):
+        panel.plot(
+            line.x,
+            line.y,
+            color=color,
+            linestyle="--" if line.is_dashed else "-",
+            marker="o" if line.has_points or len(line.y) < 3 else None,
+            markersize=4,
+            linewidth=2,
+            label=line.label,
+        )
+    if chart.level is not None:
+        panel.axhline(chart.level, color=_INK, linewidth=1, linestyle=":", label=chart.level_label)
+    if chart.mark_x is not None:
+        panel.axvline(chart.mark_x, color=_INK, linewidth=1, linestyle=":")
+    _style(panel, chart)
+    return colors
+
+
+def _style(panel: "Axes", chart: Chart) -> None:
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    panel.set_xlabel(chart.x_label, color=_INK)
+    panel.tick_params(colors=_INK, length=0)
+    panel.grid(color=_GRID, linewidth=0.8)
+    panel.set_axisbelow(True)
+    panel.spines[:].set_visible(False)
+    panel.legend(frameon=False, labelcolor=_INK, fontsize=9)
+    if chart.is_share:
+        panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    if chart.has_whole_x:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _fit_into_page(svg: str, title: str, colors: dict[str, str]) -> str:
+    svg = svg[svg.index("<svg") :]
+    for unwanted in _UNWANTED:
+        svg = unwanted.sub("", svg)
+    svg = svg.replace("xlink:href", "href").replace("<svg", f'<svg role="img" aria-label="{title}"', 1)
+    for number, color in {**_PAGE_COLORS, **colors}.items():
+        svg = svg.replace(number, color)
+    return svg

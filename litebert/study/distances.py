@@ -1,0 +1,42 @@
+"""How far each layer moves its input: the paper's Figure 1, by which it shows what sharing does to a deep network."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from litebert.data.batch import Batch
+from litebert.model.model import Model
+
+
+class LayerDistances(NamedTuple):
+    """For each layer, between its input and its output, the mean over real tokens."""
+
+    l2: list[float]
+    degrees: list[float]
+
+
+@torch.no_grad()
+def measure_distances(model: Model, batches: Sequence[Batch]) -> LayerDistances:
+    """L2 distance and angle between each layer's input and output."""
+    model.eval()
+    num_layers = len(model.config.layer_plan.rows)
+    sums = torch.zeros(2, num_layers, dtype=torch.float64)
+    num_tokens = 0
+    for batch in batches:
+        output = model.encoder(
+            batch.token_ids,
+            batch.segment_ids,
+            batch.mask,
+            position_ids=batch.position_ids,
+            sequence_ids=batch.sequence_ids,
+            return_layers=True,
+        )
+        num_tokens += int(batch.mask.sum())
+        for layer in range(num_layers):
+            before, after = output.layers[layer][batch.mask], output.layers[layer + 1][batch.mask]  # (tokens, H)
+            sums[0, layer] += (after - before).norm(dim=-1).sum()
+            sums[1, layer] += torch.cosine_similarity(before, after, dim=-1).clamp(-1, 1).acos().sum()
+    l2, radians = (sums / num_tokens).tolist()
+    return LayerDistances(l2, [math.degrees(angle) for angle in radians])

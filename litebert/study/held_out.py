@@ -1,0 +1,88 @@
+"""How well a pre-trained model guesses on text it has not read, with intervals, beside what needs no learning."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import torch
+
+from litebert.data.batch import Batch
+from litebert.model.model import Model
+from litebert.tasks.pretraining import read_states
+
+_NORMAL_QUANTILE = 1.959964  # 95 % of a normal distribution lie within
+
+
+@dataclass(frozen=True)
+class Share:
+    """So many of so many were right."""
+
+    right: int
+    total: int
+
+    @property
+    def value(self) -> float:
+        return self.right / self.total if self.total else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval, as if the guesses were independent of each other."""
+        if not self.total:
+            return 0.0, 1.0
+        z2 = _NORMAL_QUANTILE**2 / self.total
+        center = (self.value + z2 / 2) / (1 + z2)
+        half = sqrt(z2 * (self.value * (1 - self.value) + z2 / 4)) / (1 + z2)
+        return center - half, center + half
+
+
+@dataclass(frozen=True)
+class HeldOutScore:
+    """Masked words and sentence pairs that were guessed right; `lead` are the pairs that begin a document.
+
+    A document's first sentence gives the order away, so those pairs are counted by themselves.
+    """
+
+    masked: Share
+    pairs: Share
+    lead: Share
+    inner: Share
+
+
+@torch.no_grad()
+def score_model(model: Model, batches: Sequence[Batch]) -> HeldOutScore:
+    """A model's own guesses."""
+    model.eval()
+    right_words: list[torch.Tensor] = []
+    right_pairs: list[torch.Tensor] = []
+    for batch in batches:
+        first, masked = read_states(model, batch)
+        right_words.append(model.masked_lm_logits(masked).argmax(-1) == batch.mlm_labels)
+        guesses = model.heads["sentence"](model.encoder.pool(first)).argmax(-1)  # (S,)
+        right_pairs.append(guesses == _known(batch.sentence_labels))
+    return _count(torch.cat(right_words), torch.cat(right_pairs), batches)
+
+
+def score_constant(batches: Sequence[Batch], *, token_id: int, sentence_label: int) -> HeldOutScore:
+    """Always the same word and the same order, whatever the text says."""
+    right_words = torch.cat([batch.mlm_labels == token_id for batch in batches])
+    right_pairs = torch.cat([_known(batch.sentence_labels) == sentence_label for batch in batches])
+    return _count(right_words, right_pairs, batches)
+
+
+def _count(right_words: torch.Tensor, right_pairs: torch.Tensor, batches: Sequence[Batch]) -> HeldOutScore:
+    is_lead = torch.cat([_known(batch.is_lead) for batch in batches])
+    return HeldOutScore(
+        masked=_share(right_words),
+        pairs=_share(right_pairs),
+        lead=_share(right_pairs[is_lead]),
+        inner=_share(right_pairs[~is_lead]),
+    )
+
+
+def _share(is_right: torch.Tensor) -> Share:
+    return Share(int(is_right.sum()), len(is_right))
+
+
+def _known(values: torch.Tensor | None) -> torch.Tensor:
+    assert values is not None, "the batch has a sentence task, and knows which pairs begin documents"
+    return values

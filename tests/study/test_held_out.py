@@ -1,0 +1,41 @@
+"""Scores on held-out text: Wilson's interval as statisticians compute it, and counts that add up."""
+
+import pytest
+import torch
+from scipy.stats import binomtest
+
+from litebert.model.model import build_model
+from litebert.model.presets import preset
+from litebert.study.held_out import Share, score_constant, score_model
+from litebert.tasks.pretraining import pretraining_loss
+from tests.study.test_distances import batch_of
+
+
+@pytest.mark.parametrize(("right", "total"), [(0, 10), (7, 10), (10, 10), (512, 1000), (3, 4000)])
+def test_the_interval_is_wilsons(right: int, total: int) -> None:
+    expected = binomtest(right, total).proportion_ci(0.95, method="wilson")
+    assert Share(right, total).interval == pytest.approx((expected.low, expected.high), abs=1e-6)
+
+
+def test_scores_count_what_the_loss_counts() -> None:
+    from dataclasses import replace
+
+    token_ids = torch.randint(5, 4000, (6, 10), generator=torch.Generator().manual_seed(1))
+    batch = replace(
+        batch_of(token_ids, torch.ones_like(token_ids, dtype=torch.bool)),
+        mlm_positions=torch.arange(1, 60, 4),
+        mlm_labels=token_ids.flatten()[torch.arange(1, 60, 4)],
+        sentence_labels=torch.tensor([0, 1, 1, 0, 1, 0]),
+        is_lead=torch.tensor([True, False, True, False, False, False]),
+    )
+    model = build_model(preset("nano"), ["mlm", "sentence"], seed=2).eval()
+    score = score_model(model, [batch, batch])
+    loss = pretraining_loss(model, batch)
+    assert loss.sentence_correct is not None
+    assert (score.masked.right, score.masked.total) == (2 * int(loss.mlm_correct), 2 * loss.num_masked)
+    assert (score.pairs.right, score.pairs.total) == (2 * int(loss.sentence_correct), 12)
+    assert score.lead.total == 4
+    assert score.lead.right + score.inner.right == score.pairs.right
+    constant = score_constant([batch], token_id=int(batch.mlm_labels[0]), sentence_label=1)
+    assert constant.pairs == Share(3, 6)
+    assert constant.masked.right == int((batch.mlm_labels == batch.mlm_labels[0]).sum())

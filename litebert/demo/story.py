@@ -30,11 +30,12 @@ from litebert.demo.library import collect_documents, load_topics, standard_libra
 from litebert.demo.page import build_page
 from litebert.demo.words import describe_fillings, describe_scores, draw_fillings, draw_scores, next_commands
 from litebert.model.cost import count_parameters
-from litebert.pretrain import CHECKPOINTS, pretrain
+from litebert.pretrain import pretrain
 from litebert.recipe import Recipe, load_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+from litebert.train.keeping import CHECKPOINTS
 
 MARKER = "demo.json"  # says that a folder is a demo's, and of which recipe
 EVALUATION = "evaluation.json"

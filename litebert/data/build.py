@@ -34,12 +34,12 @@ from litebert.data.ledger import (
     part_path,
     plan_sources,
     read_done,
-    read_plan,
     read_sources,
     remove_paperwork,
     write_done,
     write_plan,
 )
+from litebert.data.resume import resume_plan
 from litebert.data.shards import (
     FORMAT_VERSION,
     MANIFEST,
@@ -90,27 +90,31 @@ def build_corpus(
     check_options(options)
     started = time.monotonic()
     _check_is_ours(directory)
+    patterns = [str(path) for path in paths]
+    found = _find_files(patterns, directory)
     with exclusive_lock(directory, purpose="building a corpus"), _explained_disk_errors(directory):
         facts = tokenizer_facts(tokenizer)
         _check_same(directory, facts, options.recorded())
-        _save_tokenizer(tokenizer, directory)
-        interrupted = _interrupted_plan(directory)
-        files = _find_inputs([str(path) for path in paths], directory)
+        files = [*found, spool_stdin(directory / UNFINISHED)] if STDIN in patterns else found
+        plan = Plan(facts, options.recorded(), 0, ())
+        interrupted = resume_plan(directory, plan, files, options.read)
         known = [*read_sources(directory), *(interrupted.sources if interrupted else ())]
         sources = plan_sources(files, known, options.read, is_quiet=options.is_quiet)
+        _save_tokenizer(tokenizer, directory)
         built: tuple[Source, ...] = ()
         text_bytes = 0
         if interrupted:
             text_bytes += _build_batch(directory, interrupted, options)
             built += interrupted.sources
         if sources:
-            plan = Plan(facts, options.recorded(), len(read_sources(directory)), sources)
+            plan = replace(plan, num_sources_before=len(read_sources(directory)), sources=sources)
             write_plan(directory, plan)
             text_bytes += _build_batch(directory, plan, options)
             built += sources
         shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
     elapsed = time.monotonic() - started
-    return BuildResult(read_manifest(directory), built, len(files) - len(sources), text_bytes, elapsed)
+    num_known = len(files) - len({source.path for source in built}.intersection(files))
+    return BuildResult(read_manifest(directory), built, num_known, text_bytes, elapsed)
 
 
 def check_options(options: BuildOptions) -> None:
@@ -196,25 +200,16 @@ def _manifest_before(directory: Path, plan: Plan) -> Manifest:
     )
 
 
-def _interrupted_plan(directory: Path) -> Plan | None:
-    """The batch that an earlier call left unfinished; one that was killed just after its end is put away."""
-    plan = read_plan(directory)
-    if plan and (directory / MANIFEST).exists() and read_manifest(directory).num_sources > plan.num_sources_before:
-        remove_paperwork(directory)
-        return None
-    return plan
-
-
-def _find_inputs(patterns: list[str], directory: Path) -> list[Path]:
-    """The files to build, without those of the corpus itself; standard input becomes a file that outlives a kill."""
+def _find_files(patterns: list[str], directory: Path) -> list[Path]:
+    """The files to build, without those of the corpus itself."""
     named = [pattern for pattern in patterns if pattern != STDIN]
-    files = find_files(named, except_in=directory) if named else []
-    return [*files, spool_stdin(directory / UNFINISHED)] if STDIN in patterns else files
+    return find_files(named, except_in=directory) if named else []
 
 
 def _check_same(directory: Path, facts: TokenizerFacts, options: dict[str, Any]) -> None:
     """Refuse another tokenizer or other options than the corpus was begun with."""
-    begun = read_plan(directory) or (read_manifest(directory) if (directory / MANIFEST).exists() else None)
+    done = read_done(directory)
+    begun = done.manifest if done else read_manifest(directory) if (directory / MANIFEST).exists() else None
     if begun is None:
         return
     if begun.tokenizer != facts:
@@ -234,10 +229,14 @@ def _check_same(directory: Path, facts: TokenizerFacts, options: dict[str, Any])
 
 
 def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
-    if not (directory / TOKENIZER).exists():
-        tokenizer.save(directory / TOKENIZER)
-    elif load_tokenizer(directory / TOKENIZER).fingerprint != tokenizer.fingerprint:
-        raise ConfigError(f"{directory / TOKENIZER} is another tokenizer; use it, or build a new corpus")
+    """Put the tokenizer beside the shards; one that no shard was made with yet gives way."""
+    path = directory / TOKENIZER
+    if path.exists() and load_tokenizer(path).fingerprint != tokenizer.fingerprint:
+        if read_done(directory) or (directory / MANIFEST).exists():
+            raise ConfigError(f"{path} is another tokenizer; use it, or build a new corpus")
+        shutil.rmtree(path)
+    if not path.exists():
+        tokenizer.save(path)
 
 
 def _check_is_ours(directory: Path) -> None:

@@ -96,11 +96,16 @@ def check_unchanged(sources: Iterable[Source]) -> None:
     """Refuse to go on with files that are gone or not what they were when the batch was planned."""
     for source in sources:
         if not source.path.is_file():
-            raise DataError(f"{source.path} is gone, but not built yet; put it back, or build a new corpus")
-        facts = source.path.stat()
-        is_same = (facts.st_size, facts.st_mtime_ns) == (source.num_bytes, source.modified_ns)
-        if not is_same and hash_file(source.path) != source.sha256:
+            raise DataError(f"{source.path} is gone, but not wholly built yet; put it back, or build a new corpus")
+        if not is_as_planned(source):
             raise DataError(f"{source.path} has changed since its building began; build a new corpus")
+
+
+def is_as_planned(source: Source) -> bool:
+    """Whether a file still has the bytes that it had when it was planned."""
+    facts = source.path.stat()
+    is_same = (facts.st_size, facts.st_mtime_ns) == (source.num_bytes, source.modified_ns)
+    return is_same or hash_file(source.path) == source.sha256
 
 
 def read_sources(directory: Path) -> list[Source]:
@@ -150,11 +155,15 @@ def part_path(directory: Path, chunk: int) -> Path:
 
 
 def remove_paperwork(directory: Path) -> None:
-    """Forget a batch that is finished. The plan goes last: the next batch would take what is left for its own."""
+    """Forget a batch. The plan goes last: the next batch would take what is left for its own."""
+    remove_parts(directory)
     (directory / UNFINISHED / _PROGRESS).unlink(missing_ok=True)
+    (directory / UNFINISHED / _PLAN).unlink(missing_ok=True)
+
+
+def remove_parts(directory: Path) -> None:
     for path in (directory / UNFINISHED).glob("part-*.safetensors"):
         path.unlink()
-    (directory / UNFINISHED / _PLAN).unlink(missing_ok=True)
 
 
 def _source_json(source: Source) -> dict[str, Any]:

@@ -299,18 +299,6 @@ def test_a_changed_source_is_refused(tmp_path: Path, texts: list[Path], tokenize
         build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
 
 
-def test_a_source_that_is_gone_before_it_is_built_is_named(
-    tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(workers._Worker, "encode", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
-    texts[3].unlink()
-    with pytest.raises(DataError, match=r"3\.txt is gone, but not built yet"):
-        build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
-
-
 def test_two_builds_do_not_write_one_corpus(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
     (tmp_path / "corpus").mkdir()
     with (tmp_path / "corpus" / ".lock").open("w") as lock:

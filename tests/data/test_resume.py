@@ -1,0 +1,122 @@
+"""After a build that stopped: what is finished stays, what was not begun is planned as the next command says."""
+
+import io
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.data import workers
+from litebert.data.build import BuildOptions, build_corpus
+from litebert.data.chunks import Limits
+from litebert.data.documents import ReadOptions
+from litebert.data.shards import SHARDS
+from litebert.text.tokenizer import Tokenizer
+
+LIMITS = Limits(chunk=2000, shard=6000, line=4000, whole_file=4000)
+OPTIONS = BuildOptions(read=ReadOptions(format="lines", limits=LIMITS), valid_share=0.2, is_quiet=True)
+SKIPPING = replace(OPTIONS, read=replace(OPTIONS.read, on_error="skip"))
+GOOD = "".join(f"the cat sat {n}.\nthe dog ran {n}.\n\n" for n in range(20)).encode()
+LONG = "".join(f"a house of the cat {n}.\nit ran to the mat {n}.\n\n" for n in range(300)).encode()
+BAD = b"the cat.\nthe \xff dog.\n\n"
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    wanted = [directory / "manifest.json", *(directory / SHARDS).iterdir()]
+    return {path.name: path.read_bytes() for path in sorted(wanted)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files, of which the last is bad; the first is more than a shard if it is made long."""
+    (tmp_path / "texts").mkdir()
+    for name, data in (("a.txt", GOOD), ("b.txt", GOOD[:-30]), ("c.txt", GOOD + BAD)):
+        (tmp_path / "texts" / name).write_bytes(data)
+    return tmp_path / "texts"
+
+
+def stop_at_bad_input(folder: Path, tokenizer: Tokenizer, out: Path) -> None:
+    with pytest.raises(DataError, match="is not UTF-8"):
+        build_corpus([folder], tokenizer, out, OPTIONS)
+
+
+@pytest.mark.parametrize("has_finished_shards", [False, True])
+@pytest.mark.parametrize("options", [OPTIONS, SKIPPING])
+def test_a_mended_file_builds(
+    tmp_path: Path, folder: Path, tokenizer: Tokenizer, has_finished_shards: bool, options: BuildOptions
+) -> None:
+    if has_finished_shards:
+        (folder / "a.txt").write_bytes(LONG)
+    stop_at_bad_input(folder, tokenizer, tmp_path / "corpus")
+    assert (tmp_path / "corpus" / "unfinished" / "progress.json").exists() == has_finished_shards
+    (folder / "c.txt").write_bytes(GOOD + BAD.replace(b"\xff", b"old"))
+    result = build_corpus([folder], tokenizer, tmp_path / "corpus", options)
+    assert {source.path.name for source in result.built} == {"a.txt", "b.txt", "c.txt"}
+    assert (result.manifest.num_sources, result.num_known) == (3, 0)
+    whole = build_corpus([folder], tokenizer, tmp_path / "whole", OPTIONS).manifest
+    num_documents = [sum(r.num_documents for r in m.shards) for m in (result.manifest, whole)]
+    assert num_documents[0] == num_documents[1]
+
+
+def test_a_mended_file_that_was_partly_built_is_built_again_with_its_batch(
+    tmp_path: Path, folder: Path, tokenizer: Tokenizer
+) -> None:
+    (folder / "c.txt").write_bytes(LONG + BAD)
+    stop_at_bad_input(folder, tokenizer, tmp_path / "corpus")
+    (folder / "c.txt").write_bytes(GOOD[:900])
+    build_corpus([folder], tokenizer, tmp_path / "corpus", OPTIONS)
+    build_corpus([folder], tokenizer, tmp_path / "whole", OPTIONS)
+    assert files_of(tmp_path / "corpus") == files_of(tmp_path / "whole")
+
+
+def test_a_deleted_or_unnamed_bad_file_is_not_built(tmp_path: Path, folder: Path, tokenizer: Tokenizer) -> None:
+    for out in ("deleted", "unnamed"):
+        stop_at_bad_input(folder, tokenizer, tmp_path / out)
+    good = [folder / "a.txt", folder / "b.txt"]
+    assert build_corpus(good, tokenizer, tmp_path / "unnamed", OPTIONS).manifest.num_sources == 2
+    (folder / "c.txt").unlink()
+    assert build_corpus([folder], tokenizer, tmp_path / "deleted", OPTIONS).manifest.num_sources == 2
+
+
+def test_a_file_that_is_gone_when_partly_built_is_named(tmp_path: Path, folder: Path, tokenizer: Tokenizer) -> None:
+    (folder / "c.txt").write_bytes(LONG + BAD)
+    stop_at_bad_input(folder, tokenizer, tmp_path / "corpus")
+    (folder / "c.txt").unlink()
+    with pytest.raises(DataError, match=r"c\.txt is gone, but not wholly built yet; put it back"):
+        build_corpus([folder], tokenizer, tmp_path / "corpus", OPTIONS)
+
+
+def test_mended_standard_input_is_read_and_not_the_old(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD + BAD)))
+    with pytest.raises(DataError, match="is not UTF-8"):
+        build_corpus(["-"], tokenizer, tmp_path / "corpus", OPTIONS)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD)))
+    manifest = build_corpus(["-"], tokenizer, tmp_path / "corpus", OPTIONS).manifest
+    assert (manifest.num_sources, sum(record.num_documents for record in manifest.shards)) == (1, 20)
+
+
+def test_another_format_or_tokenizer_is_taken_while_nothing_is_finished(
+    tmp_path: Path, folder: Path, tokenizer: Tokenizer, other_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "c.txt").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(workers._Worker, "encode", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            build_corpus([folder], tokenizer, tmp_path / "corpus", OPTIONS)
+    changed = replace(OPTIONS, read=replace(OPTIONS.read, format="prose"), valid_share=0.0)
+    for out in ("corpus", "whole"):
+        build_corpus([folder], other_tokenizer, tmp_path / out, changed)
+    assert files_of(tmp_path / "corpus") == files_of(tmp_path / "whole")
+
+
+def test_another_tokenizer_is_refused_once_a_shard_is_finished(
+    tmp_path: Path, folder: Path, tokenizer: Tokenizer, other_tokenizer: Tokenizer
+) -> None:
+    (folder / "a.txt").write_bytes(LONG)
+    stop_at_bad_input(folder, tokenizer, tmp_path / "corpus")
+    with pytest.raises(ConfigError, match="built with another tokenizer"):
+        build_corpus([folder], other_tokenizer, tmp_path / "corpus", OPTIONS)

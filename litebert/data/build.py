@@ -21,7 +21,7 @@ from litebert.core.files import LOCK_FILE, exclusive_lock
 from litebert.core.progress import Progress
 from litebert.data.assemble import Seen, ShardDraft
 from litebert.data.chunks import iter_chunks
-from litebert.data.documents import ReadOptions
+from litebert.data.documents import ReadOptions, check_format
 from litebert.data.encode import read_part
 from litebert.data.ledger import (
     SOURCES,
@@ -31,6 +31,7 @@ from litebert.data.ledger import (
     append_sources,
     check_unchanged,
     describe_sources,
+    has_plan,
     part_path,
     plan_sources,
     read_done,
@@ -92,7 +93,7 @@ def build_corpus(
     _check_is_ours(directory)
     patterns = [str(path) for path in paths]
     found = _find_files(patterns, directory)
-    with exclusive_lock(directory, purpose="building a corpus"), _explained_disk_errors(directory):
+    with _held(directory):
         facts = tokenizer_facts(tokenizer)
         _check_same(directory, facts, options.recorded())
         files = [*found, spool_stdin(directory / UNFINISHED)] if STDIN in patterns else found
@@ -118,6 +119,7 @@ def build_corpus(
 
 
 def check_options(options: BuildOptions) -> None:
+    check_format(options.read.format)
     if not 0 <= options.valid_share < 1:
         raise ConfigError(f"the share of validation documents is {options.valid_share}; it must lie in [0, 1)")
     if options.processes < 1:
@@ -243,6 +245,26 @@ def _check_is_ours(directory: Path) -> None:
     is_ours = any((directory / name).exists() for name in (LOCK_FILE, SOURCES))
     if directory.exists() and not is_ours and any(directory.iterdir()):
         raise ConfigError(f"{directory} is not empty and no corpus; choose another --out")
+
+
+@contextmanager
+def _held(directory: Path) -> Iterator[None]:
+    """The directory for this build alone; a call that fails before it has a plan leaves no trace in a new one."""
+    was_there, was_empty = directory.exists(), not (directory.exists() and any(directory.iterdir()))
+    with exclusive_lock(directory, purpose="building a corpus"), _explained_disk_errors(directory):
+        try:
+            yield
+        except BaseException:
+            if was_empty and not has_plan(directory) and not (directory / MANIFEST).exists():
+                _clear(directory, is_kept=was_there)
+            raise
+
+
+def _clear(directory: Path, *, is_kept: bool) -> None:
+    for path in directory.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if not is_kept:
+        directory.rmdir()
 
 
 @contextmanager

@@ -119,18 +119,18 @@ class _WholeFile:
                     pieces = []
                     break
         except TruncatedError as error:
-            problems = (Problem("truncated", str(self.source.path), str(error)),)
+            problems = (Problem("truncated", self.source.name, str(error)),)
         data = b"".join(pieces)
         if not problems and not data.strip():
-            problems = (Problem("empty", f"{self.source.path}:1", "an empty file"),)
-        segment = Segment(str(self.source.path), self.source.format, self.source.field, 1, data, problems)
+            problems = (Problem("empty", f"{self.source.name}:1", "an empty file"),)
+        segment = Segment(self.source.name, self.source.format, self.source.field, 1, data, problems)
         yield _Cut(segment, Position(self.index + 1, 0, 1), self.source.num_bytes)
 
     def _too_large(self) -> Problem:
         what = (
             f"larger than {self.limit >> 20} MB, which a {self.source.format} file cannot be; choose another --format"
         )
-        return Problem("too_large", str(self.source.path), what)
+        return Problem("too_large", self.source.name, what)
 
 
 class _Lines:
@@ -226,7 +226,7 @@ class _Lines:
 
     def _segment(self, data: bytes) -> Segment:
         problems, self.problems = tuple(self.problems), []
-        return Segment(str(self.source.path), self.source.format, self.source.field, self.line, data, problems)
+        return Segment(self.source.name, self.source.format, self.source.field, self.line, data, problems)
 
     def _report(self, kind: str, what: str, *, line: int | None = None) -> None:
-        self.problems.append(Problem(kind, f"{self.source.path}:{line or self.line}", what))
+        self.problems.append(Problem(kind, f"{self.source.name}:{line or self.line}", what))

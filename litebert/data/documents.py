@@ -16,7 +16,7 @@ from litebert.data.formats import FORMATS, Document, guess_format, parse_segment
 from litebert.data.problems import Notes, OnError
 from litebert.data.sources import STDIN, Source, detect_packing, find_files, read_head, spool_stdin
 
-__all__ = ["Document", "ReadOptions", "describe_source", "iter_documents"]
+__all__ = ["Document", "ReadOptions", "check_format", "describe_source", "iter_documents"]
 
 _HEAD_BYTES = 1 << 18
 
@@ -52,8 +52,7 @@ def iter_documents(
 
 def describe_source(path: Path, options: ReadOptions, *, sha256: str = "") -> Source:
     """What a file is, judged by its first bytes unless the options say."""
-    if options.format not in ("auto", *FORMATS):
-        raise ConfigError(f"unknown format '{options.format}'; {suggest(options.format, ('auto', *FORMATS))}")
+    check_format(options.format)
     packing = detect_packing(path)
     facts = path.stat()
     if packing == "parquet":
@@ -63,3 +62,8 @@ def describe_source(path: Path, options: ReadOptions, *, sha256: str = "") -> So
     else:
         format_ = guess_format(read_head(path, packing, num_bytes=_HEAD_BYTES, field=options.field))
     return Source(path, facts.st_size, facts.st_mtime_ns, sha256, packing, format_, options.field)
+
+
+def check_format(name: str) -> None:
+    if name not in ("auto", *FORMATS):
+        raise ConfigError(f"unknown format '{name}'; {suggest(name, ('auto', *FORMATS))}")

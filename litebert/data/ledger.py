@@ -74,15 +74,15 @@ def plan_sources(
 def _check_read_alike(path: Path, known: Source, options: ReadOptions) -> None:
     remedy = "build a new corpus, or give the former value"
     if options.format not in ("auto", known.format) and known.packing != "parquet":
-        raise ConfigError(f"{path} was read as {known.format}, not --format {options.format}; {remedy}")
+        raise ConfigError(f"{known.name} was read as {known.format}, not --format {options.format}; {remedy}")
     if known.format == "jsonl" and options.field != known.field:
-        raise ConfigError(f"{path} was read with --field {known.field}, not {options.field}; {remedy}")
+        raise ConfigError(f"{known.name} was read with --field {known.field}, not {options.field}; {remedy}")
 
 
 def describe_sources(sources: Sequence[Source]) -> list[str]:
     """What has been found, for a person to check: a line a file, or a line a kind of file if they are many."""
     if len(sources) <= _MAX_LISTED:
-        return [f"{source.path}: {source.format}, {source.packing}, {_megabytes([source])}" for source in sources]
+        return [f"{source.name}: {source.format}, {source.packing}, {_megabytes([source])}" for source in sources]
     kinds = sorted({(source.format, source.packing) for source in sources})
     alike = {kind: [source for source in sources if (source.format, source.packing) == kind] for kind in kinds}
     return [f"{len(some):,} files: {kind[0]}, {kind[1]}, {_megabytes(some)}" for kind, some in alike.items()]
@@ -96,9 +96,9 @@ def check_unchanged(sources: Iterable[Source]) -> None:
     """Refuse to go on with files that are gone or not what they were when the batch was planned."""
     for source in sources:
         if not source.path.is_file():
-            raise DataError(f"{source.path} is gone, but not wholly built yet; put it back, or build a new corpus")
+            raise DataError(f"{source.name} is gone, but not wholly built yet; put it back, or build a new corpus")
         if not is_as_planned(source):
-            raise DataError(f"{source.path} has changed since its building began; build a new corpus")
+            raise DataError(f"{source.name} has changed since its building began; build a new corpus")
 
 
 def is_as_planned(source: Source) -> bool:
@@ -126,6 +126,10 @@ def append_sources(directory: Path, sources: Sequence[Source]) -> None:
 def write_plan(directory: Path, plan: Plan) -> None:
     value = asdict(plan) | {"sources": [_source_json(source) for source in plan.sources]}
     write_json(directory / UNFINISHED / _PLAN, value)
+
+
+def has_plan(directory: Path) -> bool:
+    return (directory / UNFINISHED / _PLAN).exists()
 
 
 def read_plan(directory: Path) -> Plan | None:

@@ -7,6 +7,7 @@ has changed since is noticed. What a file is packed in is read from its first by
 import glob
 import gzip
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,7 @@ Packing = Literal["plain", "gzip", "zstd", "parquet"]
 _MAGIC: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
 
 STDIN = "-"
+_SPOOLED = re.compile(r"litebert-stdin-[0-9a-f]{16}")
 _BLOCK_BYTES = 1 << 20
 # A zstd block of 4 bytes can unpack to 128 KB: fed in slices of this size, the output of one step stays under 64 MB
 _ZSTD_SLICE_BYTES = 2048
@@ -46,6 +48,11 @@ class Source:
     packing: Packing
     format: str
     field: str  # where a record has its text
+
+    @property
+    def name(self) -> str:
+        """What a message calls it."""
+        return "standard input" if _SPOOLED.fullmatch(self.path.name) else str(self.path)
 
 
 class Block(NamedTuple):
@@ -69,12 +76,18 @@ def find_files(patterns: Sequence[str], *, except_in: Path | None = None) -> lis
 
 
 def _expand(pattern: str) -> list[Path]:
+    if not pattern.strip():
+        raise ConfigError("an empty path names no file; use . for the whole current folder")
     path = Path(pattern)
     if path.is_file():
         return [path]
     if path.is_dir():
         inside = (file for file in sorted(path.rglob("*")) if file.is_file())
         return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    if path.exists():
+        raise ConfigError(f"{pattern} is a pipe or device, which cannot be read twice; use - for standard input")
+    if path.is_symlink():
+        raise ConfigError(f"{pattern} is a link to nothing; mend it, or leave it out")
     # Path.glob takes no absolute patterns
     matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207
     files = [file for match in matches for file in _expand(str(match))]
@@ -85,6 +98,7 @@ def _expand(pattern: str) -> list[Path]:
 
 def spool_stdin(folder: Path) -> Path:
     """Standard input copied to a compressed file, so that it can be hashed, detected and read again after a kill."""
+    folder = folder.resolve()  # the plan keeps this path, and the next call may come from another folder
     folder.mkdir(parents=True, exist_ok=True)
     start = sys.stdin.buffer.read(4)
     with tempfile.NamedTemporaryFile(prefix=".stdin.", dir=folder, delete=False) as file:
@@ -96,7 +110,7 @@ def spool_stdin(folder: Path) -> Path:
         else:
             file.write(start)
             shutil.copyfileobj(sys.stdin.buffer, file, _BLOCK_BYTES)
-    return temporary.rename(folder / f"stdin-{hash_file(temporary)[:16]}")
+    return temporary.rename(folder / f"litebert-stdin-{hash_file(temporary)[:16]}")
 
 
 def detect_packing(path: Path) -> Packing:

@@ -348,6 +348,45 @@ def test_bad_input_stops_the_build_and_skipping_it_goes_on(
     assert manifest.problems == [f"{bad}:2: byte 0xff at column 5 is not UTF-8"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("pipe", "pipe is a pipe or device, .* use - for standard input"),
+        ("dangling", "dangling is a link to nothing"),
+        ("", "an empty path names no file"),
+        ("mistyped.txt", "matches nothing"),
+        ("empty", "no file found"),
+    ],
+)
+def test_inputs_that_cannot_be_read_are_refused_and_claim_no_folder(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, pattern: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("dangling").symlink_to("nowhere")
+    Path("empty").mkdir()
+    with pytest.raises((ConfigError, DataError), match=message):
+        build_corpus([pattern], tokenizer, tmp_path / "corpus", OPTIONS)
+    assert not (tmp_path / "corpus").exists()
+
+
+def test_a_build_that_fails_before_it_has_a_plan_leaves_no_trace(
+    tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, other_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    wrong = replace(OPTIONS, read=replace(OPTIONS.read, format="prosa"))
+    with pytest.raises(ConfigError, match="did you mean 'prose'"):
+        build_corpus(texts, tokenizer, tmp_path / "corpus", wrong)
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "plan_sources", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        for out in ("corpus", "empty"):
+            with pytest.raises(KeyboardInterrupt):
+                build_corpus(texts, tokenizer, tmp_path / out, OPTIONS)
+    assert not (tmp_path / "corpus").exists()
+    assert list((tmp_path / "empty").iterdir()) == []
+    build_corpus(texts, other_tokenizer, tmp_path / "corpus", OPTIONS)
+
+
 def test_check_names_a_damaged_shard(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
     build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
     assert check_corpus(tmp_path / "corpus")[1] == []

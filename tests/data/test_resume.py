@@ -92,7 +92,7 @@ def test_mended_standard_input_is_read_and_not_the_old(
     tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD + BAD)))
-    with pytest.raises(DataError, match="is not UTF-8"):
+    with pytest.raises(DataError, match=r"^standard input:62: .* is not UTF-8"):
         build_corpus(["-"], tokenizer, tmp_path / "corpus", OPTIONS)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD)))
     manifest = build_corpus(["-"], tokenizer, tmp_path / "corpus", OPTIONS).manifest
@@ -120,3 +120,17 @@ def test_another_tokenizer_is_refused_once_a_shard_is_finished(
     stop_at_bad_input(folder, tokenizer, tmp_path / "corpus")
     with pytest.raises(ConfigError, match="built with another tokenizer"):
         build_corpus([folder], other_tokenizer, tmp_path / "corpus", OPTIONS)
+
+
+def test_standard_input_is_gone_on_with_from_another_folder(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LONG + BAD)))
+    with pytest.raises(DataError, match="is not UTF-8"):
+        build_corpus(["-"], tokenizer, Path("corpus"), OPTIONS)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    more = tmp_path / "more.txt"
+    more.write_bytes(GOOD)
+    assert build_corpus([more], tokenizer, Path("../corpus"), SKIPPING).manifest.num_sources == 2

@@ -52,8 +52,11 @@ def show_examples(
     console.print(_legend())
 
 
-def print_batch_statistics(source: str, overrides: Sequence[str], num_batches: int) -> None:
+def print_batch_statistics(source: str, overrides: Sequence[str], num_batches: int, *, as_json: bool = False) -> None:
     """Make the first batches of a recipe and print what they hold."""
+    import json
+    from dataclasses import asdict
+
     from rich.console import Console
     from rich.table import Table
 
@@ -64,6 +67,9 @@ def print_batch_statistics(source: str, overrides: Sequence[str], num_batches: i
     recipe = load_recipe(source, overrides)
     stream, _ = open_stream(recipe.data, recipe.stream)
     statistics = measure_batches(stream, num_batches)
+    if as_json:
+        print(json.dumps({"steps_per_epoch": stream.steps_per_epoch, **asdict(statistics)}, indent=2))
+        return
     table = Table(title=f"{num_batches} batches of {source}", title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")

@@ -43,7 +43,9 @@ def build(
     ] = "fail",
     valid_share: Annotated[float, typer.Option(help="Share of the documents kept for validation.")] = 0.01,
     deduplicate: Annotated[bool, typer.Option(help="Leave out documents whose text came before.")] = False,
-    processes: Annotated[int | None, typer.Option(help="How many processes encode. Default: one a core.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="How many processes encode. Default: one a core.")
+    ] = None,
 ) -> None:
     """Build a corpus. Killed at any moment, the same command goes on; with more files, the corpus grows."""
     from litebert.data.build import BuildOptions, build_corpus
@@ -92,11 +94,15 @@ def stats(
 
     from litebert.data.statistics import measure_corpus, plot_statistics
 
+    if batches and plot:
+        raise ConfigError("--plot draws the lengths of a corpus, and --batches looks at a recipe; leave one out")
     if batches:
-        print_batch_statistics(corpus, overrides or [], batches)
+        print_batch_statistics(corpus, overrides or [], batches, as_json=as_json)
         return
     if overrides:
         raise ConfigError(f"'{overrides[0]}' changes a recipe: it goes with --batches")
+    if plot and plot.is_dir():
+        raise ConfigError(f"--plot {plot} is a folder; name a PNG file in it")
     statistics = measure_corpus(Path(corpus))
     if plot:
         plot_statistics(statistics, plot)

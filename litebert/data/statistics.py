@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from litebert.core.files import atomic_path
 from litebert.core.progress import Progress
 from litebert.data.shards import SPLITS, Corpus, Manifest, Split, find_damage, open_corpus, read_manifest
 
@@ -131,4 +132,5 @@ def plot_statistics(statistics: CorpusStatistics, path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     title = f"{train.num_documents:,} documents, {train.num_sentences:,} sentences, {train.num_tokens:,} tokens"
     figure.suptitle(f"{title}, {train.unknown_rate:.2%} unknown", fontsize=12)
-    figure.savefig(path, dpi=120)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)

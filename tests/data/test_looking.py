@@ -1,5 +1,6 @@
 """`litebert corpus show` and `litebert corpus stats --batches`, from built corpora to what a person sees."""
 
+import json
 import random
 import re
 from collections.abc import Callable
@@ -92,9 +93,29 @@ def test_stats_of_batches_count_labels_masks_groups_and_padding(corpus: Path, li
     assert share == pytest.approx(15, abs=2)
 
 
+def test_stats_of_batches_can_be_json(corpus: Path, litebert: Command) -> None:
+    words = (f"data.corpora={corpus}", "batch.sequences=8")
+    code, shown, _ = litebert("corpus", "stats", "--batches", "3", "nano", *words, "--json")
+    assert code == 0
+    found = json.loads(shown)
+    assert (found["num_batches"], found["num_sequences"]) == (3, 24)
+    assert sum(found["label_counts"]) == 24
+    assert found["steps_per_epoch"] > 0
+
+
+def test_a_plot_is_a_png_whatever_its_name(corpus: Path, litebert: Command, tmp_path: Path) -> None:
+    assert litebert("corpus", "stats", corpus, "--plot", tmp_path / "lengths.what")[0] == 0
+    assert (tmp_path / "lengths.what").read_bytes().startswith(b"\x89PNG")
+    code, _, error = litebert("corpus", "stats", corpus, "--plot", tmp_path)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "is a folder; name a PNG file in it" in error
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
+        (("corpus", "stats", "--batches", "2", "nano", "--plot", "x.png"), "leave one out"),
+        (("corpus", "build", "x", "-t", "y", "--out", "z", "--processes", "0"), "greater than or equal to 1"),
         (("corpus", "stats", "--batches", "2", "nano", "batch.sequnces=2"), "did you mean 'sequences'"),
         (("corpus", "stats", "--batches", "2", "nano", "data.corpora=absent"), "not a finished corpus"),
         (("corpus", "stats", "absent", "batch.sequences=2"), "goes with --batches"),

@@ -55,7 +55,7 @@ def describe_source(path: Path, options: ReadOptions, *, sha256: str = "") -> So
     check_format(options.format)
     packing = detect_packing(path)
     facts = path.stat()
-    if packing == "parquet":
+    if packing.startswith("parquet"):
         format_: str = "jsonl"
     elif options.format != "auto":
         format_ = options.format

@@ -34,6 +34,7 @@ DOCUMENT_CHARACTERS = 1 << 18
 SENTENCE_CHARACTERS = 1 << 13
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_MARK = b"\xef\xbb\xbf"
+_JSON_ARRAY = re.compile(rb"\s*\[\s*\{\s*\"")
 _CHARSET = re.compile(rb"(?i)character set encoding:\s*(?:ISO-?8859-1|ISO-?Latin-?1|Windows-1252|cp1252)")
 
 
@@ -55,6 +56,8 @@ def guess_format(head: bytes) -> Format:
         return "wiki"
     if start.startswith(b"{"):
         return _guess_json_format(start)
+    if _JSON_ARRAY.match(start):
+        return "jsonl"  # whose parser says what is wrong with it
     text = head.decode("utf-8", "replace")
     return "gutenberg" if is_gutenberg(text) else guess_layout(text)
 
@@ -120,6 +123,10 @@ def _parse_gutenberg(segment: Segment, notes: Notes) -> _Parsed:
 
 
 def _parse_jsonl(segment: Segment, notes: Notes) -> _Parsed:
+    if segment.first_line == 1 and _JSON_ARRAY.match(segment.data.removeprefix(_UTF8_MARK)):
+        what = "a JSON array; one object a line is wanted (jq -c '.[]' makes them)"
+        notes.report(Problem("broken_json", f"{segment.name}:1", what))
+        return
     for number, line in filter(_is_filled, _decode(segment, notes)):
         where = f"{segment.name}:{number}"
         try:

@@ -73,7 +73,7 @@ def plan_sources(
 
 def _check_read_alike(path: Path, known: Source, options: ReadOptions) -> None:
     remedy = "build a new corpus, or give the former value"
-    if options.format not in ("auto", known.format) and known.packing != "parquet":
+    if options.format not in ("auto", known.format) and not known.packing.startswith("parquet"):
         raise ConfigError(f"{known.name} was read as {known.format}, not --format {options.format}; {remedy}")
     if known.format == "jsonl" and options.field != known.field:
         raise ConfigError(f"{known.name} was read with --field {known.field}, not {options.field}; {remedy}")

@@ -22,7 +22,7 @@ import zstandard
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import hash_file
 
-Packing = Literal["plain", "gzip", "zstd", "parquet"]
+Packing = Literal["plain", "gzip", "zstd", "parquet", "parquet in gzip", "parquet in zstd"]
 _MAGIC: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
 
 STDIN = "-"
@@ -115,7 +115,10 @@ def spool_stdin(folder: Path) -> Path:
 
 def detect_packing(path: Path) -> Packing:
     with path.open("rb") as file:
-        return _packing_of(file.read(4))
+        packing = _packing_of(file.read(4))
+    if packing in ("gzip", "zstd") and _packing_of(read_head(path, packing, num_bytes=4)) == "parquet":
+        return "parquet in gzip" if packing == "gzip" else "parquet in zstd"
+    return packing
 
 
 def _packing_of(start: bytes) -> Packing:
@@ -129,6 +132,14 @@ def iter_blocks(path: Path, packing: Packing, *, start: int = 0, field: str = "t
     """
     if packing == "parquet":
         yield from _skip(_parquet_blocks(path, field), start)
+        return
+    if packing in ("parquet in gzip", "parquet in zstd"):
+        # a table is read from its end, which a stream does not have: unpacked onto the disk first
+        with tempfile.NamedTemporaryFile(prefix="litebert-parquet-") as unpacked:
+            for block in iter_blocks(path, "gzip" if packing == "parquet in gzip" else "zstd"):
+                unpacked.write(block.data)
+            unpacked.flush()
+            yield from _skip(_parquet_blocks(path, field, unpacked=Path(unpacked.name)), start)
         return
     with path.open("rb") as file:
         if packing == "plain":
@@ -206,11 +217,11 @@ def _zstd_blocks(file: IO[bytes]) -> Iterator[Block]:
         raise TruncatedError("the zstd stream breaks off (the file ends inside a frame)")
 
 
-def _parquet_blocks(path: Path, field: str) -> Iterator[Block]:
+def _parquet_blocks(path: Path, field: str, *, unpacked: Path | None = None) -> Iterator[Block]:
     """The rows of a Parquet file as JSON lines, so that everything after knows one table format only."""
     parquet = _import_parquet(path)
     try:
-        with parquet.ParquetFile(path) as table:
+        with parquet.ParquetFile(unpacked or path) as table:
             names = table.schema_arrow.names
             if field not in names:
                 raise ConfigError(f"{path} has no column '{field}'; choose with --field: {', '.join(names)}")

@@ -19,6 +19,7 @@ from litebert.data.documents import Document, ReadOptions, describe_source, iter
 from litebert.data.problems import Notes
 from litebert.data.wiki import clean_markup
 
+ARRAYS = ('[{"text": "One."}, {"text": "Two."}]', '\ufeff\n[\n  {\n "text": "One."\n  }\n]\n')
 LINES = "The cat sat.\nThe dog ran.\n\nA house.\nIt stood.\n"
 LINE_DOCUMENTS = [("The cat sat.", "The dog ran."), ("A house.", "It stood.")]
 PROSE = "The cat sat on the mat. Then it slept.\nIt was late! Nobody came. The dog ran.\n"
@@ -387,3 +388,28 @@ def test_a_document_says_where_it_came_from(tmp_path: Path) -> None:
     path = write(tmp_path / "x.txt", LINES)
     assert [document.id for document in iter_documents([path])] == [f"{path}:1", f"{path}:4"]
     assert isinstance(next(iter_documents([path])), Document)
+
+
+@pytest.mark.parametrize("text", ARRAYS)
+def test_a_json_array_is_refused_and_not_taken_for_prose(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "array.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"array\.json:1: a JSON array; one object a line is wanted"):
+        read(path)
+    path.write_text("[Illustration: a cat] The cat sat. It ran.\n")
+    assert read(path)
+
+
+@pytest.mark.parametrize("packing", ["gzip", "zstd"])
+def test_a_packed_parquet_file_is_a_table(tmp_path: Path, packing: str) -> None:
+    path = tmp_path / "table"
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["The cat sat. It ran.", "The dog."]}), path)
+    pack = gzip.compress if packing == "gzip" else zstandard.compress
+    packed = tmp_path / "table.packed"
+    packed.write_bytes(pack(path.read_bytes()))
+    assert read(packed) == [("The cat sat.", "It ran."), ("The dog.",)]
+    with pytest.raises(ConfigError, match=r"table\.packed has no column 'body'"):
+        read(packed, field="body")
+    packed.write_bytes(pack(path.read_bytes())[:-9])
+    with pytest.raises(DataError, match="breaks off"):
+        read(packed)

@@ -148,6 +148,9 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
         done = state
         write_done(directory, done)
         _remove_parts(directory, before=done.next_chunk)
+    if not done.manifest.shards:
+        remove_paperwork(directory)
+        raise DataError(_explain_emptiness(plan, done.manifest))
     append_sources(directory, plan.sources)
     num_sources = plan.num_sources_before + len(plan.sources)
     write_manifest(directory / MANIFEST, replace(done.manifest, num_sources=num_sources))
@@ -175,6 +178,11 @@ def _iter_shards(directory: Path, plan: Plan, done: Done, options: BuildOptions)
                 yield Done(manifest, chunk.end, chunk.number + 1)
         if draft.num_parts:
             yield Done(draft.write(directory, manifest), chunk.end, chunk.number + 1)
+
+
+def _explain_emptiness(plan: Plan, manifest: Manifest) -> str:
+    reason = f"; the first reason: {manifest.problems[0]}" if manifest.problems else "; is --format right?"
+    return f"not one document could be read from {len(plan.sources)} files{reason}"
 
 
 def _text_rate(text_bytes: int, started: float) -> str:

@@ -126,9 +126,11 @@ def plan_segments(outline: Outline, options: SegmentOptions, key: np.uint64, *, 
     """One pass over the offsets; `key` names everything random about it."""
     num_documents = len(outline.document_starts) - 1
     if options.draws_other_documents and num_documents < 2:
+        is_task = options.task in ("nsp", "three-way")
+        key_name, remedy = ("task", "sop") if is_task else ("single_sentence", "merge_next")
         raise DataError(
-            f"{where}: segments.task = '{options.task}' draws from another document and there is only one; "
-            "use segments.task = 'sop' or add documents"
+            f"{where}: segments.{key_name} = '{getattr(options, key_name)}' draws from another document and there is "
+            f"only one; use segments.{key_name} = '{remedy}', or add documents"
         )
     plan = (_plan_pairs if options.is_pair else _plan_runs)(outline, options, key)
     if not len(plan):

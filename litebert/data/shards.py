@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_path, hash_file, write_json
+from litebert.core.files import LOCK_FILE, atomic_path, hash_file, write_json
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -197,7 +197,8 @@ def read_manifest(directory: Path) -> Manifest:
     """What a finished corpus says of itself."""
     path = directory / MANIFEST
     if not path.is_file():
-        remedy = "run the same `litebert corpus build` again" if directory.is_dir() else "is the path right?"
+        is_begun = (directory / LOCK_FILE).exists()
+        remedy = "run the same `litebert corpus build` again" if is_begun else "is the path right?"
         raise DataError(f"{directory} is not a finished corpus (it has no {MANIFEST}); {remedy}")
     try:
         return manifest_from_json(json.loads(path.read_text("utf-8")))

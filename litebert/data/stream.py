@@ -218,6 +218,8 @@ def open_stream(
                 f"{corpus.path} and {corpora[0].path} were made with different tokenizers; build one of them again"
             )
         if not corpus.num_documents:
-            raise DataError(f"{corpus.path} has no document in its {split} split; build it with a larger share")
+            change = "smaller" if split == "train" else "larger"
+            remedy = f"build it with a {change} --valid-share, or from more documents"
+            raise DataError(f"{corpus.path} has no document in its {split} split; {remedy}")
     tokenizer = load_tokenizer(corpora[0].tokenizer_path)
     return Stream(corpora, tokenizer, options, weights=data.weights), corpora

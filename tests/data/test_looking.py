@@ -130,6 +130,18 @@ def test_wrong_words_are_one_line_and_exit_code_two(litebert: Command, words: tu
     assert error.count("\n") == 1
 
 
+def test_an_empty_split_is_named_with_what_would_fill_it(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    options = StreamOptions(
+        segments=SegmentOptions(), masking=MaskingOptions(), batch=BatchOptions(sequences=2), seed=1
+    )
+    (tmp_path / "text.txt").write_text("The cat sat. It ran.\n")
+    for share, empty, remedy in ((0.999999, "train", "smaller"), (0.0, "valid", "larger")):
+        built = BuildOptions(valid_share=share, is_quiet=True)
+        build_corpus([tmp_path / "text.txt"], tokenizer, tmp_path / empty, built)
+        with pytest.raises(DataError, match=f"no document in its {empty} split; build it with a {remedy} --valid"):
+            open_stream(DataOptions(corpora=(str(tmp_path / empty),)), options, split=empty)  # type: ignore[arg-type]
+
+
 def test_corpora_of_different_tokenizers_are_not_mixed(
     corpus: Path, tmp_path: Path, other_tokenizer: Tokenizer
 ) -> None:

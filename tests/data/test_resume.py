@@ -134,3 +134,16 @@ def test_standard_input_is_gone_on_with_from_another_folder(
     more = tmp_path / "more.txt"
     more.write_bytes(GOOD)
     assert build_corpus([more], tokenizer, Path("../corpus"), SKIPPING).manifest.num_sources == 2
+
+
+def test_a_build_of_which_everything_was_skipped_is_an_error_and_can_be_mended(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"the \xff dog.\n")
+    with pytest.raises(
+        DataError, match=r"not one document .* from 1 files; the first reason: .*text\.txt:1: byte 0xff"
+    ):
+        build_corpus([text], tokenizer, tmp_path / "corpus", SKIPPING)
+    text.write_bytes(GOOD)
+    assert build_corpus([text], tokenizer, tmp_path / "corpus", SKIPPING).manifest.num_sources == 1

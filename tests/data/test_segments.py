@@ -229,6 +229,8 @@ def test_a_corpus_without_pairs_or_without_strangers_is_refused_with_a_remedy() 
         plan(build_corpus([[5]] * 20), task="sop")
     with pytest.raises(DataError, match="only one"):
         plan(build_corpus([[5] * 20]), task="nsp")
+    with pytest.raises(DataError, match="only one; use segments.single_sentence = 'merge_next', or add"):
+        plan(build_corpus([[5] * 20]), task="sop", single_sentence="random_doc")
 
 
 TINY = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=6), min_size=2, max_size=8)

@@ -117,6 +117,11 @@ def test_a_missing_shard_is_refused_with_its_name(tmp_path: Path) -> None:
 def test_a_directory_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a finished corpus"):
         open_corpus(tmp_path / "nothing")
+    with pytest.raises(DataError, match="is the path right"):
+        open_corpus(tmp_path)
+    (tmp_path / ".lock").touch()
+    with pytest.raises(DataError, match="run the same `litebert corpus build` again"):
+        open_corpus(tmp_path)
 
 
 def test_another_format_version_is_refused(tmp_path: Path) -> None:

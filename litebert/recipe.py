@@ -107,7 +107,7 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
     base = {name: value for name, value in values.items() if name != "stages"}
     recipe = _build_plain(base)
     stages: list[Stage] = []
-    for number, table in enumerate(values.get("stages", ()), start=1):
+    for number, table in enumerate(_stage_tables(values), start=1):
         at, changes = table.get("at"), {name: value for name, value in table.items() if name != "at"}
         before = stages[-1].at if stages else 0
         if not isinstance(at, int) or not before < at < recipe.train.steps:
@@ -118,6 +118,13 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
         base = merge(base, changes)
         stages.append(Stage(at, changes, _build_plain(base)))
     return replace(recipe, stages=tuple(stages))
+
+
+def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    tables = values.get("stages", ())
+    if not isinstance(tables, list | tuple) or not all(isinstance(table, Mapping) for table in tables):
+        raise ConfigError(f"stages = {tables!r} is a list of tables: write [[stages]] with at = ... and what changes")
+    return list(tables)
 
 
 def list_changes(old: Recipe, new: Recipe) -> list[str]:

@@ -29,7 +29,7 @@ _LABELS: dict[str, tuple[str, ...]] = {
 def show_examples(
     corpus: Annotated[Path, typer.Argument(help="A corpus directory.")],
     overrides: Overrides = None,
-    count: Annotated[int, typer.Option("-n", min=1, help="How many examples.")] = 5,
+    count: Annotated[int, typer.Option("-n", min=1, max=1000, help="How many examples.")] = 5,
     split: Annotated[str, typer.Option(help="train or valid.")] = "train",
     step: Annotated[int, typer.Option(min=0, help="The training step whose batch is shown.")] = 0,
 ) -> None:
@@ -45,7 +45,7 @@ def show_examples(
     stream, corpora = open_stream(DataOptions(corpora=(str(corpus),)), options, split=split)  # type: ignore[arg-type]
     tokenizer = load_tokenizer(corpora[0].tokenizer_path)
     console = Console(highlight=False)
-    for number, example in enumerate(read_examples(stream.rows(step))[:count], start=1):
+    for number, example in enumerate(read_examples(stream.rows(step), limit=count), start=1):
         console.print(_describe(number, example, options))
         console.print(_paint(example, tokenizer))
         console.print(_explain(example, tokenizer))

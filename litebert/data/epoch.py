@@ -5,6 +5,7 @@ stretch of each stream (one whole pass, or as much as its weight asks for), shuf
 All of it follows from (seed, epoch), so any epoch can be planned without those before it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,6 +21,10 @@ from litebert.data.segments import Outline, SegmentOptions, SegmentPlan, plan_se
 
 # what a key is for; two purposes never share a generator
 _SEGMENTS, _MASKS, _PASS_ORDER, _EPOCH_ORDER = range(4)
+# A batch may hold a small corpus several times over; far more than that is a slip that would never be planned
+_MAX_PASSES = 1000
+_MAX_SEQUENCES = 1 << 20
+_MAX_TOKENS = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +44,11 @@ class BatchOptions:
             )
         if min(self.sequences, self.tokens) < 0 or min(self.bucket, self.width_multiple) < 1:
             raise ConfigError("batch: sizes cannot be negative; bucket and width_multiple are at least 1")
+        if self.sequences > _MAX_SEQUENCES or self.tokens > _MAX_TOKENS:
+            raise ConfigError(
+                f"batch: {self.sequences or self.tokens:,} is more than one batch can hold; at most "
+                f"{_MAX_SEQUENCES:,} sequences or {_MAX_TOKENS:,} tokens"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +64,8 @@ class DataOptions:
             raise ConfigError("data.corpora is empty: name at least one corpus directory")
         if self.weights and len(self.weights) != len(self.corpora):
             raise ConfigError(f"data.weights has {len(self.weights)} numbers for {len(self.corpora)} data.corpora")
-        if any(weight <= 0 for weight in self.weights):
-            raise ConfigError(f"data.weights = {list(self.weights)}: each must be greater than 0")
+        if not all(0 < weight < math.inf for weight in self.weights):  # not so for nan either
+            raise ConfigError(f"data.weights = {list(self.weights)}: each must be a number greater than 0")
         if self.workers < 0:
             raise ConfigError(f"data.workers = {self.workers} cannot be negative")
 
@@ -142,6 +152,11 @@ class EpochPlanner:
         total = sum(len(plan) for plan in plans)
         total_tokens = sum(int(plan.lengths.sum()) for plan in plans)
         passes = max(1, -(-self.options.batch.sequences // total), -(-2 * self.options.batch.tokens // total_tokens))
+        if passes > _MAX_PASSES:
+            raise ConfigError(
+                f"batch: one batch would hold the text of {', '.join(self.names)} {passes:,} times over ({total:,} "
+                "sequences a pass); use a smaller batch, or more text"
+            )
         if not self.weights:
             return [len(plan) * passes for plan in plans]
         shares = np.asarray(self.weights) / sum(self.weights)

@@ -32,14 +32,14 @@ class Example:
     is_lead: bool
 
 
-def read_examples(rows: Rows) -> list[Example]:
-    """The sequences of a batch one by one."""
+def read_examples(rows: Rows, *, limit: int | None = None) -> list[Example]:
+    """The sequences of a batch one by one; only the first ones with a limit."""
     targets, starts = rows.targets, rows.layout.starts
     original = rows.token_ids.reshape(-1).copy()
     original[targets.positions] = targets.labels
     owner = np.searchsorted(starts, targets.positions, "right") - 1
     examples = []
-    for number, (start, length) in enumerate(zip(starts, rows.layout.lengths, strict=True)):
+    for number, (start, length) in enumerate(zip(starts[:limit], rows.layout.lengths[:limit], strict=True)):
         place = slice(start, start + length)
         examples.append(
             Example(

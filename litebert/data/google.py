@@ -30,10 +30,13 @@ COMPATIBLE_WITH = {"google": GOOGLE}
 
 def expand_compat(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """A recipe whose `data.compat` is replaced by the switches that it stands for."""
-    data = dict(recipe.get("data", {}))
+    section = recipe.get("data", {})
+    if not isinstance(section, Mapping):
+        return dict(recipe)  # refused by its name when the options are built
+    data = dict(section)
     name = data.pop("compat", None)
     if name is None:
         return dict(recipe)
-    if name not in COMPATIBLE_WITH:
+    if not isinstance(name, str) or name not in COMPATIBLE_WITH:
         raise ConfigError(f"unknown data.compat '{name}'; {suggest(str(name), COMPATIBLE_WITH)}")
     return merge(COMPATIBLE_WITH[name], {**recipe, "data": data})

@@ -6,7 +6,8 @@ unfinished/progress.json      the shards of them that are finished, and where in
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -137,9 +138,10 @@ def read_plan(directory: Path) -> Plan | None:
     path = directory / UNFINISHED / _PLAN
     if not path.exists():
         return None
-    value = json.loads(path.read_text("utf-8"))
-    sources = tuple(_source(source) for source in value.pop("sources"))
-    return Plan(**value | {"tokenizer": TokenizerFacts(**value["tokenizer"]), "sources": sources})
+    with _explained(path):
+        value = json.loads(path.read_text("utf-8"))
+        sources = tuple(_source(source) for source in value.pop("sources"))
+        return Plan(**value | {"tokenizer": TokenizerFacts(**value["tokenizer"]), "sources": sources})
 
 
 def write_done(directory: Path, done: Done) -> None:
@@ -150,8 +152,18 @@ def read_done(directory: Path) -> Done | None:
     path = directory / UNFINISHED / _PROGRESS
     if not path.exists():
         return None
-    value = json.loads(path.read_text("utf-8"))
-    return Done(manifest_from_json(value["manifest"]), Position(*value["position"]), value["next_chunk"])
+    with _explained(path):
+        value = json.loads(path.read_text("utf-8"))
+        return Done(manifest_from_json(value["manifest"]), Position(*value["position"]), value["next_chunk"])
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        remedy = f"delete {path.parent} and run the build again: the batch begins anew"
+        raise DataError(f"{path} cannot be read ({error}); {remedy}") from error
 
 
 def part_path(directory: Path, chunk: int) -> Path:

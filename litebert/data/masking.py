@@ -17,6 +17,7 @@ from litebert.core.errors import ConfigError
 from litebert.data.choosing import ChoiceRules, Scratch, choose_freely, choose_within_budget, find_words
 from litebert.data.compiled import compiled
 
+_MAX_GROUP = 127  # words of a group are counted in 8 bits
 ACTIONS = ("masked", "random", "kept")
 
 
@@ -55,6 +56,8 @@ class MaskingOptions:
             raise ConfigError("masking.max_predictions caps the official budget: it needs masking.fills_budget = true")
         if min(self.max_ngram, self.max_span, self.copies or 1, self.max_predictions or 1) < 1:
             raise ConfigError("masking: max_ngram, max_span, copies and max_predictions are at least 1")
+        if max(self.max_ngram, self.max_span) > _MAX_GROUP:
+            raise ConfigError(f"masking: max_ngram and max_span are at most {_MAX_GROUP} words")
         if not 0 < self.span_stop_rate < 1:
             raise ConfigError(f"masking.span_stop_rate = {self.span_stop_rate} is not between 0 and 1")
 

@@ -68,11 +68,21 @@ def find_files(patterns: Sequence[str], *, except_in: Path | None = None) -> lis
     for pattern in patterns:
         for path in _expand(pattern):
             resolved = path.resolve()
+            _check_name(resolved)
             if except_in is None or not resolved.is_relative_to(except_in.resolve()):
                 found.setdefault(resolved)
     if not found:
         raise DataError(f"no file found in {', '.join(patterns)}")
     return list(found)
+
+
+def _check_name(path: Path) -> None:
+    """A corpus remembers names as text, which a name that is not UTF-8 cannot be."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = str(path).encode("utf-8", "backslashreplace").decode()
+        raise ConfigError(f"{shown}: the name of this file is not UTF-8; rename it") from None
 
 
 def _expand(pattern: str) -> list[Path]:

@@ -119,6 +119,8 @@ def test_a_plot_is_a_png_whatever_its_name(corpus: Path, litebert: Command, tmp_
         (("corpus", "stats", "--batches", "2", "nano", "batch.sequnces=2"), "did you mean 'sequences'"),
         (("corpus", "stats", "--batches", "2", "nano", "data.corpora=absent"), "not a finished corpus"),
         (("corpus", "stats", "absent", "batch.sequences=2"), "goes with --batches"),
+        (("corpus", "show", "absent", "-n", "100000"), "less than or equal to 1000"),
+        (("corpus", "show", "absent", "data=3"), "unknown key 'data'"),
         (("corpus", "show", "absent"), "not a finished corpus"),
         (("corpus", "show", "absent", "segments.fromat=x"), "did you mean 'format'"),
     ],

@@ -1,6 +1,8 @@
 """After a build that stopped: what is finished stays, what was not begun is planned as the next command says."""
 
 import io
+import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -147,3 +149,26 @@ def test_a_build_of_which_everything_was_skipped_is_an_error_and_can_be_mended(
         build_corpus([text], tokenizer, tmp_path / "corpus", SKIPPING)
     text.write_bytes(GOOD)
     assert build_corpus([text], tokenizer, tmp_path / "corpus", SKIPPING).manifest.num_sources == 1
+
+
+@pytest.mark.parametrize("name", ["plan.json", "progress.json"])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"sources": [{"what": 1}]}'])
+def test_broken_paperwork_is_named_and_can_be_deleted(
+    tmp_path: Path, folder: Path, tokenizer: Tokenizer, name: str, text: str
+) -> None:
+    (folder / "a.txt").write_bytes(LONG)
+    stop_at_bad_input(folder, tokenizer, tmp_path / "corpus")
+    unfinished = tmp_path / "corpus" / "unfinished"
+    (unfinished / name).write_text(text)
+    with pytest.raises(DataError, match=rf"{name} cannot be read .*; delete {unfinished} and run the build again"):
+        build_corpus([folder], tokenizer, tmp_path / "corpus", SKIPPING)
+    shutil.rmtree(unfinished)
+    for out in ("corpus", "whole"):
+        build_corpus([folder], tokenizer, tmp_path / out, SKIPPING)
+    assert files_of(tmp_path / "corpus") == files_of(tmp_path / "whole")
+
+
+def test_a_file_name_that_is_not_utf8_is_refused(tmp_path: Path, folder: Path, tokenizer: Tokenizer) -> None:
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt")).write_bytes(GOOD)
+    with pytest.raises(ConfigError, match=r"udcff\.txt: the name of this file is not UTF-8; rename it"):
+        build_corpus([folder], tokenizer, tmp_path / "corpus", OPTIONS)

@@ -97,6 +97,12 @@ def test_an_epoch_holds_every_sequence_of_a_pass_but_the_last_few() -> None:
     assert len(seen) == len(set(seen)) == 400
 
 
+def test_a_batch_that_would_hold_the_corpus_over_and_over_is_refused() -> None:
+    corpus = build_corpus([[5, 5]] * 20)
+    with pytest.raises(ConfigError, match=r"toy 50,000 times over \(20 sequences a pass\); use a smaller batch"):
+        build_stream(corpus, batch=BatchOptions(sequences=1_000_000))
+
+
 def test_sequences_come_in_random_order() -> None:
     corpus = build_corpus([[5, 5]] * 2000)
     rows = build_stream(corpus, batch=BatchOptions(sequences=1000)).rows(0)

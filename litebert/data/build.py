@@ -98,7 +98,7 @@ def build_corpus(
         _check_same(directory, facts, options.recorded())
         files = [*found, spool_stdin(directory / UNFINISHED)] if STDIN in patterns else found
         plan = Plan(facts, options.recorded(), 0, ())
-        interrupted = resume_plan(directory, plan, files, options.read)
+        interrupted = resume_plan(directory, plan, files, options.read, is_quiet=options.is_quiet)
         known = [*read_sources(directory), *(interrupted.sources if interrupted else ())]
         sources = plan_sources(files, known, options.read, is_quiet=options.is_quiet)
         _save_tokenizer(tokenizer, directory)

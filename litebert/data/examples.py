@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.core.progress import Progress
 from litebert.data.masking import ACTIONS
 from litebert.data.rows import Rows, SpecialIds
 from litebert.data.stream import Stream
@@ -99,11 +100,13 @@ def measure_batches(stream: Stream, num_batches: int) -> StreamStatistics:
     """Make the first batches of a stream on one thread, and count what is in them."""
     stream.rows(0)  # plans and compiles
     elapsed, batches = 0.0, []
-    for step in range(num_batches):
-        started_at = time.perf_counter()
-        rows = stream.rows(step)
-        elapsed += time.perf_counter() - started_at
-        batches.append(_count(rows, stream.special))
+    with Progress("making batches", total=num_batches, unit="batches", scale=1) as progress:
+        for step in range(num_batches):
+            started_at = time.perf_counter()
+            rows = stream.rows(step)
+            elapsed += time.perf_counter() - started_at
+            batches.append(_count(rows, stream.special))
+            progress.move_to(step + 1)
     labels = np.concatenate([counts.labels for counts in batches])
     return StreamStatistics(
         num_batches=num_batches,

@@ -19,7 +19,7 @@ from litebert.core.progress import Progress
 from litebert.data.chunks import START, Position
 from litebert.data.documents import ReadOptions, describe_source
 from litebert.data.shards import MANIFEST, Manifest, TokenizerFacts, manifest_from_json, read_manifest
-from litebert.data.sources import Source
+from litebert.data.sources import Source, name_of
 
 SOURCES = "sources.jsonl"
 UNFINISHED = "unfinished"
@@ -75,9 +75,9 @@ def plan_sources(
 def _check_read_alike(path: Path, known: Source, options: ReadOptions) -> None:
     remedy = "build a new corpus, or give the former value"
     if options.format not in ("auto", known.format) and not known.packing.startswith("parquet"):
-        raise ConfigError(f"{known.name} was read as {known.format}, not --format {options.format}; {remedy}")
+        raise ConfigError(f"{name_of(path)} was read as {known.format}, not --format {options.format}; {remedy}")
     if known.format == "jsonl" and options.field != known.field:
-        raise ConfigError(f"{known.name} was read with --field {known.field}, not {options.field}; {remedy}")
+        raise ConfigError(f"{name_of(path)} was read with --field {known.field}, not {options.field}; {remedy}")
 
 
 def describe_sources(sources: Sequence[Source]) -> list[str]:

@@ -24,7 +24,9 @@ from litebert.data.shards import MANIFEST, SHARDS, read_manifest
 from litebert.data.sources import Source
 
 
-def resume_plan(directory: Path, wanted: Plan, files: Sequence[Path], options: ReadOptions) -> Plan | None:
+def resume_plan(
+    directory: Path, wanted: Plan, files: Sequence[Path], options: ReadOptions, *, is_quiet: bool
+) -> Plan | None:
     """What is left to do of the batch that an earlier call left unfinished; `wanted` says how this call would build.
 
     One that was killed just after its end is put away, and so is one that nothing has come of yet and that this call
@@ -43,7 +45,8 @@ def resume_plan(directory: Path, wanted: Plan, files: Sequence[Path], options: R
     is_alike = (plan.tokenizer, plan.options) == (wanted.tokenizer, wanted.options)
     if is_alike and _still_stand(ahead, files, options) and not _has_changed(begun[position.source :]):
         return plan
-    print("an interrupted build was planned otherwise; what it had not finished is planned anew", file=sys.stderr)
+    if not is_quiet:
+        print("an interrupted build was planned otherwise; what it had not begun is planned anew", file=sys.stderr)
     if not begun or _has_changed(begun[position.source :]):
         _forget(directory)
         return None

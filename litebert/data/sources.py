@@ -52,7 +52,7 @@ class Source:
     @property
     def name(self) -> str:
         """What a message calls it."""
-        return "standard input" if _SPOOLED.fullmatch(self.path.name) else str(self.path)
+        return name_of(self.path)
 
 
 class Block(NamedTuple):
@@ -60,6 +60,11 @@ class Block(NamedTuple):
 
     data: bytes
     raw_position: int
+
+
+def name_of(path: Path) -> str:
+    """What a message calls a file that was named, or spooled from standard input."""
+    return "standard input" if _SPOOLED.fullmatch(path.name) else str(path)
 
 
 def find_files(patterns: Sequence[str], *, except_in: Path | None = None) -> list[Path]:

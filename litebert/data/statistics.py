@@ -1,6 +1,5 @@
 """What is in a corpus: counts, unknown rate, and how long sentences and documents are."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,20 +56,38 @@ class CorpusStatistics:
     splits: dict[Split, SplitStatistics]
 
 
-def measure_corpus(directory: Path) -> CorpusStatistics:
+def measure_corpus(directory: Path, *, is_quiet: bool = False) -> CorpusStatistics:
     """Count a corpus, a shard at a time."""
     manifest = read_manifest(directory)
+    total = sum(record.num_sentences for record in manifest.shards)
+    with Progress("counting", total=total, unit="million sentences", is_quiet=is_quiet) as progress:
+        splits = _measure_splits(directory, progress)
     return CorpusStatistics(
         path=str(directory),
         tokenizer=dict(vars(manifest.tokenizer)),
         num_sources=manifest.num_sources,
         text_bytes=manifest.text_bytes,
         counts=manifest.counts,
-        splits={split: _measure_split(open_corpus(directory, split)) for split in SPLITS},
+        splits=splits,
     )
 
 
-def _measure_split(corpus: Corpus) -> SplitStatistics:
+def _measure_splits(directory: Path, progress: Progress) -> dict[Split, SplitStatistics]:
+    splits: dict[Split, SplitStatistics] = {}
+    position = 0
+    for split in SPLITS:
+        corpus = open_corpus(directory, split)
+        sentences, documents = _Lengths(SENTENCE_BINS), _Lengths(DOCUMENT_BINS)
+        for shard in corpus.shards:
+            sentences.add(np.diff(shard.sentence_offsets))
+            documents.add(np.diff(shard.sentence_offsets[shard.document_offsets]))
+            position += shard.num_sentences
+            progress.move_to(position)
+        splits[split] = _measure_split(corpus, sentences.histogram(), documents.histogram())
+    return splits
+
+
+def _measure_split(corpus: Corpus, sentences: Histogram, documents: Histogram) -> SplitStatistics:
     num_unknown = sum(shard.record.num_unknown for shard in corpus.shards)
     return SplitStatistics(
         num_shards=len(corpus.shards),
@@ -79,22 +96,26 @@ def _measure_split(corpus: Corpus) -> SplitStatistics:
         num_tokens=corpus.num_tokens,
         num_unknown=num_unknown,
         unknown_rate=num_unknown / max(1, corpus.num_tokens),
-        tokens_a_sentence=_histogram((np.diff(s.sentence_offsets) for s in corpus.shards), SENTENCE_BINS),
-        tokens_a_document=_histogram(
-            (np.diff(s.sentence_offsets[s.document_offsets]) for s in corpus.shards), DOCUMENT_BINS
-        ),
+        tokens_a_sentence=sentences,
+        tokens_a_document=documents,
     )
 
 
-def _histogram(lengths: Iterable[npt.NDArray[np.int64]], ends: tuple[int, ...]) -> Histogram:
-    counts = np.zeros(len(ends) + 1, dtype=np.int64)
-    total = longest = 0
-    for part in lengths:
-        counts += np.bincount(np.searchsorted(ends, part), minlength=len(ends) + 1)
-        total += int(part.sum())
-        longest = max(longest, int(part.max(initial=0)))
-    mean = total / max(1, int(counts.sum()))
-    return Histogram(ends, tuple(int(count) for count in counts), mean, longest)
+class _Lengths:
+    """A histogram that grows by a shard at a time."""
+
+    def __init__(self, ends: tuple[int, ...]) -> None:
+        self.ends, self.counts = ends, np.zeros(len(ends) + 1, dtype=np.int64)
+        self.total = self.longest = 0
+
+    def add(self, lengths: npt.NDArray[np.int64]) -> None:
+        self.counts += np.bincount(np.searchsorted(self.ends, lengths), minlength=len(self.ends) + 1)
+        self.total += int(lengths.sum())
+        self.longest = max(self.longest, int(lengths.max(initial=0)))
+
+    def histogram(self) -> Histogram:
+        mean = self.total / max(1, int(self.counts.sum()))
+        return Histogram(self.ends, tuple(int(count) for count in self.counts), mean, self.longest)
 
 
 def check_corpus(directory: Path, *, is_quiet: bool = False) -> tuple[Manifest, list[str]]:

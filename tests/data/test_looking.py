@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from litebert.cli.main import _run
+from litebert.core import progress
 from litebert.core.errors import DataError
 from litebert.data.build import BuildOptions, build_corpus
 from litebert.data.documents import ReadOptions
@@ -101,6 +102,15 @@ def test_stats_of_batches_can_be_json(corpus: Path, litebert: Command) -> None:
     assert (found["num_batches"], found["num_sequences"]) == (3, 24)
     assert sum(found["label_counts"]) == 24
     assert found["steps_per_epoch"] > 0
+
+
+def test_long_looking_says_how_far_it_has_come(
+    corpus: Path, litebert: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
+    assert re.search(r"counting: .*million sentences/s, .* left", litebert("corpus", "stats", corpus)[2])
+    _, _, shown = litebert("corpus", "stats", "--batches", "2", "nano", f"data.corpora={corpus}", "batch.sequences=2")
+    assert re.search(r"making batches: 50% \(1\.0 of 2\.0 batches\), .* left", shown)
 
 
 def test_a_plot_is_a_png_whatever_its_name(corpus: Path, litebert: Command, tmp_path: Path) -> None:

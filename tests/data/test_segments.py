@@ -229,7 +229,7 @@ def test_a_corpus_without_pairs_or_without_strangers_is_refused_with_a_remedy() 
         plan(build_corpus([[5]] * 20), task="sop")
     with pytest.raises(DataError, match="only one"):
         plan(build_corpus([[5] * 20]), task="nsp")
-    with pytest.raises(DataError, match="only one; use segments.single_sentence = 'merge_next', or add"):
+    with pytest.raises(DataError, match=r"only one; use segments\.single_sentence = 'merge_next', or add"):
         plan(build_corpus([[5] * 20]), task="sop", single_sentence="random_doc")
 
 

@@ -241,12 +241,12 @@ def _check_same(directory: Path, facts: TokenizerFacts, options: dict[str, Any])
 def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
     """Put the tokenizer beside the shards; one that no shard was made with yet gives way."""
     path = directory / TOKENIZER
-    if path.exists() and load_tokenizer(path).fingerprint != tokenizer.fingerprint:
-        if read_done(directory) or (directory / MANIFEST).exists():
-            raise ConfigError(f"{path} is another tokenizer; use it, or build a new corpus")
-        shutil.rmtree(path)
+    if not read_done(directory) and not (directory / MANIFEST).exists():
+        shutil.rmtree(path, ignore_errors=True)
     if not path.exists():
         tokenizer.save(path)
+    elif load_tokenizer(path).fingerprint != tokenizer.fingerprint:
+        raise ConfigError(f"{path} is another tokenizer; use it, or build a new corpus")
 
 
 def _check_is_ours(directory: Path) -> None:

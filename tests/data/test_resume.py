@@ -15,7 +15,7 @@ from litebert.data.build import BuildOptions, build_corpus
 from litebert.data.chunks import Limits
 from litebert.data.documents import ReadOptions
 from litebert.data.shards import SHARDS
-from litebert.text.tokenizer import Tokenizer
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 LIMITS = Limits(chunk=2000, shard=6000, line=4000, whole_file=4000)
 OPTIONS = BuildOptions(read=ReadOptions(format="lines", limits=LIMITS), valid_share=0.2, is_quiet=True)
@@ -172,3 +172,12 @@ def test_a_file_name_that_is_not_utf8_is_refused(tmp_path: Path, folder: Path, t
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt")).write_bytes(GOOD)
     with pytest.raises(ConfigError, match=r"udcff\.txt: the name of this file is not UTF-8; rename it"):
         build_corpus([folder], tokenizer, tmp_path / "corpus", OPTIONS)
+
+
+def test_a_tokenizer_that_made_no_shard_gives_way(tmp_path: Path, folder: Path, other_tokenizer: Tokenizer) -> None:
+    corpus = tmp_path / "corpus"
+    (corpus / "tokenizer").mkdir(parents=True)
+    (corpus / "tokenizer" / "half").touch()
+    (corpus / ".lock").touch()
+    build_corpus([folder], other_tokenizer, corpus, SKIPPING)
+    assert load_tokenizer(corpus / "tokenizer").fingerprint == other_tokenizer.fingerprint

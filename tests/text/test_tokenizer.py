@@ -107,6 +107,27 @@ def test_a_changed_setting_is_refused(tokenizers_by_kind: dict[str, Tokenizer], 
 
 
 @pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"words": "foo"}, "words = 'foo'"),
+        ({"normalization": {"lowrcase": True}}, "unknown key 'normalization.lowrcase'; did you mean 'lowercase'"),
+        ({"normalization": None}, "normalization = None"),
+        ({"digit_comma": "on"}, "digit_comma = 'on'"),
+        ({"model_file": 5}, "copied completely"),
+    ],
+)
+def test_an_impossible_setting_is_refused(
+    tokenizers_by_kind: dict[str, Tokenizer], tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    tokenizers_by_kind["unigram"].save(tmp_path / "tok")
+    file = tmp_path / "tok" / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(DataError, match=message) as caught:
+        load_tokenizer(tmp_path / "tok")
+    assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("manifest", "message"),
     [
         ('{"format": "litebert-corpus"}', "no tokenizer but a litebert-corpus"),
@@ -178,6 +199,7 @@ def test_a_vocabulary_with_capitals_is_read_as_cased(tmp_path: Path) -> None:
     [
         ("vocab.txt", b"the\n[CLS]\n", "no line says"),
         ("vocab.txt", b"[UNK]\n[CLS]\n", r"no <pad> or \[PAD\]"),
+        ("vocab.txt", b"[UNK]\ncaf\xe9\n", "not UTF-8"),
         ("spiece.model", b"nonsense", "not a SentencePiece model"),
         ("tokenizer.json", b"{}", "not a tokenizer.json"),
         ("vocab.json", b"{}", "merges.txt"),
@@ -189,6 +211,25 @@ def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, con
         with pytest.raises(DataError, match=message) as caught:
             load_tokenizer(path)
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [(b"{", "not JSON"), (b"\xff", "not JSON"), (b'{"do_lower_case": "no"}', "neither true nor false")],
+)
+def test_a_broken_config_beside_a_vocabulary_is_named(tmp_path: Path, config: bytes, message: str) -> None:
+    write_vocabulary(tmp_path, [*BERT_SPECIAL, "the"])
+    (tmp_path / "tokenizer_config.json").write_bytes(config)
+    with pytest.raises(DataError, match=rf"tokenizer_config\.json: .*{message}"):
+        load_tokenizer(tmp_path)
+
+
+def test_only_files_are_taken_for_vocabularies(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").mkdir()
+    with pytest.raises(DataError, match=r"no manifest\.json"):
+        load_tokenizer(tmp_path)
+    write_vocabulary(tmp_path, [*BERT_SPECIAL, "the"])
+    assert load_tokenizer(tmp_path).vocab_size == 6
 
 
 def test_a_folder_without_a_vocabulary_says_what_it_looked_for(tmp_path: Path) -> None:

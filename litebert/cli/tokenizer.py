@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,11 +148,22 @@ def _check_free(out: Path, *, force: bool) -> None:
     from litebert.text.tokenizer import is_saved_tokenizer
 
     if not out.exists():
+        _check_writable(out)
         return
     if not is_saved_tokenizer(out):
         raise ConfigError(f"{out} exists and is no tokenizer of ours; choose another --out")
     if not force:
         raise ConfigError(f"{out} exists; --force replaces it")
+    _check_writable(out)
+
+
+def _check_writable(out: Path) -> None:
+    """Learning can take an hour: whether its result can be kept is tried out before, and leaves nothing behind."""
+    nearest = next(folder for folder in out.absolute().parents if folder.exists())
+    try:
+        tempfile.TemporaryDirectory(prefix=".litebert-", dir=nearest).cleanup()
+    except OSError as error:
+        raise ConfigError(f"cannot write {out}: {nearest}: {error.strerror}; choose another --out") from None
 
 
 def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:

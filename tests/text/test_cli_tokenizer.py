@@ -54,6 +54,16 @@ def test_a_failed_training_leaves_nothing_behind(
     assert sorted(tmp_path.iterdir()) == [text_file]
 
 
+@pytest.mark.parametrize("place", ["text.txt/sub", "text.txt/deep/sub", "/proc/litebert/sub"])
+def test_an_output_that_cannot_be_written_is_refused_before_any_text_is_read(
+    text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    text_file.write_bytes(b"\xff")  # would be refused, if it were read
+    assert run("tokenizer", "train", text_file, "--out", tmp_path / place) == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == [text_file]
+
+
 def test_show_displays_pieces_ids_and_places(
     saved: Path, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from litebert.data.documents import Document
+    from litebert.data.problems import Notes
     from litebert.text.tokenizer import Tokenizer
     from litebert.text.train_tokenizer import VocabularyOptions
 
@@ -36,6 +37,7 @@ DigitCommaMode = Annotated[
 ]
 # Two shades, so that neighbours can be told apart.
 SHADES = ("black on bright_cyan", "black on bright_yellow")
+MAX_LISTED = 12
 
 
 @app.command("train")
@@ -56,15 +58,21 @@ def train(
     max_sentences: Annotated[int, typer.Option(help="unigram: sample so many, held in memory.")] = 10_000_000,
     text_format: Annotated[str, typer.Option("--format", help="The format of the text; auto looks.")] = "auto",
     field: Annotated[str, typer.Option(help="JSONL and Parquet: the field with the text.")] = "text",
+    on_error: Annotated[
+        str, typer.Option(help="At bad input (not UTF-8, broken JSON, cut gzip ...): fail, or skip it and say so.")
+    ] = "fail",
     force: Annotated[bool, typer.Option(help="Replace a tokenizer that is already there.")] = False,
 ) -> None:
     """Learn a vocabulary from text; the same text always gives the same one."""
     from litebert.data.documents import ReadOptions, iter_documents
+    from litebert.data.problems import Notes
     from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
     _check_free(out, force=force)
     if chinese and kind != "wordpiece":
         raise ConfigError(f"--chinese makes each character a piece, which {kind} does not: add --kind wordpiece")
+    if on_error not in ("fail", "skip"):
+        raise ConfigError(f"--on-error {on_error} is unknown; valid: fail, skip")
     options = VocabularyOptions(
         kind=kind,  # type: ignore[arg-type]  # checked there
         vocab_size=vocab_size,
@@ -74,12 +82,14 @@ def train(
         input_sentence_size=max_sentences,
         max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
     )
-    documents = iter_documents(paths, ReadOptions(format=text_format, field=field))
+    notes = Notes(on_error)  # type: ignore[arg-type]  # checked above
+    documents = iter_documents(paths, ReadOptions(format=text_format, field=field), notes=notes)
     with _show_progress(options) as watch:
         tokenizer = train_tokenizer(watch(documents), options)
     if out.exists():
         shutil.rmtree(out)
     tokenizer.save(out)
+    _print_skipped(notes)
     print(f"{out}: {tokenizer.kind}, {tokenizer.vocab_size:,} pieces, fingerprint {tokenizer.fingerprint[:12]}")
 
 
@@ -164,6 +174,16 @@ def _check_writable(out: Path) -> None:
         tempfile.TemporaryDirectory(prefix=".litebert-", dir=nearest).cleanup()
     except OSError as error:
         raise ConfigError(f"cannot write {out}: {nearest}: {error.strerror}; choose another --out") from None
+
+
+def _print_skipped(notes: "Notes") -> None:
+    for problem in notes.examples[:MAX_LISTED]:
+        print(f"skipped: {problem}", file=sys.stderr)
+    if len(notes.examples) > MAX_LISTED:
+        print("skipped: more like these", file=sys.stderr)
+    if notes.counts:
+        counts = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in notes.counts.items())
+        print(f"left out or mended: {counts}")
 
 
 def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:

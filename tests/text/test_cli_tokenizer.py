@@ -64,6 +64,23 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_text_is_read(
     assert sorted(tmp_path.iterdir()) == [text_file]
 
 
+def test_bad_input_stops_the_training_or_is_skipped_and_named(
+    text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with text_file.open("ab") as file:
+        file.write(b"\ncaf\xe9\n")
+    command = ("tokenizer", "train", text_file, "--out", tmp_path / "tok", "--vocab-size", 200)
+    assert run(*command) == 2
+    assert "--on-error skip" in capsys.readouterr().err
+    assert run(*command, "--on-error", "ignore") == 2
+    assert "valid: fail, skip" in capsys.readouterr().err
+    assert run(*command, "--on-error", "skip") == 0
+    shown = capsys.readouterr()
+    assert f"skipped: {text_file}:801: byte 0xe9" in shown.err
+    assert "encoding 1" in shown.out
+    assert load_tokenizer(tmp_path / "tok").vocab_size == 200
+
+
 def test_show_displays_pieces_ids_and_places(
     saved: Path, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -173,7 +173,7 @@ def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
 def _load_saved(manifest_file: Path) -> Tokenizer:
     manifest = _read_manifest(manifest_file)
     if manifest.get("format") != FORMAT:
-        raise DataError(f"describes no tokenizer but a {manifest.get('format')}; is the tokenizer in a folder below?")
+        raise _describes_no_tokenizer(manifest_file, manifest)
     if manifest["version"] != FORMAT_VERSION:
         raise DataError(
             f"version {manifest['version']}, and this litebert reads {FORMAT_VERSION}; is it a newer one's?"
@@ -195,6 +195,13 @@ def _load_saved(manifest_file: Path) -> Tokenizer:
     if tokenizer.fingerprint != manifest["fingerprint"]:
         raise DataError(f"{MANIFEST_FILE} changed since it was saved; restore the original")
     return tokenizer
+
+
+def _describes_no_tokenizer(file: Path, manifest: dict[str, Any]) -> DataError:
+    inside = file.parent / "tokenizer"  # where a corpus has its own
+    remedy = f"did you mean {inside}?" if inside.is_dir() else "is the tokenizer in another folder?"
+    other = f" but a {manifest['format']}" if "format" in manifest else ""
+    return DataError(f"{file}: describes no tokenizer{other}; {remedy}")
 
 
 @dataclass(frozen=True)
@@ -268,9 +275,13 @@ def _find_vocabulary(path: Path) -> Path:
         return path.with_name("vocab.json") if path.name == "merges.txt" else path
     if not path.is_dir():
         raise DataError(f"{path}: no such file or directory; expected a tokenizer")
+    try:
+        files = sorted(file for file in path.iterdir() if file.is_file())
+    except PermissionError as error:
+        raise DataError(f"{path}: {error.strerror}; ask its owner to let you read it") from error
     # ours first; sentencepiece before the tokenizer.json that often lies beside it, because it is faster and Google's
     for pattern in (MANIFEST_FILE, "*.model", "tokenizer.json", "vocab*.txt", "vocab.json"):
-        found = sorted(file for file in path.glob(pattern) if file.is_file())
+        found = [file for file in files if file.match(pattern)]
         if len(found) > 1:
             raise DataError(f"{path}: which one of {', '.join(file.name for file in found)}? Name the file")
         if found:

@@ -233,7 +233,12 @@ def _too_large(options: VocabularyOptions, largest: int) -> ConfigError:
 
 
 def _too_small(options: VocabularyOptions, smallest: int) -> ConfigError:
+    letters, remedy = {
+        "unigram": ("characters of this text", ", or lower character_coverage (--coverage)"),
+        "wordpiece": ("characters of this text", ", or lower max_alphabet"),
+        "bpe": ("256 bytes", ""),
+    }[options.kind]
     return ConfigError(
-        f"vocab_size {options.vocab_size} is too small: the characters of this text and the special tokens alone "
-        f"take {smallest}; ask for more, or lower character_coverage or max_alphabet"
+        f"vocab_size {options.vocab_size} is too small: the {letters} and the special tokens alone take {smallest}; "
+        f"ask for more{remedy}"
     )

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +133,8 @@ def test_an_impossible_setting_is_refused(
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ('{"format": "litebert-corpus"}', "no tokenizer but a litebert-corpus"),
+        ('{"format": "litebert-corpus"}', "no tokenizer but a litebert-corpus; is the tokenizer in another folder"),
+        ('{"format_version": 1}', "no tokenizer; is the tokenizer in another folder"),
         ('{"format": "litebert-tokenizer", "version": 99}', "version 99"),
         ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', "copied completely"),
         ('{"format": "litebert-tokenizer"}', "does not say 'version'"),
@@ -142,6 +146,13 @@ def test_a_manifest_of_something_else_is_refused(tmp_path: Path, manifest: str, 
     with pytest.raises(DataError, match=message) as caught:
         load_tokenizer(tmp_path)
     assert str(tmp_path) in str(caught.value)
+
+
+def test_the_manifest_of_a_corpus_leads_to_its_tokenizer(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"format_version": 1}')
+    tokenizer.save(tmp_path / "tokenizer")
+    with pytest.raises(DataError, match=rf"{tmp_path}/manifest.json: .* did you mean {tmp_path}/tokenizer\?"):
+        load_tokenizer(tmp_path)
 
 
 def test_a_saved_tokenizer_takes_no_reading_options(saved: Path) -> None:
@@ -165,6 +176,26 @@ def test_decoding_gives_the_text_back(tokenizers_by_kind: dict[str, Tokenizer]) 
 
 
 # --- reading other people's files
+
+
+@pytest.fixture
+def unreadable_folder() -> Iterator[Path]:
+    """A folder that this process may not look into; root may look into any, and becomes somebody else meanwhile."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0)
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            os.seteuid(user)
+            Path(name).chmod(0o700)
+
+
+def test_a_folder_that_may_not_be_read_is_not_said_to_be_empty(unreadable_folder: Path) -> None:
+    with pytest.raises(DataError, match=rf"{unreadable_folder}: Permission denied"):
+        load_tokenizer(unreadable_folder)
 
 
 def write_vocabulary(folder: Path, pieces: list[str], newline: str = "\n") -> Path:

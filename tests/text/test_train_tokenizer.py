@@ -20,6 +20,9 @@ FIRST_PIECES = {
     "bpe": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
 }
 
+# what else makes room in a vocabulary; BPE always has the same 256 bytes
+KNOBS = {"unigram": "character_coverage", "wordpiece": "max_alphabet"}
+
 
 def test_special_tokens_have_the_ids_of_the_published_models(tokenizer: Tokenizer) -> None:
     expected = FIRST_PIECES[tokenizer.kind]
@@ -53,6 +56,8 @@ def test_a_vocabulary_that_is_too_small_is_refused_with_the_smallest_that_works(
 ) -> None:
     with pytest.raises(ConfigError, match="too small") as caught:
         train_tokenizer(sentences, VocabularyOptions(kind, 20))
+    for name in ("character_coverage", "max_alphabet"):
+        assert (name in str(caught.value)) == (name == KNOBS.get(kind)), "only advice that helps"
     smallest = int(re.search(r"take (\d+)", str(caught.value))[1])
     assert train_tokenizer(sentences, VocabularyOptions(kind, smallest + 1)).vocab_size == smallest + 1
 

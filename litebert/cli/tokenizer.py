@@ -1,7 +1,6 @@
 """`litebert tokenizer`: learn a vocabulary, look at one, and see what it makes of a text."""
 
 import json
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -86,9 +85,7 @@ def train(
     documents = iter_documents(paths, ReadOptions(format=text_format, field=field), notes=notes)
     with _show_progress(options) as watch:
         tokenizer = train_tokenizer(watch(documents), options)
-    if out.exists():
-        shutil.rmtree(out)
-    tokenizer.save(out)
+    tokenizer.save(out, replaces=force)
     _print_skipped(notes)
     print(f"{out}: {tokenizer.kind}, {tokenizer.vocab_size:,} pieces, fingerprint {tokenizer.fingerprint[:12]}")
 

@@ -114,9 +114,9 @@ class Tokenizer:
         marks[:1] = True
         return marks
 
-    def save(self, directory: Path) -> None:
-        """Write everything into a new directory."""
-        with atomic_directory(directory) as temporary:
+    def save(self, directory: Path, *, replaces: bool = False) -> None:
+        """Write everything into a new directory, or over one that is there if so wished."""
+        with atomic_directory(directory, replaces=replaces) as temporary:
             (temporary / self._front.model_file).write_bytes(self._front.model)
             write_json(temporary / MANIFEST_FILE, self._manifest())
 

@@ -41,6 +41,20 @@ def test_train_does_not_replace_unless_forced(
     assert load_tokenizer(tmp_path / "tok").vocab_size == 160
 
 
+def test_force_keeps_the_old_tokenizer_until_the_new_one_is_whole(
+    text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("tokenizer", "train", text_file, "--kind", "wordpiece", "--out", tmp_path / "tok", "--vocab-size")
+    assert run(*command, 150) == 0
+
+    def breaks(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", breaks)
+    assert run(*command, 160, "--force") == 130
+    assert load_tokenizer(tmp_path / "tok").vocab_size == 150
+
+
 def test_force_never_removes_what_is_no_tokenizer(text_file: Path, tmp_path: Path) -> None:
     assert run("tokenizer", "train", text_file, "--out", tmp_path, "--force") == 2
     assert text_file.exists()

@@ -3,8 +3,8 @@
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,10 +15,9 @@ from litebert.core.errors import ConfigError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from litebert.data.documents import Document
+    from litebert.data.documents import ReadOptions
     from litebert.data.problems import Notes
     from litebert.text.tokenizer import Tokenizer
-    from litebert.text.train_tokenizer import VocabularyOptions
 
 app = typer.Typer(help="Learn a vocabulary, look at one, see what it makes of a text.", no_args_is_help=True)
 
@@ -63,7 +62,7 @@ def train(
     force: Annotated[bool, typer.Option(help="Replace a tokenizer that is already there.")] = False,
 ) -> None:
     """Learn a vocabulary from text; the same text always gives the same one."""
-    from litebert.data.documents import ReadOptions, iter_documents
+    from litebert.data.documents import ReadOptions
     from litebert.data.problems import Notes
     from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
@@ -82,9 +81,8 @@ def train(
         max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
     )
     notes = Notes(on_error)  # type: ignore[arg-type]  # checked above
-    documents = iter_documents(paths, ReadOptions(format=text_format, field=field), notes=notes)
-    with _show_progress(options) as watch:
-        tokenizer = train_tokenizer(watch(documents), options)
+    with closing(_iter_sentences(paths, ReadOptions(format=text_format, field=field), notes)) as sentences:
+        tokenizer = train_tokenizer(sentences, options)
     tokenizer.save(out, replaces=force)
     _print_skipped(notes)
     print(f"{out}: {tokenizer.kind}, {tokenizer.vocab_size:,} pieces, fingerprint {tokenizer.fingerprint[:12]}")
@@ -173,6 +171,28 @@ def _check_writable(out: Path) -> None:
         raise ConfigError(f"cannot write {out}: {nearest}: {error.strerror}; choose another --out") from None
 
 
+def _iter_sentences(paths: Sequence[str], options: "ReadOptions", notes: "Notes") -> Generator[str, None, None]:
+    """The sentences of `iter_documents`, while showing how much of the files on disk is read; then that it learns."""
+    from litebert.core.progress import Progress
+    from litebert.data.chunks import iter_chunks
+    from litebert.data.documents import describe_source
+    from litebert.data.formats import parse_segment
+    from litebert.data.sources import STDIN, find_files, spool_stdin
+
+    text_bytes = 0
+    with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:
+        patterns = [str(spool_stdin(Path(spool))) if path == STDIN else path for path in dict.fromkeys(paths)]
+        sources = [describe_source(path, options) for path in find_files(patterns)]
+        with Progress("reading", total=sum(source.num_bytes for source in sources)) as progress:
+            for chunk in iter_chunks(sources, limits=options.limits):
+                for segment in chunk.segments:
+                    for document in parse_segment(segment, notes):
+                        yield from document.sentences
+                text_bytes += chunk.num_bytes
+                progress.move_to(chunk.raw_position)
+    print(f"learning a vocabulary from {text_bytes / 1e6:,.1f} MB of text ...", file=sys.stderr, flush=True)
+
+
 def _print_skipped(notes: "Notes") -> None:
     for problem in notes.examples[:MAX_LISTED]:
         print(f"skipped: {problem}", file=sys.stderr)
@@ -212,29 +232,3 @@ def _paint(row: dict[str, Any], number: int, unk_id: int) -> "Text":
 
     is_unknown = row["id"] == unk_id
     return Text(row["piece"], style="bold white on red" if is_unknown else SHADES[number % 2])
-
-
-@contextmanager
-def _show_progress(options: "VocabularyOptions") -> "Iterator[Callable[[Iterable[Document]], Iterator[str]]]":
-    """A line that counts what is read, then says that it learns; yields what turns documents into counted sentences."""
-    from rich import progress as bars
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    columns = (
-        bars.SpinnerColumn(),
-        bars.TextColumn("{task.description}"),
-        bars.FileSizeColumn(),
-        bars.TransferSpeedColumn(),
-        bars.TimeElapsedColumn(),
-    )
-    with bars.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("reading", total=None)
-
-        def watch(documents: "Iterable[Document]") -> Iterator[str]:
-            for document in documents:
-                progress.advance(task, sum(map(len, document.sentences)))
-                yield from document.sentences
-            progress.update(task, description=f"learning {options.vocab_size:,} pieces from")
-
-        yield watch

@@ -9,13 +9,13 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
 
-from litebert import __version__
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, remove_leftovers, write_json
 from litebert.core.options import build_options
@@ -99,7 +99,7 @@ def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = No
 def do_stage(demo: Demo, stage: Stage, number: str, console: Console) -> None:
     """Work on a stage unless it is done, and note how long it took."""
     if stage.is_done(demo):
-        console.print(f"[green]✓[/] [bold]{number} {stage.name}[/] is there already")
+        console.print(f"[green]✓[/] [bold]{number} {stage.name}[/] was done before")
         return
     console.print(f"[cyan]▸[/] [bold]{number} {stage.name}[/] {stage.announcement}")
     started_at = time.monotonic()
@@ -239,7 +239,7 @@ def check_same_demo(demo: Demo) -> None:
 
 
 def describe_demo(demo: Demo) -> dict[str, str]:
-    return {"litebert": __version__, "recipe": demo.recipe.fingerprint}
+    return {"litebert": version("litebert"), "recipe": demo.recipe.fingerprint}
 
 
 def clear(folder: Path) -> None:

@@ -210,7 +210,7 @@ def show_result(demo: Demo, console: Console) -> None:
     evaluation = read_evaluation(demo)
     console.print(draw_scores(evaluation))
     for line in describe_scores(evaluation):
-        console.print(line)
+        console.print(escape(line))
     console.print(draw_fillings(evaluation))
     console.print(describe_fillings(evaluation))
     console.print(f"\nThe report, with curves: [bold]{demo.folder / REPORT}[/]")

@@ -1,4 +1,4 @@
-"""`litebert pretrain` and `litebert check`: a recipe becomes a run, or is looked at before it does."""
+"""`litebert recipes`, `check` and `pretrain`: a recipe is found, looked at, and becomes a run."""
 
 import os
 import sys
@@ -47,6 +47,16 @@ def _launch(num_processes: int, num_restarts: int, words: list[str]) -> NoReturn
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={num_processes}"]
     command += [f"--max-restarts={num_restarts}", "-m", "litebert", *words]
     os.execve(sys.executable, command, {**launch_environment(num_processes), **os.environ})
+
+
+def show_recipes() -> None:
+    """List the recipes that come with litebert; `litebert check NAME` shows one in full."""
+    from litebert.recipe import list_recipes
+
+    recipes = list_recipes()
+    width = max(map(len, recipes))
+    for name, line in recipes.items():
+        print(f"{name:{width}}  {line.removeprefix(f'{name}: ')}")
 
 
 def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:

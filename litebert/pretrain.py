@@ -22,7 +22,7 @@ from litebert.checkpoint import (
     save_checkpoint,
 )
 from litebert.core.errors import ConfigError, TrainingError
-from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
+from litebert.core.files import LOCK_FILE, atomic_path, exclusive_lock, remove_leftovers
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
 from litebert.core.runtime import Runtime, choose_runtime, measure_peak_flops
 from litebert.core.view import NoView, Status, View, open_view
@@ -67,6 +67,7 @@ def pretrain(recipe: Recipe, folder: Path) -> Path:
     """
     runtime = choose_runtime(recipe.runtime)
     is_main = runtime.ranks.is_main
+    check_is_ours(folder)
     with process_group(runtime), exclusive_lock(folder, purpose="training") if is_main else nullcontext():
         check_same_recipe(folder, recipe)
         if is_main:
@@ -107,9 +108,11 @@ def train_stage(run: Run, view: View, log: RunLog | None) -> None:
     recipe = run.recipe.at(run.progress.step)
     stop = min((stage.at for stage in run.recipe.stages if stage.at > run.progress.step), default=None)
     stream, corpora = open_stream(recipe.data, recipe.stream)
-    check_tokenizer(corpora, run.tokenizer, recipe)
+    check_tokenizer(corpora, run.tokenizer)
     engine = build_engine(run, recipe)
     held_out = draw_held_out(recipe)
+    if not held_out:
+        view.say("a corpus holds no documents out (corpus build --valid-share): nothing is measured on unseen text")
     parts = stream.iter_parts(
         run.progress.step,
         stop,
@@ -143,6 +146,7 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
     if last is None:
         _, corpora = open_stream(recipe.data, recipe.stream)
         tokenizer = load_tokenizer(corpora[0].tokenizer_path)
+        check_vocabulary(recipe, tokenizer)
         weights = start_weights(recipe, tokenizer)
         return Run(folder, recipe, runtime, tokenizer, Progress(), weights, {}, {})
     view.say(f"going on after step {last.step:,}")
@@ -286,18 +290,29 @@ def timing(report: StepReport) -> dict[str, float]:
     return {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
 
 
-def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer, recipe: Recipe) -> None:
-    """A corpus made with another tokenizer, or a model of another vocabulary, cannot be meant."""
+def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
+    """A corpus made with another tokenizer than the run's cannot be meant."""
     for corpus in corpora:
         if corpus.tokenizer_fingerprint != tokenizer.fingerprint:
             raise ConfigError(
                 f"{corpus.path} was built with another tokenizer than this run's: build it again with the run's own"
             )
+
+
+def check_vocabulary(recipe: Recipe, tokenizer: Tokenizer) -> None:
+    """The vocabulary's size is a fact of the tokenizer; a recipe that says otherwise is refused."""
     if recipe.model.vocab_size != tokenizer.vocab_size:
         raise ConfigError(
             f"model.vocab_size = {recipe.model.vocab_size}, but the corpus's tokenizer has {tokenizer.vocab_size} "
             f"pieces: set model.vocab_size={tokenizer.vocab_size}"
         )
+
+
+def check_is_ours(folder: Path) -> None:
+    """Refuse to write a run among somebody's other files."""
+    is_ours = any((folder / name).exists() for name in (LOCK_FILE, RECIPE_FILE))
+    if folder.is_dir() and not is_ours and any(folder.iterdir()):
+        raise ConfigError(f"{folder} is not empty and no run; choose another --out")
 
 
 def check_same_recipe(folder: Path, recipe: Recipe) -> None:

@@ -166,7 +166,7 @@ def _read_toml(source: str | Path) -> dict[str, Any]:
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise ConfigError(f"there is no recipe file {path}")
-        text = path.read_text("utf-8")
+        text = _read_utf8(path)
     else:
         shipped = _shipped_texts()
         if str(source) not in shipped:
@@ -178,6 +178,13 @@ def _read_toml(source: str | Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source}: {error}") from None
+
+
+def _read_utf8(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8, as TOML must be ({error}); is this a recipe?") from None
 
 
 def _shipped_texts() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A run that was interrupted equals one that never was; what goes wrong is said, and nothing is lost."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -184,7 +185,7 @@ def test_a_corpus_of_another_tokenizer_is_refused(tiny_corpus: Path, tmp_path: P
     build_corpus([tmp_path / "other.txt"], other, tmp_path / "other", BuildOptions(valid_share=0.0, is_quiet=True))
     source = list_checkpoints(tmp_path / "begun" / "checkpoints")[-1]
     with pytest.raises(ConfigError, match=r"init.from = .* has another tokenizer than"):
-        pretrain(make_recipe(tmp_path / "other", init={"from": str(source)}), tmp_path / "next")
+        pretrain(make_recipe(tmp_path / "other", model__vocab_size=30, init={"from": str(source)}), tmp_path / "next")
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_good_checkpoint(
@@ -223,6 +224,28 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
             pretrain(recipe, tmp_path / "run")
     pretrain(recipe, tmp_path / "run")
     assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_folder_of_other_files_is_refused_and_left_alone(tiny_corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("x")
+    with pytest.raises(ConfigError, match="is not empty and no run; choose another --out"):
+        pretrain(make_recipe(tiny_corpus), tmp_path / "letters")
+    assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
+
+
+def test_damaged_held_out_text_is_not_taken_for_none(tiny_corpus: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_corpus, tmp_path / "corpus")
+    shard = next((tmp_path / "corpus" / "shards").glob("valid-*"))
+    shard.write_bytes(shard.read_bytes()[:-50])
+    with pytest.raises(DataError, match=shard.name):
+        pretrain(make_recipe(tmp_path / "corpus"), tmp_path / "run")
+
+
+def test_held_out_text_is_measured_as_often_as_asked(tiny_corpus: Path, tmp_path: Path) -> None:
+    pretrain(make_recipe(tiny_corpus, train__evaluate_every=3), tmp_path / "run")
+    measured = [r["step"] for r in read_log(tmp_path / "run" / "metrics.jsonl") if "valid_loss" in r]
+    assert measured == [3, 4, 6, 8, 9, 12]
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:

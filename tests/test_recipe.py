@@ -46,6 +46,13 @@ def test_a_recipe_can_be_a_file(tmp_path: Path) -> None:
     assert load_recipe(str(path)).batch.tokens == 9000
 
 
+def test_a_recipe_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes("# für Elise\nseed = 1\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"mine\.toml: not UTF-8"):
+        load_recipe(path)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -24,6 +24,7 @@ app.command("demo")(demo.run_demo)
 app.command("models")(models.show_models)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(corpus.app, name="corpus")
+app.command("recipes")(pretrain.show_recipes)
 app.command("check")(pretrain.check_recipe)
 app.command("pretrain")(pretrain.run_pretraining)
 app.command("plot")(plot.plot_runs)
@@ -49,12 +50,17 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         command = error.ctx.command_path if error.ctx else "litebert"
         print(f"error: {error.format_message()} (see: {command} --help)", file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, typer.Abort):
-        print("interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # `litebert ... | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a file that cannot be read or written: the system says which and why
+        if debug or error.filename is None:
+            raise
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        print("interrupted", file=sys.stderr)
+        return 130
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""`litebert pretrain` and `litebert check`: a recipe becomes a run, or is looked at before it does."""
+"""`litebert recipes`, `check` and `pretrain`: a recipe is found, looked at, and becomes a run."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name, such as nano, or a .toml file.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.steps=50 data.corpora=corpus/ model.sharing=ffn."),
+    typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.steps=500 data.corpora=corpus/ model.sharing=ffn."),
 ]
 
 
@@ -49,6 +49,16 @@ def _launch(num_processes: int, num_restarts: int, words: list[str]) -> NoReturn
     os.execve(sys.executable, command, {**launch_environment(num_processes), **os.environ})
 
 
+def show_recipes() -> None:
+    """List the recipes that come with litebert; `litebert check NAME` shows one in full."""
+    from litebert.recipe import list_recipes
+
+    recipes = list_recipes()
+    width = max(map(len, recipes))
+    for name, line in recipes.items():
+        print(f"{name:{width}}  {line.removeprefix(f'{name}: ')}")
+
+
 def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:
     """Show what a recipe comes to: parameters, memory, tokens, steps and its first batch. Trains nothing."""
     from litebert.recipe import load_recipe
@@ -63,13 +73,16 @@ def describe(recipe: "Recipe") -> list[str]:
     """The facts of a recipe, one a line."""
     from litebert.data.stream import open_stream
     from litebert.model.cost import count_parameters, training_flops_per_token, training_memory
+    from litebert.pretrain import check_vocabulary
     from litebert.tasks.pretraining import Pretraining
+    from litebert.text.tokenizer import load_tokenizer
 
     task = Pretraining(recipe.segments.num_labels)
     length, micro_batch = recipe.segments.max_length, recipe.train.micro_batch or recipe.batch.sequences
     count = count_parameters(recipe.model, task.heads)
     memory = training_memory(recipe.model, task.heads, batch_size=micro_batch, length=length)
     stream, corpora = open_stream(recipe.data, recipe.stream)
+    check_vocabulary(recipe, load_tokenizer(corpora[0].tokenizer_path))
     batch = stream.batch(0)
     tokens = int(batch.mask.sum())
     flops = training_flops_per_token(recipe.model, length, mlm_rate=recipe.masking.rate)

@@ -1,10 +1,10 @@
 """`litebert tokenizer`: learn a vocabulary, look at one, and see what it makes of a text."""
 
 import json
-import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +15,9 @@ from litebert.core.errors import ConfigError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from litebert.data.documents import Document
+    from litebert.data.documents import ReadOptions
+    from litebert.data.problems import Notes
     from litebert.text.tokenizer import Tokenizer
-    from litebert.text.train_tokenizer import VocabularyOptions
 
 app = typer.Typer(help="Learn a vocabulary, look at one, see what it makes of a text.", no_args_is_help=True)
 
@@ -35,6 +35,7 @@ DigitCommaMode = Annotated[
 ]
 # Two shades, so that neighbours can be told apart.
 SHADES = ("black on bright_cyan", "black on bright_yellow")
+MAX_LISTED = 12
 
 
 @app.command("train")
@@ -55,15 +56,21 @@ def train(
     max_sentences: Annotated[int, typer.Option(help="unigram: sample so many, held in memory.")] = 10_000_000,
     text_format: Annotated[str, typer.Option("--format", help="The format of the text; auto looks.")] = "auto",
     field: Annotated[str, typer.Option(help="JSONL and Parquet: the field with the text.")] = "text",
+    on_error: Annotated[
+        str, typer.Option(help="At bad input (not UTF-8, broken JSON, cut gzip ...): fail, or skip it and say so.")
+    ] = "fail",
     force: Annotated[bool, typer.Option(help="Replace a tokenizer that is already there.")] = False,
 ) -> None:
     """Learn a vocabulary from text; the same text always gives the same one."""
-    from litebert.data.documents import ReadOptions, iter_documents
+    from litebert.data.documents import ReadOptions
+    from litebert.data.problems import Notes
     from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
     _check_free(out, force=force)
     if chinese and kind != "wordpiece":
         raise ConfigError(f"--chinese makes each character a piece, which {kind} does not: add --kind wordpiece")
+    if on_error not in ("fail", "skip"):
+        raise ConfigError(f"--on-error {on_error} is unknown; valid: fail, skip")
     options = VocabularyOptions(
         kind=kind,  # type: ignore[arg-type]  # checked there
         vocab_size=vocab_size,
@@ -73,12 +80,11 @@ def train(
         input_sentence_size=max_sentences,
         max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
     )
-    documents = iter_documents(paths, ReadOptions(format=text_format, field=field))
-    with _show_progress(options) as watch:
-        tokenizer = train_tokenizer(watch(documents), options)
-    if out.exists():
-        shutil.rmtree(out)
-    tokenizer.save(out)
+    notes = Notes(on_error)  # type: ignore[arg-type]  # checked above
+    with closing(_iter_sentences(paths, ReadOptions(format=text_format, field=field), notes)) as sentences:
+        tokenizer = train_tokenizer(sentences, options)
+    tokenizer.save(out, replaces=force)
+    _print_skipped(notes)
     print(f"{out}: {tokenizer.kind}, {tokenizer.vocab_size:,} pieces, fingerprint {tokenizer.fingerprint[:12]}")
 
 
@@ -147,11 +153,54 @@ def _check_free(out: Path, *, force: bool) -> None:
     from litebert.text.tokenizer import is_saved_tokenizer
 
     if not out.exists():
+        _check_writable(out)
         return
     if not is_saved_tokenizer(out):
         raise ConfigError(f"{out} exists and is no tokenizer of ours; choose another --out")
     if not force:
         raise ConfigError(f"{out} exists; --force replaces it")
+    _check_writable(out)
+
+
+def _check_writable(out: Path) -> None:
+    """Learning can take an hour: whether its result can be kept is tried out before, and leaves nothing behind."""
+    nearest = next(folder for folder in out.absolute().parents if folder.exists())
+    try:
+        tempfile.TemporaryDirectory(prefix=".litebert-", dir=nearest).cleanup()
+    except OSError as error:
+        raise ConfigError(f"cannot write {out}: {nearest}: {error.strerror}; choose another --out") from None
+
+
+def _iter_sentences(paths: Sequence[str], options: "ReadOptions", notes: "Notes") -> Generator[str, None, None]:
+    """The sentences of `iter_documents`, while showing how much of the files on disk is read; then that it learns."""
+    from litebert.core.progress import Progress
+    from litebert.data.chunks import iter_chunks
+    from litebert.data.documents import describe_source
+    from litebert.data.formats import parse_segment
+    from litebert.data.sources import STDIN, find_files, spool_stdin
+
+    text_bytes = 0
+    with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:
+        patterns = [str(spool_stdin(Path(spool))) if path == STDIN else path for path in dict.fromkeys(paths)]
+        sources = [describe_source(path, options) for path in find_files(patterns)]
+        with Progress("reading", total=sum(source.num_bytes for source in sources)) as progress:
+            for chunk in iter_chunks(sources, limits=options.limits):
+                for segment in chunk.segments:
+                    for document in parse_segment(segment, notes):
+                        yield from document.sentences
+                text_bytes += chunk.num_bytes
+                progress.move_to(chunk.raw_position)
+    print(f"learning a vocabulary from {text_bytes / 1e6:,.1f} MB of text ...", file=sys.stderr, flush=True)
+
+
+def _print_skipped(notes: "Notes") -> None:
+    for problem in notes.examples[:MAX_LISTED]:
+        print(f"skipped: {problem}", file=sys.stderr)
+    if len(notes.examples) > MAX_LISTED:
+        print("skipped: more like these", file=sys.stderr)
+    if notes.counts:
+        counts = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in notes.counts.items())
+        print(f"left out or mended: {counts}")
 
 
 def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:
@@ -183,29 +232,3 @@ def _paint(row: dict[str, Any], number: int, unk_id: int) -> "Text":
 
     is_unknown = row["id"] == unk_id
     return Text(row["piece"], style="bold white on red" if is_unknown else SHADES[number % 2])
-
-
-@contextmanager
-def _show_progress(options: "VocabularyOptions") -> "Iterator[Callable[[Iterable[Document]], Iterator[str]]]":
-    """A line that counts what is read, then says that it learns; yields what turns documents into counted sentences."""
-    from rich import progress as bars
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    columns = (
-        bars.SpinnerColumn(),
-        bars.TextColumn("{task.description}"),
-        bars.FileSizeColumn(),
-        bars.TransferSpeedColumn(),
-        bars.TimeElapsedColumn(),
-    )
-    with bars.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("reading", total=None)
-
-        def watch(documents: "Iterable[Document]") -> Iterator[str]:
-            for document in documents:
-                progress.advance(task, sum(map(len, document.sentences)))
-                yield from document.sentences
-            progress.update(task, description=f"learning {options.vocab_size:,} pieces from")
-
-        yield watch

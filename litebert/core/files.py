@@ -34,8 +34,11 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_directory(path: Path) -> Iterator[Path]:
-    """A temporary directory beside `path`, which must be free; it becomes `path` when the block ends without error."""
+def atomic_directory(path: Path, *, replaces: bool = False) -> Iterator[Path]:
+    """A temporary directory beside `path`; it becomes `path` when the block ends without error.
+
+    A `path` that is there already is an error, or is replaced if so wished: a kill loses neither the old nor the new.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
     try:
@@ -43,7 +46,10 @@ def atomic_directory(path: Path) -> Iterator[Path]:
         temporary.chmod(0o777 & ~_umask())
         for file in sorted(temporary.rglob("*")):
             _sync(file)
-        temporary.rename(path)
+        if replaces and path.exists():
+            _replace_directory(path, temporary)
+        else:
+            temporary.rename(path)
         _sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -84,6 +90,18 @@ def hash_file(path: Path) -> str:
     """The SHA-256 of a file's bytes, as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _replace_directory(path: Path, new: Path) -> None:
+    # no system call everywhere swaps two directories: between the renames both are there, whole, under hidden names
+    aside = new.with_suffix(".old")  # not .tmp: no leftover, until the new one is in its place
+    path.rename(aside)
+    try:
+        new.rename(path)
+    except OSError:
+        aside.rename(path)
+        raise
+    aside.unlink() if aside.is_symlink() else shutil.rmtree(aside)
 
 
 def _sync(path: Path) -> None:

@@ -29,12 +29,12 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
-    """Nested values from words such as `train.steps=50` or `model.sharing=ffn`: TOML, where a bare word is text."""
+    """Nested values from words such as `train.steps=500` or `model.sharing=ffn`: TOML, where a bare word is text."""
     nested: dict[str, Any] = {}
     for word in words:
         key, sign, text = word.partition("=")
         if not sign or not all(part.isidentifier() for part in key.split(".")):
-            raise ConfigError(f"'{word}' is not an override: write key=value, such as train.steps=50")
+            raise ConfigError(f"'{word}' is not an override: write key=value, such as train.steps=500")
         *path, last = key.split(".")
         section = nested
         for part in path:

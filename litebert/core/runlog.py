@@ -106,7 +106,7 @@ def forget_lines_after(path: Path, step: int) -> None:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The records of a log, also of one that is being written: a half-written last line is left out."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file; is {path.parent} the folder of a run?")
+        raise DataError(f"{path}: no such file; is {path.parent.absolute()} the folder of a run?")
     return [record for _, record in _iter_whole_lines(path)]
 
 

@@ -15,7 +15,7 @@ from litebert.infer.fill_mask import Guess, fill_mask
 from litebert.model.model import Model, build_model
 from litebert.recipe import Recipe
 from litebert.study.distances import LayerDistances, measure_distances
-from litebert.study.held_out import HeldOutScore, score_constant, score_model
+from litebert.study.held_out import HeldOutScore, Share, score_constant, score_model
 from litebert.text.tokenizer import Tokenizer
 
 GAPS = (
@@ -39,6 +39,7 @@ class Evaluation:
     trained: HeldOutScore
     untrained: HeldOutScore
     constant: HeldOutScore
+    rule: HeldOutScore  # a full stop where a segment ends, elsewhere "the": what position alone tells
     constant_piece: str  # the most frequent piece of the training text
     fillings: list[list[Guess]]  # for each of GAPS, the best first
     distances_trained: LayerDistances
@@ -56,7 +57,8 @@ def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
     return Evaluation(
         trained=score_model(trained, batches),
         untrained=score_model(untrained, batches),
-        constant=score_constant(batches, token_id=frequent, sentence_label=0),
+        constant=(constant := score_constant(batches, token_id=frequent, sentence_label=0)),
+        rule=replace(constant, masked=score_rule(batches, tokenizer)),
         constant_piece=readable_piece(tokenizer.pieces([frequent])[0]),
         fillings=[fill_gap(trained, tokenizer, gap) for gap in GAPS],
         distances_trained=measure_distances(deepen(trained), batches[:_FIGURE_BATCHES]),
@@ -78,6 +80,18 @@ def most_frequent_token(recipe: Recipe) -> int:
         for shard in open_corpus(Path(path)).shards:
             counts += np.bincount(shard.token_ids, minlength=len(counts))
     return int(counts.argmax())
+
+
+def score_rule(batches: Sequence[Batch], tokenizer: Tokenizer) -> Share:
+    """Masked words right by a rule that reads nothing but whether [SEP] follows; a short run learns little more."""
+    stop, the = tokenizer.encode("a.")[-1], tokenizer.encode("the")[0]
+    right = total = 0
+    for batch in batches:
+        ends_segment = batch.token_ids.flatten()[batch.mlm_positions + 1] == tokenizer.sep_id
+        right += int((ends_segment & (batch.mlm_labels == stop)).sum())
+        right += int((~ends_segment & (batch.mlm_labels == the)).sum())
+        total += len(batch.mlm_labels)
+    return Share(right, total)
 
 
 def fill_gap(model: Model, tokenizer: Tokenizer, gap: str) -> list[Guess]:

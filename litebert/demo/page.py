@@ -1,6 +1,7 @@
 """The demo's report: one HTML page with everything in it, which asks nobody for anything."""
 
 import platform
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from litebert import __version__
 from litebert.core.errors import ConfigError
 from litebert.core.view import format_seconds
 from litebert.data.shards import open_corpus
@@ -58,7 +58,7 @@ def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[st
         total_seconds=sum(seconds or 0 for seconds in times.values()),
         recipe=recipe.to_toml(),
         commands=next_commands(),
-        versions=f"litebert {__version__}, torch {torch.__version__}, Python {platform.python_version()}",
+        versions=f"litebert {version('litebert')}, torch {torch.__version__}, Python {platform.python_version()}",
     )
 
 

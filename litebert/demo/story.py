@@ -9,13 +9,13 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
 
-from litebert import __version__
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, remove_leftovers, write_json
 from litebert.core.options import build_options
@@ -100,7 +100,7 @@ def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = No
 def do_stage(demo: Demo, stage: Stage, number: str, console: Console) -> None:
     """Work on a stage unless it is done, and note how long it took."""
     if stage.is_done(demo):
-        console.print(f"[green]✓[/] [bold]{number} {stage.name}[/] is there already")
+        console.print(f"[green]✓[/] [bold]{number} {stage.name}[/] was done before")
         return
     console.print(f"[cyan]▸[/] [bold]{number} {stage.name}[/] {stage.announcement}")
     started_at = time.monotonic()
@@ -211,7 +211,7 @@ def show_result(demo: Demo, console: Console) -> None:
     evaluation = read_evaluation(demo)
     console.print(draw_scores(evaluation))
     for line in describe_scores(evaluation):
-        console.print(line)
+        console.print(escape(line))
     console.print(draw_fillings(evaluation))
     console.print(describe_fillings(evaluation))
     console.print(f"\nThe report, with curves: [bold]{demo.folder / REPORT}[/]")
@@ -240,7 +240,7 @@ def check_same_demo(demo: Demo) -> None:
 
 
 def describe_demo(demo: Demo) -> dict[str, str]:
-    return {"litebert": __version__, "recipe": demo.recipe.fingerprint}
+    return {"litebert": version("litebert"), "recipe": demo.recipe.fingerprint}
 
 
 def clear(folder: Path) -> None:

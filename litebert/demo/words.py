@@ -4,6 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from rich.markup import escape
 from rich.table import Table
 
 from litebert.demo.evaluation import GAPS, Evaluation
@@ -19,6 +20,7 @@ def list_scores(evaluation: Evaluation) -> list[tuple[str, HeldOutScore]]:
         ("trained", evaluation.trained),
         ("untrained, same shape", evaluation.untrained),
         (f'always "{evaluation.constant_piece}" and "in order"', evaluation.constant),
+        ('"." before [SEP], else "the"', evaluation.rule),
     ]
 
 
@@ -34,9 +36,12 @@ def _describe_masked(evaluation: Evaluation) -> str:
             f"Masked words: {format_share(trained)} right, no better than always the most frequent piece "
             f"({format_share(constant)}): it has not learned to read yet."
         )
+    rule = evaluation.rule.masked
+    beyond = "hardly more than" if trained.interval[0] <= rule.interval[1] else "more than"
     return (
-        f"Masked words: {format_share(trained)} of the pieces guessed exactly, among "
-        f"thousands, where always the most frequent piece gets {format_share(constant)}."
+        f"Masked words: {format_share(trained)} of the pieces guessed exactly; always the most frequent piece gets "
+        f"{format_share(constant)}. That is {beyond} a rule without any reading ({format_share(rule)}): a full stop "
+        f'where a segment ends, elsewhere "the".'
     )
 
 
@@ -100,7 +105,7 @@ def draw_scores(evaluation: Evaluation) -> Table:
     table.add_column("sentence order", justify="right")
     for name, score in list_scores(evaluation):
         cells = (f"{format_share(share)}  ({format_interval(share)})" for share in (score.masked, score.pairs))
-        table.add_row(name, *cells, style="bold" if name == "trained" else "")
+        table.add_row(escape(name), *cells, style="bold" if name == "trained" else "")
     return table
 
 

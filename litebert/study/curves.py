@@ -53,6 +53,8 @@ def plot_runs(paths: Sequence[Path], output: Path, *, metrics: Sequence[str] = (
 
 def read_run(path: Path) -> Run:
     """The curves of a run, given its folder or its metrics file; a metric need not be on every line."""
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder; name the folder of a run, or its {METRICS_FILE}")
     file = path / METRICS_FILE if path.is_dir() else path
     points: dict[str, list[tuple[float, float]]] = {}
     for record in read_log(file):

@@ -7,7 +7,7 @@ of everything that changes ids; saved to a directory it needs nothing else to gi
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_directory, write_json
+from litebert.core.options import build_options
 from litebert.text import sentencepiece_front, tokenizers_front
 from litebert.text.front import Encoding, Front
 from litebert.text.normalize import Normalization
@@ -113,9 +114,9 @@ class Tokenizer:
         marks[:1] = True
         return marks
 
-    def save(self, directory: Path) -> None:
-        """Write everything into a new directory."""
-        with atomic_directory(directory) as temporary:
+    def save(self, directory: Path, *, replaces: bool = False) -> None:
+        """Write everything into a new directory, or over one that is there if so wished."""
+        with atomic_directory(directory, replaces=replaces) as temporary:
             (temporary / self._front.model_file).write_bytes(self._front.model)
             write_json(temporary / MANIFEST_FILE, self._manifest())
 
@@ -172,26 +173,51 @@ def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
 def _load_saved(manifest_file: Path) -> Tokenizer:
     manifest = _read_manifest(manifest_file)
     if manifest.get("format") != FORMAT:
-        raise DataError(f"describes no tokenizer but a {manifest.get('format')}; is the tokenizer in a folder below?")
+        raise _describes_no_tokenizer(manifest_file, manifest)
     if manifest["version"] != FORMAT_VERSION:
         raise DataError(
             f"version {manifest['version']}, and this litebert reads {FORMAT_VERSION}; is it a newer one's?"
         )
-    model_file = manifest_file.with_name(manifest["model_file"])
-    if not model_file.exists():
+    model_file = manifest_file.parent / str(manifest["model_file"])
+    if not model_file.is_file():
         raise DataError(f"{model_file.name} is not beside it; was the directory copied completely?")
     model = model_file.read_bytes()
     if hashlib.sha256(model).hexdigest() != manifest["model_hash"]:
         raise DataError(f"{model_file.name} changed since it was saved; restore the original")
     front: Front
     if manifest["model_file"] == sentencepiece_front.MODEL_FILE:
-        front = SentencePieceFront(model, Normalization(**manifest["normalization"]), manifest["digit_comma"])
+        settings = _read_settings(manifest, ("words", "normalization", "digit_comma"))
+        front = SentencePieceFront(model, settings.normalization, settings.digit_comma)
     else:
+        settings = _read_settings(manifest, ("words",))
         front = TokenizersFront(model)
-    tokenizer = Tokenizer(front, words=manifest["words"])
+    tokenizer = Tokenizer(front, words=settings.words)
     if tokenizer.fingerprint != manifest["fingerprint"]:
         raise DataError(f"{MANIFEST_FILE} changed since it was saved; restore the original")
     return tokenizer
+
+
+def _describes_no_tokenizer(file: Path, manifest: dict[str, Any]) -> DataError:
+    inside = file.parent / "tokenizer"  # where a corpus has its own
+    remedy = f"did you mean {inside}?" if inside.is_dir() else "is the tokenizer in another folder?"
+    other = f" but a {manifest['format']}" if "format" in manifest else ""
+    return DataError(f"{file}: describes no tokenizer{other}; {remedy}")
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What a manifest decides beside the vocabulary; all but the words for SentencePiece only."""
+
+    words: Words
+    normalization: Normalization = field(default_factory=Normalization)
+    digit_comma: DigitComma = "intended"
+
+
+def _read_settings(manifest: dict[str, Any], names: Sequence[str]) -> _Settings:
+    try:
+        return build_options(_Settings, {name: manifest[name] for name in names})
+    except ConfigError as error:
+        raise DataError(f"{error}; restore the original") from error
 
 
 def _read_manifest(file: Path) -> dict[str, Any]:
@@ -222,13 +248,26 @@ def _load_foreign(file: Path, options: ReadingOptions) -> Tokenizer:
 def _is_lowercase(file: Path, vocabulary: Sequence[str], options: ReadingOptions) -> bool:
     if options.lowercase is not None:
         return options.lowercase
-    config_file = file.with_name("tokenizer_config.json")
-    stated = json.loads(config_file.read_text("utf-8")).get("do_lower_case") if config_file.exists() else None
+    stated = _read_stated_case(file.with_name("tokenizer_config.json"))
     if stated is not None:
-        return bool(stated)
+        return stated
     special = {name for names in SPECIAL_NAMES.values() for name in names}
     words = (piece.lstrip("#▁Ġ") for piece in vocabulary if piece not in special)
     return not any(word.isalpha() and word.isascii() and word != word.lower() for word in words)
+
+
+def _read_stated_case(config_file: Path) -> bool | None:
+    """What Hugging Face's file beside a vocabulary says about lower case; None where it does not."""
+    if not config_file.is_file():
+        return None
+    try:
+        config = json.loads(config_file.read_text("utf-8"))
+    except ValueError as error:
+        raise DataError(f"{config_file}: not JSON ({error}); mend it, or remove it") from error
+    stated = config.get("do_lower_case") if isinstance(config, dict) else None
+    if stated is not None and not isinstance(stated, bool):
+        raise DataError(f"{config_file}: do_lower_case is {stated!r}, neither true nor false; mend it, or remove it")
+    return stated
 
 
 def _find_vocabulary(path: Path) -> Path:
@@ -236,9 +275,13 @@ def _find_vocabulary(path: Path) -> Path:
         return path.with_name("vocab.json") if path.name == "merges.txt" else path
     if not path.is_dir():
         raise DataError(f"{path}: no such file or directory; expected a tokenizer")
+    try:
+        files = sorted(file for file in path.iterdir() if file.is_file())
+    except PermissionError as error:
+        raise DataError(f"{path}: {error.strerror}; ask its owner to let you read it") from error
     # ours first; sentencepiece before the tokenizer.json that often lies beside it, because it is faster and Google's
     for pattern in (MANIFEST_FILE, "*.model", "tokenizer.json", "vocab*.txt", "vocab.json"):
-        found = sorted(path.glob(pattern))
+        found = [file for file in files if file.match(pattern)]
         if len(found) > 1:
             raise DataError(f"{path}: which one of {', '.join(file.name for file in found)}? Name the file")
         if found:

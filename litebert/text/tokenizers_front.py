@@ -84,7 +84,10 @@ def build_byte_level(vocab_file: Path, merges_file: Path) -> bytes:
 
 def read_vocabulary(vocab_file: Path) -> list[str]:
     """The lines of a vocab.txt. Only a newline ends a line: U+2028 is a piece of BERT's Chinese vocabulary."""
-    lines = vocab_file.read_text("utf-8").split("\n")
+    try:
+        lines = vocab_file.read_text("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{vocab_file}: not UTF-8 ({error}); is this the vocab.txt of a BERT?") from error
     return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 

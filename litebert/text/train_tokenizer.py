@@ -24,6 +24,11 @@ BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 # The official ones, and the comma: then no piece is a digit with a comma, and all digit-comma modes agree.
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€", ",")
+# The libraries reserve memory for each piece before they read any text: 70 bytes and more. Published vocabularies have
+# up to a million (XLM-V).
+LARGEST_VOCABULARY = 2_000_000
+# SentencePiece refuses smaller samples, and larger ones than it can count.
+SAMPLE_SIZES = range(101, 1 << 31)
 # SentencePiece drops lines above 4,192 bytes without a word; a character has at most four.
 LONGEST_TEXT = 1000
 
@@ -37,7 +42,7 @@ class VocabularyOptions:
     lowercase: bool | None = None  # None: yes for unigram and WordPiece, no for BPE, as the published models
     words: Words = "pieces"
     character_coverage: float = 0.99995  # unigram: the share of the text's characters that get a piece
-    input_sentence_size: int = 10_000_000  # unigram: sample so many lines, held in memory
+    input_sentence_size: int = 10_000_000  # unigram: sample so many lines, held in memory; 0 takes all
     min_frequency: int = 2  # WordPiece, BPE: pairs that are seen less are not joined
     max_alphabet: int = 1_000  # WordPiece: characters that get a piece; Chinese needs about 8,000
 
@@ -46,6 +51,16 @@ class VocabularyOptions:
             raise ConfigError(f"unknown kind of vocabulary '{self.kind}'; {suggest(self.kind, get_args(Kind))}")
         if self.vocab_size <= 5:
             raise ConfigError(f"vocab_size {self.vocab_size} is too small: the special tokens alone take 5")
+        if self.vocab_size > LARGEST_VOCABULARY:
+            raise ConfigError(
+                f"vocab_size {self.vocab_size} is above {LARGEST_VOCABULARY}: memory for every piece is reserved "
+                f"before any text is read; ALBERT has 30000"
+            )
+        if self.input_sentence_size != 0 and self.input_sentence_size not in SAMPLE_SIZES:
+            raise ConfigError(
+                f"input_sentence_size (--max-sentences) {self.input_sentence_size} must lie between "
+                f"{SAMPLE_SIZES[0]} and {SAMPLE_SIZES[-1]}, or be 0 for all"
+            )
         if not 0.9 <= self.character_coverage <= 1:
             raise ConfigError(f"character_coverage {self.character_coverage} must lie between 0.9 and 1")
 
@@ -218,7 +233,12 @@ def _too_large(options: VocabularyOptions, largest: int) -> ConfigError:
 
 
 def _too_small(options: VocabularyOptions, smallest: int) -> ConfigError:
+    letters, remedy = {
+        "unigram": ("characters of this text", ", or lower character_coverage (--coverage)"),
+        "wordpiece": ("characters of this text", ", or lower max_alphabet"),
+        "bpe": ("256 bytes", ""),
+    }[options.kind]
     return ConfigError(
-        f"vocab_size {options.vocab_size} is too small: the characters of this text and the special tokens alone "
-        f"take {smallest}; ask for more, or lower character_coverage or max_alphabet"
+        f"vocab_size {options.vocab_size} is too small: the {letters} and the special tokens alone take {smallest}; "
+        f"ask for more{remedy}"
     )

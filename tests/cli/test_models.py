@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,13 @@ def test_the_shell_is_taught_our_words() -> None:
     code = "import sys; sys.argv = ['litebert']; from litebert.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=asked_by_bash)
     assert done.stdout.split() == ["models"]
+
+
+def test_a_file_that_cannot_be_written_gives_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "metrics.jsonl").write_text('{"step": 1, "loss": 1.0}\n{"step": 2, "loss": 0.5}\n')
+    (tmp_path / "file").touch()
+    done = litebert("plot", str(tmp_path / "run"), "--out", str(tmp_path / "file" / "x.png"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1

@@ -1,7 +1,11 @@
 """A file or directory is complete or not there."""
 
 import json
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +43,62 @@ def test_an_existing_directory_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="not empty"), atomic_directory(tmp_path / "out") as temporary:
         (temporary / "part").write_text("y")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "precious"]
+
+
+def write_version(path: Path, text: str) -> None:
+    with atomic_directory(path, replaces=True) as temporary:
+        (temporary / "part").write_text(text)
+
+
+def test_a_directory_is_replaced_where_wished(tmp_path: Path) -> None:
+    for text in ("old", "new"):
+        write_version(tmp_path / "out", text)
+    assert (tmp_path / "out" / "part").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_replacing_a_link_leaves_what_it_pointed_to(tmp_path: Path) -> None:
+    write_version(tmp_path / "target", "old")
+    (tmp_path / "out").symlink_to(tmp_path / "target")
+    write_version(tmp_path / "out", "new")
+    assert (tmp_path / "out" / "part").read_text() == "new"
+    assert (tmp_path / "target" / "part").read_text() == "old"
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_kill_at_any_step_of_replacing_leaves_a_whole_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    write_version(tmp_path / "out", "old")
+    steps = iter(range(9))
+
+    def dies_first(action: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *words, **options: os._exit(9) if next(steps) == step else action(*words, **options)
+
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(Path, "rename", dies_first(Path.rename))
+        monkeypatch.setattr(shutil, "rmtree", dies_first(shutil.rmtree))
+        write_version(tmp_path / "out", "new")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert {path.read_text() for path in tmp_path.glob("*/part")} & {"old", "new"}
+
+
+def test_a_replacement_that_fails_leaves_the_old_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_version(tmp_path / "out", "old")
+    rename = Path.rename
+
+    def refuses_the_new(path: Path, target: Path) -> Path:
+        if path.suffix == ".tmp":
+            raise PermissionError
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuses_the_new)
+    with pytest.raises(PermissionError):
+        write_version(tmp_path / "out", "new")
+    assert [path.read_text() for path in tmp_path.glob("*/part")] == ["old"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_json_is_written_for_people_and_hashed_by_content(tmp_path: Path) -> None:

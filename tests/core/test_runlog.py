@@ -79,6 +79,12 @@ def test_a_missing_log_is_named(tmp_path: Path) -> None:
         read_log(tmp_path / METRICS_FILE)
 
 
+def test_a_missing_log_here_is_named_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=f"is {tmp_path} the folder of a run"):
+        read_log(Path(METRICS_FILE))
+
+
 def test_a_full_disk_stops_the_run_and_the_log_can_go_on(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:

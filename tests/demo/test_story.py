@@ -91,7 +91,7 @@ def test_interrupted_in_every_stage_it_ends_with_the_same_report(
             patch.setattr(place, interrupt)
             tell(small_demo())
     output = tell(small_demo())
-    assert output.count("is there already") == len(story.STAGES) - 1
+    assert output.count("was done before") == len(story.STAGES) - 1
     ours, other = (folder / "runs" / "demo" / "report.html" for folder in (tmp_path, finished))
     assert without_times(ours.read_text("utf-8")) == without_times(other.read_text("utf-8"))
 

@@ -1,11 +1,18 @@
 """`litebert tokenizer` as a person sees it."""
 
+import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from litebert.cli.main import _run
+from litebert.cli.tokenizer import _iter_sentences
+from litebert.core import progress
+from litebert.data.chunks import Limits
+from litebert.data.documents import ReadOptions
+from litebert.data.problems import Notes
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 
@@ -41,6 +48,20 @@ def test_train_does_not_replace_unless_forced(
     assert load_tokenizer(tmp_path / "tok").vocab_size == 160
 
 
+def test_force_keeps_the_old_tokenizer_until_the_new_one_is_whole(
+    text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("tokenizer", "train", text_file, "--kind", "wordpiece", "--out", tmp_path / "tok", "--vocab-size")
+    assert run(*command, 150) == 0
+
+    def breaks(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", breaks)
+    assert run(*command, 160, "--force") == 130
+    assert load_tokenizer(tmp_path / "tok").vocab_size == 150
+
+
 def test_force_never_removes_what_is_no_tokenizer(text_file: Path, tmp_path: Path) -> None:
     assert run("tokenizer", "train", text_file, "--out", tmp_path, "--force") == 2
     assert text_file.exists()
@@ -52,6 +73,68 @@ def test_a_failed_training_leaves_nothing_behind(
     assert run("tokenizer", "train", text_file, "--out", tmp_path / "tok", "--vocab-size", 50_000) == 2
     assert "at most" in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == [text_file]
+
+
+@pytest.mark.parametrize("place", ["text.txt/sub", "text.txt/deep/sub", "/proc/litebert/sub"])
+def test_an_output_that_cannot_be_written_is_refused_before_any_text_is_read(
+    text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    text_file.write_bytes(b"\xff")  # would be refused, if it were read
+    assert run("tokenizer", "train", text_file, "--out", tmp_path / place) == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == [text_file]
+
+
+def test_bad_input_stops_the_training_or_is_skipped_and_named(
+    text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with text_file.open("ab") as file:
+        file.write(b"\ncaf\xe9\n")
+    command = ("tokenizer", "train", text_file, "--out", tmp_path / "tok", "--vocab-size", 200)
+    assert run(*command) == 2
+    assert "--on-error skip" in capsys.readouterr().err
+    assert run(*command, "--on-error", "ignore") == 2
+    assert "valid: fail, skip" in capsys.readouterr().err
+    assert run(*command, "--on-error", "skip") == 0
+    shown = capsys.readouterr()
+    assert f"skipped: {text_file}:801: byte 0xe9" in shown.err
+    assert "encoding 1" in shown.out
+    assert load_tokenizer(tmp_path / "tok").vocab_size == 200
+
+
+def test_reading_shows_share_rate_and_time_left_by_the_bytes_on_disk(
+    tmp_path: Path, sentences: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n".join(sentences).encode()
+    for part in range(4):
+        (tmp_path / f"{part}.gz").write_bytes(gzip.compress(text))
+    seconds = iter(range(0, 1000, 10))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    options = ReadOptions(limits=Limits(chunk=len(text) + 1))  # a chunk for each file
+    read = list(_iter_sentences([str(tmp_path)], options, Notes("fail")))
+    assert read == 4 * sentences
+    lines = capsys.readouterr().err.splitlines()
+    assert [re.sub(r"\(.*\), .*/s", "()", line) for line in lines[:-1]] == [
+        "reading: 25% (), 30 s left",
+        "reading: 50% (), 20 s left",
+        "reading: 75% (), 10 s left",
+        "reading: 100% (), 0 s left",
+    ]
+    assert lines[-1] == f"learning a vocabulary from {4 * len(text) / 1e6:.1f} MB of text ..."
+
+
+def test_training_says_that_it_learns(text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("tokenizer", "train", text_file, "--out", tmp_path / "tok", "--vocab-size", 200) == 0
+    assert capsys.readouterr().err == "learning a vocabulary from 0.1 MB of text ...\n"
+
+
+def test_standard_input_is_learned_from(text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("--vocab-size", 200, "--kind", "wordpiece")
+    assert run("tokenizer", "train", text_file, "--out", tmp_path / "file", *command) == 0
+    with text_file.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert run("tokenizer", "train", "-", "--out", tmp_path / "stdin", *command) == 0
+    assert load_tokenizer(tmp_path / "stdin").fingerprint == load_tokenizer(tmp_path / "file").fingerprint
 
 
 def test_show_displays_pieces_ids_and_places(

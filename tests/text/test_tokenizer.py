@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -107,9 +110,31 @@ def test_a_changed_setting_is_refused(tokenizers_by_kind: dict[str, Tokenizer], 
 
 
 @pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"words": "foo"}, "words = 'foo'"),
+        ({"normalization": {"lowrcase": True}}, "unknown key 'normalization.lowrcase'; did you mean 'lowercase'"),
+        ({"normalization": None}, "normalization = None"),
+        ({"digit_comma": "on"}, "digit_comma = 'on'"),
+        ({"model_file": 5}, "copied completely"),
+    ],
+)
+def test_an_impossible_setting_is_refused(
+    tokenizers_by_kind: dict[str, Tokenizer], tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    tokenizers_by_kind["unigram"].save(tmp_path / "tok")
+    file = tmp_path / "tok" / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(DataError, match=message) as caught:
+        load_tokenizer(tmp_path / "tok")
+    assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ('{"format": "litebert-corpus"}', "no tokenizer but a litebert-corpus"),
+        ('{"format": "litebert-corpus"}', "no tokenizer but a litebert-corpus; is the tokenizer in another folder"),
+        ('{"format_version": 1}', "no tokenizer; is the tokenizer in another folder"),
         ('{"format": "litebert-tokenizer", "version": 99}', "version 99"),
         ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', "copied completely"),
         ('{"format": "litebert-tokenizer"}', "does not say 'version'"),
@@ -121,6 +146,13 @@ def test_a_manifest_of_something_else_is_refused(tmp_path: Path, manifest: str, 
     with pytest.raises(DataError, match=message) as caught:
         load_tokenizer(tmp_path)
     assert str(tmp_path) in str(caught.value)
+
+
+def test_the_manifest_of_a_corpus_leads_to_its_tokenizer(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"format_version": 1}')
+    tokenizer.save(tmp_path / "tokenizer")
+    with pytest.raises(DataError, match=rf"{tmp_path}/manifest.json: .* did you mean {tmp_path}/tokenizer\?"):
+        load_tokenizer(tmp_path)
 
 
 def test_a_saved_tokenizer_takes_no_reading_options(saved: Path) -> None:
@@ -144,6 +176,26 @@ def test_decoding_gives_the_text_back(tokenizers_by_kind: dict[str, Tokenizer]) 
 
 
 # --- reading other people's files
+
+
+@pytest.fixture
+def unreadable_folder() -> Iterator[Path]:
+    """A folder that this process may not look into; root may look into any, and becomes somebody else meanwhile."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0)
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            os.seteuid(user)
+            Path(name).chmod(0o700)
+
+
+def test_a_folder_that_may_not_be_read_is_not_said_to_be_empty(unreadable_folder: Path) -> None:
+    with pytest.raises(DataError, match=rf"{unreadable_folder}: Permission denied"):
+        load_tokenizer(unreadable_folder)
 
 
 def write_vocabulary(folder: Path, pieces: list[str], newline: str = "\n") -> Path:
@@ -178,6 +230,7 @@ def test_a_vocabulary_with_capitals_is_read_as_cased(tmp_path: Path) -> None:
     [
         ("vocab.txt", b"the\n[CLS]\n", "no line says"),
         ("vocab.txt", b"[UNK]\n[CLS]\n", r"no <pad> or \[PAD\]"),
+        ("vocab.txt", b"[UNK]\ncaf\xe9\n", "not UTF-8"),
         ("spiece.model", b"nonsense", "not a SentencePiece model"),
         ("tokenizer.json", b"{}", "not a tokenizer.json"),
         ("vocab.json", b"{}", "merges.txt"),
@@ -189,6 +242,25 @@ def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, con
         with pytest.raises(DataError, match=message) as caught:
             load_tokenizer(path)
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [(b"{", "not JSON"), (b"\xff", "not JSON"), (b'{"do_lower_case": "no"}', "neither true nor false")],
+)
+def test_a_broken_config_beside_a_vocabulary_is_named(tmp_path: Path, config: bytes, message: str) -> None:
+    write_vocabulary(tmp_path, [*BERT_SPECIAL, "the"])
+    (tmp_path / "tokenizer_config.json").write_bytes(config)
+    with pytest.raises(DataError, match=rf"tokenizer_config\.json: .*{message}"):
+        load_tokenizer(tmp_path)
+
+
+def test_only_files_are_taken_for_vocabularies(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").mkdir()
+    with pytest.raises(DataError, match=r"no manifest\.json"):
+        load_tokenizer(tmp_path)
+    write_vocabulary(tmp_path, [*BERT_SPECIAL, "the"])
+    assert load_tokenizer(tmp_path).vocab_size == 6
 
 
 def test_a_folder_without_a_vocabulary_says_what_it_looked_for(tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ FIRST_PIECES = {
     "bpe": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
 }
 
+# what else makes room in a vocabulary; BPE always has the same 256 bytes
+KNOBS = {"unigram": "character_coverage", "wordpiece": "max_alphabet"}
+
 
 def test_special_tokens_have_the_ids_of_the_published_models(tokenizer: Tokenizer) -> None:
     expected = FIRST_PIECES[tokenizer.kind]
@@ -53,6 +56,8 @@ def test_a_vocabulary_that_is_too_small_is_refused_with_the_smallest_that_works(
 ) -> None:
     with pytest.raises(ConfigError, match="too small") as caught:
         train_tokenizer(sentences, VocabularyOptions(kind, 20))
+    for name in ("character_coverage", "max_alphabet"):
+        assert (name in str(caught.value)) == (name == KNOBS.get(kind)), "only advice that helps"
     smallest = int(re.search(r"take (\d+)", str(caught.value))[1])
     assert train_tokenizer(sentences, VocabularyOptions(kind, smallest + 1)).vocab_size == smallest + 1
 
@@ -95,6 +100,12 @@ def test_every_digit_comma_mode_gives_the_same_ids_for_our_vocabularies(
     assert [piece for piece in pieces if "," in piece] == [","]
 
 
+@pytest.mark.parametrize("size", [0, 101])
+def test_the_smallest_samples_are_learned_from(size: int, sentences: list[str]) -> None:
+    options = VocabularyOptions("unigram", 100, input_sentence_size=size)
+    assert train_tokenizer(sentences, options).vocab_size == 100
+
+
 def test_case_is_kept_where_asked(sentences: list[str]) -> None:
     for kind in SIZES:
         cased = train_tokenizer(sentences, VocabularyOptions(kind, SIZES[kind], lowercase=False))
@@ -115,6 +126,10 @@ def test_rare_characters_give_way_to_frequent_ones() -> None:
     [
         ({"kind": "wordpeice"}, "did you mean 'wordpiece'"),
         ({"vocab_size": 3}, "too small"),
+        ({"vocab_size": 999_999_999}, "above 2000000: memory"),
+        ({"input_sentence_size": -1}, "between 101 and"),
+        ({"input_sentence_size": 100}, "between 101 and"),
+        ({"input_sentence_size": 10**20}, "between 101 and"),
         ({"character_coverage": 0.5}, "between 0.9 and 1"),
     ],
 )

@@ -43,7 +43,8 @@ class Piece(NamedTuple):
     squares: FloatArray
 
 
-# Sums may be reordered and multiply-adds fused, but nan and infinity stay what they are.
+# Sums may be reordered and multiply-adds fused, but nan and infinity stay what they are. What the kernels call, numba
+# itself inlines: a call that LLVM inlines is fused in one way when just compiled, in another when loaded from the cache.
 _options: dict[str, Any] = {
     "nogil": True,
     "cache": True,
@@ -62,7 +63,7 @@ def accumulate(piece: Piece, by: Coefficients) -> None:
         )
 
 
-@njit(**_options)  # type: ignore[untyped-decorator]
+@njit(**_options, inline="always")  # type: ignore[untyped-decorator]
 def _accumulate_block(
     weight: FloatArray, gradient: FloatArray, exp_avg: FloatArray, exp_avg_sq: FloatArray, by: Coefficients
 ) -> tuple[np.float32, np.float32]:
@@ -84,7 +85,7 @@ def apply(piece: Piece, by: Coefficients, rate: np.float32) -> None:
         weight[i] -= rate * _update(weight[i], exp_avg[i], exp_avg_sq[i], by)
 
 
-@njit(**_options)  # type: ignore[untyped-decorator]
+@njit(**_options, inline="always")  # type: ignore[untyped-decorator]
 def _update(weight: np.float32, exp_avg: np.float32, exp_avg_sq: np.float32, by: Coefficients) -> np.float32:
     denominator = np.sqrt(by.correction2 * exp_avg_sq) + by.epsilon
     update: np.float32 = by.correction1 * exp_avg / denominator + by.weight_decay * weight

@@ -44,7 +44,7 @@ class Piece(NamedTuple):
 
 
 # Sums may be reordered and multiply-adds fused, but nan and infinity stay what they are. What the kernels call, numba
-# itself inlines: a call that LLVM inlines is fused in one way when just compiled, in another when loaded from the cache.
+# itself inlines: a call that LLVM inlines is fused in one way when just compiled, in another when read from the cache.
 _options: dict[str, Any] = {
     "nogil": True,
     "cache": True,

@@ -73,7 +73,7 @@ def spread(step: TaskLoss, parallel: Parallel, runtime: Runtime) -> nn.Module:
         return step
     if parallel == "ddp":
         device_ids = [runtime.device] if runtime.device.type == "cuda" else None
-        return DistributedDataParallel(step, device_ids=device_ids, broadcast_buffers=False)
+        return DistributedDataParallel(step, device_ids=device_ids)
     mesh = init_device_mesh(runtime.device.type, (runtime.ranks.world_size,))
     encoder = step.model.encoder
     if not encoder.is_shared:

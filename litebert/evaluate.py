@@ -21,7 +21,7 @@ from litebert.intrinsic.batches import Typesetter, build_typesetter
 from litebert.intrinsic.pairs import PairTable, draw_next_pairs, draw_order_pairs, draw_plain_pairs
 from litebert.intrinsic.passages import open_passages
 from litebert.intrinsic.reading import Advance, guess_words, probe, read_pairs
-from litebert.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs
+from litebert.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs, Training
 from litebert.intrinsic.score import PairScores, score_guesses, score_pairs
 from litebert.intrinsic.shallow import Bags, collect_bags, count_pieces, guess_next, guess_order
 from litebert.model.model import Model
@@ -68,7 +68,8 @@ def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | N
     checkpoint = open_checkpoint(source)
     tokenizer = checkpoint.load_tokenizer()
     check_tokenizer(corpus, tokenizer, checkpoint)
-    length = choose_length(checkpoint, options.length)
+    training = read_training(checkpoint)
+    length = choose_length(checkpoint, training, options.length)
     enough = 2 * _BASELINE_PAIRS * options.pairs * length
     learned, tested = open_passages(corpus, options.split, enough_tokens=enough, seed=options.seed)
     model = checkpoint.load_model().to(choose_device("auto")).eval()
@@ -88,7 +89,7 @@ def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | N
             tested_on=tested.name,
             learned_from=learned.name,
             length=length,
-            trained_length=trained_length(checkpoint),
+            training=training,
             seed=options.seed,
             mlm=measure_words(bench) if "mlm" in model.heads else None,
             sop=measure_pairs(bench, draw_order_pairs, guess_order),
@@ -155,20 +156,22 @@ def check_tokenizer(corpus: Path, tokenizer: Tokenizer, checkpoint: Checkpoint) 
         )
 
 
-def choose_length(checkpoint: Checkpoint, asked: int | None) -> int:
+def choose_length(checkpoint: Checkpoint, training: Training, asked: int | None) -> int:
     """How long a pair is: as asked, else as the checkpoint knows it, at most USUAL_LENGTH."""
     most = checkpoint.config.max_positions
     if asked is not None and asked > most:
         raise ConfigError(f"--length {asked} does not fit the {most} positions of {checkpoint.path}")
-    return min(USUAL_LENGTH, trained_length(checkpoint)) if asked is None else asked
+    return min(USUAL_LENGTH, training.length) if asked is None else asked
 
 
-def trained_length(checkpoint: Checkpoint) -> int:
-    """The longest sequence of a checkpoint's training, by its recipe; without one, what its positions allow."""
+def read_training(checkpoint: Checkpoint) -> Training:
+    """How long sequences were and what was asked of pairs, by the recipe that lies in the checkpoint."""
     values = tomllib.loads(checkpoint.recipe_toml)
     begun = [values, *(stage for stage in values.get("stages", ()) if stage["at"] < checkpoint.step)]
-    lengths = [part["segments"]["max_length"] for part in begun if "max_length" in part.get("segments", {})]
-    return max(lengths, default=checkpoint.config.max_positions)
+    segments = [part["segments"] for part in begun if "segments" in part]
+    lengths = [part["max_length"] for part in segments if "max_length" in part]
+    tasks = [part["task"] for part in segments if "task" in part]
+    return Training(max(lengths, default=checkpoint.config.max_positions), tasks[-1] if tasks else None)
 
 
 def _count_readings(options: IntrinsicOptions) -> int:

@@ -54,10 +54,13 @@ def run_evaluation(
 
 def print_report(report: "IntrinsicReport", console: "Console") -> None:
     """Tables for a person: what was measured, each figure with its 95 % interval."""
-    console.print(f"[bold]{report.checkpoint}[/] (step {report.step:,}) on {report.tested_on} of {report.corpus}")
+    console.print(f"[bold]{report.checkpoint}[/] (step {report.step:,})")
+    console.print(f"tested on {report.tested_on} of {report.corpus}")
     console.print(f"pairs of {report.length} tokens; probes and baselines learned from {report.learned_from}")
-    if report.length > report.trained_length:
-        console.print(f"[yellow]trained on {report.trained_length} tokens: positions beyond have learned nothing[/]")
+    if report.sop.head and report.training.sentence_task:
+        console.print(f"its own head was trained on {report.training.sentence_task.upper()}")
+    if report.length > report.training.length:
+        console.print(f"[yellow]trained on {report.training.length} tokens: positions beyond have learned nothing[/]")
     console.print()
     if report.mlm:
         console.print(_tabulate_words(report.mlm))
@@ -80,15 +83,10 @@ def _tabulate_words(words: "MaskedWords") -> "Table":
 
 
 def _tabulate_pairs(title: str, baseline: str, scores: "SentencePairs") -> "Table":
-    counts = scores.probe
-    columns = (
-        f"{name} ({score.total:,})" for name, score in zip(("all", "lead", "others"), _each(counts), strict=True)
-    )
-    table = _table(title, *columns)
-    if scores.head is None:
-        table.add_row("its own head", "none", "none", "none")
-    else:
-        table.add_row("its own head", *map(_cell, _each(scores.head)))
+    totals = [f"{score.total:,}" for score in _each(scores.probe)]
+    table = _table(title, f"all ({totals[0]})", f"lead ({totals[1]})", f"others ({totals[2]})")
+    own = ("has none",) if scores.head is None else map(_cell, _each(scores.head))
+    table.add_row("its own head", *own)
     table.add_row("linear probe", *map(_cell, _each(scores.probe)))
     table.add_row(baseline, *map(_cell, _each(scores.baseline)), style="dim")
     return table

@@ -29,6 +29,14 @@ class SentencePairs:
 
 
 @dataclass(frozen=True)
+class Training:
+    """What a checkpoint's recipe says of its training; with no recipe, what the model allows."""
+
+    length: int  # beyond it, its positions have learned nothing
+    sentence_task: str | None  # sop, nsp, three-way, none; None: not known
+
+
+@dataclass(frozen=True)
 class IntrinsicReport:
     """All that was measured; `to_json` gives plain data."""
 
@@ -38,7 +46,7 @@ class IntrinsicReport:
     tested_on: str
     learned_from: str  # what probes and baselines learned from: documents that are not tested on
     length: int
-    trained_length: int  # beyond it, the checkpoint's positions were never trained
+    training: Training
     seed: int
     mlm: MaskedWords | None  # None without a head for words
     sop: SentencePairs

@@ -66,9 +66,9 @@ def _design_effect(is_right: NDArray[np.bool_], numbers: NDArray[np.int64], per_
     """By how much whole documents spread more than single guesses would (Kish); never less than 1."""
     total, count = len(is_right), len(per_document)
     value = is_right.mean()
-    variance = value * (1 - value) / total
-    if count < 2 or not variance:
+    if count < 2 or value in (0, 1):
         return 1.0
+    variance = value * (1 - value) / (total - 1)
     excess = np.bincount(numbers, weights=is_right) - value * per_document
     spread = count / (count - 1) * float(excess @ excess) / total**2
     return max(1.0, spread / float(variance))

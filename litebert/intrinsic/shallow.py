@@ -37,7 +37,7 @@ def collect_bags(typesetter: Typesetter, pairs: PairTable, vocab_size: int) -> B
         is_text = batch.mask & ~torch.isin(batch.token_ids, special)
         owners = torch.from_numpy(numbers)[:, None].expand_as(batch.token_ids)
         keys.append(((owners * 2 + batch.segment_ids) * vocab_size + batch.token_ids)[is_text].numpy())
-    places, pieces = np.divmod(np.unique(np.concatenate(keys)), vocab_size)
+    places, pieces = np.divmod(np.sort(np.concatenate([np.unique(part) for part in keys])), vocab_size)
     return Bags(pairs, places // 2, places % 2, pieces, vocab_size)
 
 

@@ -1,8 +1,9 @@
 """Intrinsic evaluation from a checkpoint and a corpus to a report; what cannot be evaluated is said."""
 
 import json
+import random
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,30 @@ def test_a_run_is_evaluated_by_its_last_checkpoint(tiny_corpus: Path, tmp_path: 
     assert report.training == Training(24, "nsp")
     assert report.length == 24  # positions beyond were never trained
     assert evaluate_intrinsic(tmp_path / "run", tiny_corpus, replace(OPTIONS, length=32)).length == 32
+
+
+def test_a_head_that_has_learned_order_is_right_about_order(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """From the labels of training to those of evaluation: both mean the same by class 1."""
+    rng = random.Random(1)
+    early, late = ["cat", "dog", "bird"], ["house", "tree", "river"]
+    documents = {f"the {' '.join(rng.choices(early, k=4))}.\na {' '.join(rng.choices(late, k=4))}." for _ in range(400)}
+    (tmp_path / "text.txt").write_text("\n\n".join(sorted(documents)), "utf-8")
+    options = BuildOptions(valid_share=0.3, is_quiet=True)
+    build_corpus([tmp_path / "text.txt"], tiny_tokenizer, tmp_path / "corpus", options)
+    recipe = make_recipe(
+        tmp_path / "corpus",
+        train={"steps": 150, "save_every": 150, "evaluate_batches": 1},
+        batch={"sequences": 16},
+        optim={"name": "adamw", "learning_rate": 0.01, "epsilon": 1e-8},
+        model={**asdict(CONFIG), "initializer_range": 0.2, "hidden_dropout_rate": 0.0, "attention_dropout_rate": 0.0},
+    )
+    pretrain(recipe, tmp_path / "run")
+    report = evaluate_intrinsic(tmp_path / "run", tmp_path / "corpus", IntrinsicOptions(pairs=128))
+    assert report.sop.head is not None
+    assert report.sop.head.any.value > 0.95
+    assert report.sop.probe.any.value > 0.95
+    assert report.sop.baseline.any.value > 0.99
+    assert report.sop.head.lead.total == report.sop.head.any.total  # a document is one pair
 
 
 def test_a_stage_that_has_not_begun_tells_nothing_of_training(

@@ -68,7 +68,7 @@ def print_report(report: "IntrinsicReport", console: "Console") -> None:
         console.print("hidden words: this checkpoint has no head for them\n")
     console.print(_tabulate_pairs("Sentence order: in order, or swapped (SOP)", "bag of words", report.sop))
     console.print(_tabulate_pairs("Next sentence: next, or another document's (NSP)", "word overlap", report.nsp))
-    console.print("[dim]% right, with the 95 % interval by document; lead = begins a document; chance is 50 %[/]")
+    console.print("[dim]% right, 95 % interval by document; lead: begins a document; chance: 50 %[/]")
 
 
 def _tabulate_words(words: "MaskedWords") -> "Table":

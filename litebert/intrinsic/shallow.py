@@ -51,6 +51,7 @@ def guess_order(bags: Bags, learned: Bags) -> NDArray[np.int64]:
     says_swapped = np.zeros(bags.num_pairs, np.bool_)
     for is_lead in (True, False):
         own = torch.from_numpy(learned.table.is_lead == is_lead)
+        own = own if own.any() else ~own  # none of this kind to learn from: learn from the other
         classifier = fit_classifier(take_rows(learned_features, own), labels[own], documents[own])
         judged = bags.table.is_lead == is_lead
         says_swapped[judged] = (classifier.logits(features) > 0).numpy()[judged]

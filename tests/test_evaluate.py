@@ -178,10 +178,11 @@ def test_the_table_says_what_a_checkpoint_has_not(
     tiny_tokenizer: Tokenizer, tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = "[segments]\nmax_length = 16\n"
-    bare = save_model(tmp_path / "bare", tiny_tokenizer, (), recipe_toml=recipe)
+    bare = save_model(tmp_path / "[bare]", tiny_tokenizer, (), recipe_toml=recipe)
     words = ["evaluate", str(bare), "--intrinsic", str(tiny_corpus), "--pairs", "32", "--length", "32"]
     assert _run(words, debug=False) == 0
     tables = capsys.readouterr().out
+    assert "[bare] (step 7)" in tables.replace("\n", "")
     assert "has no head for them" in tables
     assert "has none" in tables
     assert "trained on 16 tokens" in tables

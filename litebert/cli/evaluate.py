@@ -24,7 +24,7 @@ def run_evaluation(
     split: Annotated[str, typer.Option(help="valid or train.")] = "valid",
     pairs: Annotated[int, typer.Option(min=16, help="Pairs to test on, for each of SOP and NSP.")] = 4096,
     length: Annotated[
-        int | None, typer.Option(min=8, help="Tokens of a pair. [default: as in training, at most 128]")
+        int | None, typer.Option(min=8, help="Tokens of a pair; without it as in the model's training, at most 128.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Names everything that is drawn.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -54,8 +54,8 @@ def run_evaluation(
 
 def print_report(report: "IntrinsicReport", console: "Console") -> None:
     """Tables for a person: what was measured, each figure with its 95 % interval."""
-    console.print(f"[bold]{report.checkpoint}[/] (step {report.step:,})")
-    console.print(f"tested on {report.tested_on} of {report.corpus}")
+    console.print(f"{report.checkpoint} (step {report.step:,})", style="bold", markup=False)
+    console.print(f"tested on {report.tested_on} of {report.corpus}", markup=False)
     console.print(f"pairs of {report.length} tokens; probes and baselines learned from {report.learned_from}")
     if report.sop.head and report.training.sentence_task:
         console.print(f"its own head was trained on {report.training.sentence_task.upper()}")

@@ -50,6 +50,7 @@ def run_rank(rank: int, name: str, folder: str) -> None:
         weights[key] = parameter.full_tensor().detach()
     if rank == 0:
         torch.save((norms, weights), Path(folder) / "result.pt")
+    dist.barrier()  # or gloo's threads may abort at exit
     dist.destroy_process_group()
 
 

@@ -132,11 +132,12 @@ def _rows(plan: "Plan", stage: "StagePlan") -> "list[tuple[str, Callable[[Way], 
     ]
     time: list[tuple[str, Callable[[Way], str]]] = [
         ("computing, each step", lambda way: _seconds(way.computing_seconds)),
+        ("updating", lambda way: _seconds(way.updating_seconds)),
         ("hours", lambda way: f"[bold]{stage.hours(way):,.1f}[/bold]" if way.fits else "-"),
     ]
     if is_alone:
         return [*memory[:3], *memory[4:], *batch, *time]
-    return [*memory, *batch, *traffic, *time]
+    return [*memory, *batch, *time[:-1], *traffic, time[-1]]
 
 
 def _print_comparison(console: "Console", stage: "StagePlan", bert: "StagePlan") -> None:
@@ -160,7 +161,9 @@ def _bytes(size: float) -> str:
 def _seconds(seconds: float) -> str:
     if not seconds:
         return "-"
-    return f"{seconds:,.2f} s" if seconds >= 1 else f"{seconds * 1e3:,.3g} ms"
+    if seconds >= 1:
+        return f"{seconds:,.2f} s"
+    return f"{seconds * 1e3:,.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:,.3g} µs"
 
 
 def _count(number: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from litebert.core.errors import ConfigError
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import BYTES, Keeping, training_flops_per_token
-from litebert.plan.devices import Device
+from litebert.plan.devices import BILLION, Device
 from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
 from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
 from litebert.recipe import Recipe
@@ -15,6 +15,11 @@ from litebert.train.options import Parallel
 
 NUMBER_BYTES = {"fp32": BYTES, "bf16": 2, "fp16": 2}
 RECOMPUTED = 4 / 3  # two thirds of a step are its backward pass; a second forward pass is another third
+# numbers that pass through memory for each parameter of an update: AdamW reads weight, gradient and two moments, and
+# writes all but the gradient; LAMB reads and writes three of them in two passes
+PASSED_BY_ADAMW, PASSED_BY_LAMB = 7, 10
+PASSED_BY_CLIPPING = 3  # gradients are read for their norm, read again and written
+TELLS_APART = 1.02  # a gain below this is no reason for another way
 MAX_MICRO_BATCH = 1 << 20
 WAYS: tuple[tuple[Parallel, bool], ...] = (("ddp", False), ("ddp", True), ("fsdp", False), ("fsdp", True))
 
@@ -57,7 +62,8 @@ class Way:
     memory: DeviceMemory
     messages: list[Message]
     sent_bytes: float  # by each device in a step
-    computing_seconds: float
+    computing_seconds: float  # forward and backward
+    updating_seconds: float  # the optimizer, which is as fast as memory
     communicating_seconds: float
     waiting_seconds: float  # of the communication, what no computation hides
 
@@ -67,7 +73,7 @@ class Way:
 
     @property
     def step_seconds(self) -> float:
-        return self.computing_seconds + self.waiting_seconds
+        return self.computing_seconds + self.updating_seconds + self.waiting_seconds
 
 
 @dataclass(frozen=True)
@@ -106,9 +112,12 @@ class Plan:
 
     @property
     def best(self) -> int | None:
-        """The fastest of the ways that fit in every stage, by its number in WAYS; None: none does."""
+        """The simplest of the fastest ways that fit in every stage, by its number in WAYS; None: none does."""
         fitting = [index for index in range(len(WAYS)) if all(stage.ways[index].fits for stage in self.stages)]
-        return min(fitting, key=self.hours, default=None)
+        if not fitting:
+            return None
+        fastest = min(map(self.hours, fitting))
+        return next(index for index in fitting if self.hours(index) <= TELLS_APART * fastest)
 
     def hours(self, way: int) -> float:
         return sum(stage.hours(stage.ways[way]) for stage in self.stages)
@@ -196,6 +205,7 @@ def _plan_way(
     messages = list_messages(parameters, parallel, machine.num_devices, num_parts=num_parts)
     sent = sum(message.sent_bytes(machine.num_devices) for message in messages)
     computing = _computing_seconds(recipe, machine, batching, recompute=recompute)
+    memory = memory_of(micro_batch, accumulates=num_parts > 1)
     communicating = sent / machine.device.ring_bytes_per_second(machine.num_devices)
     hidden = _hidden_seconds(parameters, parallel, computing, num_parts)
     return Way(
@@ -204,10 +214,11 @@ def _plan_way(
         largest_micro_batch=largest,
         micro_batch=micro_batch,
         num_parts=num_parts,
-        memory=memory_of(micro_batch, accumulates=num_parts > 1),
+        memory=memory,
         messages=messages,
         sent_bytes=sent,
         computing_seconds=computing,
+        updating_seconds=_updating_seconds(recipe, machine, memory),
         communicating_seconds=communicating,
         waiting_seconds=max(0.0, communicating - hidden),
     )
@@ -219,6 +230,12 @@ def _computing_seconds(recipe: Recipe, machine: Machine, batching: Batching, *, 
     per_token = training_flops_per_token(recipe.model, batching.length, mlm_rate=recipe.masking.rate)
     flops = share * batching.num_tokens * per_token * (RECOMPUTED if recompute else 1)
     return flops / machine.flops_per_second
+
+
+def _updating_seconds(recipe: Recipe, machine: Machine, memory: DeviceMemory) -> float:
+    """Of the optimizer, which moves this device's shard of all that is trained through its memory."""
+    passed = PASSED_BY_CLIPPING + (PASSED_BY_ADAMW if recipe.optim.name == "adamw" else PASSED_BY_LAMB)
+    return passed * memory.gradients / (machine.device.memory_gb_per_second * BILLION)
 
 
 def _hidden_seconds(parameters: Parameters, parallel: Parallel, computing_seconds: float, num_parts: int) -> float:

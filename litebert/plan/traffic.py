@@ -5,6 +5,7 @@ tests/train/test_collectives.py counts the messages of real steps and compares.
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal, NamedTuple
 
 from litebert.model.config import HeadSpec, ModelConfig
@@ -59,7 +60,8 @@ class Message(NamedTuple):
         return rounds * self.num_bytes * (num_devices - 1) / num_devices
 
 
-def list_parameters(config: ModelConfig, heads: Sequence[HeadSpec], *, trains_pooler: bool) -> Parameters:
+@cache
+def list_parameters(config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_pooler: bool) -> Parameters:
     """The parameters that `train.distributed.spread` would find in a model."""
     from litebert.model.model import build_model
 

@@ -27,7 +27,7 @@ from litebert.model.model import build_model
 from litebert.model.sharing import Sharing
 from litebert.plan.traffic import Message, list_messages, list_parameters, list_small_messages
 from litebert.tasks.pretraining import Pretraining
-from litebert.train.distributed import TaskLoss, spread
+from litebert.train.distributed import TaskLoss, leave_group, spread
 from litebert.train.loop import Engine, build_scaler, update
 from litebert.train.optim import OptimOptions, build_optimizer
 from litebert.train.options import Parallel
@@ -158,8 +158,7 @@ def run_rank(rank: int, folder: str) -> None:
     runtime = Runtime(torch.device("cpu"), torch.float32, Ranks(rank, rank, WORLD_SIZE))
     heard = {case.name: listen(case, runtime) for case in CASES}
     (Path(folder) / f"heard-{rank}.json").write_text(json.dumps(heard))
-    dist.barrier()  # or gloo's threads may abort at exit
-    dist.destroy_process_group()
+    leave_group()
 
 
 @pytest.fixture(scope="module")

@@ -176,11 +176,10 @@ def start_weights(recipe: Recipe, tokenizer: Tokenizer, corpora: Sequence[Corpus
 def draw_weights(recipe: Recipe, corpora: Sequence[Corpus]) -> dict[str, Tensor]:
     """The model's own first weights, but for the words' biases: the logarithms of their shares of the text."""
     model = build_model(recipe.model, Pretraining(recipe.segments.num_labels).heads, seed=recipe.seed)
-    counts = sum(
-        np.bincount(shard.token_ids, minlength=recipe.model.vocab_size) for corpus in corpora for shard in corpus.shards
-    )
-    shares = (counts + 1) / (counts + 1).sum()  # a word that never occurs has a logarithm too
-    return model.state_dict() | {"heads.mlm.bias": torch.from_numpy(np.log(shares)).float()}
+    counts = np.ones(recipe.model.vocab_size)  # a word that never occurs has a logarithm too
+    for shard in (shard for corpus in corpora for shard in corpus.shards):
+        counts += np.bincount(shard.token_ids, minlength=len(counts))
+    return model.state_dict() | {"heads.mlm.bias": torch.from_numpy(np.log(counts / counts.sum())).float()}
 
 
 def build_engine(run: Run, recipe: Recipe) -> Engine:

@@ -35,8 +35,8 @@ def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
 
 def _wave_numbers(num_waves: int) -> Tensor:
     """Radians a token, from fast to slow."""
-    ends = [math.log10(2 * math.pi / length) for length in (_SHORTEST_WAVE, _LONGEST_WAVE)]
-    return torch.logspace(*ends, num_waves, dtype=torch.float64)
+    fastest, slowest = (math.log10(2 * math.pi / length) for length in (_SHORTEST_WAVE, _LONGEST_WAVE))
+    return torch.logspace(fastest, slowest, num_waves, dtype=torch.float64)
 
 
 def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
@@ -57,7 +57,7 @@ def _spread_out(embeddings: Embeddings, generator: torch.Generator) -> Tensor:
     weight = embeddings.projection.weight
     drawn = torch.randn(weight.shape, generator=generator)
     wide = weight.shape[0] >= weight.shape[1]
-    directions = torch.linalg.qr(drawn)[0] if wide else torch.linalg.qr(drawn.T)[0].T
+    directions: Tensor = torch.linalg.qr(drawn)[0] if wide else torch.linalg.qr(drawn.T)[0].T
     weight.copy_(directions * math.sqrt(weight.shape[0] / weight.shape[1]))
     return directions
 

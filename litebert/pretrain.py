@@ -10,6 +10,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from litebert.checkpoint import (
@@ -147,7 +149,7 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
         _, corpora = open_stream(recipe.data, recipe.stream)
         tokenizer = load_tokenizer(corpora[0].tokenizer_path)
         check_vocabulary(recipe, tokenizer)
-        weights = start_weights(recipe, tokenizer)
+        weights = start_weights(recipe, tokenizer, corpora)
         return Run(folder, recipe, runtime, tokenizer, Progress(), weights, {}, {})
     view.say(f"going on after step {last.step:,}")
     state = last.state
@@ -158,10 +160,10 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
     )
 
 
-def start_weights(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, Tensor]:
+def start_weights(recipe: Recipe, tokenizer: Tokenizer, corpora: Sequence[Corpus]) -> dict[str, Tensor]:
     """The weights to begin with: none (the model draws its own), or another checkpoint's."""
     if not recipe.init.source:
-        return {}
+        return draw_weights(recipe, corpora) if recipe.init.word_bias == "frequencies" else {}
     source = load_checkpoint(Path(recipe.init.source))
     if source.load_tokenizer().fingerprint != tokenizer.fingerprint:
         raise ConfigError(
@@ -169,6 +171,15 @@ def start_weights(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, Tensor]:
             f"build the corpus with --tokenizer {source.path / 'tokenizer'}"
         )
     return source.load_weights()
+
+
+def draw_weights(recipe: Recipe, corpora: Sequence[Corpus]) -> dict[str, Tensor]:
+    """The model's own first weights, but for the words' biases: the logarithms of their shares of the text."""
+    model = build_model(recipe.model, Pretraining(recipe.segments.num_labels).heads, seed=recipe.seed)
+    counts = np.ones(recipe.model.vocab_size)  # a word that never occurs has a logarithm too
+    for shard in (shard for corpus in corpora for shard in corpus.shards):
+        counts += np.bincount(shard.token_ids, minlength=len(counts))
+    return model.state_dict() | {"heads.mlm.bias": torch.from_numpy(np.log(counts / counts.sum())).float()}
 
 
 def build_engine(run: Run, recipe: Recipe) -> Engine:

@@ -69,7 +69,7 @@ class Recipe:
     def values(self) -> dict[str, Any]:
         """The nested values that `build_recipe` would make this recipe of."""
         values = {name: value for name, value in asdict(self).items() if name != "stages"}
-        values["init"] = {"from": self.init.source}
+        values["init"] = {"from": self.init.source, "word_bias": self.init.word_bias}
         values["stages"] = [{"at": stage.at, **stage.changes} for stage in self.stages]
         return values
 
@@ -110,14 +110,12 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
     for number, table in enumerate(_stage_tables(values), start=1):
         at, changes = table.get("at"), {name: value for name, value in table.items() if name != "at"}
         before = stages[-1].at if stages else 0
-        if not isinstance(at, int) or not before < at < recipe.train.steps:
-            raise ConfigError(
-                f"stages: number {number} has at = {at!r}; it is a step after {before} and before train.steps = "
-                f"{recipe.train.steps}"
-            )
+        if not isinstance(at, int) or at <= before:
+            raise ConfigError(f"stages: number {number} has at = {at!r}; it is a step after {before}")
         base = merge(base, changes)
         stages.append(Stage(at, changes, _build_plain(base)))
-    return replace(recipe, stages=tuple(stages))
+    # a run that is shortened with train.steps=... does not come to its last stages
+    return replace(recipe, stages=tuple(stage for stage in stages if stage.at < recipe.train.steps))
 
 
 def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -7,21 +7,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from litebert import pretrain as story
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
+from litebert.cli.pretrain import count_run
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import read_log
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.core.view import open_view
 from litebert.data.build import BuildOptions, build_corpus
+from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.model.model import build_model
 from litebert.pretrain import pretrain
-from litebert.recipe import Recipe, build_recipe
+from litebert.recipe import Recipe, build_recipe, load_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
@@ -252,6 +255,34 @@ def test_a_folder_that_cannot_be_written_is_refused(tiny_corpus: Path, tmp_path:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot write to"):
         pretrain(make_recipe(tiny_corpus), tmp_path / "file" / "run")
+
+
+def test_a_run_is_counted_stage_by_stage(tiny_corpus: Path) -> None:
+    short, deep = make_recipe(tiny_corpus, segments__max_length=16), make_recipe(tiny_corpus, model__num_layers=4)
+    changes = {"segments": {"max_length": 32}, "model": {"num_layers": 4}}
+    staged = count_run(make_recipe(tiny_corpus, segments__max_length=16, stages=[{"at": 3, **changes}]))
+    # batches of one epoch differ in width, so each part is what its own first batch says
+    first, second = count_run(short), open_stream(deep.data, deep.stream)[0]
+    tokens = first.tokens * 3 // 12 + 9 * int(second.batch(3).mask.sum())
+    assert staged.tokens == tokens
+    assert staged.epochs == pytest.approx(first.epochs * 3 / 12 + 9 / second.steps_per_epoch)
+
+
+def test_words_can_begin_with_their_frequencies(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = make_recipe(tiny_corpus, init={"word_bias": "frequencies"}, train__steps=2)
+    run = story.open_run(tmp_path / "run", recipe, choose_runtime(recipe.runtime), open_view("run"))
+    model = story.build_engine(run, recipe).model
+    drawn = build_model(recipe.model, ["mlm", "sentence"], seed=recipe.seed)
+    differing = {
+        name for name, tensor in drawn.state_dict().items() if not torch.equal(tensor, model.state_dict()[name])
+    }
+    assert differing == {"heads.mlm.bias"}
+    shares = model.heads["mlm"].bias.detach().exp()  # type: ignore[operator, union-attr]
+    token_ids = np.concatenate([shard.token_ids for shard in open_corpus(tiny_corpus, "train").shards])
+    assert float(shares.sum()) == pytest.approx(1, rel=1e-5)
+    assert int(shares.argmax()) == int(np.bincount(token_ids).argmax())
+    pretrain(recipe, tmp_path / "run")  # and its stored recipe says so
+    assert load_recipe(tmp_path / "run" / "recipe.toml") == recipe
 
 
 def test_weights_of_another_depth_and_dropout_start_a_run(tiny_corpus: Path, tmp_path: Path) -> None:

@@ -94,3 +94,15 @@ def test_a_section_that_has_no_default_is_asked_for() -> None:
     values: dict[str, Any] = {"model": {"preset": "nano"}, "data": {"corpora": ["x"]}}
     with pytest.raises(ConfigError, match="'batch' is missing"):
         build_recipe(values)
+
+
+def test_a_shortened_run_leaves_out_the_stages_it_does_not_reach() -> None:
+    assert [stage.at for stage in load_recipe("nano").stages] == [3000]
+    short = load_recipe("nano", ["train.steps=3000"])
+    assert short.stages == ()
+    assert short.at(2999).model.num_layers == short.model.num_layers
+
+
+def test_stages_are_in_order() -> None:
+    with pytest.raises(ConfigError, match=r"number 2 has at = 5; it is a step after 5"):
+        load_recipe("nano", ["stages=[{at = 5, seed = 2}, {at = 5, seed = 3}]"])

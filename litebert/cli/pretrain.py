@@ -2,8 +2,9 @@
 
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 
 import typer
 
@@ -72,7 +73,7 @@ def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:
 def describe(recipe: "Recipe") -> list[str]:
     """The facts of a recipe, one a line."""
     from litebert.data.stream import open_stream
-    from litebert.model.cost import count_parameters, training_flops_per_token, training_memory
+    from litebert.model.cost import count_parameters, training_memory
     from litebert.pretrain import check_vocabulary
     from litebert.tasks.pretraining import Pretraining
     from litebert.text.tokenizer import load_tokenizer
@@ -84,15 +85,38 @@ def describe(recipe: "Recipe") -> list[str]:
     stream, corpora = open_stream(recipe.data, recipe.stream)
     check_vocabulary(recipe, load_tokenizer(corpora[0].tokenizer_path))
     batch = stream.batch(0)
-    tokens = int(batch.mask.sum())
-    flops = training_flops_per_token(recipe.model, length, mlm_rate=recipe.masking.rate)
+    run = count_run(recipe)
     return [
         f"parameters    {count.total:,} stored, {count.unrolled:,} computed with",
         f"memory        {memory.total / 1e6:,.0f} MB for a micro-batch of {micro_batch} x {length}, "
         f"of which {memory.activations / 1e6:,.0f} MB activations",
         f"corpus        {sum(c.num_tokens for c in corpora):,} tokens, {stream.steps_per_epoch:,} steps an epoch",
-        f"run           {recipe.train.steps:,} steps, {recipe.train.steps / stream.steps_per_epoch:.1f} epochs, "
-        f"about {recipe.train.steps * tokens:,} tokens, {recipe.train.steps * tokens * flops:.3g} FLOPs",
+        f"run           {recipe.train.steps:,} steps, {run.epochs:.1f} epochs, about {run.tokens:,} tokens, "
+        f"{run.flops:.3g} FLOPs",
         f"first batch   {batch.num_sequences} sequences in rows {tuple(batch.token_ids.shape)}, "
-        f"{tokens / batch.mask.numel():.1%} text, {len(batch.mlm_labels) / tokens:.1%} masked",
+        f"{int(batch.mask.sum()) / batch.mask.numel():.1%} text, "
+        f"{len(batch.mlm_labels) / int(batch.mask.sum()):.1%} masked",
     ]
+
+
+class RunSize(NamedTuple):
+    """What a run comes to."""
+
+    epochs: float
+    tokens: int
+    flops: float
+
+
+def count_run(recipe: "Recipe") -> RunSize:
+    """The sums over the stages, each measured by its first batch."""
+    from litebert.data.stream import open_stream
+    from litebert.model.cost import training_flops_per_token
+
+    sizes: list[RunSize] = []
+    for start, stop in pairwise([0, *(stage.at for stage in recipe.stages), recipe.train.steps]):
+        stage = recipe.at(start)
+        stream, _ = open_stream(stage.data, stage.stream)
+        tokens = (stop - start) * int(stream.batch(start).mask.sum())
+        flops = training_flops_per_token(stage.model, stage.segments.max_length, mlm_rate=stage.masking.rate_at(start))
+        sizes.append(RunSize((stop - start) / stream.steps_per_epoch, tokens, tokens * flops))
+    return RunSize(*map(sum, zip(*sizes, strict=True)))

@@ -27,6 +27,7 @@ GAPS = (
     "The second argument is optional and defaults to [MASK].",
 )
 _SEQUENCES = 32  # in one held-out batch
+_HIDDEN_RATE = 0.15  # of the words, as in the papers: where more is hidden there is less to guess from
 # A shared layer can be applied more often than it was in training: the figure goes on to this depth.
 _FIGURE_LAYERS = 8
 _FIGURE_BATCHES = 4
@@ -68,7 +69,8 @@ def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
 
 def draw_held_out(recipe: Recipe) -> Sequence[Batch]:
     """One pass over the held-out documents."""
-    options = replace(recipe.stream, batch=BatchOptions(sequences=_SEQUENCES))
+    masking = replace(recipe.masking, rate=_HIDDEN_RATE, final_rate=None, rate_steps=0)
+    options = replace(recipe.stream, masking=masking, batch=BatchOptions(sequences=_SEQUENCES))
     stream, _ = open_stream(recipe.data, options, split="valid")
     return [stream.batch(step) for step in range(stream.steps_per_epoch)]
 

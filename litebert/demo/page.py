@@ -73,7 +73,7 @@ def list_gaps(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 def list_facts(recipe: Recipe, curves: Run) -> list[tuple[str, str]]:
     """What was run, in numbers."""
-    model = recipe.model
+    model = last_stage(recipe).model
     count = count_parameters(model, Pretraining(recipe.segments.num_labels).heads)
     train, valid = (open_corpus(Path(recipe.data.corpora[0]), split) for split in ("train", "valid"))
     num_tokens = int(curves["tokens"].values[-1])
@@ -144,9 +144,14 @@ def plot_distances(recipe: Recipe, evaluation: Evaluation) -> list[Chart]:
             Line("trained", numbers, ours, "accent", has_points=True),
             Line("untrained", numbers, before, "faint", is_dashed=True, has_points=True),
         ]
-        return Chart(title, lines, x_label="layer", has_whole_x=True, mark_x=recipe.model.num_layers + 0.5)
+        return Chart(title, lines, x_label="layer", has_whole_x=True, mark_x=last_stage(recipe).model.num_layers + 0.5)
 
     return [
         draw("L2 distance", trained.l2, untrained.l2),
         draw("Angle in degrees", trained.degrees, untrained.degrees),
     ]
+
+
+def last_stage(recipe: Recipe) -> Recipe:
+    """What training ended with."""
+    return recipe.at(recipe.train.steps - 1)

@@ -63,7 +63,7 @@ def describe_fillings(evaluation: Evaluation) -> str:
     """How sure the model is of its guesses."""
     best = [guesses[0].probability for guesses in evaluation.fillings]
     if sum(best) / len(best) < _SURE:
-        return "It is not sure of any: minutes teach it which words are common, hardly yet which one fits."
+        return "It is seldom sure: minutes teach it which words are common, and here and there which one fits."
     return "The surer it is, the longer the bar."
 
 

@@ -8,7 +8,10 @@ from litebert.model.sharing import LayerPlan, Sharing, plan_layers
 
 Activation = Literal["gelu_tanh", "gelu", "relu"]
 Projection = Literal["auto", "always"]
+Initializer = Literal["normal", "neighbours"]
 HeadKind = Literal["mlm", "sentence", "classification", "tokens", "span", "conditional_span", "choice"]
+
+_CHOICES = {"activation": Activation, "sharing": Sharing, "projection": Projection, "initializer": Initializer}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,7 @@ class ModelConfig:
     activation: Activation = "gelu_tanh"
     norm_epsilon: float = 1e-12
     initializer_range: float = 0.02
+    initializer: Initializer = "normal"  # "neighbours": heads begin by looking beside them (model/neighbours.py)
     sharing: Sharing = "all"
     num_groups: int = 1  # read with sharing = "groups"
     num_inner: int = 1  # blocks run in sequence inside each layer: Google's inner_group_num
@@ -38,7 +42,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         self._check_ranges()
-        for name, choices in (("activation", Activation), ("sharing", Sharing), ("projection", Projection)):
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in get_args(choices):
                 raise ConfigError(f"{name} = '{getattr(self, name)}' is not one of {', '.join(get_args(choices))}")
         if self.hidden_size % self.num_heads:

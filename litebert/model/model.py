@@ -11,6 +11,7 @@ from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.encoder import Encoder
 from litebert.model.heads import MaskedLMHead, build_head
 from litebert.model.lean import vocabulary_loss
+from litebert.model.neighbours import look_at_neighbours
 
 
 class Model(nn.Module):
@@ -52,6 +53,8 @@ def build_model(
         return model
     model = model.to_empty(device=device)
     initialize(model, config.initializer_range, seed)
+    if config.initializer == "neighbours":
+        look_at_neighbours(model.encoder, _generator(seed, "neighbours"))
     return model
 
 
@@ -68,8 +71,11 @@ def initialize(model: nn.Module, std: float, seed: int) -> None:
         elif parameter.ndim == 1:  # a LayerNorm's scale
             parameter.fill_(1.0)
         else:
-            # torch's CPU generator reads 32 bits of its seed, so the two names are hashed into that many
-            generator = torch.Generator().manual_seed(zlib.crc32(f"{seed} {name}".encode()))
             values = torch.empty(parameter.shape)  # drawn on the CPU, so that every device starts from the same numbers
-            nn.init.trunc_normal_(values, std=std, a=-2 * std, b=2 * std, generator=generator)
+            nn.init.trunc_normal_(values, std=std, a=-2 * std, b=2 * std, generator=_generator(seed, name))
             parameter.copy_(values)
+
+
+def _generator(seed: int, name: str) -> torch.Generator:
+    # torch's CPU generator reads 32 bits of its seed, so the two names are hashed into that many
+    return torch.Generator().manual_seed(zlib.crc32(f"{seed} {name}".encode()))

@@ -58,6 +58,11 @@ PRESETS: dict[str, Preset] = {
     "albert-small": Preset(
         replace(_TINY, vocab_size=21_128, hidden_size=384, ffn_size=1_536, num_layers=6), "-", "Chinese community"
     ),
+    "cpu-small": Preset(
+        replace(_TINY, vocab_size=8_000, hidden_size=256, ffn_size=1_024, num_heads=4),
+        "-",
+        "ours: an hour or a night on two cores",
+    ),
     "nano": Preset(
         replace(_TINY, vocab_size=4_000, embedding_size=64, hidden_size=128, ffn_size=512, num_layers=2, num_heads=2),
         "-",

@@ -44,3 +44,7 @@ class InitOptions:
     """Where the weights come from."""
 
     source: str = ""  # a checkpoint directory (in a recipe: init.from); empty: drawn at random
+    # "frequencies": the bias of each word is at first the logarithm of its share of the corpora. Adam would take
+    # thousands of steps to bring it there, and meanwhile bends the encoder into saying how often words occur. Read
+    # where the weights are drawn at random
+    word_bias: Literal["zero", "frequencies"] = "zero"

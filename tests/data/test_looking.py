@@ -85,7 +85,7 @@ def test_show_follows_its_words(corpus: Path, litebert: Command, words: list[str
 
 
 def test_stats_of_batches_count_labels_masks_groups_and_padding(corpus: Path, litebert: Command) -> None:
-    words = (f"data.corpora={corpus}", "batch.sequences=8")
+    words = (f"data.corpora={corpus}", "batch.sequences=8", "masking.rate=0.15")
     code, shown, _ = litebert("corpus", "stats", "--batches", "20", "nano", *words)
     assert code == 0
     for row in ("label 0: in order", "masked share", "groups of 3 words", "padding efficiency", "sequences/s"):

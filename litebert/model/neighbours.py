@@ -1,0 +1,87 @@
+"""Initial weights with which attention begins by looking at neighbours.
+
+A masked word is first guessed from the words beside it, and with random weights a network has to find out where beside
+is: thousands of updates during which it knows nothing but how often words occur. Here positions begin as sinusoids, of
+which "one further" is a rotation, and the first heads begin with that rotation between query and key. These are initial
+values of ordinary weights, free to change from the first update on; any ALBERT or BERT code computes with them.
+"""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from litebert.model.blocks import AttentionBlock
+from litebert.model.encoder import Embeddings, Encoder
+
+OFFSETS = (-1, 1, -2, 2)  # where the first heads look; those after them begin as drawn
+_SHORTEST_WAVE = math.pi  # in tokens: next-door neighbours must differ
+_LONGEST_WAVE = 1024.0
+_FAST_SHARE = 0.6  # of the waves, those that tell near positions apart; a head reads these
+_LOGIT = 6.0  # of the place that a head looks for, where others are about 0: most of its attention, not all
+
+
+@torch.no_grad()
+def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
+    """Change freshly drawn weights so that heads look at the offsets of `OFFSETS`; values and outputs stay as drawn."""
+    waves = _wave_numbers(encoder.config.embedding_size // 4)
+    _write_sinusoids(encoder.embeddings, waves, encoder.config.initializer_range)
+    to_hidden = _spread_out(encoder.embeddings, generator)  # (H, E)
+    for block in encoder.attention:
+        assert isinstance(block, AttentionBlock)
+        _rotate_heads(block, waves, to_hidden, zip(range(block.num_heads), OFFSETS, strict=False))
+
+
+def _wave_numbers(num_waves: int) -> Tensor:
+    """Radians a token, from fast to slow."""
+    fastest, slowest = (math.log10(2 * math.pi / length) for length in (_SHORTEST_WAVE, _LONGEST_WAVE))
+    return torch.logspace(fastest, slowest, num_waves, dtype=torch.float64)
+
+
+def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
+    """Positions have the first half of the columns for themselves: a head that reads these sees no words."""
+    table, width = embeddings.position.weight, 2 * len(waves)
+    angles = torch.arange(len(table), dtype=torch.float64)[:, None] * waves  # (positions, waves)
+    sinusoids = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+    table.zero_()
+    table[:, :width] = (math.sqrt(2) * std * sinusoids).to(table)
+    for other in (embeddings.token, embeddings.segment):
+        other.weight[:, :width] = 0
+
+
+def _spread_out(embeddings: Embeddings, generator: torch.Generator) -> Tensor:
+    """Let the projection keep angles, so that heads can undo it; gives its directions (H, E)."""
+    if embeddings.projection is None:
+        return torch.eye(embeddings.norm.normalized_shape[0])
+    weight = embeddings.projection.weight
+    drawn = torch.randn(weight.shape, generator=generator)
+    wide = weight.shape[0] >= weight.shape[1]
+    directions: Tensor = torch.linalg.qr(drawn)[0] if wide else torch.linalg.qr(drawn.T)[0].T
+    weight.copy_(directions * math.sqrt(weight.shape[0] / weight.shape[1]))
+    return directions
+
+
+def _rotate_heads(block: AttentionBlock, waves: Tensor, to_hidden: Tensor, offsets: Iterable[tuple[int, int]]) -> None:
+    hidden_size, embedding_size = to_hidden.shape
+    head_size = hidden_size // block.num_heads
+    num_fast = max(1, int(_FAST_SHARE * len(waves)))
+    num_pairs = min(head_size // 2, num_fast)
+    chosen = torch.arange(num_pairs) * num_fast // num_pairs
+    # normalised, a pair of values has a squared length of 2, and the projection enlarges it by H / E
+    scale = math.sqrt(_LOGIT * math.sqrt(head_size) / (num_pairs * 2 * hidden_size / embedding_size))
+    for head, offset in offsets:
+        rows = slice(head * head_size, head * head_size + 2 * num_pairs)
+        for linear, turn in ((block.query, offset), (block.key, 0)):
+            read = _read_waves(chosen, waves[chosen] * turn, embedding_size)  # (2 pairs, E)
+            linear.weight[rows] = (scale * read @ to_hidden.T).to(linear.weight)
+
+
+def _read_waves(chosen: Tensor, angles: Tensor, width: int) -> Tensor:
+    """The matrix (2 pairs, E) that picks (sin, cos) of the chosen waves and turns each by its angle."""
+    pairs = torch.arange(len(chosen))
+    matrix = torch.zeros(len(chosen), 2, width)
+    sin, cos = angles.sin().float(), angles.cos().float()
+    matrix[pairs, 0, 2 * chosen], matrix[pairs, 0, 2 * chosen + 1] = cos, sin
+    matrix[pairs, 1, 2 * chosen], matrix[pairs, 1, 2 * chosen + 1] = -sin, cos
+    return matrix.flatten(0, 1)

@@ -1,0 +1,72 @@
+"""The initial weights whose heads look at neighbours."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor
+
+from litebert.model.config import ModelConfig
+from litebert.model.model import Model, build_model
+from litebert.model.neighbours import OFFSETS
+from litebert.model.presets import preset
+
+NANO = preset("nano")
+SHAPES = {
+    "wide": replace(NANO, embedding_size=128, hidden_size=256, ffn_size=64, num_heads=4),
+    "no projection": replace(NANO, embedding_size=64, hidden_size=64, ffn_size=64, num_heads=4),
+    "narrower than its embeddings": replace(NANO, embedding_size=64, hidden_size=48, ffn_size=64, num_heads=2),
+    "many heads": replace(NANO, embedding_size=128, hidden_size=312, ffn_size=64, num_heads=12),
+    "not shared": replace(NANO, sharing="none"),
+}
+
+
+def looking(config: ModelConfig) -> Model:
+    return build_model(replace(config, initializer="neighbours", initializer_range=0.05), ["mlm"], seed=3)
+
+
+def attention_by_offset(model: Model, block: int) -> Tensor:
+    """The mean attention of each head to the places -3..3 further on (heads, 7), over random words."""
+    token_ids = torch.randint(5, NANO.vocab_size, (4, 60), generator=torch.Generator().manual_seed(1))
+    attention = model.encoder.attention[block]
+    with torch.no_grad():
+        hidden = model.encoder.embeddings(token_ids, None, None)
+        query, key = attention._split(attention.query(hidden)), attention._split(attention.key(hidden))
+        weights = (query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5).softmax(-1)  # (B, N, T, T)
+    return torch.stack([weights.diagonal(offset, 2, 3).mean((0, 2)) for offset in range(-3, 4)], -1)
+
+
+@pytest.mark.parametrize("name", [*SHAPES.keys() - {"narrower than its embeddings"}])
+def test_the_first_heads_look_at_the_offsets_whatever_the_words_are(name: str) -> None:
+    model = looking(SHAPES[name])
+    for block in range(len(model.encoder.attention)):
+        seen = attention_by_offset(model, block)
+        for weights, offset in zip(seen, OFFSETS, strict=False):
+            assert int(weights.argmax()) - 3 == offset
+            assert weights.max() > 0.3  # of 60 places, where random weights give each about 0.02
+        assert seen[len(OFFSETS) :].lt(0.05).all()  # the other heads are as drawn
+
+
+def test_an_embedding_that_is_wider_than_the_model_can_be_begun_with_too() -> None:
+    assert all(parameter.isfinite().all() for parameter in looking(SHAPES["narrower than its embeddings"]).parameters())
+
+
+def test_a_head_looks_at_the_same_offset_at_every_position() -> None:
+    table = looking(SHAPES["wide"]).encoder.embeddings.position.weight
+    products = [float(one @ other) for one, other in pairwise(table.detach())]
+    assert products == pytest.approx([products[0]] * len(products), rel=1e-4)
+
+
+def test_what_is_not_about_position_stays_as_drawn() -> None:
+    ours = looking(SHAPES["wide"])
+    drawn = build_model(replace(ours.config, initializer="normal"), ["mlm"], seed=3)
+    changed = {
+        name
+        for (name, one), other in zip(ours.named_parameters(), drawn.parameters(), strict=True)
+        if not torch.equal(one, other)
+    }
+    assert changed == {
+        *(f"encoder.embeddings.{part}.weight" for part in ("token", "segment", "position", "projection")),
+        *(f"encoder.attention.0.{part}.weight" for part in ("query", "key")),
+    }

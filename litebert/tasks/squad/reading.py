@@ -1,0 +1,167 @@
+"""SQuAD's JSON, 1.1 and 2.0: articles, their paragraphs, and for each paragraph questions with answers.
+
+Every answer is checked against its paragraph here, once; whoever comes later may trust the offsets.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from litebert.core.errors import DataError
+
+
+class Answer(NamedTuple):
+    """A stretch of a paragraph: context[start : start + len(text)]."""
+
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a paragraph, and what people answered."""
+
+    id: str
+    text: str
+    paragraph: int  # an index into the paragraphs
+    answers: tuple[Answer, ...] | None  # empty: it has no answer; None: the file does not say
+
+    @property
+    def has_answer(self) -> bool:
+        return bool(self.answers)
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """The paragraphs of a file, and the questions about them in the file's order."""
+
+    paragraphs: tuple[str, ...]
+    articles: tuple[int, ...]  # for each paragraph the number of its article
+    questions: tuple[Question, ...]
+
+    @property
+    def is_labelled(self) -> bool:
+        return all(question.answers is not None for question in self.questions)
+
+
+def read_squad(path: Path) -> QuestionSet:
+    """The questions of a SQuAD file; DataError with the place where it is not one."""
+    content = _load_json(path)
+    paragraphs: list[str] = []
+    articles: list[int] = []
+    questions: list[Question] = []
+    place_by_id: dict[str, str] = {}
+    for number, where, paragraph in _iter_paragraphs(content, str(path)):
+        context = _take(paragraph, "context", str, where)
+        if not context.strip():
+            raise DataError(f"{where}: its context is empty; remove the paragraph, or restore its text")
+        for index, value in enumerate(_take(paragraph, "qas", list, where)):
+            place = f"{where}.qas[{index}]"
+            question = _read_question(value, context, len(paragraphs), place)
+            if question.id in place_by_id:
+                raise DataError(
+                    f"{place}: id '{question.id}' is also that of {place_by_id[question.id]}; ids are unique"
+                )
+            place_by_id[question.id] = place
+            questions.append(question)
+        paragraphs.append(context)
+        articles.append(number)
+    if not questions:
+        raise DataError(f"{path}: there is no question in it")
+    return QuestionSet(tuple(paragraphs), tuple(articles), tuple(questions))
+
+
+def check_answers(questions: QuestionSet, path: Path, *, allows_none: bool) -> None:
+    """Refuse a file that cannot teach or be scored: without answers, or with unanswerable questions where none may be."""
+    for question in questions.questions:
+        if question.answers is None:
+            raise DataError(f"{path}: question '{question.id}' has no 'answers'; is this a test split? Only predict it")
+        if not question.answers and not allows_none:
+            raise DataError(f"{path}: question '{question.id}' has no answer, and SQuAD 1.1 knows none; use squad-v2")
+
+
+def select_articles(questions: QuestionSet, chosen: Sequence[int]) -> QuestionSet:
+    """Those of the articles with the given numbers: a paragraph is never torn from its article."""
+    wanted = set(chosen)
+    kept = [index for index, article in enumerate(questions.articles) if article in wanted]
+    position = {index: new for new, index in enumerate(kept)}
+    return QuestionSet(
+        tuple(questions.paragraphs[index] for index in kept),
+        tuple(questions.articles[index] for index in kept),
+        tuple(
+            Question(question.id, question.text, position[question.paragraph], question.answers)
+            for question in questions.questions
+            if question.paragraph in position
+        ),
+    )
+
+
+def _load_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}; expected a SQuAD JSON file") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}); convert it to UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}); is the file complete?") from error
+
+
+def _iter_paragraphs(content: Any, path: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """(article number, place, paragraph) of all paragraphs."""
+    articles = _take(content, "data", list, path)
+    for number, article in enumerate(articles):
+        where = f"{path}: data[{number}]"
+        for index, paragraph in enumerate(_take(article, "paragraphs", list, where)):
+            yield number, f"{where}.paragraphs[{index}]", paragraph
+
+
+def _read_question(value: Any, context: str, paragraph: int, where: str) -> Question:
+    identity = value.get("id") if isinstance(value, dict) else None
+    if isinstance(identity, int):
+        identity = str(identity)
+    if not isinstance(identity, str):
+        raise DataError(f"{where}: it has no 'id'; every question needs one, predictions are listed by it")
+    text = _take(value, "question", str, where)
+    return Question(identity, text, paragraph, _read_answers(value, context, where))
+
+
+def _read_answers(value: dict[str, Any], context: str, where: str) -> tuple[Answer, ...] | None:
+    is_impossible = value.get("is_impossible", False)
+    if "answers" not in value:
+        return () if is_impossible else None
+    answers = tuple(
+        _read_answer(answer, context, f"{where}.answers[{index}]")
+        for index, answer in enumerate(_take(value, "answers", list, where))
+    )
+    if answers and is_impossible:
+        raise DataError(f"{where}: is_impossible is true, yet it has answers; correct one of the two")
+    return answers
+
+
+def _read_answer(value: Any, context: str, where: str) -> Answer:
+    answer = Answer(_take(value, "text", str, where), _take(value, "answer_start", int, where))
+    if not answer.text.strip():
+        raise DataError(f"{where}: its text is empty; a question without an answer has no answers at all")
+    if answer.start < 0 or context[answer.start : answer.end] != answer.text:
+        place = context.find(answer.text)
+        remedy = f"it stands at {place}" if place >= 0 else "nor does it stand anywhere else there"
+        raise DataError(f"{where}: '{answer.text}' is not at character {answer.start} of the context; {remedy}")
+    return answer
+
+
+def _take(value: Any, name: str, kind: type, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: expected an object with '{name}'; is this SQuAD's JSON?")
+    if name not in value:
+        raise DataError(f"{where}: it has no '{name}'; is this SQuAD's JSON?")
+    if not isinstance(value[name], kind) or isinstance(value[name], bool):
+        words = {str: "text", int: "a whole number", list: "a list"}
+        raise DataError(f"{where}: '{name}' is {json.dumps(value[name])[:40]}, not {words[kind]}")
+    return value[name]

@@ -171,7 +171,7 @@ def start_weights(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, Tensor]:
     return source.load_weights()
 
 
-def build_engine(run: Run, recipe: Recipe) -> Engine:
+def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
     """The model and optimizer of a stage, with the weights and moments that the run has so far."""
     task = Pretraining(recipe.segments.num_labels)
     model = build_model(recipe.model, task.heads, seed=recipe.seed)
@@ -224,7 +224,7 @@ def draw_held_out(recipe: Recipe) -> list[Batch]:
     return [stream.batch(step) for step in range(min(recipe.train.evaluate_batches, stream.steps_per_epoch))]
 
 
-def save(run: Run, engine: Engine, log: RunLog | None) -> None:
+def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
     """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
     weights = model_tensors(engine.model, whole)
     optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 import torch
 from torch import nn
@@ -20,9 +20,8 @@ from torch.optim import Optimizer
 
 from litebert.core.errors import TrainingError
 from litebert.core.runtime import Runtime
-from litebert.data.batch import Batch
 from litebert.model.model import Model
-from litebert.tasks.task import Task
+from litebert.tasks.task import AnyPart, Task
 from litebert.train.distributed import add_over_ranks, synchronizing
 from litebert.train.optim import clip_gradients, set_learning_rate
 from litebert.train.options import TrainOptions
@@ -50,13 +49,13 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Engine:
+class Engine(Generic[AnyPart]):
     """What an update reads and changes."""
 
     model: Model
     compute_loss: nn.Module  # the task's loss of a part, with what spreads the model over processes around it
     optimizer: Optimizer
-    task: Task
+    task: Task[AnyPart]
     runtime: Runtime
     scaler: GradScaler
     clip_norm: float
@@ -77,8 +76,8 @@ def build_scaler(runtime: Runtime) -> GradScaler:
 
 
 def iter_updates(
-    engine: Engine,
-    batches: Iterator[Sequence[Batch]],
+    engine: Engine[AnyPart],
+    batches: Iterator[Sequence[AnyPart]],
     progress: Progress,
     options: TrainOptions,
     rate_at: Callable[[float], float],
@@ -100,7 +99,7 @@ def iter_updates(
         started_at = time.perf_counter()
 
 
-def update(engine: Engine, parts: Sequence[Batch], step: int, learning_rate: float) -> StepReport:
+def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:
     """One update of the weights from the parts of one batch."""
     totals = Counter({name: int(n) for name, n in add_over_ranks(count_parts(engine.task, parts)).items()})
     sums: Counter[str] = Counter()
@@ -124,7 +123,7 @@ def update(engine: Engine, parts: Sequence[Batch], step: int, learning_rate: flo
 
 
 @torch.no_grad()
-def measure(engine: Engine, batches: Sequence[Batch]) -> dict[str, float]:
+def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, float]:
     """The task's metrics on batches that nothing is learned from."""
     engine.model.eval()
     totals = count_parts(engine.task, batches)
@@ -136,7 +135,7 @@ def measure(engine: Engine, batches: Sequence[Batch]) -> dict[str, float]:
     return engine.task.summarize(sums, totals)
 
 
-def count_parts(task: Task, parts: Sequence[Batch]) -> Counter[str]:
+def count_parts(task: Task[AnyPart], parts: Sequence[AnyPart]) -> Counter[str]:
     """The counts that losses are divided by, over all parts."""
     totals: Counter[str] = Counter()
     for part in parts:
@@ -149,7 +148,7 @@ def noise_seed(seed: int, step: int, part: int) -> int:
     return zlib.crc32(f"dropout {seed} {step} {part}".encode())
 
 
-def _backward(engine: Engine, part: Batch, totals: Counter[str], seed: int) -> dict[str, float]:
+def _backward(engine: Engine[AnyPart], part: AnyPart, totals: Counter[str], seed: int) -> dict[str, float]:
     torch.manual_seed(seed)
     with _number_format(engine.runtime):
         result = engine.compute_loss(part.to(engine.runtime.device), totals)

@@ -130,16 +130,12 @@ class ConditionalSpanHead(nn.Module):
         )
 
     def _end_logits(self, hidden: Tensor, allowed: Tensor, starts: Tensor) -> Tensor:
-        length, num_starts = hidden.shape[1], starts.shape[1]
+        # a linear map of (token, start) is the sum of two: T + K multiplies instead of T * K
+        of_token, of_start = self.end_dense.weight.chunk(2, dim=1)  # (H, H) each
         start_states = gather_positions(hidden, starts)  # (B, K, H)
-        pairs = torch.cat(
-            [
-                hidden[:, None].expand(-1, num_starts, -1, -1),
-                start_states[:, :, None].expand(-1, -1, length, -1),
-            ],
-            dim=-1,
-        )  # (B, K, T, 2H)
-        states = self.end_norm(torch.tanh(self.end_dense(pairs)))  # (B, K, T, H)
+        from_tokens = F.linear(hidden, of_token)[:, None]  # (B, 1, T, H)
+        from_starts = F.linear(start_states, of_start, self.end_dense.bias)[:, :, None]  # (B, K, 1, H)
+        states = self.end_norm(torch.tanh(from_tokens + from_starts))  # (B, K, T, H)
         logits: Tensor = self.end(states).squeeze(-1)  # (B, K, T)
         return logits.masked_fill(~allowed[:, None], FORBIDDEN)
 

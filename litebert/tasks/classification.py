@@ -219,5 +219,3 @@ def balanced_weights(examples: Sequence[TextExample], labels: Sequence[str]) -> 
     """Weights that make every label count alike, with mean 1 over the examples."""
     counts = Counter(example.label for example in examples)
     return tuple(len(examples) / (len(labels) * counts[label]) if counts[label] else 0.0 for label in labels)
-
-

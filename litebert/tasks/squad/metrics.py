@@ -8,7 +8,7 @@ and nothing against nothing is right.
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -49,33 +49,28 @@ def score_answer(prediction: str, gold_answers: Sequence[str], version: Version)
     )
 
 
-def score_questions(
-    predictions: Mapping[str, str], questions: Sequence[Question], version: Version
-) -> dict[str, AnswerScore]:
-    """The scores of all questions by id; one without a prediction counts as wrong."""
-    scores = {}
-    for question in questions:
-        golds = [answer.text for answer in question.answers or ()]
-        prediction = predictions.get(question.id)
-        scores[question.id] = AnswerScore(0.0, 0.0) if prediction is None else score_answer(prediction, golds, version)
-    return scores
+def score_questions(predictions: Sequence[str], questions: Sequence[Question], version: Version) -> list[AnswerScore]:
+    """The score of each question's prediction."""
+    return [
+        score_answer(prediction, [answer.text for answer in question.answers or ()], version)
+        for prediction, question in zip(predictions, questions, strict=True)
+    ]
 
 
 def summarize_scores(
-    scores: Mapping[str, AnswerScore], questions: Sequence[Question], version: Version
+    scores: Sequence[AnswerScore], questions: Sequence[Question], version: Version
 ) -> dict[str, float]:
-    """EM and F1 in per cent; for 2.0 also over the questions that have an answer and over those that have none."""
-    parts = {"": [question.id for question in questions]}
+    """Mean EM and F1; for 2.0 also over the questions that have an answer and over those that have none."""
+    has_answer = np.array([question.has_answer for question in questions])
+    parts = {"": np.ones_like(has_answer)}
     if version == "2.0":
-        parts["has_answer_"] = [question.id for question in questions if question.has_answer]
-        parts["no_answer_"] = [question.id for question in questions if not question.has_answer]
-    summary: dict[str, float] = {}
-    for name, ids in parts.items():
-        if ids:
-            summary[f"{name}exact"] = 100.0 * sum(scores[id_].exact for id_ in ids) / len(ids)
-            summary[f"{name}f1"] = 100.0 * sum(scores[id_].f1 for id_ in ids) / len(ids)
-            summary[f"{name}questions"] = len(ids)
-    return summary
+        parts |= {"has_answer_": has_answer, "no_answer_": ~has_answer}
+    return {
+        f"{part}{metric}": float(np.mean(values[chosen]))
+        for part, chosen in parts.items()
+        if chosen.any()
+        for metric, values in zip(AnswerScore._fields, np.array(scores).T, strict=True)
+    }
 
 
 class Threshold(NamedTuple):
@@ -105,24 +100,19 @@ def find_best_threshold(
 
 
 def tune_threshold(
-    answers: Mapping[str, str], null_odds: Mapping[str, float], questions: Sequence[Question]
-) -> dict[str, float]:
-    """The best EM and F1 in per cent that any threshold reaches on these questions, and the thresholds."""
-    scores = score_questions(answers, questions, "2.0")
-    odds = np.array([null_odds[question.id] for question in questions])
-    has_answer = np.array([question.has_answer for question in questions])
-    is_answered = np.array([bool(answers[question.id]) for question in questions])
-    tuned: dict[str, float] = {}
-    for metric in ("exact", "f1"):
-        gains = np.array([getattr(scores[question.id], metric) for question in questions])
-        best = find_best_threshold(gains, odds, has_answer, is_answered)
-        tuned |= {f"best_{metric}": 100.0 * best.score / len(questions), f"best_{metric}_threshold": best.value}
-    return tuned
-
-
-def apply_threshold(answers: Mapping[str, str], null_odds: Mapping[str, float], threshold: float) -> dict[str, str]:
-    """The answers, empty where the odds of there being none are above the threshold."""
-    return {id_: "" if null_odds[id_] > threshold else answer for id_, answer in answers.items()}
+    scores: Sequence[AnswerScore],
+    null_odds: Sequence[float],
+    questions: Sequence[Question],
+    is_answered: Sequence[bool],
+) -> dict[str, Threshold]:
+    """The best threshold for each metric, from the scores of answering every question."""
+    odds, has_answer = np.array(null_odds), np.array([question.has_answer for question in questions])
+    return {
+        metric: find_best_threshold(
+            np.array([getattr(score, metric) for score in scores]), odds, has_answer, np.array(is_answered)
+        )
+        for metric in AnswerScore._fields
+    }
 
 
 def _f1_strict(predicted: Sequence[str], gold: Sequence[str]) -> float:

@@ -29,77 +29,59 @@ class Question:
 
     id: str
     text: str
-    paragraph: int  # an index into the paragraphs
-    answers: tuple[Answer, ...] | None  # empty: it has no answer; None: the file does not say
+    context: str  # the paragraph; questions about one share the same string
+    answers: tuple[Answer, ...] | None = None  # empty: it has no answer; None: the file does not say
+    article: int = 0  # the number of the article that the paragraph is from
+    where: str = ""  # file and place, for messages
 
     @property
     def has_answer(self) -> bool:
         return bool(self.answers)
 
-
-@dataclass(frozen=True)
-class QuestionSet:
-    """The paragraphs of a file, and the questions about them in the file's order."""
-
-    paragraphs: tuple[str, ...]
-    articles: tuple[int, ...]  # for each paragraph the number of its article
-    questions: tuple[Question, ...]
-
     @property
-    def is_labelled(self) -> bool:
-        return all(question.answers is not None for question in self.questions)
+    def label(self) -> list[str] | None:
+        """The different answers that count as right; [""] where there is none, None where it is not known."""
+        if self.answers is None:
+            return None
+        return list(dict.fromkeys(answer.text for answer in self.answers)) or [""]
 
 
-def read_squad(path: Path) -> QuestionSet:
-    """The questions of a SQuAD file; DataError with the place where it is not one."""
-    content = _load_json(path)
-    paragraphs: list[str] = []
-    articles: list[int] = []
+def read_squad(path: Path) -> list[Question]:
+    """The questions of a SQuAD file in their order; DataError with the place where it is not one."""
     questions: list[Question] = []
     place_by_id: dict[str, str] = {}
-    for number, where, paragraph in _iter_paragraphs(content, str(path)):
+    for number, where, paragraph in _iter_paragraphs(_load_json(path), str(path)):
         context = _take(paragraph, "context", str, where)
         if not context.strip():
             raise DataError(f"{where}: its context is empty; remove the paragraph, or restore its text")
         for index, value in enumerate(_take(paragraph, "qas", list, where)):
-            place = f"{where}.qas[{index}]"
-            question = _read_question(value, context, len(paragraphs), place)
+            question = _read_question(value, context, number, f"{where}.qas[{index}]")
             if question.id in place_by_id:
-                raise DataError(
-                    f"{place}: id '{question.id}' is also that of {place_by_id[question.id]}; ids are unique"
-                )
-            place_by_id[question.id] = place
+                first = place_by_id[question.id]
+                raise DataError(f"{question.where}: id '{question.id}' is also that of {first}; make it unique")
+            place_by_id[question.id] = question.where
             questions.append(question)
-        paragraphs.append(context)
-        articles.append(number)
     if not questions:
-        raise DataError(f"{path}: there is no question in it")
-    return QuestionSet(tuple(paragraphs), tuple(articles), tuple(questions))
+        raise DataError(f"{path}: there is no question in it; is this the right file?")
+    return questions
 
 
-def check_answers(questions: QuestionSet, path: Path, *, allows_none: bool) -> None:
-    """Refuse a file that cannot teach or be scored: without answers, or with unanswerable questions where none may be."""
-    for question in questions.questions:
+def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
+    """Refuse questions that can neither teach nor be scored, and unanswerable ones where none may be."""
+    for question in questions:
         if question.answers is None:
-            raise DataError(f"{path}: question '{question.id}' has no 'answers'; is this a test split? Only predict it")
+            raise DataError(f"{question.where}: it has no 'answers'; is this a test split? It can only be predicted")
         if not question.answers and not allows_none:
-            raise DataError(f"{path}: question '{question.id}' has no answer, and SQuAD 1.1 knows none; use squad-v2")
+            raise DataError(f"{question.where}: it has no answer, and SQuAD 1.1 knows no such question; use squad-v2")
 
 
-def select_articles(questions: QuestionSet, chosen: Sequence[int]) -> QuestionSet:
-    """Those of the articles with the given numbers: a paragraph is never torn from its article."""
-    wanted = set(chosen)
-    kept = [index for index, article in enumerate(questions.articles) if article in wanted]
-    position = {index: new for new, index in enumerate(kept)}
-    return QuestionSet(
-        tuple(questions.paragraphs[index] for index in kept),
-        tuple(questions.articles[index] for index in kept),
-        tuple(
-            Question(question.id, question.text, position[question.paragraph], question.answers)
-            for question in questions.questions
-            if question.paragraph in position
-        ),
+def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Question], list[Question]]:
+    """The questions but those of the last articles, and those: about `share` of all. No article is torn apart."""
+    first_held = next(
+        (question.article for index, question in enumerate(questions) if index >= len(questions) * (1 - share)), 0
     )
+    kept = [question for question in questions if question.article < first_held]
+    return kept, [question for question in questions if question.article >= first_held]
 
 
 def _load_json(path: Path) -> Any:
@@ -122,14 +104,14 @@ def _iter_paragraphs(content: Any, path: str) -> Iterator[tuple[int, str, dict[s
             yield number, f"{where}.paragraphs[{index}]", paragraph
 
 
-def _read_question(value: Any, context: str, paragraph: int, where: str) -> Question:
+def _read_question(value: Any, context: str, article: int, where: str) -> Question:
     identity = value.get("id") if isinstance(value, dict) else None
     if isinstance(identity, int):
         identity = str(identity)
     if not isinstance(identity, str):
         raise DataError(f"{where}: it has no 'id'; every question needs one, predictions are listed by it")
     text = _take(value, "question", str, where)
-    return Question(identity, text, paragraph, _read_answers(value, context, where))
+    return Question(identity, text, context, _read_answers(value, context, where), article, where)
 
 
 def _read_answers(value: dict[str, Any], context: str, where: str) -> tuple[Answer, ...] | None:

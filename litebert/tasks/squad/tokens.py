@@ -5,8 +5,9 @@ each paragraph, however many questions it has, and kept on disk.
 """
 
 import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from litebert.core.files import atomic_path
-from litebert.tasks.squad.reading import QuestionSet
+from litebert.tasks.squad.reading import Question
 from litebert.text.tokenizer import Tokenizer
 
 CACHE_VERSION = 1
@@ -24,7 +25,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SquadTokens:
-    """All paragraphs' tokens end to end, and all questions'. Row i is values[bounds[i] : bounds[i + 1]]."""
+    """All different paragraphs' tokens end to end, and all questions'. Row i is values[bounds[i] : bounds[i + 1]]."""
 
     context_ids: npt.NDArray[np.int32]
     context_starts: npt.NDArray[np.int32]  # token -> first character in its paragraph
@@ -32,6 +33,7 @@ class SquadTokens:
     context_bounds: IntArray
     question_ids: npt.NDArray[np.int32]
     question_bounds: IntArray
+    paragraphs: IntArray  # question -> its paragraph
 
     @property
     def context_lengths(self) -> IntArray:
@@ -42,7 +44,7 @@ class SquadTokens:
         return np.diff(self.question_bounds)
 
 
-def encode_squad(questions: QuestionSet, tokenizer: Tokenizer, cache: Path | None = None) -> SquadTokens:
+def encode_squad(questions: Sequence[Question], tokenizer: Tokenizer, cache: Path | None = None) -> SquadTokens:
     """The tokens of all paragraphs and questions; read from the folder `cache` where they were encoded before."""
     if cache is None:
         return _encode(questions, tokenizer)
@@ -57,25 +59,30 @@ def encode_squad(questions: QuestionSet, tokenizer: Tokenizer, cache: Path | Non
 
 
 def locate_spans(
-    tokens: SquadTokens, paragraphs: IntArray, starts: IntArray, ends: IntArray
+    tokens: SquadTokens, questions: IntArray, starts: IntArray, ends: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """For character spans of paragraphs, the first and the last token that touch them, counted within the paragraph.
+    """For spans of characters in the paragraphs of some questions, the first and the last token that touch them.
 
-    The last is before the first where no token touches a span: normalisation left nothing of its characters.
+    Tokens are counted within the paragraph. The last is before the first where none touches a span: normalisation left
+    nothing of its characters.
     """
     # one sorted array for all paragraphs, each moved behind the one before it
     shift = np.int64(1) << 32
     rows = np.repeat(np.arange(len(tokens.context_bounds) - 1), tokens.context_lengths) * shift
+    paragraphs = tokens.paragraphs[questions]
     first = np.searchsorted(tokens.context_ends + rows, starts + paragraphs * shift, side="right")
     last = np.searchsorted(tokens.context_starts + rows, ends + paragraphs * shift, side="left") - 1
     offsets = tokens.context_bounds[paragraphs]
     return first - offsets, last - offsets
 
 
-def _encode(questions: QuestionSet, tokenizer: Tokenizer) -> SquadTokens:
-    contexts = [tokenizer.encode_with_offsets(paragraph) for paragraph in questions.paragraphs]
+def _encode(questions: Sequence[Question], tokenizer: Tokenizer) -> SquadTokens:
+    numbers: dict[str, int] = {}
+    for question in questions:
+        numbers.setdefault(question.context, len(numbers))
+    contexts = [tokenizer.encode_with_offsets(context) for context in numbers]
     spans = _join([offset for encoding in contexts for offset in encoding.offsets]).reshape(-1, 2)
-    asked = tokenizer.encode_batch([question.text for question in questions.questions])
+    asked = tokenizer.encode_batch([question.text for question in questions])
     return SquadTokens(
         context_ids=_join([token_id for encoding in contexts for token_id in encoding.token_ids]),
         context_starts=np.ascontiguousarray(spans[:, 0]),
@@ -83,6 +90,7 @@ def _encode(questions: QuestionSet, tokenizer: Tokenizer) -> SquadTokens:
         context_bounds=_bounds([encoding.token_ids for encoding in contexts]),
         question_ids=_join([token_id for token_ids in asked for token_id in token_ids]),
         question_bounds=_bounds(asked),
+        paragraphs=np.array([numbers[question.context] for question in questions], dtype=np.int64),
     )
 
 
@@ -94,14 +102,15 @@ def _bounds(rows: Sequence[Sequence[int]]) -> IntArray:
     return np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
 
 
-def _name_content(questions: QuestionSet, tokenizer: Tokenizer) -> str:
+def _name_content(questions: Sequence[Question], tokenizer: Tokenizer) -> str:
     """A name that changes with the texts, the tokenizer or our format."""
     digest = hashlib.sha256(f"{CACHE_VERSION} {tokenizer.fingerprint}".encode())
-    for texts in (questions.paragraphs, [question.text for question in questions.questions]):
-        for text in texts:
-            data = text.encode("utf-8", "surrogatepass")
-            digest.update(len(data).to_bytes(8, "little") + data)
-        digest.update(b"\xff")
+    context = ""
+    for question in questions:
+        texts = [question.text] if question.context is context else [question.text, question.context]
+        context = question.context
+        data = json.dumps(texts).encode()  # escapes what UTF-8 cannot carry
+        digest.update(data)
     return digest.hexdigest()[:16]
 
 
@@ -114,8 +123,3 @@ def _read_cache(file: Path) -> SquadTokens | None:
             return SquadTokens(**{field.name: arrays[field.name] for field in fields(SquadTokens)})
     except (BadZipFile, EOFError, KeyError, ValueError):
         return None
-
-
-def equal_tokens(left: SquadTokens, right: SquadTokens) -> bool:
-    """Whether two encodings hold the same values."""
-    return all(np.array_equal(a, b) for a, b in zip(astuple(left), astuple(right), strict=True))

@@ -1,9 +1,10 @@
-"""Windows: how a paragraph that is longer than a sequence is read in overlapping parts, each with the question before it.
+"""Windows: a paragraph that is longer than a sequence is read in overlapping parts, each with the question before it.
 
-A window is [CLS] question [SEP] part of the paragraph [SEP]. Nothing is copied when windows are planned: a window is
-four numbers, and its row of token ids is written when a batch wants it.
+A window is [CLS] question [SEP] part of the paragraph [SEP]. All windows of all questions are planned at once, in
+arrays: a window is a few numbers until its tokens are written.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,17 +13,15 @@ import numpy.typing as npt
 
 from litebert.core.errors import ConfigError
 from litebert.data.compiled import compiled
-from litebert.tasks.squad.reading import QuestionSet
+from litebert.data.groups import SequenceForm
+from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.tokens import IntArray, SquadTokens, locate_spans
-
-NUM_SPECIAL = 3  # [CLS], and [SEP] twice
 
 
 @dataclass(frozen=True)
 class WindowOptions:
     """Lengths in tokens; the official values."""
 
-    max_length: int = 384
     max_question_length: int = 64  # a longer question loses its end
     stride: int = 128  # from the beginning of a window to that of the next
 
@@ -31,37 +30,18 @@ class WindowOptions:
             raise ConfigError(f"stride = {self.stride}: windows must advance by at least 1 token")
         if self.max_question_length < 0:
             raise ConfigError(f"max_question_length = {self.max_question_length} is negative")
-        if self.max_length <= self.max_question_length + NUM_SPECIAL:
-            raise ConfigError(
-                f"max_length = {self.max_length} leaves no token for the paragraph after a question of "
-                f"{self.max_question_length} and {NUM_SPECIAL} special tokens; raise it or lower max_question_length"
-            )
 
 
 @dataclass(frozen=True)
 class Windows:
     """W windows; those of one question follow one another, in the order of the text."""
 
-    tokens: SquadTokens
     questions: IntArray  # (W,) the question's index
-    paragraphs: IntArray  # (W,) the paragraph's index
     question_lengths: IntArray  # (W,) tokens of the question in the window
     firsts: IntArray  # (W,) the first of the paragraph's tokens in the window, counted within the paragraph
     lengths: IntArray  # (W,) how many of them
+    columns: IntArray  # (W,) where that first token stands in the window's sequence
     bounds: IntArray  # (Q + 1,) question q has the windows bounds[q] : bounds[q + 1]
-
-    def __len__(self) -> int:
-        return len(self.questions)
-
-    @property
-    def offsets(self) -> IntArray:
-        """(W,) the column of the paragraph's first token in each window's row."""
-        return self.question_lengths + (NUM_SPECIAL - 1)
-
-    @property
-    def sequence_lengths(self) -> IntArray:
-        """(W,) tokens of the whole row."""
-        return self.question_lengths + self.lengths + NUM_SPECIAL
 
 
 class GoldSpans(NamedTuple):
@@ -71,61 +51,96 @@ class GoldSpans(NamedTuple):
     ends: IntArray  # (W,)
 
 
-def plan_windows(questions: QuestionSet, tokens: SquadTokens, options: WindowOptions) -> Windows:
+def plan_windows(tokens: SquadTokens, form: SequenceForm, options: WindowOptions) -> Windows:
     """All windows of all questions."""
-    paragraphs = np.array([question.paragraph for question in questions.questions], dtype=np.int64)
+    num_special = form.num_special(is_pair=True)
+    if form.max_length <= options.max_question_length + num_special:
+        raise ConfigError(
+            f"max_length = {form.max_length} leaves no token for the paragraph after a question of "
+            f"{options.max_question_length} and {num_special} special tokens; raise it or lower max_question_length"
+        )
     asked = np.minimum(tokens.question_lengths, options.max_question_length)
-    room = options.max_length - NUM_SPECIAL - asked
+    room = form.max_length - num_special - asked
     advance = np.minimum(room, options.stride)  # no token may fall between two windows
-    total = tokens.context_lengths[paragraphs]
+    total = tokens.context_lengths[tokens.paragraphs]
     counts = 1 + -(-np.maximum(total - room, 0) // advance)
-    bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    bounds = add_up(counts)
     owner = np.repeat(np.arange(len(counts)), counts)
     firsts = (np.arange(len(owner)) - bounds[owner]) * advance[owner]
     return Windows(
-        tokens=tokens,
         questions=owner,
-        paragraphs=paragraphs[owner],
         question_lengths=asked[owner],
         firsts=firsts,
         lengths=np.minimum(total[owner] - firsts, room[owner]),
+        columns=asked[owner] + num_special - 1,
         bounds=bounds,
     )
 
 
-def find_gold(questions: QuestionSet, windows: Windows) -> GoldSpans:
+def find_gold(questions: Sequence[Question], tokens: SquadTokens, windows: Windows) -> GoldSpans:
     """Where each window has its question's first answer, the one that is learned."""
-    first_answers = [question.answers[0] if question.answers else None for question in questions.questions]
-    paragraphs = np.array([question.paragraph for question in questions.questions], dtype=np.int64)
+    answered = np.array([index for index, question in enumerate(questions) if question.answers], dtype=np.int64)
+    answers = [question.answers[0] for question in questions if question.answers]
     first, last = locate_spans(
-        windows.tokens,
-        paragraphs,
-        np.array([answer.start if answer else 0 for answer in first_answers], dtype=np.int64),
-        np.array([answer.end if answer else 0 for answer in first_answers], dtype=np.int64),
+        tokens,
+        answered,
+        np.array([answer.start for answer in answers], dtype=np.int64),
+        np.array([answer.end for answer in answers], dtype=np.int64),
     )
-    starts = first[windows.questions] - windows.firsts
-    ends = last[windows.questions] - windows.firsts
+    spans = np.full((2, len(questions)), -1)  # no window has a token -1
+    spans[:, answered] = first, last
+    starts, ends = spans[:, windows.questions] - windows.firsts
     is_inside = (starts >= 0) & (ends >= starts) & (ends < windows.lengths)
-    is_inside &= np.array([answer is not None for answer in first_answers], dtype=np.bool_)[windows.questions]
-    return GoldSpans(np.where(is_inside, starts + windows.offsets, 0), np.where(is_inside, ends + windows.offsets, 0))
+    return GoldSpans(*(np.where(is_inside, columns + windows.columns, 0) for columns in (starts, ends)))
 
 
-class MaxContext(NamedTuple):
+def mark_max_context(windows: Windows) -> tuple[npt.NDArray[np.bool_], IntArray]:
     """Of each window's paragraph tokens, which have more text around them here than in any other window.
 
-    Only there may an answer start, or it would be found several times.
+    Flat: window w has marks[bounds[w] : bounds[w + 1]]. Each token of a paragraph is marked in exactly one of a
+    question's windows. Only there may an answer start, or it would be found several times.
     """
-
-    marks: npt.NDArray[np.bool_]  # flat: window w has marks[bounds[w] : bounds[w + 1]]
-    bounds: IntArray  # (W + 1,)
-
-
-def mark_max_context(windows: Windows) -> MaxContext:
-    """Each token of a paragraph marked in exactly one of a question's windows."""
-    bounds = np.concatenate([[0], np.cumsum(windows.lengths)]).astype(np.int64)
+    bounds = add_up(windows.lengths)
     marks = np.zeros(bounds[-1], dtype=np.bool_)
     _mark_max_context(windows.bounds, windows.firsts, windows.lengths, bounds, marks)
-    return MaxContext(marks, bounds)
+    return marks, bounds
+
+
+def write_sequences(
+    tokens: SquadTokens, windows: Windows, form: SequenceForm
+) -> tuple[npt.NDArray[np.int32], IntArray]:
+    """The tokens of all windows, special ones included, end to end: window w has ids[bounds[w] : bounds[w + 1]]."""
+    bounds = add_up(windows.columns + windows.lengths + 1)
+    token_ids = np.full(bounds[-1], form.sep_id, dtype=np.int32)
+    token_ids[bounds[:-1]] = form.cls_id
+    _copy_rows(
+        tokens.question_ids,
+        tokens.question_bounds[windows.questions],
+        bounds[:-1] + 1,
+        windows.question_lengths,
+        token_ids,
+    )
+    starts = tokens.context_bounds[tokens.paragraphs[windows.questions]] + windows.firsts
+    _copy_rows(tokens.context_ids, starts, bounds[:-1] + windows.columns, windows.lengths, token_ids)
+    return token_ids, bounds
+
+
+def add_up(lengths: IntArray) -> IntArray:
+    """Where rows of these lengths begin and end when they lie end to end."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+@compiled
+def _copy_rows(
+    source: npt.NDArray[np.int32],
+    source_starts: IntArray,
+    target_starts: IntArray,
+    lengths: IntArray,
+    target: npt.NDArray[np.int32],
+) -> None:
+    for row in range(len(lengths)):
+        for position in range(lengths[row]):
+            target[target_starts[row] + position] = source[source_starts[row] + position]
 
 
 @compiled
@@ -148,35 +163,3 @@ def _mark_max_context(
                 if score > best_score:  # the earlier of two equal ones
                     best, best_score = window, score
             marks[bounds[best] + token - firsts[best]] = True
-
-
-class WindowRows(NamedTuple):
-    """Windows as the model reads them; columns after a row's end are padding."""
-
-    token_ids: IntArray  # (B, T)
-    segment_ids: IntArray  # (B, T)
-    lengths: IntArray  # (B,)
-    allowed: npt.NDArray[np.bool_]  # (B, T) where an answer may lie: the paragraph, and [CLS] for none
-
-
-def write_rows(windows: Windows, chosen: IntArray, *, cls_id: int, sep_id: int, pad_id: int) -> WindowRows:
-    """The rows of some windows, as wide as the longest of them."""
-    lengths = windows.sequence_lengths[chosen]
-    shape = len(chosen), int(lengths.max())
-    token_ids = np.full(shape, pad_id, dtype=np.int64)
-    columns = np.arange(shape[1])
-    offsets = windows.offsets[chosen][:, None]
-    is_paragraph = (columns >= offsets) & (columns < lengths[:, None] - 1)
-    segment_ids = ((columns >= offsets) & (columns < lengths[:, None])).astype(np.int64)
-    tokens = windows.tokens
-    for row, window in enumerate(chosen):
-        asked, length = windows.question_lengths[window], windows.lengths[window]
-        question_start = tokens.question_bounds[windows.questions[window]]
-        context_start = tokens.context_bounds[windows.paragraphs[window]] + windows.firsts[window]
-        token_ids[row, 1 : 1 + asked] = tokens.question_ids[question_start : question_start + asked]
-        token_ids[row, asked + 2 : asked + 2 + length] = tokens.context_ids[context_start : context_start + length]
-        token_ids[row, [asked + 1, asked + 2 + length]] = sep_id
-    token_ids[:, 0] = cls_id
-    allowed = is_paragraph.copy()
-    allowed[:, 0] = True
-    return WindowRows(token_ids, segment_ids, lengths, allowed)

@@ -22,7 +22,7 @@ from litebert.checkpoint import (
     save_checkpoint,
 )
 from litebert.core.errors import ConfigError, TrainingError
-from litebert.core.files import LOCK_FILE, atomic_path, exclusive_lock, remove_leftovers
+from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
 from litebert.core.runtime import Runtime, choose_runtime, measure_peak_flops
 from litebert.core.view import NoView, Status, View, open_view
@@ -37,12 +37,18 @@ from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
 from litebert.train.distributed import TaskLoss, like_shard, process_group, spread, wait_for_all, whole
-from litebert.train.keeping import CHECKPOINTS, checkpoint_path, find_last_whole, forget_old_checkpoints
+from litebert.train.keeping import (
+    CHECKPOINTS,
+    RECIPE_FILE,
+    check_is_ours,
+    checkpoint_path,
+    find_last_whole,
+    forget_old_checkpoints,
+)
 from litebert.train.loop import Engine, Progress, StepReport, build_scaler, iter_updates, measure
 from litebert.train.optim import build_optimizer
 from litebert.train.schedule import learning_rate
 
-RECIPE_FILE = "recipe.toml"
 EVALUATION_SEQUENCES = 32  # in one held-out batch, whatever the training batch is
 
 
@@ -306,13 +312,6 @@ def check_vocabulary(recipe: Recipe, tokenizer: Tokenizer) -> None:
             f"model.vocab_size = {recipe.model.vocab_size}, but the corpus's tokenizer has {tokenizer.vocab_size} "
             f"pieces: set model.vocab_size={tokenizer.vocab_size}"
         )
-
-
-def check_is_ours(folder: Path) -> None:
-    """Refuse to write a run among somebody's other files."""
-    is_ours = any((folder / name).exists() for name in (LOCK_FILE, RECIPE_FILE))
-    if folder.is_dir() and not is_ours and any(folder.iterdir()):
-        raise ConfigError(f"{folder} is not empty and no run; choose another --out")
 
 
 def check_same_recipe(folder: Path, recipe: Recipe) -> None:

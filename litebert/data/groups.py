@@ -6,7 +6,7 @@ are batched, computed and answered as one group.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,10 @@ class EpochPlan:
     batch_size: int
     seed: int
     bucket_batches: int = 16  # 1: batches are drawn without regard to length
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], batch_size: int, seed: int, bucket_batches: int) -> Self:
+        return cls(np.array([group.width for group in groups]), batch_size, seed, bucket_batches)
 
     @property
     def steps_per_epoch(self) -> int:

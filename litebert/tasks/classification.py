@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
@@ -66,6 +65,7 @@ class Classification:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
 
     def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        del groups
         return [to_floats(row) for row in read_pooled(model, batch).float().softmax(-1).cpu().numpy()]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
@@ -78,6 +78,10 @@ class Classification:
         guesses = np.argmax(outputs, axis=1)
         truths = [self.labels.index(example.label) for example in examples]
         return {name: SCORES[name](guesses, truths) for name in self.metrics}
+
+    def wrongness(self, output: Output, example: TextExample) -> float:
+        truth = self.labels.index(example.label)
+        return 0.0 if int(np.argmax(output)) == truth else -math.log(max(output[truth], 1e-7))
 
     def chance(self, examples: Sequence[TextExample]) -> Chance:
         """Always the most frequent label."""
@@ -94,8 +98,8 @@ class Regression:
     """A number; the output is the number."""
 
     name: str
-    low: float = -math.inf  # answers are kept between these
-    high: float = math.inf
+    low: float | None = None  # answers are kept between these
+    high: float | None = None
 
     @property
     def metric(self) -> str:
@@ -123,17 +127,21 @@ class Regression:
         return {"loss": sums["loss"]}
 
     def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        del groups
         return to_floats(read_pooled(model, batch).squeeze(-1).float().cpu().numpy())
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.array([np.mean(outputs)]))[0]
 
     def decide(self, output: Output) -> float:
-        return min(max(float(output), self.low), self.high)
+        return float(np.clip(output, self.low, self.high)) if self.low is not None else float(output)
 
     def score(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, float]:
         truths = [example.label for example in examples]
         return {"pearson": metrics.pearson(outputs, truths), "spearman": metrics.spearman(outputs, truths)}
+
+    def wrongness(self, output: Output, example: TextExample) -> float:
+        return abs(self.decide(output) - float(example.label))
 
     def chance(self, examples: Sequence[TextExample]) -> Chance:
         return Chance(0.0, ONE_SIDED / math.sqrt(len(examples)))
@@ -173,6 +181,7 @@ class MultiLabel:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / (totals["groups"] * len(self.labels))}
 
     def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        del groups
         return [to_floats(row) for row in read_pooled(model, batch).float().sigmoid().cpu().numpy()]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
@@ -185,6 +194,12 @@ class MultiLabel:
         guesses, truths = np.array(outputs) > 0.5, self._mark_all(examples)
         exact = float(np.mean((guesses == truths).all(1)))
         return {"micro_f1": metrics.micro_f1(guesses, truths), "exact_match": exact}
+
+    def wrongness(self, output: Output, example: TextExample) -> float:
+        truth, probabilities = self._mark(example), np.array(output)
+        if ((probabilities > 0.5) == truth).all():
+            return 0.0
+        return float(-np.log(np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-7)).sum())
 
     def chance(self, examples: Sequence[TextExample]) -> Chance:
         """The same labels for every text: those that give the best F1 together, the most frequent first."""

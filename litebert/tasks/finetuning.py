@@ -6,8 +6,9 @@ Outputs are plain JSON values, one for each group: they are written to files, av
 answers. Examples are the task's own dataclass, as its reader made them, in the order of the groups.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from litebert.data.group_batch import GroupBatch
@@ -60,6 +61,10 @@ class FinetuneTask(Task[GroupBatch], Protocol):
         """The official scores, `metric` among them."""
         ...
 
+    def wrongness(self, output: Output, example: Any) -> float:
+        """How wrong the answer is, to sort errors by: 0 where it is right, more for a surer error."""
+        ...
+
     def chance(self, examples: Sequence[Any]) -> Chance:
         """What `metric` would be without reading."""
         ...
@@ -74,3 +79,12 @@ class Dataset:
     dev: Mapping[str, Sequence[Any]]  # usually {"dev": ...}; the first one chooses the model
     test: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what was guessed or left out while reading, for the person to see
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what is learned from and measured on, wherever it lies."""
+        digest = hashlib.sha256()
+        for split in (self.train, *self.dev.values()):
+            for example in split:
+                digest.update(repr(replace(example, where="")).encode())
+        return digest.hexdigest()

@@ -1,0 +1,80 @@
+"""`litebert finetune`: a checkpoint and a task's files become a model that answers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    pass
+
+CheckpointPath = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or a run that has one.")]
+TaskName = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        help="cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; or for your own files classification, regression, "
+        "multi-label or tags.",
+    ),
+]
+DataPath = Annotated[
+    Path, typer.Option("--data", help="The task's folder, GLUE's, or a training file (.csv, .tsv, .jsonl, .conll).")
+]
+DevFile = Annotated[Path | None, typer.Option("--dev", help="The dev file, where --data is a file.")]
+TestFile = Annotated[Path | None, typer.Option("--test", help="The test file, without labels.")]
+TextColumn = Annotated[str | None, typer.Option("--text", help="The text's column; a number if there are no names.")]
+TextBColumn = Annotated[str | None, typer.Option("--text-b", help="The second text's column, of pairs.")]
+LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column.")]
+Encoding = Annotated[str, typer.Option("--encoding", help="The files' encoding.")]
+
+
+def run_finetuning(
+    checkpoint: CheckpointPath,
+    task: TaskName,
+    data: DataPath,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.epochs=5 optim.learning_rate=1e-4 seed=2."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/TASK without it.")] = None,
+    recipe: Annotated[str, typer.Option(help="paper, two-core, or a .toml file. [default: paper, if it has one]")] = "",
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Draw the weights at random: what pre-training is compared with.")
+    ] = False,
+    answers_test: Annotated[bool, typer.Option("--test-answers/--no-test-answers", help="Answer test files.")] = True,
+    dev: DevFile = None,
+    test: TestFile = None,
+    text: TextColumn = None,
+    text_b: TextBColumn = None,
+    label: LabelColumn = None,
+    encoding: Encoding = "utf-8",
+    dev_share: Annotated[float, typer.Option(help="Of the training rows, where there is no dev file.")] = 0.1,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
+) -> None:
+    """Fine-tune a checkpoint for a task, or go on where an interrupted run stopped."""
+    from litebert.checkpoint import find_checkpoint, load_checkpoint
+    from litebert.finetune import Job, finetune
+    from litebert.finetune_recipe import load_finetune_recipe
+    from litebert.tasks.catalog import read_dataset
+    from litebert.tasks.reading import ReadOptions
+
+    options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, balanced)
+    resolved = load_finetune_recipe(task, recipe, overrides or [])
+    source = load_checkpoint(find_checkpoint(checkpoint))
+    job = Job(source, read_dataset(task, data, options), resolved, from_scratch, answers_test)
+    folder = out or Path("runs") / task
+    print_report(finetune(job, folder), folder)
+
+
+def print_report(report: dict[str, Any], folder: Path) -> None:
+    """The scores of a finished run, and where everything lies."""
+    for name, split in report["dev"].items():
+        scores = ", ".join(f"{metric.replace('_', ' ')} {value:.4f}" for metric, value in split["scores"].items())
+        print(f"{name} ({split['num_examples']:,} examples): {scores}")
+        chance = split["chance"]
+        if split["is_at_chance"]:
+            print(
+                f"  at chance: without reading, {report['metric'].replace('_', ' ')} would be {chance['score']:.4f}, "
+                f"and up to {chance['score'] + chance['margin']:.4f} is luck"
+            )
+    print(f"best after step {report['best_step']:,} of {report['steps']:,}: {folder}/model, {folder}/report.json")

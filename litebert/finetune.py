@@ -1,0 +1,358 @@
+"""The story of fine-tuning: a pre-trained model and a task's examples become a model that answers, and its score.
+
+Interrupted at any moment and started again with the same words, it ends with the same weights and the same report as if
+it had never stopped. A run's folder has, beside recipe.toml, metrics.jsonl, timing.jsonl and checkpoints/:
+
+model/          the checkpoint that was best on dev, with its task, ready for `litebert predict`
+predictions/    a line for each example of dev and test: its answer and the model's output
+report.json     scores, what chance would score, how they came about; reproducible to the last digit
+errors.md       the dev examples that were answered most wrongly
+"""
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from litebert.checkpoint import (
+    WEIGHTS,
+    Checkpoint,
+    CheckpointContent,
+    list_checkpoints,
+    load_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    save_checkpoint,
+)
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import atomic_path, exclusive_lock, hash_file, remove_leftovers, write_json
+from litebert.core.options import dump_toml
+from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
+from litebert.core.runtime import choose_runtime
+from litebert.core.view import Status, View, open_view
+from litebert.data.group_batch import GroupBatch, cut_into_parts
+from litebert.data.groups import EpochPlan, Group, SequenceForm, build_form
+from litebert.finetune_recipe import FinetuneRecipe, Length, list_differences, settle_length
+from litebert.infer.outputs import compute_outputs
+from litebert.model.model import Model, build_model
+from litebert.tasks.catalog import finish_task, task_facts
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
+from litebert.tasks.predictions import predict_answers, write_predictions
+from litebert.tasks.report import ERRORS_FILE, REPORT_FILE, describe_split, read_report, write_errors, write_report
+from litebert.train.card import write_task_card
+from litebert.train.distributed import TaskLoss
+from litebert.train.freezing import freeze
+from litebert.train.keeping import (
+    CHECKPOINTS,
+    RECIPE_FILE,
+    best_step,
+    check_is_ours,
+    checkpoint_path,
+    find_last_whole,
+    forget_old_checkpoints,
+)
+from litebert.train.loop import Engine, Progress, StepReport, build_scaler, iter_updates
+from litebert.train.optim import build_optimizer
+from litebert.train.schedule import learning_rate
+
+MODEL = "model"
+PREDICTIONS = "predictions"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to fine-tune for what."""
+
+    source: Checkpoint
+    dataset: Dataset
+    recipe: FinetuneRecipe
+    is_from_scratch: bool = False  # the source gives its shape and tokenizer only; weights are drawn at random
+    predicts_test: bool = True
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All that decides the result; files count by their content, not by where they lie."""
+        identity = {
+            "task": self.dataset.task.name,
+            "examples": self.dataset.fingerprint,
+            "weights": hash_file(self.source.path / WEIGHTS),
+            "is_from_scratch": self.is_from_scratch,
+            "predicts_test": self.predicts_test,
+        }
+        return {**self.recipe.values, "job": identity}
+
+    @property
+    def best_by(self) -> str:
+        """The metric, by its name in the logs, that chooses the model."""
+        return f"{next(iter(self.dataset.dev))}_{self.dataset.task.metric}"
+
+    @property
+    def form(self) -> SequenceForm:
+        config = self.source.config
+        length = min(self.recipe.train.max_length, config.max_positions)
+        return build_form(self.source.load_tokenizer(), max_length=length, num_segments=config.num_segments)
+
+
+@dataclass
+class Run:
+    """A run under way."""
+
+    folder: Path
+    job: Job
+    form: SequenceForm
+    length: Length
+    train: Sequence[Group]
+    dev: Mapping[str, Sequence[Group]]
+    engine: Engine[GroupBatch]
+    progress: Progress
+
+    @property
+    def task(self) -> FinetuneTask:
+        return self.job.dataset.task
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        return read_log(self.folder / METRICS_FILE)
+
+
+def finetune(job: Job, folder: Path) -> dict[str, Any]:
+    """Fine-tune, or go on, in a folder; gives the report."""
+    check_is_ours(folder)
+    with exclusive_lock(folder, purpose="training"):
+        check_same_job(folder, job)
+        if (folder / REPORT_FILE).is_file():
+            return read_report(folder)
+        for place in (folder, folder / CHECKPOINTS, folder / PREDICTIONS):
+            remove_leftovers(place)
+        with open_view(folder.name) as view:
+            run = open_run(job, folder, view)
+            with open_log(run) as log:
+                train(run, view, log)
+            return finish(run, view)
+
+
+def open_run(job: Job, folder: Path, view: View) -> Run:
+    """The run as its last whole checkpoint left it, or at its beginning."""
+    dataset, tokenizer, form = job.dataset, job.source.load_tokenizer(), job.form
+    if not dataset.train or not dataset.dev:
+        raise DataError(f"{dataset.task.name} has no {'dev' if dataset.train else 'train'} split here: nothing to do")
+    for note in dataset.notes:
+        view.say(note)
+    groups = dataset.task.encode(dataset.train, tokenizer, form)
+    dev = {name: dataset.task.encode(examples, tokenizer, form) for name, examples in dataset.dev.items()}
+    last = find_last_whole(folder, view.say)
+    engine = build_engine(job, last)
+    progress = Progress()
+    if last:
+        view.say(f"going on after step {last.step:,}")
+        progress = Progress(last.step, int(last.state["tokens"]), float(last.state["seconds"]))
+    return Run(folder, job, form, settle_length(job.recipe, len(groups)), groups, dev, engine, progress)
+
+
+def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
+    """The model with its fresh head and its optimizer, or both as the last checkpoint has them."""
+    recipe, task = job.recipe, job.dataset.task
+    runtime = choose_runtime(recipe.runtime)
+    model = build_task_model(job)
+    if last:
+        model.load_state_dict(last.load_weights(), strict=True)
+    freeze(model, recipe.train.num_last_layers)
+    model = model.to(runtime.device)
+    optimizer = build_optimizer([(n, p) for n, p in model.named_parameters() if p.requires_grad], recipe.optim)
+    if last:
+        restore_optimizer(model, optimizer, last.load_optimizer())
+    scaler = build_scaler(runtime)
+    if last and scaler.is_enabled():
+        state = {name.removeprefix("scaler_"): value for name, value in last.state.items() if "scaler_" in name}
+        scaler.load_state_dict(state)
+    loss = TaskLoss(model, task)
+    return Engine(model, loss, optimizer, task, runtime, scaler, recipe.optim.clip_norm, recipe.seed)
+
+
+def build_task_model(job: Job) -> Model:
+    """The pre-trained encoder under a head that knows nothing yet; a pooler that the source lacks is drawn too."""
+    dropout = job.recipe.model
+    config = dataclasses.replace(
+        job.source.config,
+        hidden_dropout_rate=dropout.dropout_rate,
+        attention_dropout_rate=dropout.dropout_rate,
+        classifier_dropout_rate=dropout.classifier_dropout_rate,
+        has_pooler=True,
+    )
+    model = build_model(config, job.dataset.task.heads, seed=job.recipe.seed)
+    if not job.is_from_scratch:
+        weights = {name: w for name, w in job.source.load_weights().items() if name.startswith("encoder.")}
+        model.load_state_dict(weights, strict=False)
+    return model
+
+
+def train(run: Run, view: View, log: RunLog) -> None:
+    """Update, measure and save until the end, or until dev no longer improves."""
+    recipe, length = run.job.recipe, run.length
+    if run.progress.is_finished(length.options) or is_out_of_patience(run):
+        return
+    rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
+        step, peak=recipe.optim.learning_rate, total_steps=length.options.steps, options=length.schedule
+    )
+    for report in iter_updates(run.engine, iter_parts(run), run.progress, length.options, rate_at):
+        step = run.progress.step
+        show(view, run, report)
+        scores = measure_dev(run, view) if length.is_evaluated(step) else {}
+        if scores or step % recipe.train.log_every == 0:
+            speed = {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
+            log.write(step, metrics=report.metrics | scores, timing=speed)
+        if scores:
+            save(run, log)
+            if is_out_of_patience(run):
+                view.say(f"stopped after step {step:,}: {recipe.train.patience} evaluations without a better one")
+                return
+
+
+def iter_parts(run: Run) -> Iterator[Sequence[GroupBatch]]:
+    """The parts of each step's batch from where the run stands, epoch after epoch."""
+    options = run.job.recipe.train
+    plan = EpochPlan.of(run.train, options.batch_size, run.job.recipe.seed, options.bucket_batches)
+    epoch, skipped = divmod(run.progress.step, plan.steps_per_epoch)
+    while True:
+        for numbers in plan.batches(epoch)[skipped:]:
+            yield cut_into_parts([run.train[n] for n in numbers], options.micro_batch, run.form.pad_id)
+        epoch, skipped = epoch + 1, 0
+
+
+def measure_dev(run: Run, view: View) -> dict[str, float]:
+    """The scores of every dev split, by split and metric."""
+    scores: dict[str, float] = {}
+    for name, groups in run.dev.items():
+        outputs = outputs_of(run, run.engine.model, groups)
+        scores |= {f"{name}_{k}": v for k, v in run.task.score(outputs, run.job.dataset.dev[name]).items()}
+    view.say(f"step {run.progress.step:,}: " + ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in scores.items()))
+    return scores
+
+
+def outputs_of(run: Run, model: Model, groups: Sequence[Group]) -> list[Output]:
+    return compute_outputs(model, run.task, groups, run.engine.runtime, pad_id=run.form.pad_id)
+
+
+def is_out_of_patience(run: Run) -> bool:
+    """Whether the last evaluations, as many as the patience, were none of them the best."""
+    patience = run.job.recipe.train.patience
+    measured = [r["step"] for r in run.records if run.job.best_by in r] if patience else []
+    return len(measured) > patience and best_step(run.records, run.job.best_by) < measured[-patience]
+
+
+def save(run: Run, log: RunLog) -> None:
+    """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
+    log.sync()  # a checkpoint must not be ahead of its metrics
+    engine, progress = run.engine, run.progress
+    state = {f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()}
+    content = CheckpointContent(
+        step=progress.step,
+        recipe_toml=run.job.recipe.to_toml(),
+        state={"tokens": progress.tokens, "seconds": progress.seconds, **state},
+        optimizer=optimizer_tensors(engine.model, engine.optimizer),
+        task=task_facts(run.task),
+    )
+    path = checkpoint_path(run.folder, progress.step)
+    save_checkpoint(path, engine.model, run.job.source.load_tokenizer(), content)
+    keep_last = run.job.recipe.train.keep_last
+    forget_old_checkpoints(run.folder, run.records, keep_last=keep_last, best_by=run.job.best_by)
+
+
+def finish(run: Run, view: View) -> dict[str, Any]:
+    """Keep the best model, let it answer dev and test, and write the report: last, for it says that all is there."""
+    job, step = run.job, best_step(run.records, run.job.best_by)
+    best = load_checkpoint(checkpoint_path(run.folder, step))
+    model = best.load_model().to(run.engine.runtime.device)
+    outputs = {name: outputs_of(run, model, groups) for name, groups in run.dev.items()}
+    chosen_by, chosen = next(iter(outputs.items()))
+    task, files = finish_task(run.task, chosen, job.dataset.dev[chosen_by])
+    dev = {name: describe_split(task, outputs[name], job.dataset.dev[name]) for name in outputs}
+    save_model(run, model, task, step, dev[chosen_by]["scores"])
+    examples = dict(job.dataset.dev)
+    if job.predicts_test:
+        tokenizer = job.source.load_tokenizer()
+        for name, unlabelled in job.dataset.test.items():
+            view.say(f"answering {name} ({len(unlabelled):,} examples)")
+            outputs[name] = outputs_of(run, model, task.encode(unlabelled, tokenizer, run.form))
+            examples[name] = unlabelled
+    for name, values in outputs.items():
+        write_predictions(run.folder / PREDICTIONS / f"{name}.jsonl", predict_answers(task, values, examples[name]))
+    for name, value in files.items():
+        write_json(run.folder / name, value)
+    write_errors(run.folder / ERRORS_FILE, task, chosen, job.dataset.dev[chosen_by], title=run.folder.name)
+    report = build_report(run, task, step, dev)
+    write_report(run.folder, report)
+    return report
+
+
+def save_model(run: Run, model: Model, task: FinetuneTask, step: int, scores: Mapping[str, float]) -> None:
+    """Write the finished model, over one that a killed run left."""
+    recipe_toml = run.job.recipe.to_toml()
+    card = write_task_card(
+        model=run.folder.name, task=task.name, source=run.job.source.path.name, scores=scores, recipe_toml=recipe_toml
+    )
+    content = CheckpointContent(step=step, recipe_toml=recipe_toml, card=card, task=task_facts(task))
+    save_checkpoint(run.folder / MODEL, model, run.job.source.load_tokenizer(), content, replaces=True)
+
+
+def build_report(run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any]) -> dict[str, Any]:
+    """All that is worth knowing of the run, and nothing that differs between two runs of the same words."""
+    parameters = list(run.engine.model.parameters())
+    history = [
+        {k: v for k, v in record.items() if k == "step" or k.startswith(tuple(dev))}
+        for record in run.records
+        if run.job.best_by in record
+    ]
+    return {
+        "task": task.name,
+        "metric": task.metric,
+        "facts": task_facts(task),
+        "values": run.job.values,
+        "num_parameters": sum(p.numel() for p in parameters),
+        "num_trained_parameters": sum(p.numel() for p in parameters if p.requires_grad),
+        "num_train_examples": len(run.train),
+        "steps": run.length.options.steps,
+        "last_step": run.progress.step,
+        "best_step": step,
+        "dev": dict(dev),
+        "history": history,
+    }
+
+
+def open_log(run: Run) -> RunLog:
+    """The run's logs, cut after the step that it goes on from; and its recipe, from the first moment on."""
+    if not run.progress.step:
+        with atomic_path(run.folder / RECIPE_FILE) as temporary:
+            temporary.write_text(dump_toml(run.job.values), "utf-8")
+    loggers = run.job.recipe.train.loggers
+    sinks = open_sinks(loggers, run.folder, run_name=run.folder.name, config=run.job.values)
+    return RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
+
+
+def show(view: View, run: Run, report: StepReport) -> None:
+    """Tell the person at the terminal where the run stands."""
+    done = run.progress.step / run.length.options.steps
+    view.show(
+        Status(
+            step=run.progress.step,
+            total_steps=run.length.options.steps,
+            progress=done,
+            values={name: report.metrics[name] for name in ("loss", "train_accuracy") if name in report.metrics},
+            tokens_per_second=report.num_tokens / report.seconds,
+            seconds_left=run.progress.seconds * (1 - done) / done,
+        )
+    )
+
+
+def check_same_job(folder: Path, job: Job) -> None:
+    """Refuse to go on with a run under other words; before its first checkpoint there is nothing to go on with."""
+    file = folder / RECIPE_FILE
+    if not file.is_file() or not list_checkpoints(folder / CHECKPOINTS):
+        return
+    changes = list_differences(tomllib.loads(file.read_text("utf-8")), job.values)
+    if changes:
+        raise ConfigError(
+            f"{folder} was begun otherwise ({'; '.join(changes[:5])}); say the same words, or choose another --out"
+        )

@@ -1,0 +1,64 @@
+"""All tasks by name, and a checkpoint's task from the facts that lie in it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError, DataError, suggest
+from litebert.core.options import build_options
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
+from litebert.tasks.glue import GLUE, glue_reader
+from litebert.tasks.reading import ReadOptions
+from litebert.tasks.token_tags import TokenTags
+
+# The word in a checkpoint -> the task's class; its fields are the other facts there.
+KINDS: dict[str, type[Any]] = {
+    "classification": Classification,
+    "regression": Regression,
+    "multi-label": MultiLabel,
+    "tags": TokenTags,
+}
+# The word after --task -> what reads --data.
+READERS: dict[str, Callable[[Path, ReadOptions], Dataset]] = {
+    **{name: glue_reader(name) for name in GLUE},
+    "classification": read_classes,
+    "regression": read_numbers,
+    "multi-label": read_multi_labels,
+    "tags": read_tags,
+}
+# Tasks that learn something more from the dev outputs of the finished model (a threshold), or write more files.
+Finish = Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]]
+FINISHERS: dict[type[Any], Finish] = {}
+
+
+def finish_task(
+    task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]
+) -> tuple[FinetuneTask, dict[str, Any]]:
+    """The task as it is saved with the finished model, and the JSON files, by name, that it wants beside the report."""
+    finish = FINISHERS.get(type(task))
+    return finish(task, outputs, examples) if finish else (task, {})
+
+
+def read_dataset(name: str, path: Path, options: ReadOptions | None = None) -> Dataset:
+    """The task of a name with the examples that lie at a path."""
+    if name not in READERS:
+        raise ConfigError(f"--task {name}: no such task; {suggest(name, READERS)}")
+    return READERS[name](path, options or ReadOptions())
+
+
+def task_facts(task: FinetuneTask) -> dict[str, Any]:
+    """All that has to be known to use a model of this task, as JSON."""
+    kind = next(word for word, one in KINDS.items() if isinstance(task, one))
+    return {"kind": kind, **asdict(task)}  # type: ignore[call-overload]
+
+
+def restore_task(facts: Mapping[str, Any], *, where: str) -> FinetuneTask:
+    """The task of a checkpoint."""
+    kind = KINDS.get(str(facts.get("kind")))
+    if kind is None:
+        raise DataError(f"{where}: a model for '{facts.get('kind')}', which this litebert does not know")
+    task: FinetuneTask = build_options(kind, {key: value for key, value in facts.items() if key != "kind"}, where=where)
+    return task

@@ -133,9 +133,11 @@ PAPER = {
     "rte": PaperRow(3e-5, 32, 0.1, 0.1, 800, 200, 512),
     "mrpc": PaperRow(2e-5, 32, 0.0, 0.1, 800, 200, 512),
     "wnli": PaperRow(2e-5, 16, 0.1, 0.1, 2000, 250, 512),
-    "squad1": PaperRow(5e-5, 48, 0.0, 0.1, 3649, 365, 384),
-    "squad2": PaperRow(3e-5, 48, 0.0, 0.1, 8144, 814, 512),
+    "squad-v1": PaperRow(5e-5, 48, 0.0, 0.1, 3649, 365, 384),
+    "squad-v2": PaperRow(3e-5, 48, 0.0, 0.1, 8144, 814, 512),
     "race": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
+    "race-middle": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
+    "race-high": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
 }
 # Small models on two cores: they learn with larger steps, and short texts are what there is time for.
 TWO_CORE: dict[str, Any] = {
@@ -148,9 +150,13 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
     "sts-b": {"train": {"epochs": 10.0}},
     "cola": {"train": {"epochs": 5.0}},
     "wnli": {"train": {"epochs": 5.0}},
-    "squad1": {"train": {"max_length": 256}},
-    "squad2": {"train": {"max_length": 256}},
+    "squad-v1": {"train": {"max_length": 256}},
+    "squad-v2": {"train": {"max_length": 256}},
+    "squad-v2-simple": {"train": {"max_length": 256}},
     "race": {"train": {"max_length": 256, "batch_size": 8}},
+    "race-middle": {"train": {"max_length": 256, "batch_size": 8}},
+    "race-high": {"train": {"max_length": 256, "batch_size": 8}},
+    "choice": {"train": {"max_length": 256, "batch_size": 8}},
 }
 
 

@@ -7,11 +7,15 @@ from typing import Any
 
 from litebert.core.errors import ConfigError, DataError, suggest
 from litebert.core.options import build_options
+from litebert.tasks.choice_files import race_reader, read_choice_dataset
+from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.glue import GLUE, glue_reader
 from litebert.tasks.reading import ReadOptions
+from litebert.tasks.squad.files import squad_reader
+from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
 
 # The word in a checkpoint -> the task's class; its fields are the other facts there.
@@ -20,6 +24,8 @@ KINDS: dict[str, type[Any]] = {
     "regression": Regression,
     "multi-label": MultiLabel,
     "tags": TokenTags,
+    "spans": SpanTask,
+    "choices": Choices,
 }
 # The word after --task -> what reads --data.
 READERS: dict[str, Callable[[Path, ReadOptions], Dataset]] = {
@@ -28,10 +34,17 @@ READERS: dict[str, Callable[[Path, ReadOptions], Dataset]] = {
     "regression": read_numbers,
     "multi-label": read_multi_labels,
     "tags": read_tags,
+    "squad-v1": squad_reader(SpanTask("squad-v1")),
+    "squad-v2": squad_reader(SpanTask("squad-v2", "2.0", "conditional_span")),
+    "squad-v2-simple": squad_reader(SpanTask("squad-v2-simple", "2.0", "span")),  # BERT's way: [CLS] is no answer
+    "race": race_reader(),
+    "race-middle": race_reader(("middle",)),
+    "race-high": race_reader(("high",)),
+    "choice": read_choice_dataset,
 }
 # Tasks that learn something more from the dev outputs of the finished model (a threshold), or write more files.
 Finish = Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]]
-FINISHERS: dict[type[Any], Finish] = {}
+FINISHERS: dict[type[Any], Finish] = {SpanTask: SpanTask.finish}
 
 
 def finish_task(

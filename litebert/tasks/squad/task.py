@@ -106,6 +106,12 @@ class SpanTask:
         thresholds = {"threshold": task.threshold} if task.threshold is not None else {}
         return summarize_scores(scores, examples, self.version) | best | thresholds
 
+    def wrongness(self, output: Output, example: Question) -> float:
+        """What F1 lacks, weighed by how sure the model is of the span."""
+        [score] = score_questions([self.decide(output)], [example], self.version)
+        sureness = output["spans"][0][3] if output["spans"] else 1.0
+        return 0.0 if score.exact else (1.0 - score.f1) * sureness + 1e-9
+
     def chance(self, examples: Sequence[Question]) -> Chance:
         """No answer at all, where that can be right; else the answer to another question about the paragraph."""
         guesses = [""] * len(examples) if self.version == "2.0" else _answer_the_question_before(examples)

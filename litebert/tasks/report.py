@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from litebert.tasks.metrics import confusion_matrix
 REPORT_FILE = "report.json"
 ERRORS_FILE = "errors.md"
 NUM_ERRORS = 25
+MAX_SHOWN = 300  # characters of an output
 
 
 def describe_split(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> dict[str, Any]:
@@ -52,9 +53,9 @@ def write_errors(
     for number in hardest:
         example = examples[number]
         lines += [f"## {example.id}: {_show(task.decide(outputs[number]))} instead of {_show(example.label)}", ""]
-        texts = {k: v for k, v in asdict(example).items() if k not in ("id", "label", "where") and v is not None}
-        lines += [f"- {_show(value)}" for value in texts.values()]
-        lines += [f"- output {json.dumps(outputs[number])}", f"- {example.where}", ""]
+        lines += [f"- {_show(text)}" for text in _list_texts(example)]
+        output = json.dumps(outputs[number], ensure_ascii=False)
+        lines += [f"- output {output[:MAX_SHOWN]}{'...' if len(output) > MAX_SHOWN else ''}", f"- {example.where}", ""]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(lines), "utf-8")
 
@@ -70,6 +71,13 @@ def read_report(folder: Path) -> dict[str, Any]:
         raise DataError(f"{folder} has no {REPORT_FILE}: is it a fine-tuned run, and finished?")
     report: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return report
+
+
+def _list_texts(example: Any) -> list[Any]:
+    """What a person needs to see of an example; its dataclass marks what they do not."""
+    shown = [field.name for field in fields(example) if field.metadata.get("is_shown", True)]
+    values = [getattr(example, name) for name in shown if name not in ("id", "label", "where")]
+    return [value for value in values if value not in (None, "")]
 
 
 def _show(value: Any) -> str:

@@ -5,7 +5,7 @@ Every answer is checked against its paragraph here, once; whoever comes later ma
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,8 +30,9 @@ class Question:
     id: str
     text: str
     context: str  # the paragraph; questions about one share the same string
-    answers: tuple[Answer, ...] | None = None  # empty: it has no answer; None: the file does not say
-    article: int = 0  # the number of the article that the paragraph is from
+    # empty: it has no answer; None: the file does not say
+    answers: tuple[Answer, ...] | None = field(default=None, metadata={"is_shown": False})  # `label` is
+    article: int = field(default=0, metadata={"is_shown": False})  # the number of the article the paragraph is from
     where: str = ""  # file and place, for messages
 
     @property

@@ -17,6 +17,12 @@ settings.load_profile("litebert")
 _WORDS = "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what tests compute out of the user's cache folder."""
+    os.environ["LITEBERT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real text and task data; tests that need it skip where $LITEBERT_DATA is unset."""

@@ -165,18 +165,33 @@ def test_every_answer_of_squad_lies_in_a_window_and_comes_back_from_it(real_data
     assert (missing, wrong) == (0, 1)
 
 
-def test_kept_tokens_are_those_that_were_encoded(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_kept_tokens_are_those_that_were_encoded(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litebert.tasks.squad.tokens.MIN_CACHED", 3)
+    monkeypatch.setenv("LITEBERT_CACHE", str(tmp_path))
     questions = [
         Question(str(n), f"who sees the cat {n}", "the cat sees a dog" if n % 2 else "a bird") for n in range(4)
     ]
-    fresh = encode_squad(questions, tiny_tokenizer, tmp_path)
+    fresh = encode_squad(questions, tiny_tokenizer)
     [file] = tmp_path.iterdir()
     written = file.stat().st_mtime_ns
-    again = encode_squad(questions, tiny_tokenizer, tmp_path)
+    again = encode_squad(questions, tiny_tokenizer)
     assert file.stat().st_mtime_ns == written
     for name, value in vars(fresh).items():
         assert np.array_equal(value, getattr(again, name)), name
     file.write_bytes(b"torn")
-    assert np.array_equal(encode_squad(questions, tiny_tokenizer, tmp_path).context_ids, fresh.context_ids)
-    encode_squad(questions[:3], tiny_tokenizer, tmp_path)
+    assert np.array_equal(encode_squad(questions, tiny_tokenizer).context_ids, fresh.context_ids)
+    encode_squad(questions[:3], tiny_tokenizer)
     assert len(list(tmp_path.iterdir())) == 2
+    encode_squad(questions[:2], tiny_tokenizer)  # so few are not kept
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litebert.tasks.squad.tokens.MIN_CACHED", 1)
+    (tmp_path / "file").touch()
+    tokens = encode_squad([Question("1", "who", "the cat")], tiny_tokenizer, tmp_path / "file" / "below")
+    assert tokens.context_ids.tolist() == tiny_tokenizer.encode("the cat")

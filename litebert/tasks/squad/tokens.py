@@ -7,6 +7,7 @@ each paragraph, however many questions it has, and kept on disk.
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from zipfile import BadZipFile
@@ -14,11 +15,12 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from litebert.core.files import atomic_path
+from litebert.core.files import atomic_path, cache_directory
 from litebert.tasks.squad.reading import Question
 from litebert.text.tokenizer import Tokenizer
 
 CACHE_VERSION = 1
+MIN_CACHED = 1000  # questions; fewer are encoded in less time than it takes to notice
 
 IntArray = npt.NDArray[np.int64]
 
@@ -45,15 +47,16 @@ class SquadTokens:
 
 
 def encode_squad(questions: Sequence[Question], tokenizer: Tokenizer, cache: Path | None = None) -> SquadTokens:
-    """The tokens of all paragraphs and questions; read from the folder `cache` where they were encoded before."""
-    if cache is None:
+    """The tokens of all paragraphs and questions; a long text's are kept in `cache`, or in the user's cache folder."""
+    if len(questions) < MIN_CACHED:
         return _encode(questions, tokenizer)
-    file = cache / f"squad-{_name_content(questions, tokenizer)}.npz"
+    file = (cache or cache_directory()) / f"squad-{_name_content(questions, tokenizer)}.npz"
     kept = _read_cache(file)
     if kept is not None:
         return kept
     tokens = _encode(questions, tokenizer)
-    with atomic_path(file) as temporary, temporary.open("wb") as stream:
+    # a folder that cannot be written, a full disk: then they are encoded again next time
+    with suppress(OSError), atomic_path(file) as temporary, temporary.open("wb") as stream:
         np.savez(stream, **{field.name: getattr(tokens, field.name) for field in fields(tokens)})
     return tokens
 

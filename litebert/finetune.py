@@ -282,9 +282,8 @@ def finish(run: Run, view: View) -> dict[str, Any]:
     for name, value in files.items():
         write_json(run.folder / name, value)
     write_errors(run.folder / ERRORS_FILE, task, chosen, job.dataset.dev[chosen_by], title=run.folder.name)
-    report = build_report(run, task, step, dev)
-    write_report(run.folder, report)
-    return report
+    write_report(run.folder, build_report(run, task, step, dev))
+    return read_report(run.folder)
 
 
 def save_model(run: Run, model: Model, task: FinetuneTask, step: int, scores: Mapping[str, float]) -> None:

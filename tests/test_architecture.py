@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "infer": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "infer"),
     "export": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "infer", "export"),
     "recipe": ("core", "text", "data", "model", "tasks", "train"),
+    "finetune_recipe": ("core", "text", "data", "model", "tasks", "train"),
 }
 BELOW_STORIES = tuple(MAY_IMPORT)
 MAY_IMPORT |= {story: (*BELOW_STORIES, story) for story in STORIES}
@@ -33,8 +34,19 @@ MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "ser
 MAY_IMPORT["demo"] = (*BELOW_STORIES, *STORIES, "study", "demo")
 MAY_IMPORT |= dict.fromkeys(("cli", "__main__", "__init__"), ("",))  # "" matches everything
 # core.runtime is the one room of core that knows the device
-NO_TORCH = ("core", "text", "data", "cli", "recipe", "model.config", "model.presets", "model.sharing", "model.cost")
-TORCH_ALLOWED = ("core.runtime", "data.batch", "data.stream")
+NO_TORCH = (
+    "core",
+    "text",
+    "data",
+    "cli",
+    "recipe",
+    "finetune_recipe",
+    "model.config",
+    "model.presets",
+    "model.sharing",
+    "model.cost",
+)
+TORCH_ALLOWED = ("core.runtime", "data.batch", "data.group_batch", "data.stream")
 
 
 MODULES = {

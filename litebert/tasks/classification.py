@@ -100,6 +100,9 @@ class Regression:
     name: str
     low: float | None = None  # answers are kept between these
     high: float | None = None
+    # The model says how many scales above the center: a head would take long to reach numbers in the thousands.
+    center: float = 0.0
+    scale: float = 1.0
 
     @property
     def metric(self) -> str:
@@ -119,7 +122,8 @@ class Regression:
     def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
         assert part.targets is not None, "nothing to learn from"
         guesses = read_pooled(model, part).squeeze(-1)  # (S,)
-        loss = F.mse_loss(guesses, part.targets, reduction="sum") / totals["groups"]
+        wanted = (part.targets - self.center) / self.scale
+        loss = F.mse_loss(guesses, wanted, reduction="sum") / totals["groups"]
         return PartLoss(loss, {"loss": loss.detach()})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
@@ -128,7 +132,7 @@ class Regression:
 
     def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return to_floats(read_pooled(model, batch).squeeze(-1).float().cpu().numpy())
+        return to_floats(read_pooled(model, batch).squeeze(-1).float().cpu().numpy() * self.scale + self.center)
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.array([np.mean(outputs)]))[0]

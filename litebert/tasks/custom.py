@@ -61,11 +61,11 @@ def read_numbers(path: Path, options: ReadOptions) -> Dataset:
     """A number for each row."""
     splits, notes = read_splits(path, options, _label_number)
     values = [example.label for example in splits["train"]]
-    if values and min(values) == max(values):
+    if min(values) == max(values):
         raise DataError(f"{path}: every number is {values[0]:g}: there is nothing to learn")
-    if values:
-        notes.append(f"numbers between {min(values):g} and {max(values):g}, mean {np.mean(values):.4g}")
-    return _build_dataset(Regression("regression"), splits, notes)
+    center, scale = float(np.mean(values)), float(np.std(values))
+    notes.append(f"numbers between {min(values):g} and {max(values):g}, mean {center:.4g}, deviation {scale:.4g}")
+    return _build_dataset(Regression("regression", center=center, scale=scale), splits, notes)
 
 
 def read_multi_labels(path: Path, options: ReadOptions) -> Dataset:

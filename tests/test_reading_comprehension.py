@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.runtime import RuntimeOptions, choose_runtime
+from litebert.data.groups import build_form
 from litebert.finetune import Job, finetune
 from litebert.finetune_recipe import build_finetune_recipe
+from litebert.infer.answering import TaskModel, answer, choose
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.tasks.catalog import read_dataset, restore_task
@@ -87,6 +90,18 @@ def run(source: Path, task: str, data: Path, folder: Path, **train: Any) -> dict
     return finetune(Job(load_checkpoint(source), replace(dataset, task=small(dataset.task)), recipe), folder)
 
 
+def open_model(folder: Path) -> TaskModel:
+    checkpoint = load_checkpoint(folder / "model")
+    tokenizer = checkpoint.load_tokenizer()
+    return TaskModel(
+        checkpoint.load_model(),
+        tokenizer,
+        restore_task(checkpoint.task, where="model"),
+        build_form(tokenizer, max_length=40, num_segments=2),
+        choose_runtime(RuntimeOptions()),
+    )
+
+
 def small(task: Any) -> Any:
     """The task with windows and questions that fit short sequences."""
     if hasattr(task, "stride"):
@@ -122,12 +137,25 @@ def test_a_tiny_model_learns_32_questions_by_heart(
         assert restored.threshold is not None  # type: ignore[attr-defined]
         for question in questions:
             assert (odds[question.id] > restored.threshold) == (not question.has_answer)  # type: ignore[attr-defined]
+    found = answer(open_model(tmp_path / "run"), [(question.text, question.context) for question in questions])
+    assert [one.text for one in found] == list(answers.values())
+    assert all(q.context[one.start : one.end] == one.text for q, one in zip(questions, found, strict=True))
+    with pytest.raises(ConfigError, match="not to choose"):
+        choose(open_model(tmp_path / "run"), "the cat", "who", ["a", "b"])
 
 
 def test_a_tiny_model_learns_32_multiple_choices_by_heart(tmp_path: Path, source: Path) -> None:
     data = write_choices(tmp_path / "choices.jsonl", 32)
     report = run(source, "choice", data, tmp_path / "run")
     assert report["dev"]["dev"]["scores"] == {"accuracy": 1.0}
+    trained = open_model(tmp_path / "run")
+    choice = choose(trained, "a cat sees it.", "_ is large", ["a river", "the tree", "the house"])
+    assert (choice.number, choice.text) == (2, "the house")
+    assert sum(choice.probabilities) == pytest.approx(1, abs=1e-5)
+    with pytest.raises(DataError, match="nothing to choose"):
+        choose(trained, "a cat sees it.", "who", ["the cat"])
+    with pytest.raises(ConfigError, match="finds no answers in a text"):
+        answer(trained, [("who", "a cat")])
 
 
 def test_a_length_without_room_for_the_passage_is_refused(tmp_path: Path, source: Path) -> None:

@@ -99,8 +99,8 @@ def test_what_is_no_squad_is_refused(tmp_path: Path, content: bytes, message: st
 def test_a_missing_file_and_an_empty_context_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
         read_squad(tmp_path / "nothing.json")
-    with pytest.raises(DataError, match=r"paragraphs\[0\]: its context is empty"):
-        read_squad(squad_file(tmp_path, question(), context=" "))
+    with pytest.raises(DataError, match=r"paragraphs\[0\].qas\[0\]: its context is empty"):
+        read_squad(squad_file(tmp_path, question(answers=...), context=" "))
 
 
 def test_training_refuses_what_has_no_answers(tmp_path: Path) -> None:
@@ -118,3 +118,22 @@ def test_a_split_by_article_tears_none_apart(real_data: Path) -> None:
     assert kept + held == questions
     assert not {q.article for q in kept} & {q.article for q in held}
     assert 0.15 < len(held) / len(questions) < 0.25
+
+
+def test_rows_as_datasets_has_them_are_the_same_questions(tmp_path: Path) -> None:
+    row = {"id": "1", "title": "t", "context": "A cat sat.", "question": "Who?"}
+    answers = {"text": ["cat"], "answer_start": [2]}
+    path = tmp_path / "squad.jsonl"
+    path.write_text(json.dumps({**row, "answers": answers}) + "\n" + json.dumps({**row, "id": "2"}), "utf-8")
+    with_answers, without = read_squad(path)
+    [official] = read_squad(squad_file(tmp_path, question()))
+    assert (with_answers.id, with_answers.text, with_answers.context, with_answers.answers) == (
+        official.id,
+        official.text,
+        official.context,
+        official.answers,
+    )
+    assert without.answers is None
+    path.write_text(json.dumps({**row, "answers": {"text": ["cat"], "answer_start": []}}), "utf-8")
+    with pytest.raises(DataError, match=r"squad.jsonl:1: 1 answers, and 0 starts"):
+        read_squad(path)

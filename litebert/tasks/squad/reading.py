@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from litebert.core.errors import DataError
+from litebert.tasks.tables import read_table
+
+ROW_SUFFIXES = (".jsonl", ".parquet")
 
 
 class Answer(NamedTuple):
@@ -48,20 +51,21 @@ class Question:
 
 
 def read_squad(path: Path) -> list[Question]:
-    """The questions of a SQuAD file in their order; DataError with the place where it is not one."""
+    """The questions of a file in their order; DataError with the place where it is not SQuAD's JSON.
+
+    Also rows in JSON lines or Parquet, as the `datasets` library has them.
+    """
+    rows = _iter_rows(path) if path.suffix in ROW_SUFFIXES else _iter_questions(path)
     questions: list[Question] = []
     place_by_id: dict[str, str] = {}
-    for number, where, paragraph in _iter_paragraphs(_load_json(path), str(path)):
-        context = _take(paragraph, "context", str, where)
-        if not context.strip():
-            raise DataError(f"{where}: its context is empty; remove the paragraph, or restore its text")
-        for index, value in enumerate(_take(paragraph, "qas", list, where)):
-            question = _read_question(value, context, number, f"{where}.qas[{index}]")
-            if question.id in place_by_id:
-                first = place_by_id[question.id]
-                raise DataError(f"{question.where}: id '{question.id}' is also that of {first}; make it unique")
-            place_by_id[question.id] = question.where
-            questions.append(question)
+    for question in rows:
+        if not question.context.strip():
+            raise DataError(f"{question.where}: its context is empty; remove the question, or restore the text")
+        if question.id in place_by_id:
+            first = place_by_id[question.id]
+            raise DataError(f"{question.where}: id '{question.id}' is also that of {first}; make it unique")
+        place_by_id[question.id] = question.where
+        questions.append(question)
     if not questions:
         raise DataError(f"{path}: there is no question in it; is this the right file?")
     return questions
@@ -96,13 +100,30 @@ def _load_json(path: Path) -> Any:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}); is the file complete?") from error
 
 
-def _iter_paragraphs(content: Any, path: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """(article number, place, paragraph) of all paragraphs."""
-    articles = _take(content, "data", list, path)
-    for number, article in enumerate(articles):
+def _iter_questions(path: Path) -> Iterator[Question]:
+    for number, article in enumerate(_take(_load_json(path), "data", list, str(path))):
         where = f"{path}: data[{number}]"
         for index, paragraph in enumerate(_take(article, "paragraphs", list, where)):
-            yield number, f"{where}.paragraphs[{index}]", paragraph
+            place = f"{where}.paragraphs[{index}]"
+            context = _take(paragraph, "context", str, place)
+            for position, value in enumerate(_take(paragraph, "qas", list, place)):
+                yield _read_question(value, context, number, f"{place}.qas[{position}]")
+
+
+def _iter_rows(path: Path) -> Iterator[Question]:
+    """A row for each question, with its context; texts and starts of the answers are two lists."""
+    titles: dict[str, int] = {}
+    for row in read_table(path).rows:
+        context = _take(row.cells, "context", str, row.where)
+        value = dict(row.cells)
+        if isinstance(value.get("answers"), dict):
+            texts = _take(value["answers"], "text", list, f"{row.where}: answers")
+            starts = _take(value["answers"], "answer_start", list, f"{row.where}: answers")
+            if len(texts) != len(starts):
+                raise DataError(f"{row.where}: {len(texts)} answers, and {len(starts)} starts of answers")
+            value["answers"] = [{"text": t, "answer_start": s} for t, s in zip(texts, starts, strict=True)]
+        article = titles.setdefault(str(value.get("title", context)), len(titles))
+        yield _read_question(value, context, article, row.where)
 
 
 def _read_question(value: Any, context: str, article: int, where: str) -> Question:

@@ -13,12 +13,15 @@ TaskName = Annotated[
     str,
     typer.Option(
         "--task",
-        help="cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; or for your own files classification, regression, "
-        "multi-label or tags.",
+        help="cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; squad-v1, squad-v2, race, race-middle, race-high; "
+        "or for your own files classification, regression, multi-label, tags, choice, or questions in SQuAD's JSON.",
     ),
 ]
 DataPath = Annotated[
-    Path, typer.Option("--data", help="The task's folder, GLUE's, or a training file (.csv, .tsv, .jsonl, .conll).")
+    Path,
+    typer.Option(
+        "--data", help="The task's folder, GLUE's, RACE's, or a training file (.csv, .tsv, .jsonl, .conll, .json)."
+    ),
 ]
 DevFile = Annotated[Path | None, typer.Option("--dev", help="The dev file, where --data is a file.")]
 TestFile = Annotated[Path | None, typer.Option("--test", help="The test file, without labels.")]

@@ -27,16 +27,14 @@ def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, ReadOptions],
     """What reads the official tree: train, dev and test, each with a folder for each level."""
 
     def read(path: Path, options: ReadOptions) -> Dataset:
-        del options
         root = path / "RACE" if (path / "RACE").is_dir() else path
         splits = {
             split: read_race(root / split, levels) for split in ("train", "dev", "test") if (root / split).is_dir()
         }
-        if "train" not in splits or "dev" not in splits:
+        if not splits or (options.dev_share and not splits.keys() >= {"train", "dev"}):
             raise DataError(f"{path}: expected RACE's folders train and dev, each with {' and '.join(levels)}")
         name = "race" if tuple(levels) == LEVELS else f"race-{levels[0]}"
-        tests = {"test": splits["test"]} if splits.get("test") else {}
-        return Dataset(Choices(name, has_letters=True), splits["train"], {"dev": splits["dev"]}, tests)
+        return _build_dataset(Choices(name, has_letters=True), splits, ())
 
     return read
 
@@ -58,17 +56,16 @@ def read_choice_dataset(path: Path, options: ReadOptions) -> Dataset:
     """A user's own questions: a folder with train, dev and test files, or a training file with --dev and --test."""
     if path.is_dir():
         found = {split: find_split(path, split, (".jsonl", ".json", ".parquet")) for split in ("train", "dev", "test")}
-        if found["train"] is None:
+        if found["train"] is None and options.dev_share:
             raise DataError(f"{path}: no train.jsonl in it; name the training file")
     else:
         found = {"train": path}
     found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
     splits = {split: read_choices(file, options, has_labels=split != "test") for split, file in found.items() if file}
-    notes = _hold_out(splits, options) if "dev" not in splits else ()
-    counts = sorted({len(example.choices) for example in splits["train"]})
+    notes = _hold_out(splits, options) if "dev" not in splits and options.dev_share else ()
+    counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
     notes = (*notes, f"choices of each question: {', '.join(map(str, counts))}")
-    tests = {"test": splits["test"]} if "test" in splits else {}
-    return Dataset(Choices("choice"), splits["train"], {"dev": splits["dev"]}, tests, notes)
+    return _build_dataset(Choices("choice"), splits, notes)
 
 
 def read_choices(path: Path, options: ReadOptions, *, has_labels: bool) -> list[ChoiceExample]:
@@ -152,6 +149,11 @@ def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
             )
         )
     return examples
+
+
+def _build_dataset(task: Choices, splits: dict[str, list[ChoiceExample]], notes: tuple[str, ...]) -> Dataset:
+    others = {split: {split: splits[split]} if split in splits else {} for split in ("dev", "test")}
+    return Dataset(task, splits.get("train", ()), others["dev"], others["test"], notes)
 
 
 def _find(columns: Sequence[str], wanted: str | None, usual: Sequence[str]) -> str | None:

@@ -19,12 +19,13 @@ def squad_reader(task: SpanTask) -> Callable[[Path, ReadOptions], Dataset]:
         files = _find_files(path, options, task)
         splits = {split: read_squad(file) for split, file in files.items()}
         notes: list[str] = []
-        if "dev" not in splits:
+        if "dev" not in splits and options.dev_share:
             splits["train"], splits["dev"] = _hold_out(splits["train"], options, files["train"], notes)
-        for split in ("train", "dev"):
-            check_answers(splits[split], allows_none=task.version == "2.0")
-        tests = {"test": splits["test"]} if "test" in splits else {}
-        return Dataset(task, splits["train"], {"dev": splits["dev"]}, tests, tuple(notes))
+        if "dev" in splits:  # else it is read to be answered, and whether there are answers shows later
+            for split in ("train", "dev"):
+                check_answers(splits.get(split, ()), allows_none=task.version == "2.0")
+        others = {split: {split: splits[split]} if split in splits else {} for split in ("dev", "test")}
+        return Dataset(task, splits.get("train", ()), others["dev"], others["test"], tuple(notes))
 
     return read
 
@@ -46,7 +47,7 @@ def check_submission(answers: Mapping[str, Any], questions: Sequence[Question], 
 def _find_files(path: Path, options: ReadOptions, task: SpanTask) -> dict[str, Path]:
     if path.is_dir():
         found = {split: _find_split(path, split, task.version) for split in ("train", "dev", "test")}
-        if found["train"] is None:
+        if found["train"] is None and options.dev_share:
             raise DataError(f"{path}: no train-v{task.version}.json or train.json in it; name the training file")
     else:
         found = {"train": path}

@@ -34,7 +34,7 @@ def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, ReadOptions],
         if not splits or (options.dev_share and not splits.keys() >= {"train", "dev"}):
             raise DataError(f"{path}: expected RACE's folders train and dev, each with {' and '.join(levels)}")
         name = "race" if tuple(levels) == LEVELS else f"race-{levels[0]}"
-        return _build_dataset(Choices(name, has_letters=True), splits, ())
+        return Dataset.of(Choices(name, has_letters=True), splits)
 
     return read
 
@@ -65,7 +65,7 @@ def read_choice_dataset(path: Path, options: ReadOptions) -> Dataset:
     notes = _hold_out(splits, options) if "dev" not in splits and options.dev_share else ()
     counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
     notes = (*notes, f"choices of each question: {', '.join(map(str, counts))}")
-    return _build_dataset(Choices("choice"), splits, notes)
+    return Dataset.of(Choices("choice"), splits, notes)
 
 
 def read_choices(path: Path, options: ReadOptions, *, has_labels: bool) -> list[ChoiceExample]:
@@ -149,11 +149,6 @@ def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
             )
         )
     return examples
-
-
-def _build_dataset(task: Choices, splits: dict[str, list[ChoiceExample]], notes: tuple[str, ...]) -> Dataset:
-    others = {split: {split: splits[split]} if split in splits else {} for split in ("dev", "test")}
-    return Dataset(task, splits.get("train", ()), others["dev"], others["test"], notes)
 
 
 def _find(columns: Sequence[str], wanted: str | None, usual: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ answers. Examples are the task's own dataclass, as its reader made them, in the 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm
@@ -79,6 +79,12 @@ class Dataset:
     dev: Mapping[str, Sequence[Any]]  # usually {"dev": ...}; the first one chooses the model
     test: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what was guessed or left out while reading, for the person to see
+
+    @classmethod
+    def of(cls, task: FinetuneTask, splits: Mapping[str, Sequence[Any]], notes: Sequence[str] = ()) -> Self:
+        """The dataset of splits called train, dev and test, as many of them as there are."""
+        dev, test = ({name: splits[name]} if name in splits else {} for name in ("dev", "test"))
+        return cls(task, splits.get("train", ()), dev, test, tuple(notes))
 
     @property
     def fingerprint(self) -> str:

@@ -24,8 +24,7 @@ def squad_reader(task: SpanTask) -> Callable[[Path, ReadOptions], Dataset]:
         if "dev" in splits:  # else it is read to be answered, and whether there are answers shows later
             for split in ("train", "dev"):
                 check_answers(splits.get(split, ()), allows_none=task.version == "2.0")
-        others = {split: {split: splits[split]} if split in splits else {} for split in ("dev", "test")}
-        return Dataset(task, splits.get("train", ()), others["dev"], others["test"], tuple(notes))
+        return Dataset.of(task, splits, notes)
 
     return read
 

@@ -252,7 +252,7 @@ def save(run: Run, log: RunLog) -> None:
         recipe_toml=run.job.recipe.to_toml(),
         state={"tokens": progress.tokens, "seconds": progress.seconds, **state},
         optimizer=optimizer_tensors(engine.model, engine.optimizer),
-        task=task_facts(run.task),
+        task=task_facts(run.task, max_length=run.form.max_length),
     )
     path = checkpoint_path(run.folder, progress.step)
     save_checkpoint(path, engine.model, run.job.source.load_tokenizer(), content)
@@ -292,7 +292,9 @@ def save_model(run: Run, model: Model, task: FinetuneTask, step: int, scores: Ma
     card = write_task_card(
         model=run.folder.name, task=task.name, source=run.job.source.path.name, scores=scores, recipe_toml=recipe_toml
     )
-    content = CheckpointContent(step=step, recipe_toml=recipe_toml, card=card, task=task_facts(task))
+    content = CheckpointContent(
+        step=step, recipe_toml=recipe_toml, card=card, task=task_facts(task, max_length=run.form.max_length)
+    )
     save_checkpoint(run.folder / MODEL, model, run.job.source.load_tokenizer(), content, replaces=True)
 
 
@@ -307,7 +309,7 @@ def build_report(run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any]
     return {
         "task": task.name,
         "metric": task.metric,
-        "facts": task_facts(task),
+        "facts": task_facts(task, max_length=run.form.max_length),
         "values": run.job.values,
         "num_parameters": sum(p.numel() for p in parameters),
         "num_trained_parameters": sum(p.numel() for p in parameters if p.requires_grad),

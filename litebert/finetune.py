@@ -39,7 +39,7 @@ from litebert.infer.outputs import compute_outputs
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import finish_task, task_facts
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
-from litebert.tasks.predictions import predict_answers, write_predictions
+from litebert.tasks.predictions import PREDICTIONS, predict_answers, predictions_file, write_predictions
 from litebert.tasks.report import ERRORS_FILE, REPORT_FILE, describe_split, read_report, write_errors, write_report
 from litebert.train.card import write_task_card
 from litebert.train.distributed import TaskLoss
@@ -58,7 +58,6 @@ from litebert.train.optim import build_optimizer
 from litebert.train.schedule import learning_rate
 
 MODEL = "model"
-PREDICTIONS = "predictions"
 
 
 @dataclass(frozen=True)
@@ -278,7 +277,7 @@ def finish(run: Run, view: View) -> dict[str, Any]:
             outputs[name] = outputs_of(run, model, task.encode(unlabelled, tokenizer, run.form))
             examples[name] = unlabelled
     for name, values in outputs.items():
-        write_predictions(run.folder / PREDICTIONS / f"{name}.jsonl", predict_answers(task, values, examples[name]))
+        write_predictions(predictions_file(run.folder, name), predict_answers(task, values, examples[name]))
     for name, value in files.items():
         write_json(run.folder / name, value)
     write_errors(run.folder / ERRORS_FILE, task, chosen, job.dataset.dev[chosen_by], title=run.folder.name)

@@ -39,7 +39,7 @@ from litebert.infer.outputs import compute_outputs
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import finish_task, task_facts
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
-from litebert.tasks.predictions import predict_answers, write_predictions
+from litebert.tasks.predictions import PREDICTIONS, predict_answers, predictions_file, write_predictions
 from litebert.tasks.report import ERRORS_FILE, REPORT_FILE, describe_split, read_report, write_errors, write_report
 from litebert.train.card import write_task_card
 from litebert.train.distributed import TaskLoss
@@ -58,7 +58,6 @@ from litebert.train.optim import build_optimizer
 from litebert.train.schedule import learning_rate
 
 MODEL = "model"
-PREDICTIONS = "predictions"
 
 
 @dataclass(frozen=True)
@@ -252,7 +251,7 @@ def save(run: Run, log: RunLog) -> None:
         recipe_toml=run.job.recipe.to_toml(),
         state={"tokens": progress.tokens, "seconds": progress.seconds, **state},
         optimizer=optimizer_tensors(engine.model, engine.optimizer),
-        task=task_facts(run.task),
+        task=task_facts(run.task, max_length=run.form.max_length),
     )
     path = checkpoint_path(run.folder, progress.step)
     save_checkpoint(path, engine.model, run.job.source.load_tokenizer(), content)
@@ -278,7 +277,7 @@ def finish(run: Run, view: View) -> dict[str, Any]:
             outputs[name] = outputs_of(run, model, task.encode(unlabelled, tokenizer, run.form))
             examples[name] = unlabelled
     for name, values in outputs.items():
-        write_predictions(run.folder / PREDICTIONS / f"{name}.jsonl", predict_answers(task, values, examples[name]))
+        write_predictions(predictions_file(run.folder, name), predict_answers(task, values, examples[name]))
     for name, value in files.items():
         write_json(run.folder / name, value)
     write_errors(run.folder / ERRORS_FILE, task, chosen, job.dataset.dev[chosen_by], title=run.folder.name)
@@ -292,7 +291,9 @@ def save_model(run: Run, model: Model, task: FinetuneTask, step: int, scores: Ma
     card = write_task_card(
         model=run.folder.name, task=task.name, source=run.job.source.path.name, scores=scores, recipe_toml=recipe_toml
     )
-    content = CheckpointContent(step=step, recipe_toml=recipe_toml, card=card, task=task_facts(task))
+    content = CheckpointContent(
+        step=step, recipe_toml=recipe_toml, card=card, task=task_facts(task, max_length=run.form.max_length)
+    )
     save_checkpoint(run.folder / MODEL, model, run.job.source.load_tokenizer(), content, replaces=True)
 
 
@@ -307,7 +308,7 @@ def build_report(run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any]
     return {
         "task": task.name,
         "metric": task.metric,
-        "facts": task_facts(task),
+        "facts": task_facts(task, max_length=run.form.max_length),
         "values": run.job.values,
         "num_parameters": sum(p.numel() for p in parameters),
         "num_trained_parameters": sum(p.numel() for p in parameters if p.requires_grad),

@@ -109,7 +109,7 @@ def test_a_tiny_model_learns_32_examples_by_heart(kind: str, tiny_checkpoint: Pa
     scores = report["dev"]["dev"]["scores"]
     assert not report["dev"]["dev"]["is_at_chance"]
     if task == "regression":
-        assert min(scores.values()) > 0.98
+        assert scores["pearson"] > 0.99
     else:
         assert scores == expected
 
@@ -231,7 +231,7 @@ def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path,
 def test_class_weights_make_every_label_count_alike(tmp_path: Path) -> None:
     rows = [{"text": "a cat", "label": "rare"}] + [{"text": "a dog", "label": "usual"}] * 3
     task = read_dataset("classification", write_rows(tmp_path, rows), ReadOptions(is_balanced=True)).task
-    assert task_facts(task)["class_weights"] == (2.0, 2 / 3)
+    assert task_facts(task, max_length=8)["class_weights"] == (2.0, 2 / 3)
 
 
 def test_every_recipe_is_the_papers_row() -> None:

@@ -52,21 +52,28 @@ def run_finetuning(
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
     dev_share: Annotated[float, typer.Option(help="Of the training rows, where there is no dev file.")] = 0.1,
+    seeds: Annotated[int, typer.Option(min=1, help="Run with so many seeds, and report their median and spread.")] = 1,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
 ) -> None:
     """Fine-tune a checkpoint for a task, or go on where an interrupted run stopped."""
     from litebert.checkpoint import find_checkpoint, load_checkpoint
     from litebert.finetune import Job, finetune
-    from litebert.finetune_recipe import load_finetune_recipe
+    from litebert.finetune_recipe import FinetuneRecipe
+    from litebert.study.trials import plan_trials, run_trials
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import ReadOptions
 
-    options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, balanced)
-    resolved = load_finetune_recipe(task, recipe, overrides or [])
+    options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
     source = load_checkpoint(find_checkpoint(checkpoint))
-    job = Job(source, read_dataset(task, data, options), resolved, from_scratch, answers_test)
+    job = Job(source, read_dataset(task, data, options), FinetuneRecipe(), from_scratch, answers_test)
+    trials = plan_trials(job, recipe, overrides or [], seeds)
     folder = out or Path("runs") / task
-    print_report(finetune(job, folder), folder)
+    if len(trials) > 1:
+        print_trials(run_trials(trials, folder), folder)
+        return
+    report = finetune(trials[0].job, folder)
+    print_report(report, folder)
+    draw_confusion(report, folder)
 
 
 def print_report(report: dict[str, Any], folder: Path) -> None:
@@ -81,3 +88,29 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
                 f"and up to {chance['score'] + chance['margin']:.4f} is luck"
             )
     print(f"best after step {report['best_step']:,} of {report['steps']:,}: {folder}/model, {folder}/report.json")
+
+
+def print_trials(summary: dict[str, Any], folder: Path) -> None:
+    """Median, mean, spread and best of each combination."""
+    print(f"{summary['split']} {summary['metric'].replace('_', ' ')}")
+    print(f"{'median':>8} {'mean':>8} {'spread':>8} {'lowest':>8} {'highest':>8}  runs")
+    for one in summary["combinations"]:
+        figures = " ".join(f"{one[key]:8.4f}" for key in ("median", "mean", "deviation", "lowest", "highest"))
+        print(f"{figures}  {one['num_runs']} {' '.join(one['words'])}")
+        for run in one["at_chance"]:
+            print(f"  at chance: {run} (counted above)")
+    print(f"best: {folder / summary['best_run']}/model; all of it: {folder}/trials.json")
+
+
+def draw_confusion(report: dict[str, Any], folder: Path) -> None:
+    """The confusion of labels as a picture, where labels were confused and matplotlib is there."""
+    from litebert.core.errors import ConfigError
+    from litebert.study.confusion import plot_confusion
+
+    facts = next(iter(report["dev"].values()))
+    if "confusion" not in facts:
+        return
+    try:
+        plot_confusion(facts["confusion"], report["facts"]["labels"], folder / "confusion.png", title=folder.name)
+    except ConfigError as error:
+        print(f"no confusion.png: {error}")

@@ -62,10 +62,10 @@ def read_dataset(name: str, path: Path, options: ReadOptions | None = None) -> D
     return READERS[name](path, options or ReadOptions())
 
 
-def task_facts(task: FinetuneTask) -> dict[str, Any]:
+def task_facts(task: FinetuneTask, *, max_length: int) -> dict[str, Any]:
     """All that has to be known to use a model of this task, as JSON."""
     kind = next(word for word, one in KINDS.items() if isinstance(task, one))
-    return {"kind": kind, **asdict(task)}  # type: ignore[call-overload]
+    return {"kind": kind, "max_length": max_length, **asdict(task)}  # type: ignore[call-overload]
 
 
 def restore_task(facts: Mapping[str, Any], *, where: str) -> FinetuneTask:
@@ -73,5 +73,6 @@ def restore_task(facts: Mapping[str, Any], *, where: str) -> FinetuneTask:
     kind = KINDS.get(str(facts.get("kind")))
     if kind is None:
         raise DataError(f"{where}: a model for '{facts.get('kind')}', which this litebert does not know")
-    task: FinetuneTask = build_options(kind, {key: value for key, value in facts.items() if key != "kind"}, where=where)
+    fields = {key: value for key, value in facts.items() if key not in ("kind", "max_length")}
+    task: FinetuneTask = build_options(kind, fields, where=where)
     return task

@@ -48,7 +48,7 @@ class Columns:
 def read_classes(path: Path, options: ReadOptions) -> Dataset:
     """One label for each row."""
     splits, notes = read_splits(path, options, _label_word)
-    labels = _discover_labels([example.label for example in splits["train"]], path)
+    labels = options.labels or _discover_labels([example.label for example in splits["train"]], path)
     counts = Counter(example.label for example in splits["train"])
     notes.append("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:20]))
     _check_known(splits, labels, lambda example: [example.label])
@@ -72,7 +72,7 @@ def read_multi_labels(path: Path, options: ReadOptions) -> Dataset:
     """Any number of labels for each row: a list in JSON, or one cell with | ; or , between them."""
     splits, notes = read_splits(path, options, _label_set)
     counts = Counter(label for example in splits["train"] for label in example.label)
-    labels = _discover_labels(list(counts), path)
+    labels = options.labels or _discover_labels(list(counts), path)
     notes.append("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:20]))
     _check_known(splits, labels, lambda example: example.label)
     return _build_dataset(MultiLabel("multi-label", labels), splits, notes)
@@ -87,7 +87,7 @@ def read_tags(path: Path, options: ReadOptions) -> Dataset:
     notes: list[str] = []
     _hold_out(splits, options, notes)
     counts = Counter(tag for example in splits["train"] for tag in example.label or ())
-    labels = _discover_labels(list(counts), path)
+    labels = options.labels or _discover_labels(list(counts), path)
     labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
     notes.append("tags: " + ", ".join(f"{tag} ({counts[tag]:,})" for tag in labels[:20]))
     _check_known(splits, labels, lambda example: example.label or ())
@@ -111,7 +111,9 @@ def read_splits(
     return splits, notes
 
 
-def read_rows(table: Table, columns: Columns, read_label: Callable[[Row, str], Any]) -> list[TextExample]:
+def read_rows(
+    table: Table, columns: Columns, read_label: Callable[[Row, str], Any] = lambda *_: None
+) -> list[TextExample]:
     """An example for each row; without a label column its label is None."""
     return [
         TextExample(
@@ -247,11 +249,12 @@ def _discover_labels(found: Sequence[str], path: Path) -> tuple[str, ...]:
 def _check_known(
     splits: Mapping[str, Sequence[Example]], labels: Sequence[str], labels_of: Callable[[Example], Sequence[str]]
 ) -> None:
-    for example in splits.get("dev", ()):
-        for label in labels_of(example):
-            if label not in labels:
+    for split in ("train", "dev"):
+        for example in splits.get(split, ()):
+            unknown = [label for label in labels_of(example) if label not in labels]
+            if unknown:
                 shown = ", ".join(labels[:20])
-                raise DataError(f"{example.where}: label '{label}' is not in the training rows, which have {shown}")
+                raise DataError(f"{example.where}: label '{unknown[0]}' is not one of those to learn: {shown}")
 
 
 def _hold_out(splits: dict[str, list[Example]], options: ReadOptions, notes: list[str]) -> None:

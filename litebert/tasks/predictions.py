@@ -10,6 +10,8 @@ from litebert.core.errors import DataError
 from litebert.core.files import atomic_path
 from litebert.tasks.finetuning import Answer, FinetuneTask, Output
 
+PREDICTIONS = "predictions"  # the folder of a run that has them, a file for each split
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -19,6 +21,10 @@ class Prediction:
     answer: Answer
     output: Output
     label: Any = None
+
+
+def predictions_file(run: Path, split: str) -> Path:
+    return run / PREDICTIONS / f"{split}.jsonl"
 
 
 def predict_answers(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> list[Prediction]:

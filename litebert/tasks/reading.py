@@ -21,6 +21,7 @@ class ReadOptions:
     label: str | None = None
     encoding: str = "utf-8"
     dev_share: float = 0.1  # of the training rows held out, where there is no dev file
+    labels: tuple[str, ...] = ()  # those that a model knows already; empty: whatever the training rows have
     is_balanced: bool = False  # weigh every label alike in the loss, however rare
 
 

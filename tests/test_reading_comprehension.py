@@ -1,5 +1,6 @@
 """SQuAD, RACE and own multiple choice through the whole path: files, windows, training, scores, result files."""
 
+import io
 import json
 import random
 from dataclasses import replace
@@ -8,18 +9,21 @@ from typing import Any
 
 import pytest
 
+import litebert
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
+from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.data.groups import build_form
 from litebert.finetune import Job, finetune
 from litebert.finetune_recipe import build_finetune_recipe
-from litebert.infer.answering import TaskModel, answer, choose
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
+from litebert.tasks.answer_sheets import check_choices, check_spans
 from litebert.tasks.catalog import read_dataset, restore_task
+from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.ensemble import make_ensemble
+from litebert.tasks.predictions import Prediction, read_predictions, write_predictions
 from litebert.tasks.reading import ReadOptions
-from litebert.tasks.squad.files import check_submission
+from litebert.tasks.squad.metrics import score_questions
 from litebert.tasks.squad.reading import read_squad
 from litebert.text.tokenizer import Tokenizer
 
@@ -77,29 +81,18 @@ def write_choices(path: Path, num_questions: int) -> Path:
     return path
 
 
-def run(source: Path, task: str, data: Path, folder: Path, **train: Any) -> dict[str, Any]:
+def run(source: Path, task: str, data: Path, folder: Path, *, seed: int = 1, **train: Any) -> dict[str, Any]:
     options = {"batch_size": 8, "max_length": 40, "steps": 120, "evaluations": 2, **train}
     recipe = build_finetune_recipe(
         {
             "train": options,
+            "seed": seed,
             "optim": {"learning_rate": 3e-3},
             "model": {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0},
         }
     )
     dataset = read_dataset(task, data, ReadOptions(dev=data))
     return finetune(Job(load_checkpoint(source), replace(dataset, task=small(dataset.task)), recipe), folder)
-
-
-def open_model(folder: Path) -> TaskModel:
-    checkpoint = load_checkpoint(folder / "model")
-    tokenizer = checkpoint.load_tokenizer()
-    return TaskModel(
-        checkpoint.load_model(),
-        tokenizer,
-        restore_task(checkpoint.task, where="model"),
-        build_form(tokenizer, max_length=40, num_segments=2),
-        choose_runtime(RuntimeOptions()),
-    )
 
 
 def small(task: Any) -> Any:
@@ -123,7 +116,7 @@ def test_a_tiny_model_learns_32_questions_by_heart(
 
     answers = json.loads((tmp_path / "run" / "predictions.json").read_text("utf-8"))
     questions = read_squad(data)
-    assert check_submission(answers, questions, allows_none=has_unanswerable) == []
+    assert check_spans(answers, questions, allows_none=has_unanswerable) == []
     assert answers == {question.id: question.label[0] for question in questions}  # type: ignore[index]
     nbest = json.loads((tmp_path / "run" / "nbest_predictions.json").read_text("utf-8"))
     for question in questions:
@@ -137,25 +130,120 @@ def test_a_tiny_model_learns_32_questions_by_heart(
         assert restored.threshold is not None  # type: ignore[attr-defined]
         for question in questions:
             assert (odds[question.id] > restored.threshold) == (not question.has_answer)  # type: ignore[attr-defined]
-    found = answer(open_model(tmp_path / "run"), [(question.text, question.context) for question in questions])
+    predictor = litebert.load(tmp_path / "run")
+    found = predictor.answer_batch([(question.text, question.context) for question in questions])
+    assert predictor.answer(questions[0].text, questions[0].context).text == found[0].text
     assert [one.text for one in found] == list(answers.values())
     assert all(q.context[one.start : one.end] == one.text for q, one in zip(questions, found, strict=True))
-    with pytest.raises(ConfigError, match="not to choose"):
-        choose(open_model(tmp_path / "run"), "the cat", "who", ["a", "b"])
+    with pytest.raises(ConfigError, match="not Choices"):
+        predictor.choose("the cat", "who", ["a", "b"])
+    with pytest.raises(DataError, match="nothing to find an answer in"):
+        predictor.answer("who", " ")
 
 
 def test_a_tiny_model_learns_32_multiple_choices_by_heart(tmp_path: Path, source: Path) -> None:
     data = write_choices(tmp_path / "choices.jsonl", 32)
     report = run(source, "choice", data, tmp_path / "run")
     assert report["dev"]["dev"]["scores"] == {"accuracy": 1.0}
-    trained = open_model(tmp_path / "run")
-    choice = choose(trained, "a cat sees it.", "_ is large", ["a river", "the tree", "the house"])
+    predictor = litebert.load(tmp_path / "run")
+    choice = predictor.choose("a cat sees it.", "_ is large", ["a river", "the tree", "the house"])
     assert (choice.number, choice.text) == (2, "the house")
     assert sum(choice.probabilities) == pytest.approx(1, abs=1e-5)
     with pytest.raises(DataError, match="nothing to choose"):
-        choose(trained, "a cat sees it.", "who", ["the cat"])
-    with pytest.raises(ConfigError, match="finds no answers in a text"):
-        answer(trained, [("who", "a cat")])
+        predictor.choose("a cat sees it.", "who", ["the cat"])
+    with pytest.raises(ConfigError, match="not SpanTask"):
+        predictor.answer("who", "a cat")
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory, source: Path) -> Path:
+    """Two short runs for SQuAD 2.0 that have seen too little to be good."""
+    folder = tmp_path_factory.mktemp("answered")
+    data = write_squad(folder / "squad.json", 16, has_unanswerable=True)
+    for seed in (1, 2):
+        run(source, "squad-v2", data, folder / f"run{seed}", steps=8, evaluations=1, seed=seed)
+    return folder
+
+
+def litebert_says(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """The exit code of a command and what it prints."""
+    capsys.readouterr()
+    code = _run(list(words), debug=False)
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
+
+
+def test_an_ensemble_tunes_its_own_threshold(answered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, out = answered / "squad.json", answered / "ensemble"
+    dataset = read_dataset("squad-v2", data, ReadOptions(dev=data))
+    report = make_ensemble([answered / "run1", answered / "run2"], dataset, out, selects=False)
+    questions = read_squad(data)
+    answers = json.loads((out / "predictions.json").read_text("utf-8"))
+    scores = score_questions([answers[question.id] for question in questions], questions, "2.0")
+    reached = report["dev"]["dev"]["scores"]
+    assert reached["f1"] == pytest.approx(sum(score.f1 for score in scores) / len(scores))
+    assert reached["f1"] == reached["best_f1"]
+    odds = json.loads((out / "null_odds.json").read_text("utf-8"))
+    single = [json.loads((answered / f"run{n}" / "null_odds.json").read_text("utf-8")) for n in (1, 2)]
+    assert odds == pytest.approx({id_: (single[0][id_] + single[1][id_]) / 2 for id_ in odds}, rel=1e-5)
+
+    sheet = answered / "sheet.json"
+    words = ["submission", str(out), "--split", "dev", "--out", str(sheet), "--task", "squad-v2", "--data", str(data)]
+    assert litebert_says(capsys, *words) == (0, f"{sheet}: complete\n")
+    assert json.loads(sheet.read_text("utf-8")) == answers
+
+
+def test_a_sheet_that_would_be_rejected_is(answered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sheet = answered / "bad.json"
+    questions = read_squad(answered / "squad.json")
+    answers = {question.id: "" for question in questions[3:]} | {"0": 7, "1": "a pig", "other": ""}
+    sheet.write_text(json.dumps(answers), "utf-8")
+    words = ["submission", "--check", str(sheet), "--task", "squad-v2", "--data", str(answered / "squad.json")]
+    code, printed = litebert_says(capsys, *words)
+    assert code == 2
+    assert printed.splitlines()[:4] == [
+        "question '2' is not answered",
+        "'other' is not the id of a question",
+        "the answer to '0' is 7, not a text",
+        "the answer to '1', 'a pig', is not in its paragraph",
+    ]
+    assert "is empty" in check_spans({"1": ""}, questions[1:2], allows_none=False)[0]
+    examples = [ChoiceExample(str(n), "", "", ("x", "y")) for n in range(4)]
+    assert check_choices({"0": "A", "1": 1, "2": "C", "3": 2}, examples) == [
+        "the answer to '2' is \"C\", none of its choices",
+        "the answer to '3' is 2, none of its choices",
+    ]
+
+
+def test_questions_are_evaluated_and_answered_from_files(
+    answered: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, model = answered / "squad.json", str(answered / "run1")
+    code, printed = litebert_says(capsys, "evaluate", model, "--task", "squad-v2", "--data", str(data), "--json")
+    assert code == 0
+    report = json.loads((answered / "run1" / "report.json").read_text("utf-8"))
+    assert json.loads(printed[printed.index("{") :])["scores"] == pytest.approx(
+        report["dev"]["dev"]["scores"], abs=1e-5
+    )
+
+    code, printed = litebert_says(capsys, "predict", model, str(data))
+    records = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    expected = json.loads((answered / "run1" / "predictions.json").read_text("utf-8"))
+    assert code == 0
+    assert {record["id"]: record["answer"] for record in records} == expected
+    first = read_squad(data)[0]
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{first.text}\t{first.context}\n"))
+    code, printed = litebert_says(capsys, "predict", model)
+    assert json.loads(next(line for line in printed.splitlines() if line.startswith("{")))["answer"] == expected["0"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("who\n"))
+    code, printed = litebert_says(capsys, "predict", model)
+    assert (code, "standard input:1: expected a question, a tab" in printed) == (2, True)
+
+
+def test_answers_with_odd_line_ends_survive_their_file(tmp_path: Path) -> None:
+    odd = [Prediction("1", "a\u2028b\x85c", {"spans": []}, ["x"])]
+    write_predictions(tmp_path / "dev.jsonl", odd)
+    assert read_predictions(tmp_path / "dev.jsonl") == odd
 
 
 def test_a_length_without_room_for_the_passage_is_refused(tmp_path: Path, source: Path) -> None:

@@ -1,11 +1,11 @@
-"""`litebert ensemble` and `litebert submission`: several runs answer as one; test answers become a GLUE zip."""
+"""`litebert ensemble` and `litebert submission`: several runs answer as one; answers to hand in."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of finished fine-tuning runs.", show_default=False)]
 
@@ -35,20 +35,52 @@ def _print_ensemble(report: dict[str, Any]) -> None:
 
 def write_submission(
     runs: Annotated[list[Path] | None, typer.Argument(help="Finished runs or ensembles, one for each task.")] = None,
-    out: Annotated[Path, typer.Option(help="The zip to write.")] = Path("submission.zip"),
-    check: Annotated[Path | None, typer.Option(help="Only say what the leaderboard would reject in this zip.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write. [default: submission.zip, or .json for SQuAD and RACE]")
+    ] = None,
+    check: Annotated[Path | None, typer.Option(help="Only say what would be rejected in this zip or JSON.")] = None,
     rank: Annotated[
         Path | None, typer.Option(help="GLUE's folder: answer WNLI and QNLI by ranking candidates, as the paper does.")
     ] = None,
+    split: Annotated[str, typer.Option(help="SQuAD and RACE: whose answers.")] = "test",
+    task: Annotated[str, typer.Option("--task", help="SQuAD and RACE: check with the questions of this task ...")] = "",
+    data: Annotated[Path | None, typer.Option("--data", help="... in this folder or file.")] = None,
 ) -> None:
-    """Make a GLUE submission of the test answers of runs, and say what the leaderboard would reject."""
-    from litebert.tasks.submission import check_zip, gather_sheets, write_zip
+    """Make a submission of the test answers of runs (GLUE's zip; JSON for SQuAD, RACE), and say what is rejected."""
+    from litebert.tasks.report import read_report
+    from litebert.tasks.submission import SHEETS, check_zip, gather_sheets, write_zip
 
-    if check is None:
-        write_zip(out, gather_sheets(runs or [], ranked_by=rank))
-    problems = check_zip(check or out)
+    glue = {sheet.task for sheet in SHEETS.values()}
+    is_glue = read_report(runs[0])["task"] in glue if runs else not (check and check.suffix == ".json")
+    file = check or out or Path("submission.zip" if is_glue else "submission.json")
+    if not is_glue:
+        problems = _submit_answers(runs or [], split, file, task, data, is_check=check is not None)
+    else:
+        if check is None:
+            write_zip(file, gather_sheets(runs or [], ranked_by=rank))
+        problems = check_zip(file)
     for problem in problems:
         print(problem)
     if problems and check:
         raise DataError(f"{check}: {len(problems)} things would be rejected")
-    print(f"{check or out}: {'complete' if not problems else f'written, with {len(problems)} things to mend'}")
+    print(f"{file}: {'complete' if not problems else f'written, with {len(problems)} things to mend'}")
+
+
+def _submit_answers(
+    runs: list[Path], split: str, file: Path, task: str, data: Path | None, *, is_check: bool
+) -> list[str]:
+    """Write the answers of one run, and compare them with the questions where those are given."""
+    from litebert.tasks.answer_sheets import check_answer_sheet, write_answer_sheet
+    from litebert.tasks.catalog import read_dataset
+    from litebert.tasks.reading import ReadOptions
+
+    if not is_check:
+        if len(runs) > 1:
+            raise ConfigError("SQuAD and RACE are handed in one run at a time: make an ensemble of them")
+        write_answer_sheet(runs[0], split, file)
+    if data is None or not task:
+        if is_check:
+            raise ConfigError("--check of a JSON needs the questions: say --task and --data")
+        return []
+    dataset = read_dataset(task, data, ReadOptions(dev_share=0.0))
+    return check_answer_sheet(file, dataset, "train" if data.is_file() else split)

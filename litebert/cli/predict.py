@@ -82,8 +82,13 @@ def predict_texts(
 def _iter_examples(
     predictor: "Predictor", files: Sequence[Path], text: str | None, text_b: str | None, encoding: str
 ) -> Iterator[Any]:
+    from litebert.tasks.choices import Choices
+    from litebert.tasks.squad.task import SpanTask
     from litebert.tasks.tables import read_text
 
+    if isinstance(predictor.task, SpanTask | Choices):
+        yield from _iter_questions(predictor, files, text, text_b, encoding)
+        return
     if not files:
         if sys.stdin.isatty():
             print("reading texts from the terminal, one a line; end with Ctrl-D", file=sys.stderr)
@@ -93,6 +98,33 @@ def _iter_examples(
             yield from _examples_of_table(predictor, file, text, text_b, encoding)
         else:
             yield from _examples_of_lines(predictor, read_text(file, encoding).split("\n"), str(file))
+
+
+def _iter_questions(
+    predictor: "Predictor", files: Sequence[Path], text: str | None, text_b: str | None, encoding: str
+) -> Iterator[Any]:
+    """Questions about texts: lines of `question TAB context`, or SQuAD's JSON; multiple choice in JSON lines."""
+    from litebert.tasks.choice_files import build_choices
+    from litebert.tasks.choices import Choices
+    from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.squad.reading import read_question_lines, read_squad
+    from litebert.tasks.tables import parse_json_lines, read_table, read_text
+
+    options = ReadOptions(text=text, text_b=text_b, encoding=encoding)
+    is_choice = isinstance(predictor.task, Choices)
+    if not files:
+        lines, name = sys.stdin.read(), "standard input"
+        if is_choice:
+            yield from build_choices(parse_json_lines(Path(name), lines), options, has_labels=False)
+        else:
+            yield from read_question_lines(lines, name)
+    for file in files:
+        if is_choice:
+            yield from build_choices(read_table(file, encoding=encoding), options, has_labels=False)
+        elif file.suffix in (".json", ".jsonl", ".parquet"):
+            yield from read_squad(file)
+        else:
+            yield from read_question_lines(read_text(file, encoding), str(file))
 
 
 def _examples_of_lines(predictor: "Predictor", lines: Sequence[str], where: str) -> Iterator[Any]:
@@ -137,14 +169,27 @@ def _print_answers(
     for example, one in zip(examples, predictions, strict=True):
         shown = " ".join(one.answer) if isinstance(one.answer, list) else one.answer
         if as_table:
-            words = " ".join(example.words) if hasattr(example, "words") else example.text
+            words = " ".join(example.words) if hasattr(example, "words") else getattr(example, "text", "")
             best = f"{max(one.output):.3f}" if isinstance(one.output, list) and _is_flat(one.output) else ""
             print(f"{shown}\t{best}\t{words}")
             continue
         record: dict[str, Any] = {"id": one.id, "answer": one.answer}
         if labels and isinstance(one.output, list) and _is_flat(one.output):
             record["probabilities"] = dict(zip(labels, one.output, strict=True))
-        print(json.dumps(record, ensure_ascii=False))
+        print(json.dumps(record | _place_of(predictor, example, one), ensure_ascii=False))
+
+
+def _place_of(predictor: "Predictor", example: Any, one: "Prediction") -> dict[str, Any]:
+    """Where an answer stands in its text; which of the choices it is."""
+    from litebert.infer.answering import read_answer, read_choice
+    from litebert.tasks.choices import Choices
+    from litebert.tasks.squad.task import SpanTask
+
+    if isinstance(predictor.task, SpanTask):
+        return {k: v for k, v in read_answer(predictor.task, one.output)._asdict().items() if k != "text"}
+    if isinstance(predictor.task, Choices):
+        return read_choice(example.choices, one.output)._asdict()
+    return {}
 
 
 def _is_flat(output: list[Any]) -> bool:

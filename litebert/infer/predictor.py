@@ -1,4 +1,4 @@
-"""A model ready to be asked: `litebert.load(path)`, then classify, tag, fill_mask, embed, order."""
+"""A model ready to be asked: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,16 @@ from litebert.core.errors import ConfigError
 from litebert.core.runtime import Runtime, RuntimeOptions, choose_runtime
 from litebert.data.group_batch import build_group_batch
 from litebert.data.groups import Group, SequenceForm, build_form
+from litebert.infer.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
 from litebert.infer.fill_mask import Guess, fill_mask
 from litebert.infer.outputs import BATCH_TOKENS, compute_outputs, plan_batches
 from litebert.model.config import HeadKind
 from litebert.model.model import Model
 from litebert.tasks.catalog import restore_task
+from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import FinetuneTask, Output
+from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample, join_texts
 from litebert.tasks.token_tags import TaggedWords, TokenTags
 from litebert.text.tokenizer import Tokenizer
@@ -81,6 +84,21 @@ class Predictor:
         task = self._expect(TokenTags)
         examples = [TaggedWords(str(n), tuple(words)) for n, words in enumerate(sentences)]
         return [task.decide(output) for output in self.predict(examples)]
+
+    def answer(self, question: str, context: str) -> FoundAnswer:
+        """The stretch of the context that answers the question, however long the context is; "" where there is none."""
+        return self.answer_batch([(question, context)])[0]
+
+    def answer_batch(self, pairs: Sequence[tuple[str, str]]) -> list[FoundAnswer]:
+        """`answer` for many (question, context) pairs at once."""
+        task = self._expect(SpanTask)
+        return [read_answer(task, output) for output in self.predict(to_questions(pairs))]
+
+    def choose(self, context: str, question: str, choices: Sequence[str]) -> Choice:
+        """The choice that fits the question about the context best; a choice takes the place of a `_`."""
+        self._expect(Choices)
+        (output,) = self.predict([to_choice_example(context, question, choices)])
+        return read_choice(choices, output)
 
     def fill_mask(self, text: str, top_k: int = 5) -> list[list[Guess]]:
         """The most probable pieces for each [MASK] of a text."""

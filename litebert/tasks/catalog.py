@@ -1,7 +1,7 @@
 """All tasks by name, and a checkpoint's task from the facts that lie in it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,11 @@ def finish_task(
     """The task as it is saved with the finished model, and the JSON files, by name, that it wants beside the report."""
     finish = FINISHERS.get(type(task))
     return finish(task, outputs, examples) if finish else (task, {})
+
+
+def untuned(task: FinetuneTask) -> FinetuneTask:
+    """The task without what it learned from the dev outputs of one model."""
+    return replace(task, threshold=None) if isinstance(task, SpanTask) else task
 
 
 def read_dataset(name: str, path: Path, options: ReadOptions | None = None) -> Dataset:

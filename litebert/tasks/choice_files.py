@@ -12,7 +12,7 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import ReadOptions, find_split
-from litebert.tasks.tables import Row, read_table
+from litebert.tasks.tables import Row, Table, read_table
 
 LEVELS = ("middle", "high")
 ONE_FILE = "all.txt"  # an article a line, as the official code of ALBERT wants RACE
@@ -70,11 +70,15 @@ def read_choice_dataset(path: Path, options: ReadOptions) -> Dataset:
 
 def read_choices(path: Path, options: ReadOptions, *, has_labels: bool) -> list[ChoiceExample]:
     """The questions of a file of JSON lines."""
-    table = read_table(path, encoding=options.encoding)
+    return build_choices(read_table(path, encoding=options.encoding), options, has_labels=has_labels)
+
+
+def build_choices(table: Table, options: ReadOptions, *, has_labels: bool) -> list[ChoiceExample]:
+    """A question of each row."""
     label = _find(table.columns, options.label, LABEL) if has_labels else None
     if has_labels and label is None:
         has = ", ".join(table.columns)
-        raise DataError(f"{path}: which field is the label? It has {has}; name it: --label {table.columns[-1]}")
+        raise DataError(f"{table.path}: which field is the label? It has {has}; name it: --label {table.columns[-1]}")
     context = _find(table.columns, options.text, CONTEXT)
     question = _find(table.columns, options.text_b, QUESTION)
     return [

@@ -41,6 +41,10 @@ class ChoiceExample:
     where: str = ""  # file and line, for messages
 
     @property
+    def text(self) -> str:
+        return self.question
+
+    @property
     def sentences(self) -> list[str]:
         """The question with each of the choices in it."""
         return [fill_in(self.question, choice) for choice in self.choices]

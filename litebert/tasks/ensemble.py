@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.catalog import restore_task
+from litebert.core.files import write_json
+from litebert.tasks.catalog import finish_task, restore_task, task_facts, untuned
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.predictions import predict_answers, predictions_file, read_predictions, write_predictions
 from litebert.tasks.report import describe_split, read_report, write_report
@@ -50,7 +51,7 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
     if not dataset.dev:
         raise DataError(f"{dataset.task.name} has no dev split here to measure an ensemble on")
     facts = read_report(runs[0])["facts"]
-    task = restore_task(facts, where=str(runs[0]))
+    task = untuned(restore_task(facts, where=str(runs[0])))  # a member's threshold is not the ensemble's
     split, examples = next(iter(dataset.dev.items()))
     outputs = read_outputs(runs, split, [example.id for example in examples])
 
@@ -58,6 +59,9 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
         return task.score(values, examples)[task.metric]
 
     members = list(select_greedily(outputs, score, task).members if selects else outputs)
+    member_scores = {name: score(values) for name, values in outputs.items()}
+    averaged = average(task, [outputs[name] for name in members])
+    task, files = finish_task(task, averaged, examples)
     for name, asked in {**dataset.dev, **dataset.test}.items():
         if all(predictions_file(Path(run), name).is_file() for run in members):
             answered = read_outputs([Path(run) for run in members], name, [example.id for example in asked])
@@ -66,11 +70,13 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
     report = {
         "task": task.name,
         "metric": task.metric,
-        "facts": facts,
+        "facts": task_facts(task, max_length=facts["max_length"]),
         "members": members,
-        "member_scores": {name: score(values) for name, values in outputs.items()},
-        "dev": {split: describe_split(task, average(task, [outputs[name] for name in members]), examples)},
+        "member_scores": member_scores,
+        "dev": {split: describe_split(task, averaged, examples)},
     }
+    for name, value in files.items():
+        write_json(out / name, value)
     write_report(out, report)
     return report
 

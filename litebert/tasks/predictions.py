@@ -50,7 +50,8 @@ def read_predictions(path: Path) -> list[Prediction]:
     if not path.is_file():
         raise DataError(f"{path}: no such file; is {path.parent.parent} a fine-tuned run, and had it this split?")
     predictions = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+    # not splitlines(): a text may hold U+2028, which JSON does not escape
+    for number, line in enumerate(path.read_text("utf-8").removesuffix("\n").split("\n"), start=1):
         try:
             predictions.append(Prediction(**json.loads(line)))
         except (ValueError, TypeError) as error:

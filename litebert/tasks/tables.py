@@ -43,7 +43,7 @@ def read_table(path: Path, *, encoding: str = "utf-8", has_header: bool = True, 
         return _read_parquet(path)
     text = read_text(path, encoding)
     if path.suffix in (".jsonl", ".json"):
-        return _read_json_lines(path, text)
+        return parse_json_lines(path, text)
     lines = _iter_csv(path, text) if path.suffix == ".csv" else _iter_tsv(text)
     return _build_table(path, lines, has_header=has_header, skips_ragged=skips_ragged)
 
@@ -132,7 +132,8 @@ def _name_columns(cells: Sequence[str], has_header: bool, where: str) -> tuple[s
     return names
 
 
-def _read_json_lines(path: Path, text: str) -> Table:
+def parse_json_lines(path: Path, text: str) -> Table:
+    """The rows of JSON lines; `path` names them in messages."""
     rows: list[Row] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():

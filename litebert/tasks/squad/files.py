@@ -1,9 +1,7 @@
-"""SQuAD on disk: the official folder or anybody's files as a dataset, and what the leaderboard takes."""
+"""SQuAD on disk: the official folder, or anybody's files, as a dataset."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.finetuning import Dataset
@@ -27,20 +25,6 @@ def squad_reader(task: SpanTask) -> Callable[[Path, ReadOptions], Dataset]:
         return Dataset.of(task, splits, notes)
 
     return read
-
-
-def check_submission(answers: Mapping[str, Any], questions: Sequence[Question], *, allows_none: bool) -> list[str]:
-    """What the official script or the leaderboard would reject in a predictions.json; empty = nothing."""
-    asked = {question.id for question in questions}
-    problems = [f"question '{question.id}' is not answered" for question in questions if question.id not in answers]
-    for id_, answer in answers.items():
-        if id_ not in asked:
-            problems.append(f"'{id_}' is not the id of a question")
-        elif not isinstance(answer, str):
-            problems.append(f"the answer to '{id_}' is {json.dumps(answer)[:40]}, not a text")
-        elif not answer and not allows_none:
-            problems.append(f"the answer to '{id_}' is empty, and SQuAD 1.1 knows no question without one")
-    return problems
 
 
 def _find_files(path: Path, options: ReadOptions, task: SpanTask) -> dict[str, Path]:

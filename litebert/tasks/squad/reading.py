@@ -71,6 +71,19 @@ def read_squad(path: Path) -> list[Question]:
     return questions
 
 
+def read_question_lines(text: str, where: str) -> list[Question]:
+    """Questions to be answered, one a line: the question, a tab, the context."""
+    questions = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        question, tab, context = line.rstrip("\r").partition("\t")
+        if not tab or not context.strip():
+            raise DataError(f"{where}:{number}: expected a question, a tab and the text that answers it")
+        questions.append(Question(str(number), question, context, where=f"{where}:{number}"))
+    return questions
+
+
 def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
     """Refuse questions that can neither teach nor be scored, and unanswerable ones where none may be."""
     for question in questions:

@@ -148,10 +148,9 @@ class SpanTask:
         tuned = tune_threshold(
             score_questions(texts, examples, self.version), odds, examples, [bool(text) for text in texts]
         )
-        # the official script says 0.0 where it is best to answer nothing; ours is one that does so
         nothing = sum(not example.has_answer for example in examples)
         return {
-            metric: best._replace(value=min(odds) - 1.0) if best.score == nothing else best
+            metric: best._replace(value=_settle(best.value, odds, answers_any=best.score > nothing))
             for metric, best in tuned.items()
         }
 
@@ -189,6 +188,18 @@ class SpanTask:
     def _list_spans(self, candidates: decoding.Candidates, passage: Passage) -> tuple[Span, ...]:
         possible = decoding.keep_possible(candidates, passage, self.max_answer_length)
         return decoding.list_spans(possible, passage, self.num_best)
+
+
+def _settle(best: float, odds: Sequence[float], *, answers_any: bool) -> float:
+    """A threshold that decides as the official one does, but lies on nobody's odds.
+
+    The official one is the odds of the last question that is answered, where the last bit of a sum would decide, or 0
+    where none should be.
+    """
+    if not answers_any:
+        return min(odds) - 1.0
+    above = [value for value in odds if value > best]
+    return (best + min(above)) / 2 if above else best + 1.0
 
 
 def to_reply(output: Output) -> Reply:

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from litebert.core.options import build_options, dump_toml, flatten, merge, pars
 from litebert.core.runtime import RuntimeOptions
 from litebert.train.optim import OptimOptions
 from litebert.train.options import TrainOptions
-from litebert.train.schedule import ScheduleOptions, check_schedule
+from litebert.train.schedule import ScheduleOptions
 
 # what may change between stop and resume: nothing that a score or a weight depends on
 _FREE_KEYS = {"train.keep_last", "train.loggers", "runtime.num_threads"}
@@ -104,10 +104,13 @@ def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
     train = recipe.train
     steps = train.steps or max(1, round(train.epochs * num_examples / train.batch_size))
     warmup = round(steps * train.warmup_share) if train.warmup_steps is None else train.warmup_steps
-    schedule = ScheduleOptions(warmup_steps=warmup)
-    check_schedule(schedule, steps)
+    if warmup > steps:
+        raise ConfigError(
+            f"train.warmup_steps = {warmup:,} is more than the run's {steps:,} steps: shorten it with the run"
+        )
     every = max(1, -(-steps // train.evaluations))
-    return Length(TrainOptions(steps=steps, micro_batch=train.micro_batch), schedule, every)
+    options = TrainOptions(steps=steps, micro_batch=train.micro_batch)
+    return Length(options, ScheduleOptions(warmup_steps=warmup), every)
 
 
 class PaperRow(NamedTuple):
@@ -213,7 +216,3 @@ def list_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
 
 def _comparable(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def with_seed(recipe: FinetuneRecipe, seed: int) -> FinetuneRecipe:
-    return replace(recipe, seed=seed)

@@ -1,7 +1,6 @@
 """Fine-tuning learns every kind of task, goes on as if it had never stopped, and says what cannot be meant."""
 
 import json
-import random
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from small_tasks import ANIMALS, PLACES, find, invent_rows, split_pairs, tag_words, write_rows
 
 from litebert import finetune as story
 from litebert.checkpoint import list_checkpoints, load_checkpoint
@@ -22,53 +22,10 @@ from litebert.tasks.catalog import read_dataset, restore_task, task_facts
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.reading import ReadOptions
 
-ANIMALS, PLACES = ("cat", "dog", "bird"), ("house", "tree", "river")
 NO_DROPOUT = {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0}
-FILLERS = ["the", "a", "small", "large", "old", "new", "sees", "likes", "finds", "and", "near"]
-
-
-def invent_rows(label_of: Callable[[list[str]], Any], count: int = 32, seed: int = 0) -> list[dict[str, Any]]:
-    """Sentences of a few words, with a label that can be read off them."""
-    rng = random.Random(seed)
-    rows = []
-    for _ in range(count):
-        words = [*rng.choices(FILLERS, k=rng.randint(2, 6)), rng.choice(ANIMALS), rng.choice(PLACES)]
-        rng.shuffle(words)
-        rows.append({"text": " ".join(words), "label": label_of(words)})
-    return rows
-
-
-def write_rows(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for split in ("train", "dev"):
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
-
-
-def find(words: list[str], among: tuple[str, ...]) -> str:
-    return next(word for word in words if word in among)
-
-
-def split_pairs(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "text_a": " ".join(row["text"].split()[:-2]),
-            "text_b": " ".join(row["text"].split()[-2:]),
-            "label": row["label"],
-        }
-        for row in rows
-    ]
-
-
-def tag_words(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    tags = {**dict.fromkeys(ANIMALS, "B-ANIMAL"), **dict.fromkeys(PLACES, "B-PLACE")}
-    return [
-        {"tokens": row["text"].split(), "tags": [tags.get(word, "O") for word in row["text"].split()]} for row in rows
-    ]
-
 
 KINDS: dict[str, tuple[str, Callable[[], list[dict[str, Any]]], dict[str, float]]] = {
-    "one text": ("classification", lambda: invent_rows(lambda w: find(w, ANIMALS)), {"accuracy": 1, "macro_f1": 1}),
+    "one text": ("classification", lambda: invent_rows(), {"accuracy": 1, "macro_f1": 1}),
     "two texts": (
         "classification",
         lambda: split_pairs(invent_rows(lambda w: find(w, PLACES))),
@@ -142,7 +99,7 @@ def dying_in(name: str, when: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def test_an_interrupted_run_gives_the_same_report(
     changes: dict[str, Any], tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS), count=20))
+    data = write_rows(tmp_path / "data", invent_rows(count=20))
     job = make_job(tiny_checkpoint, "classification", data, **changes)
     finetune(job, tmp_path / "a" / "run")
     for name, when in (("show", 3), ("save", 2), ("show", 7), ("save_model", 1), ("write_report", 1)):
@@ -156,7 +113,7 @@ def test_an_interrupted_run_gives_the_same_report(
 
 
 def test_a_finished_run_is_left_as_it_is(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS)))
+    data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
     report = finetune(job, tmp_path / "run")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()}
@@ -165,7 +122,7 @@ def test_a_finished_run_is_left_as_it_is(tiny_checkpoint: Path, tmp_path: Path) 
 
 
 def test_the_best_checkpoint_is_the_model_and_knows_its_task(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS)))
+    data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
     report = finetune(job, tmp_path / "run")
     history = {record["step"]: record["dev_accuracy"] for record in report["history"]}
@@ -183,7 +140,7 @@ def test_the_best_checkpoint_is_the_model_and_knows_its_task(tiny_checkpoint: Pa
 
 def test_transformers_gives_the_probabilities_of_our_predictions(tiny_checkpoint: Path, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
-    data = write_rows(tmp_path / "data", split_pairs(invent_rows(lambda w: find(w, ANIMALS))))
+    data = write_rows(tmp_path / "data", split_pairs(invent_rows()))
     finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
     model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "run" / "model").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "run" / "model")
@@ -197,7 +154,7 @@ def test_transformers_gives_the_probabilities_of_our_predictions(tiny_checkpoint
 
 
 def test_patience_stops_a_run_that_no_longer_improves(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS)))
+    data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(
         tiny_checkpoint, "classification", data, train__patience=2, train__evaluations=12, optim__learning_rate=0.0
     )
@@ -206,7 +163,7 @@ def test_patience_stops_a_run_that_no_longer_improves(tiny_checkpoint: Path, tmp
 
 
 def test_a_run_that_learned_nothing_is_told_apart(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS)))
+    data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data, optim__learning_rate=0.0)
     assert finetune(job, tmp_path / "run")["dev"]["dev"]["is_at_chance"]
 
@@ -214,7 +171,7 @@ def test_a_run_that_learned_nothing_is_told_apart(tiny_checkpoint: Path, tmp_pat
 @pytest.mark.parametrize("trainable", ["head", "last-1"])
 def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path, tmp_path: Path) -> None:
     source = load_checkpoint(tiny_checkpoint)
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS)))
+    data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data, train__trainable=trainable)
     if trainable == "last-1":
         with pytest.raises(ConfigError, match="the model shares them"):
@@ -247,12 +204,12 @@ def test_every_recipe_is_the_papers_row() -> None:
 def test_a_run_begun_otherwise_is_not_gone_on_with(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS)))
+    data = write_rows(tmp_path / "data", invent_rows())
     with dying_in("save", 2, monkeypatch):
         finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"optim\.learning_rate: 0\.01 -> 0\.02"):
         finetune(make_job(tiny_checkpoint, "classification", data, optim__learning_rate=0.02), tmp_path / "run")
-    write_rows(data, invent_rows(lambda w: find(w, ANIMALS), seed=1))
+    write_rows(data, invent_rows(seed=1))
     with pytest.raises(ConfigError, match=r"job\.examples"):
         finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
 
@@ -268,7 +225,7 @@ def test_padding_and_order_do_not_change_outputs(tiny_checkpoint: Path, tmp_path
     from litebert.core.runtime import RuntimeOptions, choose_runtime
     from litebert.infer.outputs import compute_outputs
 
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS)))
+    data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
     model, task = story.build_task_model(job), job.dataset.task
     groups = task.encode(job.dataset.train, job.source.load_tokenizer(), job.form)
@@ -279,7 +236,7 @@ def test_padding_and_order_do_not_change_outputs(tiny_checkpoint: Path, tmp_path
 
 
 def test_metrics_have_the_scores_of_each_evaluation(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "data", invent_rows(lambda w: find(w, ANIMALS)))
+    data = write_rows(tmp_path / "data", invent_rows())
     finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
     measured = [r["step"] for r in read_log(tmp_path / "run" / "metrics.jsonl") if "dev_accuracy" in r]
     assert measured == [4, 8, 12]

@@ -58,13 +58,15 @@ HEADER = "index\tprediction"
 def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dict[str, str]:
     """The tables of runs, one of each task; `ranked_by` is GLUE's folder, where WNLI and QNLI are answered by rank."""
     sheets: dict[str, str] = {}
+    tasks: set[str] = set()
     for run in runs:
         task = read_report(run)["task"]
         mine = {name: sheet for name, sheet in SHEETS.items() if sheet.task == task}
         if not mine:
             raise ConfigError(f"{run} is of task {task}, which is not GLUE's")
-        if mine.keys() & sheets.keys():
+        if task in tasks:
             raise ConfigError(f"two runs answer {task}, {run} is the second: make an ensemble of them")
+        tasks.add(task)
         for name, sheet in mine.items():
             file = predictions_file(run, sheet.split)
             if file.is_file():

@@ -37,7 +37,7 @@ from litebert.data.groups import EpochPlan, Group, SequenceForm, build_form
 from litebert.finetune_recipe import FinetuneRecipe, Length, list_differences, settle_length
 from litebert.infer.outputs import compute_outputs
 from litebert.model.model import Model, build_model
-from litebert.tasks.catalog import finish_task, task_facts
+from litebert.tasks.catalog import finish_task, task_facts, with_passage
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.predictions import PREDICTIONS, predict_answers, predictions_file, write_predictions
 from litebert.tasks.report import ERRORS_FILE, REPORT_FILE, describe_split, read_report, write_errors, write_report
@@ -118,6 +118,8 @@ class Run:
 
 def finetune(job: Job, folder: Path) -> dict[str, Any]:
     """Fine-tune, or go on, in a folder; gives the report."""
+    task = with_passage(job.dataset.task, job.recipe.passage)
+    job = dataclasses.replace(job, dataset=dataclasses.replace(job.dataset, task=task))
     check_is_ours(folder)
     with exclusive_lock(folder, purpose="training"):
         check_same_job(folder, job)

@@ -3,7 +3,6 @@
 import io
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,14 @@ from litebert.finetune_recipe import build_finetune_recipe
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.tasks.answer_sheets import check_choices, check_spans
-from litebert.tasks.catalog import read_dataset, restore_task
-from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.catalog import read_dataset, restore_task, with_passage
+from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.ensemble import make_ensemble
 from litebert.tasks.predictions import Prediction, read_predictions, write_predictions
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import PassageOptions, ReadOptions
 from litebert.tasks.squad.metrics import score_questions
 from litebert.tasks.squad.reading import read_squad
+from litebert.tasks.squad.task import SpanTask
 from litebert.text.tokenizer import Tokenizer
 
 
@@ -86,20 +86,17 @@ def run(source: Path, task: str, data: Path, folder: Path, *, seed: int = 1, **t
     recipe = build_finetune_recipe(
         {
             "train": options,
+            "passage": SHORT[task[:5]],
             "seed": seed,
             "optim": {"learning_rate": 3e-3},
             "model": {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0},
         }
     )
     dataset = read_dataset(task, data, ReadOptions(dev=data))
-    return finetune(Job(load_checkpoint(source), replace(dataset, task=small(dataset.task)), recipe), folder)
+    return finetune(Job(load_checkpoint(source), dataset, recipe), folder)
 
 
-def small(task: Any) -> Any:
-    """The task with windows and questions that fit short sequences."""
-    if hasattr(task, "stride"):
-        return replace(task, stride=8, max_question_length=8)
-    return replace(task, max_choice_length=16)
+SHORT = {"squad": {"stride": 8, "max_question_length": 8}, "choic": {"max_choice_length": 16}}
 
 
 @pytest.mark.parametrize(
@@ -250,3 +247,10 @@ def test_a_length_without_room_for_the_passage_is_refused(tmp_path: Path, source
     data = write_choices(tmp_path / "choices.jsonl", 4)
     with pytest.raises(ConfigError, match="max_length = 18 leaves no token for the passage"):
         run(source, "choice", data, tmp_path / "run", max_length=18)
+
+
+def test_a_length_that_a_task_does_not_read_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"passage.stride is not read by choice"):
+        with_passage(Choices("choice"), PassageOptions(stride=5))
+    assert with_passage(Choices("choice"), PassageOptions(max_choice_length=5)) == Choices("choice", 5)
+    assert with_passage(SpanTask("x"), PassageOptions(num_best=3)) == SpanTask("x", num_best=3)

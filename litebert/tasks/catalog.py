@@ -1,7 +1,7 @@
 """All tasks by name, and a checkpoint's task from the facts that lie in it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.glue import GLUE, glue_reader
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import PassageOptions, ReadOptions
 from litebert.tasks.squad.files import squad_reader
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
@@ -53,6 +53,16 @@ def finish_task(
     """The task as it is saved with the finished model, and the JSON files, by name, that it wants beside the report."""
     finish = FINISHERS.get(type(task))
     return finish(task, outputs, examples) if finish else (task, {})
+
+
+def with_passage(task: FinetuneTask, options: PassageOptions) -> FinetuneTask:
+    """The task with a recipe's lengths, where it reads long texts."""
+    known = {field.name for field in fields(task)}  # type: ignore[arg-type]
+    changed = {name for name, value in asdict(options).items() if value != getattr(PassageOptions(), name)}
+    if changed - known:
+        raise ConfigError(f"passage.{min(changed - known)} is not read by {task.name}: leave it out")
+    values = {name: value for name, value in asdict(options).items() if name in known}
+    return replace(task, **values)  # type: ignore[type-var]
 
 
 def untuned(task: FinetuneTask) -> FinetuneTask:

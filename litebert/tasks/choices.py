@@ -77,7 +77,7 @@ class Choices:
         if room <= self.max_choice_length:
             raise ConfigError(
                 f"max_length = {form.max_length} leaves no token for the passage beside {self.max_choice_length} of "
-                f"question and choice; raise it to {form.max_length + self.max_choice_length - room + 1} or more"
+                f"question and choice; raise train.max_length, or lower passage.max_choice_length"
             )
         contexts = list(dict.fromkeys(example.context for example in examples))
         ids_of = dict(zip(contexts, tokenizer.encode_batch(contexts), strict=True))

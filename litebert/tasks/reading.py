@@ -1,9 +1,9 @@
 """What a person may say about their data, and where its splits are found."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.tables import SUFFIXES
 
 # the names under which a split's file is looked for in a folder
@@ -23,6 +23,22 @@ class ReadOptions:
     dev_share: float = 0.1  # of the training rows held out, where there is no dev file
     labels: tuple[str, ...] = ()  # those that a model knows already; empty: whatever the training rows have
     is_balanced: bool = False  # weigh every label alike in the loss, however rare
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageOptions:
+    """Lengths, in tokens, of questions about a text: read by SQuAD's tasks and by multiple choice; official values."""
+
+    max_question_length: int = 64  # SQuAD: a longer question loses its end
+    stride: int = 128  # SQuAD: from the beginning of a window to that of the next
+    max_answer_length: int = 30  # SQuAD
+    num_best: int = 20  # SQuAD: answers that are listed, and starts and ends that the simple head looks at
+    max_choice_length: int = 128  # multiple choice: of question and choice together the last ones are kept
+
+    def __post_init__(self) -> None:
+        for key, value in asdict(self).items():
+            if value < 1:
+                raise ConfigError(f"passage.{key} = {value} must be at least 1")
 
 
 def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path | None:

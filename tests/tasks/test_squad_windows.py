@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from litebert.core.errors import ConfigError
 from litebert.data.groups import SequenceForm
+from litebert.tasks.reading import PassageOptions
 from litebert.tasks.squad.features import build_groups
 from litebert.tasks.squad.reading import Answer, Question, read_squad
 from litebert.tasks.squad.tokens import SquadTokens, encode_squad, locate_spans
@@ -81,8 +82,8 @@ def test_a_window_without_the_whole_answer_points_at_cls() -> None:
 def test_no_room_for_the_paragraph_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_length = 67 leaves no token"):
         plan_windows(invented_tokens(3, 3), form_of(67), WindowOptions())
-    with pytest.raises(ConfigError, match="stride = 0"):
-        WindowOptions(stride=0)
+    with pytest.raises(ConfigError, match=r"passage.stride = 0"):
+        PassageOptions(stride=0)
 
 
 # letters whose normalised form is longer, shorter or gone; ligatures, fractions, accents before and after, odd spaces

@@ -25,12 +25,6 @@ class WindowOptions:
     max_question_length: int = 64  # a longer question loses its end
     stride: int = 128  # from the beginning of a window to that of the next
 
-    def __post_init__(self) -> None:
-        if self.stride < 1:
-            raise ConfigError(f"stride = {self.stride}: windows must advance by at least 1 token")
-        if self.max_question_length < 0:
-            raise ConfigError(f"max_question_length = {self.max_question_length} is negative")
-
 
 @dataclass(frozen=True)
 class Windows:
@@ -57,7 +51,8 @@ def plan_windows(tokens: SquadTokens, form: SequenceForm, options: WindowOptions
     if form.max_length <= options.max_question_length + num_special:
         raise ConfigError(
             f"max_length = {form.max_length} leaves no token for the paragraph after a question of "
-            f"{options.max_question_length} and {num_special} special tokens; raise it or lower max_question_length"
+            f"{options.max_question_length} and {num_special} special tokens; raise train.max_length, or lower "
+            "passage.max_question_length"
         )
     asked = np.minimum(tokens.question_lengths, options.max_question_length)
     room = form.max_length - num_special - asked

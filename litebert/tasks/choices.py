@@ -17,7 +17,7 @@ from litebert.core.errors import ConfigError
 from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
-from litebert.model.heads import FORBIDDEN
+from litebert.model.heads import forbid
 from litebert.model.model import Model
 from litebert.tasks.classification import ONE_SIDED, count_texts
 from litebert.tasks.finetuning import Chance, Output
@@ -140,4 +140,4 @@ def read_choices(model: Model, batch: GroupBatch) -> Tensor:
     pooled = model.encoder(batch.token_ids, batch.segment_ids, mask, read_at=first).pooled
     logits: Tensor = model.heads["choice"](pooled, 1).squeeze(-1)  # (S,)
     is_choice = torch.arange(int(batch.group_sizes.max()), device=logits.device) < batch.group_sizes[:, None]
-    return logits.new_full(is_choice.shape, FORBIDDEN).masked_scatter(is_choice, logits)
+    return forbid(logits.new_zeros(is_choice.shape).masked_scatter(is_choice, logits), is_choice)

@@ -138,3 +138,18 @@ def test_chance_is_what_needs_no_reading() -> None:
 def test_a_folder_without_a_training_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no train-v1\.1\.json or train\.json in it"):
         squad_reader(TASKS[0])(tmp_path, ReadOptions())
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_reduced_precision_learns_and_answers_too(tiny_tokenizer: Tokenizer, task: SpanTask) -> None:
+    model = build_small_model(tiny_tokenizer, task)
+    groups = task.encode(build_questions(), tiny_tokenizer, form_of(tiny_tokenizer))
+    batch = build_group_batch(groups, tiny_tokenizer.pad_id)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = task.loss(model, batch, task.count(batch)).loss
+        with torch.no_grad():
+            outputs = task.predict(model, batch, groups)
+    loss.backward()
+    full = task.loss(model, batch, task.count(batch)).loss
+    assert float(loss.detach()) == pytest.approx(float(full.detach()), rel=0.02)
+    assert len(outputs) == len(groups)

@@ -211,3 +211,13 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     (tmp_path / "file").touch()
     tokens = encode_squad([Question("1", "who", "the cat")], tiny_tokenizer, tmp_path / "file" / "below")
     assert tokens.context_ids.tolist() == tiny_tokenizer.encode("the cat")
+
+
+def test_every_stretch_of_chinese_characters_comes_back(real_data: Path) -> None:
+    chinese = load_tokenizer(real_data / "tf" / "google_albert_base_zh" / "vocab_chinese.txt")
+    context = "《战国无双３》是由光荣和ω-force开发的战国无双系列的正统第三续作，最初是於2009年發行。"
+    starts = [n for n, c in enumerate(context) if "一" <= c <= "鿿"]
+    spans = [(a, b + 1) for a in starts for b in starts if a <= b]
+    answers = tuple(Answer(context[a:b], a) for a, b in spans)
+    questions = [Question("1", "谁开发的？", context, answers)]
+    assert give_back(questions, encode_squad(questions, chinese)) == []

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
-from litebert.model.heads import FORBIDDEN
+from litebert.model.heads import forbid
 from litebert.model.model import Model
 from litebert.tasks.finetuning import Chance, Output
 from litebert.tasks.squad import decoding
@@ -69,7 +69,7 @@ class SpanTask:
         hidden = _read_hidden(model, part)
         if self.head == "span":
             # every real token competes, the question's too, as in the official 1.1 head
-            start, end = (logits.masked_fill(~part.mask, FORBIDDEN) for logits in model.heads["span"](hidden))
+            start, end = (forbid(logits, part.mask) for logits in model.heads["span"](hidden))
             no_answer = hidden.new_zeros(())
         else:
             logits = model.heads["conditional_span"](hidden, _allow(part, columns), gold_start)
@@ -156,7 +156,7 @@ class SpanTask:
 
     def _propose_pairs(self, model: Model, batch: GroupBatch, hidden: Tensor, groups: Sequence[Group]) -> list[Output]:
         logits = model.heads["span"](hidden)
-        start, end = (part.masked_fill(~batch.mask, FORBIDDEN).float().cpu().numpy() for part in logits)
+        start, end = (forbid(part.float(), batch.mask).cpu().numpy() for part in logits)
         outputs, row = [], 0
         for group in groups:
             rows = slice(row, row := row + len(group.sequences))

@@ -16,8 +16,9 @@ from litebert import finetune as story
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.runlog import read_log
-from litebert.finetune import Job, finetune
+from litebert.finetune import finetune
 from litebert.finetune_recipe import PAPER, FinetuneRecipe, build_finetune_recipe, load_finetune_recipe, settle_length
+from litebert.finetune_run import Job, build_task_model
 from litebert.tasks.catalog import read_dataset, restore_task, task_facts
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.reading import ReadOptions
@@ -178,7 +179,7 @@ def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path,
             finetune(job, tmp_path / "run")
         job = replace(job, source=replace(source, config=replace(source.config, sharing="none")), is_from_scratch=True)
     finetune(job, tmp_path / "run")
-    start, end = story.build_task_model(job).state_dict(), load_checkpoint(tmp_path / "run" / "model").load_weights()
+    start, end = build_task_model(job).state_dict(), load_checkpoint(tmp_path / "run" / "model").load_weights()
     changed = {name for name in start if not torch.equal(start[name], end[name])}
     learned = ("encoder.pooler", "heads.") + (("encoder.attention.1", "encoder.ffn.1") if "last" in trainable else ())
     assert changed
@@ -227,7 +228,7 @@ def test_padding_and_order_do_not_change_outputs(tiny_checkpoint: Path, tmp_path
 
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
-    model, task = story.build_task_model(job), job.dataset.task
+    model, task = build_task_model(job), job.dataset.task
     groups = task.encode(job.dataset.train, job.source.load_tokenizer(), job.form)
     runtime = choose_runtime(RuntimeOptions())
     together = compute_outputs(model, task, groups, runtime, pad_id=0)

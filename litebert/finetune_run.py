@@ -4,6 +4,7 @@ import dataclasses
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Job:
     is_from_scratch: bool = False  # the source gives its shape and tokenizer only; weights are drawn at random
     predicts_test: bool = True
 
-    @property
+    @cached_property
     def values(self) -> dict[str, Any]:
         """All that decides the result; files count by their content, not by where they lie."""
         identity = {
@@ -62,7 +63,7 @@ class Job:
         """The metric, by its name in the logs, that chooses the model."""
         return f"{next(iter(self.dataset.dev))}_{self.dataset.task.metric}"
 
-    @property
+    @cached_property
     def form(self) -> SequenceForm:
         config = self.source.config
         length = min(self.recipe.train.max_length, config.max_positions)
@@ -100,6 +101,11 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
         view.say(note)
     groups = dataset.task.encode(dataset.train, tokenizer, form)
     dev = {name: dataset.task.encode(examples, tokenizer, form) for name, examples in dataset.dev.items()}
+    num_full = sum(group.width >= form.max_length for group in groups)
+    if num_full:
+        view.say(
+            f"{num_full:,} of {len(groups):,} examples fill all of {form.max_length} tokens; what is longer is cut"
+        )
     last = find_last_whole(folder, view.say)
     engine = build_engine(job, last)
     progress = Progress()

@@ -13,11 +13,12 @@ import torch
 from small_tasks import ANIMALS, PLACES, find, invent_rows, split_pairs, tag_words, write_rows
 
 from litebert import finetune as story
-from litebert.checkpoint import list_checkpoints, load_checkpoint
+from litebert.checkpoint import find_checkpoint, list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.runlog import read_log
-from litebert.finetune import Job, finetune
+from litebert.finetune import finetune
 from litebert.finetune_recipe import PAPER, FinetuneRecipe, build_finetune_recipe, load_finetune_recipe, settle_length
+from litebert.finetune_run import Job, build_task_model
 from litebert.tasks.catalog import read_dataset, restore_task, task_facts
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.reading import ReadOptions
@@ -153,6 +154,20 @@ def test_transformers_gives_the_probabilities_of_our_predictions(tiny_checkpoint
         assert model.config.id2label[int(theirs.argmax())] == ours.answer
 
 
+def test_a_run_for_one_task_can_be_the_start_for_another(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    first = write_rows(tmp_path / "first", invent_rows())
+    finetune(make_job(tiny_checkpoint, "classification", first), tmp_path / "run")
+    second = write_rows(tmp_path / "second", invent_rows(lambda words: float(len(words))))
+    job = make_job(find_checkpoint(tmp_path / "run"), "regression", second)
+    learned, start = load_checkpoint(tmp_path / "run" / "model").load_weights(), build_task_model(job).state_dict()
+    encoder = [name for name in start if name.startswith("encoder.")]
+    assert all(torch.equal(start[name], learned[name]) for name in encoder)
+    assert start["heads.classification.output.weight"].shape == (1, 32)
+    assert not any(
+        torch.equal(start[n], build_task_model(replace(job, is_from_scratch=True)).state_dict()[n]) for n in encoder[:3]
+    )
+
+
 def test_patience_stops_a_run_that_no_longer_improves(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(
@@ -178,7 +193,7 @@ def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path,
             finetune(job, tmp_path / "run")
         job = replace(job, source=replace(source, config=replace(source.config, sharing="none")), is_from_scratch=True)
     finetune(job, tmp_path / "run")
-    start, end = story.build_task_model(job).state_dict(), load_checkpoint(tmp_path / "run" / "model").load_weights()
+    start, end = build_task_model(job).state_dict(), load_checkpoint(tmp_path / "run" / "model").load_weights()
     changed = {name for name in start if not torch.equal(start[name], end[name])}
     learned = ("encoder.pooler", "heads.") + (("encoder.attention.1", "encoder.ffn.1") if "last" in trainable else ())
     assert changed
@@ -227,7 +242,7 @@ def test_padding_and_order_do_not_change_outputs(tiny_checkpoint: Path, tmp_path
 
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
-    model, task = story.build_task_model(job), job.dataset.task
+    model, task = build_task_model(job), job.dataset.task
     groups = task.encode(job.dataset.train, job.source.load_tokenizer(), job.form)
     runtime = choose_runtime(RuntimeOptions())
     together = compute_outputs(model, task, groups, runtime, pad_id=0)

@@ -10,6 +10,25 @@ from litebert.core.errors import ConfigError, DataError
 Runs = Annotated[list[Path], typer.Argument(help="Folders of finished fine-tuning runs.", show_default=False)]
 
 
+def show_scores(runs: Runs) -> None:
+    """Show the dev scores of finished runs beside chance, and GLUE's average if they cover it."""
+    from litebert.tasks.report import read_report
+    from litebert.tasks.scoreboard import glue_average, missing_tasks
+
+    reports = {str(run): read_report(run) for run in runs}
+    width = max(len(name) for name in reports)
+    for name, report in reports.items():
+        for split, facts in report["dev"].items():
+            scores = ", ".join(f"{metric.replace('_', ' ')} {value:.4f}" for metric, value in facts["scores"].items())
+            chance = f"{'at chance: ' if facts['is_at_chance'] else ''}without reading {facts['chance']['score']:.4f}"
+            print(f"{name:{width}}  {report['task']} {split}: {scores} ({chance})")
+    missing = missing_tasks(list(reports.values()))
+    if missing:
+        print(f"no GLUE average: {', '.join(missing)} missing")
+    else:
+        print(f"GLUE average (dev, without WNLI): {100 * glue_average(list(reports.values())):.1f}")
+
+
 def run_ensemble(
     runs: Runs,
     task: Annotated[str, typer.Option("--task", help="Their task.")],

@@ -57,8 +57,9 @@ def run_finetuning(
 ) -> None:
     """Fine-tune a checkpoint for a task, or go on where an interrupted run stopped."""
     from litebert.checkpoint import find_checkpoint, load_checkpoint
-    from litebert.finetune import Job, finetune
+    from litebert.finetune import finetune
     from litebert.finetune_recipe import FinetuneRecipe
+    from litebert.finetune_run import Job
     from litebert.study.trials import plan_trials, run_trials
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import ReadOptions

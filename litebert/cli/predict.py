@@ -22,7 +22,7 @@ def evaluate_task(
     checkpoint: CheckpointPath,
     task: Annotated[str, typer.Option("--task", help="The task that the model was fine-tuned for, or ax.")],
     data: Annotated[Path, typer.Option("--data", help="The task's folder, GLUE's, or a file with labels.")],
-    split: Annotated[str, typer.Option(help="Which of a folder's splits; dev_matched for MNLI.")] = "dev",
+    split: Annotated[str, typer.Option(help="Which of a folder's splits: train, dev, test, dev_mismatched.")] = "",
     text: TextColumn = None,
     text_b: TextBColumn = None,
     label: LabelColumn = None,
@@ -46,7 +46,7 @@ def evaluate_task(
     if out:
         write_predictions(out, predict_answers(predictor.task, outputs, examples))
     if not facts and not out:
-        raise DataError(f"{data}: split '{split}' has no labels to score by; write its answers with --out FILE")
+        raise DataError(f"{data}: {split or 'it'} has no labels to score by; write its answers with --out FILE")
     if as_json:
         print(json.dumps(facts, indent=2))
     elif facts:

@@ -34,10 +34,11 @@ def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
 
 
 def choose_examples(dataset: Dataset, split: str, path: Path) -> Sequence[Any]:
-    """The examples of a split: of a file, all there are."""
+    """The examples of a split, the first of dev without a name; of a file, all there are."""
     splits = {"train": dataset.train, **dataset.dev, **dataset.test}
     if path.is_file():
         return dataset.train
+    split = split or next(iter(dataset.dev), "dev")
     if split not in splits or not splits[split]:
         has = ", ".join(name for name, examples in splits.items() if examples)
         raise DataError(f"{path} has no split '{split}', but {has}: say --split")

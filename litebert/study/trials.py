@@ -9,8 +9,9 @@ from typing import Any
 
 from litebert.core.errors import ConfigError
 from litebert.core.files import write_json
-from litebert.finetune import Job, finetune
+from litebert.finetune import finetune
 from litebert.finetune_recipe import load_finetune_recipe
+from litebert.finetune_run import Job
 
 TRIALS_FILE = "trials.json"
 

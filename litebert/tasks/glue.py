@@ -129,7 +129,8 @@ def _find_files(name: str, folder: Path, split: str) -> dict[str, Path]:
         key: [folder / f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
         for key, stems in _FILES[name][split].items()
     }
-    return {key: file for key, files in candidates.items() for file in files if file.is_file()}
+    found = {key: next((file for file in files if file.is_file()), None) for key, files in candidates.items()}
+    return {key: file for key, file in found.items() if file is not None}
 
 
 def _has_header(name: str, file: Path) -> bool:

@@ -10,8 +10,9 @@ from small_tasks import invent_rows, split_pairs, tag_words, write_rows
 import litebert
 from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import ConfigError
-from litebert.finetune import Job, finetune
+from litebert.finetune import finetune
 from litebert.finetune_recipe import build_finetune_recipe
+from litebert.finetune_run import Job
 from litebert.infer.predictor import Predictor
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.predictions import predictions_file, read_predictions

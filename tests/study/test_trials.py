@@ -9,8 +9,8 @@ from small_tasks import invent_rows, write_rows
 
 from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import ConfigError
-from litebert.finetune import Job
 from litebert.finetune_recipe import FinetuneRecipe
+from litebert.finetune_run import Job
 from litebert.study.trials import expand_grid, plan_trials, run_trials, summarize
 from litebert.tasks.catalog import read_dataset
 

@@ -5,7 +5,7 @@
 SST-2's lengths with a classification head, and SQuAD's (dev paragraphs with their questions, cut at 384) with a head
 that reads every token; of $LITEBERT_DATA, or drawn like them without it. Batch 32 (SQuAD: 8), fp32, AdamW, clipping, no
 dropout, the same weights. "default": padded to the maximal length; "best": sorted by length and padded to each batch's
-longest. A round is an epoch of the same few hundred examples for each: the Trainer begins with the longest, so that part
+longest. A round is an epoch of the same few hundred examples for each: the Trainer begins with the longest, and a part
 of an epoch would mislead. Contenders take turns; ratios are of medians of examples a second, by the clock and by
 processor time: on a busy machine trust the second. Needs `accelerate`, which the Trainer asks for.
 """

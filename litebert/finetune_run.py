@@ -29,6 +29,7 @@ from litebert.finetune_recipe import FinetuneRecipe, Length, list_differences, s
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import task_facts, with_passage
 from litebert.tasks.finetuning import Dataset, FinetuneTask
+from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.task import SpanTask
 from litebert.train.distributed import TaskLoss
 from litebert.train.freezing import freeze
@@ -107,11 +108,9 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
         view.say(note)
     groups = dataset.task.encode(dataset.train, tokenizer, form)
     dev = {name: dataset.task.encode(examples, tokenizer, form) for name, examples in dataset.dev.items()}
-    num_full = sum(group.width >= form.max_length for group in groups)
-    if num_full and not isinstance(dataset.task, SpanTask):  # which reads long texts in windows
-        view.say(
-            f"{num_full:,} of {len(groups):,} examples fill all of {form.max_length} tokens; what is longer is cut"
-        )
+    note = describe_lengths(dataset, groups, form)
+    if note:
+        view.say(note)
     last = find_last_whole(folder, view.say)
     engine = build_engine(job, last)
     progress = Progress()
@@ -119,6 +118,24 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
         view.say(f"going on after step {last.step:,}")
         progress = Progress(last.step, int(last.state["tokens"]), float(last.state["seconds"]))
     return Run(folder, job, form, settle_length(job.recipe, len(groups)), groups, dev, engine, progress)
+
+
+def describe_lengths(dataset: Dataset, groups: Sequence[Group], form: SequenceForm) -> str:
+    """What of the training texts does not fit; empty where all does."""
+    if isinstance(dataset.task, SpanTask):  # reads long texts in windows
+        num_lost = count_lost_answers(dataset.train, groups)
+        return (
+            f"{num_lost:,} of {len(groups):,} questions have their whole answer in no window: they are learned as if "
+            f"they had none; lower passage.stride, or raise train.max_length"
+            if num_lost
+            else ""
+        )
+    num_full = sum(group.width >= form.max_length for group in groups)
+    return (
+        f"{num_full:,} of {len(groups):,} examples fill all of {form.max_length} tokens; what is longer is cut"
+        if num_full
+        else ""
+    )
 
 
 def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:

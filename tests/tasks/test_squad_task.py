@@ -12,6 +12,7 @@ from litebert.data.groups import SequenceForm
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.tasks.reading import ReadOptions
+from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.files import squad_reader
 from litebert.tasks.squad.reading import Answer, Question
 from litebert.tasks.squad.task import SpanTask
@@ -153,3 +154,13 @@ def test_reduced_precision_learns_and_answers_too(tiny_tokenizer: Tokenizer, tas
     full = task.loss(model, batch, task.count(batch)).loss
     assert float(loss.detach()) == pytest.approx(float(full.detach()), rel=0.02)
     assert len(outputs) == len(groups)
+
+
+def test_answers_that_no_window_has_are_counted(tiny_tokenizer: Tokenizer) -> None:
+    questions = [question for question in build_questions() if question.has_answer]
+    form = form_of(tiny_tokenizer)
+    overlapping, apart = (
+        replace(TASKS[0], stride=stride).encode(questions, tiny_tokenizer, form) for stride in (2, 100)
+    )
+    assert count_lost_answers(questions, overlapping) == 0
+    assert count_lost_answers(questions, apart) > 0

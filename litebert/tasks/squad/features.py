@@ -46,6 +46,14 @@ def build_groups(
     ]
 
 
+def count_lost_answers(questions: Sequence[Question], groups: Sequence[Group]) -> int:
+    """How many questions have an answer that lies as a whole in none of their windows."""
+    return sum(
+        question.has_answer and group.target is not None and not group.target[:, 0].any()
+        for question, group in zip(questions, groups, strict=True)
+    )
+
+
 def _cut_sequences(tokens: SquadTokens, windows: Windows, form: SequenceForm) -> list[TokenSequence]:
     token_ids, bounds = write_sequences(tokens, windows, form)
     num_first: IntArray = windows.columns if form.num_segments > 1 else np.diff(bounds)

@@ -1,12 +1,10 @@
 """The official scores of classification and regression, equal to scikit-learn's and scipy's."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-Metric = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
 
 def accuracy(guesses: ArrayLike, truths: ArrayLike) -> float:

@@ -37,11 +37,6 @@ def group_texts(sequences: Sequence[TokenSequence], targets: Sequence[NDArray[An
     return [Group((sequence,), target) for sequence, target in zip(sequences, targets, strict=True)]
 
 
-def known(labels: Sequence[Any]) -> bool:
-    """Whether every example has its label."""
-    return all(label is not None for label in labels)
-
-
 def to_floats(values: NDArray[Any]) -> list[float]:
     """Numbers short enough to read in a file: seven digits, a float32's own."""
     return [float(f"{value:.7g}") for value in values.astype(np.float64)]

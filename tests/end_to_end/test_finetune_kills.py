@@ -12,7 +12,7 @@ import pytest
 from small_tasks import invent_rows, write_rows
 
 pytestmark = pytest.mark.slow
-OPTIONS = ["train.steps=60", "train.evaluations=20", "train.batch_size=8", "train.log_every=1", "train.patience=18"]
+OPTIONS = ["train.steps=40", "train.evaluations=20", "train.batch_size=8", "train.log_every=1", "train.patience=18"]
 
 
 def start(checkpoint: Path, data: Path, out: Path) -> subprocess.Popen[bytes]:
@@ -28,16 +28,16 @@ def finish(checkpoint: Path, data: Path, out: Path) -> None:
     assert process.returncode == 0, errors.decode()
 
 
-def test_five_kills_change_nothing(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_four_kills_change_nothing(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     finish(tiny_checkpoint, data, tmp_path / "a" / "run")
     rng = random.Random(5)
     metrics = tmp_path / "b" / "run" / "metrics.jsonl"
-    for _ in range(5):
+    for _ in range(4):
         process = start(tiny_checkpoint, data, tmp_path / "b" / "run")
         before = metrics.read_bytes().count(b"\n") if metrics.exists() else 0
         while process.poll() is None and (not metrics.exists() or metrics.read_bytes().count(b"\n") <= before):
-            time.sleep(0.01)
+            time.sleep(0.05)
         time.sleep(rng.random() * 0.3)
         process.send_signal(signal.SIGKILL)
         process.communicate()

@@ -9,6 +9,7 @@ from litebert.tasks import metrics
 
 sklearn = pytest.importorskip("sklearn.metrics")
 stats = pytest.importorskip("scipy.stats")
+pytestmark = pytest.mark.filterwarnings("ignore:A single label was found")
 
 
 def pairs_of(values: st.SearchStrategy[float], min_size: int = 1) -> st.SearchStrategy[tuple[list[float], list[float]]]:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from litebert.core.errors import ConfigError, DataError, LitebertError, TrainingError
     from litebert.data.shards import Corpus, open_corpus
     from litebert.data.stream import Stream, open_stream
+    from litebert.infer.predictor import Predictor, load
     from litebert.model.config import HeadSpec, ModelConfig
     from litebert.model.encoder import Encoder, EncoderOutput
     from litebert.model.model import Model, build_model
@@ -34,6 +35,8 @@ _PUBLIC = {
     "Stream": "litebert.data.stream",
     "open_stream": "litebert.data.stream",
     "HeadSpec": "litebert.model.config",
+    "Predictor": "litebert.infer.predictor",
+    "load": "litebert.infer.predictor",
     "Model": "litebert.model.model",
     "build_model": "litebert.model.model",
     "PRESETS": "litebert.model.presets",
@@ -55,11 +58,13 @@ __all__ = [
     "LitebertError",
     "Model",
     "ModelConfig",
+    "Predictor",
     "Recipe",
     "Stream",
     "Tokenizer",
     "TrainingError",
     "build_model",
+    "load",
     "load_checkpoint",
     "load_recipe",
     "load_tokenizer",

@@ -26,7 +26,7 @@ from litebert.core.errors import DataError
 from litebert.core.files import atomic_directory, hash_file, write_json
 from litebert.core.options import build_options
 from litebert.interop.layout import from_theirs, to_theirs
-from litebert.interop.names import Family, find_family, their_config
+from litebert.interop.names import Family, find_family, their_config, their_labels
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import Model, build_model
@@ -51,6 +51,7 @@ class CheckpointContent:
     card: str = ""
     state: Mapping[str, float | int] = field(default_factory=dict)  # counters of the run, such as tokens seen
     optimizer: Mapping[str, Tensor] | None = None
+    task: Mapping[str, Any] | None = None  # what a fine-tuned model answers, with all that has to be known to ask it
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Checkpoint:
     layout: Family | None  # whose tensor names the weights have; None = ours
     step: int
     state: dict[str, float | int]
+    task: dict[str, Any] | None = None  # of a fine-tuned model; tasks/catalog.py reads it
 
     def load_model(self, config: ModelConfig | None = None) -> Model:
         """The model with its weights; `config` may differ in what has none (dropout, the depth of shared layers)."""
@@ -106,18 +108,22 @@ def save_checkpoint(
     tokenizer: Tokenizer,
     content: CheckpointContent,
     weights: Mapping[str, Tensor] | None = None,
+    *,
+    replaces: bool = False,
 ) -> None:
-    """Write a checkpoint; it appears at `path` when it is complete and on the disk.
+    """Write a checkpoint; it appears at `path` when it is complete and on the disk, over an old one if so wished.
 
     `weights` are the model's own, where they had to be gathered from shards.
     """
     special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
     family = find_family(model.config, model.head_specs, pad_id=tokenizer.pad_id)
     tensors = model_tensors(model) if weights is None else dict(weights)
-    with atomic_directory(path) as temporary:
+    with atomic_directory(path, replaces=replaces) as temporary:
         if family is not None:
             tensors = to_theirs(family, model.config, model.head_specs, tensors)
-            write_json(temporary / "config.json", their_config(family, model.config, model.head_specs, special_ids))
+            labels = their_labels(content.task or {})
+            theirs = their_config(family, model.config, model.head_specs, special_ids)
+            write_json(temporary / "config.json", theirs | labels)
             write_tokenizer_files(
                 tokenizer,
                 temporary,
@@ -149,6 +155,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         layout=manifest["layout"],
         step=manifest["step"],
         state=manifest["state"],
+        task=manifest.get("task"),
     )
 
 
@@ -196,6 +203,7 @@ def _manifest(folder: Path, model: Model, family: Family | None, content: Checkp
         "layout": family,
         "step": content.step,
         "state": dict(content.state),
+        **({} if content.task is None else {"task": dict(content.task)}),
         "files": {path.relative_to(folder).as_posix(): hash_file(path) for path in files},
     }
 
@@ -218,6 +226,18 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
     except (OSError, SafetensorError) as error:
         raise DataError(f"{file} cannot be read: {error}") from None
     return tensors
+
+
+def find_checkpoint(path: Path) -> Path:
+    """The checkpoint that a person means: the directory itself, or of a run its model or else its last checkpoint."""
+    if (path / MANIFEST).is_file():
+        return path
+    if not path.is_dir():
+        raise DataError(f"{path}: no such directory; expected a checkpoint, or a run that has one")
+    found = [path / "model"] if (path / "model" / MANIFEST).is_file() else list_checkpoints(path / "checkpoints")
+    if not found:
+        raise DataError(f"{path} is no checkpoint (it has no {MANIFEST}) and no run that has one")
+    return found[-1]
 
 
 def list_checkpoints(folder: Path) -> Sequence[Path]:

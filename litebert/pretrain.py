@@ -24,7 +24,7 @@ from litebert.checkpoint import (
     save_checkpoint,
 )
 from litebert.core.errors import ConfigError, TrainingError
-from litebert.core.files import LOCK_FILE, atomic_path, exclusive_lock, remove_leftovers
+from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
 from litebert.core.runtime import Runtime, choose_runtime, measure_peak_flops
 from litebert.core.view import NoView, Status, View, open_view
@@ -39,12 +39,18 @@ from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
 from litebert.train.distributed import TaskLoss, like_shard, process_group, spread, wait_for_all, whole
-from litebert.train.keeping import CHECKPOINTS, checkpoint_path, find_last_whole, forget_old_checkpoints
-from litebert.train.loop import Engine, Progress, StepReport, build_scaler, iter_updates, measure
+from litebert.train.keeping import (
+    CHECKPOINTS,
+    RECIPE_FILE,
+    check_is_ours,
+    checkpoint_path,
+    find_last_whole,
+    forget_old_checkpoints,
+)
+from litebert.train.loop import Engine, Progress, StepReport, build_scaler, iter_updates, measure, row_noise
 from litebert.train.optim import build_optimizer
 from litebert.train.schedule import learning_rate
 
-RECIPE_FILE = "recipe.toml"
 EVALUATION_SEQUENCES = 32  # in one held-out batch, whatever the training batch is
 
 
@@ -182,7 +188,7 @@ def draw_weights(recipe: Recipe, corpora: Sequence[Corpus]) -> dict[str, Tensor]
     return model.state_dict() | {"heads.mlm.bias": torch.from_numpy(np.log(counts / counts.sum())).float()}
 
 
-def build_engine(run: Run, recipe: Recipe) -> Engine:
+def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
     """The model and optimizer of a stage, with the weights and moments that the run has so far."""
     task = Pretraining(recipe.segments.num_labels)
     model = build_model(recipe.model, task.heads, seed=recipe.seed)
@@ -212,7 +218,7 @@ def build_engine(run: Run, recipe: Recipe) -> Engine:
         scaler,
         recipe.optim.clip_norm,
         recipe.seed,
-        has_row_noise=run.runtime.device.type == "cpu" and not recipe.train.compile,
+        draw_noise=row_noise(recipe.seed) if run.runtime.device.type == "cpu" and not recipe.train.compile else None,
     )
 
 
@@ -245,7 +251,7 @@ def draw_held_out(recipe: Recipe) -> list[Batch]:
     return [stream.batch(step) for step in range(min(recipe.train.evaluate_batches, stream.steps_per_epoch))]
 
 
-def save(run: Run, engine: Engine, log: RunLog | None) -> None:
+def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
     """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
     weights = model_tensors(engine.model, whole)
     optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
@@ -327,13 +333,6 @@ def check_vocabulary(recipe: Recipe, tokenizer: Tokenizer) -> None:
             f"model.vocab_size = {recipe.model.vocab_size}, but the corpus's tokenizer has {tokenizer.vocab_size} "
             f"pieces: set model.vocab_size={tokenizer.vocab_size}"
         )
-
-
-def check_is_ours(folder: Path) -> None:
-    """Refuse to write a run among somebody's other files."""
-    is_ours = any((folder / name).exists() for name in (LOCK_FILE, RECIPE_FILE))
-    if folder.is_dir() and not is_ours and any(folder.iterdir()):
-        raise ConfigError(f"{folder} is not empty and no run; choose another --out")
 
 
 def check_same_recipe(folder: Path, recipe: Recipe) -> None:

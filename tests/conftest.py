@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.data.build import BuildOptions, build_corpus
+from litebert.model.config import ModelConfig
+from litebert.model.model import build_model
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
@@ -15,6 +18,12 @@ settings.register_profile("litebert", deadline=None, derandomize=True, print_blo
 settings.load_profile("litebert")
 
 _WORDS = "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what tests compute out of the user's cache folder."""
+    os.environ["LITEBERT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +62,21 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokeni
     (folder / "text.txt").write_text(text, "utf-8")
     build_corpus([folder / "text.txt"], tiny_tokenizer, folder / "corpus", BuildOptions(valid_share=0.1, is_quiet=True))
     return folder / "corpus"
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+    """A checkpoint of an untrained model of 2 layers, as if it were pre-trained."""
+    config = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size,
+        embedding_size=16,
+        hidden_size=32,
+        ffn_size=64,
+        num_layers=2,
+        num_heads=2,
+        max_positions=64,
+        initializer_range=0.1,
+    )
+    path = tmp_path_factory.mktemp("tiny-checkpoint") / "checkpoint"
+    save_checkpoint(path, build_model(config, ["mlm", "sentence"]), tiny_tokenizer, CheckpointContent(step=0))
+    return path

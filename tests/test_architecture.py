@@ -27,7 +27,9 @@ MAY_IMPORT = {
     "export": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "infer", "export"),
     "intrinsic": ("core", "text", "model", "data", "tasks", "intrinsic"),
     "recipe": ("core", "text", "data", "model", "tasks", "train"),
+    "finetune_recipe": ("core", "text", "data", "model", "tasks", "train"),
 }
+MAY_IMPORT["finetune_run"] = (*MAY_IMPORT, "finetune_run")
 BELOW_STORIES = tuple(MAY_IMPORT)
 MAY_IMPORT |= {story: (*BELOW_STORIES, story) for story in STORIES}
 MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "serve")}
@@ -35,9 +37,20 @@ MAY_IMPORT["plan"] = (*BELOW_STORIES, "plan")
 MAY_IMPORT["demo"] = (*BELOW_STORIES, *STORIES, "study", "demo")
 MAY_IMPORT |= dict.fromkeys(("cli", "__main__", "__init__"), ("",))  # "" matches everything
 # core.runtime is the one room of core that knows the device
-NO_TORCH = ("core", "text", "data", "cli", "recipe", "plan")
-NO_TORCH += ("model.config", "model.presets", "model.sharing", "model.cost")
-TORCH_ALLOWED = ("core.runtime", "data.batch", "data.stream")
+NO_TORCH = (
+    "core",
+    "text",
+    "data",
+    "cli",
+    "recipe",
+    "finetune_recipe",
+    "plan",
+    "model.config",
+    "model.presets",
+    "model.sharing",
+    "model.cost",
+)
+TORCH_ALLOWED = ("core.runtime", "data.batch", "data.group_batch", "data.stream")
 
 
 MODULES = {

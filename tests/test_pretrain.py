@@ -29,7 +29,7 @@ from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from litebert.train.distributed import TaskLoss
-from litebert.train.loop import Engine, build_scaler, update
+from litebert.train.loop import Engine, build_scaler, row_noise, update
 from litebert.train.optim import OptimOptions, build_optimizer
 
 
@@ -326,7 +326,10 @@ def make_engine(recipe: Recipe, dropout: float) -> Engine:
     model = build_model(config, task.heads).double()
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw"))  # takes fp64
     runtime = choose_runtime(RuntimeOptions(device="cpu"))
-    return Engine(model, TaskLoss(model, task), optimizer, task, runtime, build_scaler(runtime), 1.0, recipe.seed, True)
+    noise = row_noise(recipe.seed)
+    return Engine(
+        model, TaskLoss(model, task), optimizer, task, runtime, build_scaler(runtime), 1.0, recipe.seed, noise
+    )
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])

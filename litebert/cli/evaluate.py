@@ -1,11 +1,13 @@
 """`litebert evaluate`: what a checkpoint knows, as a table or as JSON."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from litebert.core.errors import ConfigError
+from litebert.cli.finetune import CheckpointPath, Encoding, LabelColumn, TextBColumn, TextColumn
+from litebert.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,34 +18,90 @@ if TYPE_CHECKING:
 
 
 def run_evaluation(
-    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, or a run's folder: its last one.")],
+    checkpoint: CheckpointPath,
     intrinsic: Annotated[
         Path | None,
         typer.Option(metavar="CORPUS", help="Measure hidden words and sentence pairs on this corpus's text."),
     ] = None,
-    split: Annotated[str, typer.Option(help="valid or train.")] = "valid",
+    task: Annotated[
+        str | None, typer.Option("--task", help="Score on the task that the model was fine-tuned for, or ax.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The task's folder, GLUE's, or a file with labels.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="Of a corpus: valid or train. Of a task's folder: train, dev, test, dev_mismatched.")
+    ] = "",
     pairs: Annotated[int, typer.Option(min=16, help="Pairs to test on, for each of SOP and NSP.")] = 4096,
     length: Annotated[
         int | None, typer.Option(min=8, help="Tokens of a pair; without it as in the model's training, at most 128.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Names everything that is drawn.")] = 1,
+    seed: Annotated[int, typer.Option(help="Names everything that is drawn for --intrinsic.")] = 1,
+    text: TextColumn = None,
+    text_b: TextBColumn = None,
+    label: LabelColumn = None,
+    encoding: Encoding = "utf-8",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the JSON to this file, too.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A file to write: of --intrinsic the JSON, of --task the answers as JSON lines.")
+    ] = None,
 ) -> None:
-    """Measure a checkpoint on text it has not read: hidden words, sentence order, next sentences."""
-    import json
+    """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--task)."""
+    if out and out.is_dir():
+        raise ConfigError(f"--out {out} is a folder; name a file in it")
+    if intrinsic and not (task or data):
+        options = IntrinsicRequest(split or "valid", pairs, length, seed)
+        _evaluate_intrinsic(checkpoint, intrinsic, options, out=out, as_json=as_json)
+    elif task and data and not intrinsic:
+        columns = {"text": text, "text_b": text_b, "label": label, "encoding": encoding}
+        _evaluate_task(checkpoint, task, data, split, columns, out=out, as_json=as_json)
+    else:
+        raise ConfigError("say what to evaluate on: --intrinsic CORPUS, or --task TASK --data FILES")
 
+
+class IntrinsicRequest(NamedTuple):
+    """The words of the command line that `--intrinsic` reads."""
+
+    split: str
+    pairs: int
+    length: int | None
+    seed: int
+
+
+def _evaluate_task(
+    checkpoint: Path, task: str, data: Path, split: str, columns: dict[str, Any], *, out: Path | None, as_json: bool
+) -> None:
+    from litebert.core.progress import Progress
+    from litebert.infer.evaluation import choose_examples, evaluate, read_for
+    from litebert.infer.predictor import load
+    from litebert.tasks.predictions import predict_answers, write_predictions
+    from litebert.tasks.reading import ReadOptions
+
+    predictor = load(checkpoint)
+    dataset = read_for(predictor, task, data, ReadOptions(**columns))
+    examples = choose_examples(dataset, split, data)
+    with Progress("evaluating", total=len(examples), unit="examples", scale=1) as progress:
+        facts, outputs = evaluate(predictor, dataset, examples, progress.move_to)
+    if out:
+        write_predictions(out, predict_answers(predictor.task, outputs, examples))
+    if not facts and not out:
+        raise DataError(f"{data}: {split or 'it'} has no labels to score by; write its answers with --out FILE")
+    if as_json:
+        print(json.dumps(facts, indent=2))
+    elif facts:
+        scores = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in facts["scores"].items())
+        print(f"{len(examples):,} examples: {scores} (without reading: {facts['chance']['score']:.4f})")
+
+
+def _evaluate_intrinsic(
+    checkpoint: Path, corpus: Path, request: IntrinsicRequest, *, out: Path | None, as_json: bool
+) -> None:
     from rich.console import Console
 
     from litebert.core.files import write_json
     from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
 
-    if intrinsic is None:
-        raise ConfigError("say what to evaluate on: --intrinsic CORPUS")
-    if out and out.is_dir():
-        raise ConfigError(f"--out {out} is a folder; name a JSON file in it")
-    options = IntrinsicOptions(split=split, pairs=pairs, length=length, seed=seed)  # type: ignore[arg-type]
-    report = evaluate_intrinsic(checkpoint, intrinsic, options)
+    report = evaluate_intrinsic(checkpoint, corpus, IntrinsicOptions(**request._asdict()))
     if out:
         write_json(out, report.to_json())
     if as_json:

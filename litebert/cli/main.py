@@ -8,7 +8,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from litebert import __version__
-from litebert.cli import corpus, demo, evaluate, models, plan, plot, pretrain, tokenizer
+from litebert.cli import (
+    corpus,
+    demo,
+    ensemble,
+    evaluate,
+    finetune,
+    models,
+    plan,
+    plot,
+    predict,
+    pretrain,
+    tokenizer,
+)
 from litebert.core.errors import LitebertError
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
@@ -28,7 +40,12 @@ app.command("recipes")(pretrain.show_recipes)
 app.command("check")(pretrain.check_recipe)
 app.command("plan")(plan.plan_recipe)
 app.command("pretrain")(pretrain.run_pretraining)
+app.command("finetune")(finetune.run_finetuning)
 app.command("evaluate")(evaluate.run_evaluation)
+app.command("predict")(predict.predict_texts)
+app.command("scores")(ensemble.show_scores)
+app.command("ensemble")(ensemble.run_ensemble)
+app.command("submission")(ensemble.write_submission)
 app.command("plot")(plot.plot_runs)
 
 

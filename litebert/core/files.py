@@ -92,6 +92,14 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def cache_directory() -> Path:
+    """Where costly results are kept for the next time: $LITEBERT_CACHE, else `litebert` in the user's cache folder."""
+    chosen = os.environ.get("LITEBERT_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "litebert"
+
+
 def _replace_directory(path: Path, new: Path) -> None:
     # no system call everywhere swaps two directories: between the renames both are there, whole, under hidden names
     aside = new.with_suffix(".old")  # not .tmp: no leftover, until the new one is in its place

@@ -5,7 +5,7 @@ A row maps one of our modules to theirs; a module stands for its weight and bias
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from litebert.core.errors import ConfigError
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
@@ -211,4 +211,27 @@ def their_config(
         }
     if family == "roberta":
         values["max_position_embeddings"] = config.max_positions + ROBERTA_DEAD_ROWS
+    return values
+
+
+PROBLEM_TYPES = {
+    "classification": "single_label_classification",
+    "regression": "regression",
+    "multi-label": "multi_label_classification",
+}
+
+
+def their_labels(task: Mapping[str, Any]) -> dict[str, object]:
+    """What a config.json says about the labels of a fine-tuned model; `task` is the checkpoint's."""
+    labels = task.get("labels", ())
+    values: dict[str, object] = {}
+    if labels:
+        values |= {
+            "id2label": {str(number): label for number, label in enumerate(labels)},
+            "label2id": {label: number for number, label in enumerate(labels)},
+        }
+    elif task.get("kind") == "regression":
+        values["num_labels"] = 1
+    if task.get("kind") in PROBLEM_TYPES:
+        values["problem_type"] = PROBLEM_TYPES[task["kind"]]
     return values

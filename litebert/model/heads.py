@@ -14,6 +14,11 @@ from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 FORBIDDEN = -1e30  # the logit of a position that cannot be an answer, as the official SQuAD 2.0 head
 
 
+def forbid(logits: Tensor, allowed: Tensor) -> Tensor:
+    """The logits, where not allowed so low that a softmax makes them nothing; half precision has no -1e30."""
+    return logits.masked_fill(~allowed, max(FORBIDDEN, torch.finfo(logits.dtype).min))
+
+
 class MaskedLMHead(nn.Module):
     """Vocabulary logits; the decoder is the token table, passed in so that it exists once."""
 
@@ -120,7 +125,7 @@ class ConditionalSpanHead(nn.Module):
         self, hidden: Tensor, allowed: Tensor, gold_start: Tensor | None = None, *, num_starts: int = 5
     ) -> ConditionalSpanLogits:
         """`allowed` (B, T): True where an answer may lie; `gold_start` (B,) in training."""
-        start = self.start(hidden).squeeze(-1).masked_fill(~allowed, FORBIDDEN)  # (B, T)
+        start = forbid(self.start(hidden).squeeze(-1), allowed)  # (B, T)
         if gold_start is not None:
             starts = gold_start[:, None]  # (B, 1)
         else:
@@ -130,18 +135,14 @@ class ConditionalSpanHead(nn.Module):
         )
 
     def _end_logits(self, hidden: Tensor, allowed: Tensor, starts: Tensor) -> Tensor:
-        length, num_starts = hidden.shape[1], starts.shape[1]
+        # a linear map of (token, start) is the sum of two: T + K multiplies instead of T * K
+        of_token, of_start = self.end_dense.weight.chunk(2, dim=1)  # (H, H) each
         start_states = gather_positions(hidden, starts)  # (B, K, H)
-        pairs = torch.cat(
-            [
-                hidden[:, None].expand(-1, num_starts, -1, -1),
-                start_states[:, :, None].expand(-1, -1, length, -1),
-            ],
-            dim=-1,
-        )  # (B, K, T, 2H)
-        states = self.end_norm(torch.tanh(self.end_dense(pairs)))  # (B, K, T, H)
+        from_tokens = F.linear(hidden, of_token)[:, None]  # (B, 1, T, H)
+        from_starts = F.linear(start_states, of_start, self.end_dense.bias)[:, :, None]  # (B, K, 1, H)
+        states = self.end_norm(torch.tanh(from_tokens + from_starts))  # (B, K, T, H)
         logits: Tensor = self.end(states).squeeze(-1)  # (B, K, T)
-        return logits.masked_fill(~allowed[:, None], FORBIDDEN)
+        return forbid(logits, allowed[:, None])
 
     def _unanswerable(self, hidden: Tensor, start: Tensor) -> Tensor:
         likely_start = torch.einsum("bt,bth->bh", start.softmax(-1), hidden)  # (B, H)

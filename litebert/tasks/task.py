@@ -5,11 +5,11 @@ divided by the counts of the whole batch, which are known before any part is com
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self, TypeVar
 
+import torch
 from torch import Tensor
 
-from litebert.data.batch import Batch
 from litebert.model.config import HeadSpec
 from litebert.model.model import Model
 
@@ -23,17 +23,27 @@ class PartLoss(NamedTuple):
     sums: dict[str, Tensor]
 
 
-class Task(Protocol):
-    """Something to learn."""
+class Part(Protocol):
+    """What a task computes at once: the tensors of a batch, or of a part of one."""
+
+    def to(self, device: torch.device | str) -> Self: ...
+
+
+AnyPart = TypeVar("AnyPart", bound=Part)
+_TaskPart = TypeVar("_TaskPart", bound=Part, contravariant=True)
+
+
+class Task(Protocol[_TaskPart]):
+    """Something to learn from parts of one kind."""
 
     @property
     def heads(self) -> tuple[HeadSpec, ...]: ...
 
-    def count(self, part: Batch) -> dict[str, int]:
+    def count(self, part: _TaskPart) -> dict[str, int]:
         """What a part contributes to the counts that losses are divided by."""
         ...
 
-    def loss(self, model: Model, part: Batch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: _TaskPart, totals: Counts) -> PartLoss:
         """The part's share of the batch's loss."""
         ...
 

@@ -28,6 +28,31 @@ out from the same corpus and on nothing else; measure it on your own task before
 """
 
 
+def write_task_card(*, model: str, task: str, source: str, scores: Mapping[str, float], recipe_toml: str) -> str:
+    """The card of a fine-tuned model in Markdown; `scores` are on the dev data that chose it."""
+    rows = "\n".join(f"| {name.replace('_', ' ')} | {value:.4g} |" for name, value in scores.items())
+    return f"""---
+library_name: litebert
+tags: [albert, bert, {task}]
+---
+# {model}
+
+Fine-tuned with litebert for `{task}` from `{source}`.
+
+| on dev, which also chose this checkpoint | |
+|---|---|
+{rows}
+
+## What it is not
+Its score on text of another kind, or on a test set, may be lower; look at its errors before you rely on it.
+
+## Recipe
+```toml
+{recipe_toml.strip()}
+```
+"""
+
+
 def _table(record: Mapping[str, Any]) -> str:
     rows = [f"| {name.replace('_', ' ')} | {value:.4g} |" for name, value in record.items() if name != "step"]
     return "\n".join([f"After {record['step']:,} steps:", "", "| | |", "|---|---|", *rows])

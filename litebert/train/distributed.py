@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -20,9 +21,8 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from litebert.core.runtime import Runtime
-from litebert.data.batch import Batch
 from litebert.model.model import Model
-from litebert.tasks.task import Counts, PartLoss, Task
+from litebert.tasks.task import Counts, Part, PartLoss, Task
 from litebert.train.options import Parallel
 
 _LAST_MESSAGE_SECONDS = 0.5
@@ -31,12 +31,12 @@ _LAST_MESSAGE_SECONDS = 0.5
 class TaskLoss(nn.Module):
     """The task's loss as a module: DDP and FSDP act where `forward` is called."""
 
-    def __init__(self, model: Model, task: Task) -> None:
+    def __init__(self, model: Model, task: Task[Any]) -> None:
         super().__init__()
         self.model = model
         self.task = task
 
-    def forward(self, part: Batch, totals: Counts) -> PartLoss:
+    def forward(self, part: Part, totals: Counts) -> PartLoss:
         return self.task.loss(self.model, part, totals)
 
 

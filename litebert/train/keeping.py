@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import LOCK_FILE
 
 CHECKPOINTS = "checkpoints"
+RECIPE_FILE = "recipe.toml"
+
+
+def check_is_ours(folder: Path) -> None:
+    """Refuse to write a run among somebody's other files."""
+    is_ours = any((folder / name).exists() for name in (LOCK_FILE, RECIPE_FILE))
+    if folder.is_dir() and not is_ours and any(folder.iterdir()):
+        raise ConfigError(f"{folder} is not empty and no run; choose another --out")
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -28,13 +37,21 @@ def find_last_whole(folder: Path, say: Callable[[str], None]) -> Checkpoint | No
     return None
 
 
-def forget_old_checkpoints(folder: Path, records: Sequence[Mapping[str, Any]], *, keep_last: int) -> None:
-    """Keep the last checkpoints and the one with the lowest held-out loss in the run's records."""
+def forget_old_checkpoints(
+    folder: Path, records: Sequence[Mapping[str, Any]], *, keep_last: int, best_by: str = "valid_loss"
+) -> None:
+    """Keep the last checkpoints and the best one in the run's records: of the lowest loss, or the highest score."""
     paths = list_checkpoints(folder / CHECKPOINTS)
-    losses = {checkpoint_path(folder, r["step"]): r["valid_loss"] for r in records if "valid_loss" in r}
-    best = min((path for path in paths if path in losses), key=lambda path: losses[path], default=None)
+    saved = [record for record in records if checkpoint_path(folder, record["step"]) in paths]
+    best = checkpoint_path(folder, best_step(saved, best_by))
     for path in paths[:-keep_last]:
         if path != best:
             doomed = path.with_name(f".{path.name}.tmp")  # half a deleted checkpoint is a leftover, not a checkpoint
             path.rename(doomed)
             shutil.rmtree(doomed)
+
+
+def best_step(records: Sequence[Mapping[str, Any]], key: str) -> int:
+    """The first step with the best value of a metric: the lowest loss, or the highest of any other; 0 without one."""
+    sign = 1 if key.endswith("loss") else -1
+    return min(((sign * r[key], int(r["step"])) for r in records if key in r), default=(0.0, 0))[1]

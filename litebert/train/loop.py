@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple
 
 import torch
 from torch import nn
@@ -23,7 +23,7 @@ from litebert.core.runtime import Runtime
 from litebert.data.batch import Batch
 from litebert.model.model import Model
 from litebert.model.noise import RowNoise
-from litebert.tasks.task import Task
+from litebert.tasks.task import AnyPart, Task
 from litebert.train.distributed import add_over_ranks, synchronizing
 from litebert.train.optim import clip_gradients, set_learning_rate
 from litebert.train.options import TrainOptions
@@ -51,18 +51,19 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Engine:
+class Engine(Generic[AnyPart]):
     """What an update reads and changes."""
 
     model: Model
     compute_loss: nn.Module  # the task's loss of a part, with what spreads the model over processes around it
     optimizer: Optimizer
-    task: Task
+    task: Task[AnyPart]
     runtime: Runtime
     scaler: GradScaler
     clip_norm: float
     seed: int
-    has_row_noise: bool = False  # dropout's noise belongs to rows rather than to parts
+    # dropout's noise for a part at a step, where it belongs to rows; without, torch's generator draws it for the part
+    draw_noise: Callable[[AnyPart, int], RowNoise] | None = None
 
 
 class StepReport(NamedTuple):
@@ -79,8 +80,8 @@ def build_scaler(runtime: Runtime) -> GradScaler:
 
 
 def iter_updates(
-    engine: Engine,
-    batches: Iterator[Sequence[Batch]],
+    engine: Engine[AnyPart],
+    batches: Iterator[Sequence[AnyPart]],
     progress: Progress,
     options: TrainOptions,
     rate_at: Callable[[float], float],
@@ -102,7 +103,7 @@ def iter_updates(
         started_at = time.perf_counter()
 
 
-def update(engine: Engine, parts: Sequence[Batch], step: int, learning_rate: float) -> StepReport:
+def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:
     """One update of the weights from the parts of one batch."""
     totals = Counter({name: int(n) for name, n in add_over_ranks(count_parts(engine.task, parts)).items()})
     sums: Counter[str] = Counter()
@@ -127,7 +128,7 @@ def update(engine: Engine, parts: Sequence[Batch], step: int, learning_rate: flo
 
 
 @torch.no_grad()
-def measure(engine: Engine, batches: Sequence[Batch]) -> dict[str, float]:
+def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, float]:
     """The task's metrics on batches that nothing is learned from."""
     engine.model.eval()
     totals = count_parts(engine.task, batches)
@@ -139,7 +140,7 @@ def measure(engine: Engine, batches: Sequence[Batch]) -> dict[str, float]:
     return engine.task.summarize(sums, totals)
 
 
-def count_parts(task: Task, parts: Sequence[Batch]) -> Counter[str]:
+def count_parts(task: Task[AnyPart], parts: Sequence[AnyPart]) -> Counter[str]:
     """The counts that losses are divided by, over all parts."""
     totals: Counter[str] = Counter()
     for part in parts:
@@ -152,14 +153,23 @@ def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) 
     return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
 
 
-def _set_noise(engine: Engine, part: Batch, step: int, part_number: int) -> None:
-    torch.manual_seed(noise_seed(engine.seed, step, "part", part_number))
-    if engine.has_row_noise:
+def row_noise(seed: int) -> Callable[[Batch, int], RowNoise]:
+    """Dropout's noise for the rows of a part, the same however the batch of a step is cut into parts."""
+
+    def draw(part: Batch, step: int) -> RowNoise:
         rows = range(part.first_row, part.first_row + len(part.token_ids))
-        engine.model.encoder.noise = RowNoise([noise_seed(engine.seed, step, "row", row) for row in rows])
+        return RowNoise([noise_seed(seed, step, "row", row) for row in rows])
+
+    return draw
 
 
-def _backward(engine: Engine, part: Batch, totals: Counter[str]) -> dict[str, float]:
+def _set_noise(engine: Engine[AnyPart], part: AnyPart, step: int, part_number: int) -> None:
+    torch.manual_seed(noise_seed(engine.seed, step, "part", part_number))
+    if engine.draw_noise:
+        engine.model.encoder.noise = engine.draw_noise(part, step)
+
+
+def _backward(engine: Engine[AnyPart], part: AnyPart, totals: Counter[str]) -> dict[str, float]:
     with _number_format(engine.runtime):
         result = engine.compute_loss(part.to(engine.runtime.device), totals)
     # DDP and FSDP take the mean over processes, and our losses, divided by the counts of all, want the sum

@@ -11,7 +11,7 @@ from transformers.models.xlnet.modeling_xlnet import (
 )
 
 from litebert.model.config import ModelConfig
-from litebert.model.heads import FORBIDDEN, ConditionalSpanHead
+from litebert.model.heads import FORBIDDEN, ConditionalSpanHead, forbid
 from litebert.model.model import build_model
 
 CONFIG = ModelConfig(
@@ -86,3 +86,10 @@ def test_a_forbidden_position_is_neither_start_nor_end(head: ConditionalSpanHead
     assert ours.start[~allowed].eq(FORBIDDEN).all()
     assert ours.end[~allowed[:, None].expand_as(ours.end)].eq(FORBIDDEN).all()
     assert ours.start[allowed].abs().max() < 1e3
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_forbidden_logit_leaves_no_probability_in_any_precision(dtype: torch.dtype) -> None:
+    logits = forbid(torch.tensor([1.0, 50.0, 2.0], dtype=dtype), torch.tensor([True, False, True]))
+    assert logits.softmax(-1)[1] == 0
+    assert logits.isfinite().all()

@@ -1,0 +1,114 @@
+"""`litebert finetune`: a checkpoint and a task's files become a model that answers."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+CheckpointPath = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or a run that has one.")]
+TaskName = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        help="cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; squad-v1, squad-v2, race, race-middle, race-high; "
+        "or for your own files classification, regression, multi-label, tags, choice, or questions in SQuAD's JSON.",
+    ),
+]
+DataPath = Annotated[
+    Path,
+    typer.Option(
+        "--data", help="The task's folder, GLUE's, RACE's, or a training file (.csv, .tsv, .jsonl, .conll, .json)."
+    ),
+]
+DevFile = Annotated[Path | None, typer.Option("--dev", help="The dev file, where --data is a file.")]
+TestFile = Annotated[Path | None, typer.Option("--test", help="The test file, without labels.")]
+TextColumn = Annotated[str | None, typer.Option("--text", help="The text's column; a number if there are no names.")]
+TextBColumn = Annotated[str | None, typer.Option("--text-b", help="The second text's column, of pairs.")]
+LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column.")]
+Encoding = Annotated[str, typer.Option("--encoding", help="The files' encoding.")]
+
+
+def run_finetuning(
+    checkpoint: CheckpointPath,
+    task: TaskName,
+    data: DataPath,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.epochs=5 optim.learning_rate=1e-4 seed=2."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/TASK without it.")] = None,
+    recipe: Annotated[str, typer.Option(help="paper, two-core, or a .toml file. Default: paper, if the task has a row there.")] = "",
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Draw the weights at random: what pre-training is compared with.")
+    ] = False,
+    answers_test: Annotated[bool, typer.Option("--test-answers/--no-test-answers", help="Answer test files.")] = True,
+    dev: DevFile = None,
+    test: TestFile = None,
+    text: TextColumn = None,
+    text_b: TextBColumn = None,
+    label: LabelColumn = None,
+    encoding: Encoding = "utf-8",
+    dev_share: Annotated[float, typer.Option(help="Of the training rows, where there is no dev file.")] = 0.1,
+    seeds: Annotated[int, typer.Option(min=1, help="Run with so many seeds, and report their median and spread.")] = 1,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
+) -> None:
+    """Fine-tune a checkpoint for a task, or go on where an interrupted run stopped."""
+    from litebert.checkpoint import find_checkpoint, load_checkpoint
+    from litebert.finetune import finetune
+    from litebert.finetune_recipe import FinetuneRecipe
+    from litebert.finetune_run import Job
+    from litebert.study.trials import plan_trials, run_trials
+    from litebert.tasks.catalog import read_dataset
+    from litebert.tasks.reading import ReadOptions
+
+    options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
+    source = load_checkpoint(find_checkpoint(checkpoint))
+    job = Job(source, read_dataset(task, data, options), FinetuneRecipe(), from_scratch, answers_test)
+    trials = plan_trials(job, recipe, overrides or [], seeds)
+    folder = out or Path("runs") / task
+    if len(trials) > 1:
+        print_trials(run_trials(trials, folder), folder)
+        return
+    report = finetune(trials[0].job, folder)
+    print_report(report, folder)
+    draw_confusion(report, folder)
+
+
+def print_report(report: dict[str, Any], folder: Path) -> None:
+    """The scores of a finished run, and where everything lies."""
+    for name, split in report["dev"].items():
+        scores = ", ".join(f"{metric.replace('_', ' ')} {value:.4f}" for metric, value in split["scores"].items())
+        print(f"{name} ({split['num_examples']:,} examples): {scores}")
+        chance = split["chance"]
+        if split["is_at_chance"]:
+            print(
+                f"  at chance: without reading, {report['metric'].replace('_', ' ')} would be {chance['score']:.4f}, "
+                f"and up to {chance['score'] + chance['margin']:.4f} is luck"
+            )
+    print(f"best after step {report['best_step']:,} of {report['steps']:,}: {folder}/model, {folder}/report.json")
+
+
+def print_trials(summary: dict[str, Any], folder: Path) -> None:
+    """Median, mean, spread and best of each combination."""
+    print(f"{summary['split']} {summary['metric'].replace('_', ' ')}")
+    print(f"{'median':>8} {'mean':>8} {'spread':>8} {'lowest':>8} {'highest':>8}  runs")
+    for one in summary["combinations"]:
+        figures = " ".join(f"{one[key]:8.4f}" for key in ("median", "mean", "deviation", "lowest", "highest"))
+        print(f"{figures}  {one['num_runs']} {' '.join(one['words'])}")
+        for run in one["at_chance"]:
+            print(f"  at chance: {run} (counted above)")
+    print(f"best: {folder / summary['best_run']}/model; all of it: {folder}/trials.json")
+
+
+def draw_confusion(report: dict[str, Any], folder: Path) -> None:
+    """The confusion of labels as a picture, where labels were confused and matplotlib is there."""
+    from litebert.core.errors import ConfigError
+    from litebert.study.confusion import plot_confusion
+
+    facts = next(iter(report["dev"].values()))
+    if "confusion" not in facts:
+        return
+    try:
+        plot_confusion(facts["confusion"], report["facts"]["labels"], folder / "confusion.png", title=folder.name)
+    except ConfigError as error:
+        print(f"no confusion.png: {error}")

@@ -1,0 +1,125 @@
+"""Groups: the token sequences of one question to a model, which stay together from the file to the score.
+
+One sequence for a sentence or a pair, C sequences for a question with C choices, the windows of one long passage: they
+are batched, computed and answered as one group.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.text.tokenizer import Tokenizer
+
+
+class TokenSequence(NamedTuple):
+    """One input of the encoder, special tokens included; its first `num_first` tokens are segment 0."""
+
+    token_ids: NDArray[np.int32]  # (T,)
+    num_first: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sequences that are answered together, and the right answer where it is known."""
+
+    sequences: tuple[TokenSequence, ...]
+    # What the task's loss compares with; targets of a batch are joined along their first axis. None: not known.
+    target: NDArray[Any] | None = None
+    about: Any = None  # what the task needs to turn the model's output into an answer, such as a window's offsets
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(len(sequence.token_ids) for sequence in self.sequences)
+
+    @property
+    def width(self) -> int:
+        """The length of its longest sequence."""
+        return max(len(sequence.token_ids) for sequence in self.sequences)
+
+
+@dataclass(frozen=True)
+class SequenceForm:
+    """How a model wants its input: special tokens around one text or two, and no more tokens than fit."""
+
+    cls_id: int
+    sep_id: int
+    pad_id: int
+    max_length: int
+    num_segments: int = 2
+
+    @property
+    def num_between(self) -> int:
+        """Separators between two texts; a model with one segment marks the border by two, as RoBERTa does."""
+        return 1 if self.num_segments > 1 else 2
+
+    def num_special(self, *, is_pair: bool) -> int:
+        return 2 + self.num_between if is_pair else 2
+
+    def join(self, first: Sequence[int], second: Sequence[int] | None = None) -> TokenSequence:
+        """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]; too long a pair loses the ends of its longer side."""
+        room = self.max_length - self.num_special(is_pair=second is not None)
+        if second is None:
+            ids = [self.cls_id, *first[:room], self.sep_id]
+            return TokenSequence(np.array(ids, dtype=np.int32), len(ids))
+        num_first, num_second = share_room(len(first), len(second), room)
+        return self.join_as_is(first[:num_first], second[:num_second])
+
+    def join_as_is(self, first: Sequence[int], second: Sequence[int]) -> TokenSequence:
+        """[CLS] first [SEP] second [SEP] of texts that were cut to fit."""
+        head = [self.cls_id, *first, *[self.sep_id] * self.num_between]
+        ids = np.array([*head, *second, self.sep_id], dtype=np.int32)
+        assert len(ids) <= self.max_length, (len(ids), self.max_length)
+        return TokenSequence(ids, len(head) if self.num_segments > 1 else len(ids))
+
+
+def build_form(tokenizer: Tokenizer, *, max_length: int, num_segments: int) -> SequenceForm:
+    return SequenceForm(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, max_length, num_segments)
+
+
+def share_room(num_first: int, num_second: int, room: int) -> tuple[int, int]:
+    """The tokens that two texts keep when the longer loses one at a time, the second on a tie, as the official code."""
+    if num_first + num_second <= room:
+        return num_first, num_second
+    smaller = min(num_first, num_second, room // 2)
+    if num_first <= smaller:
+        return num_first, room - num_first
+    if num_second <= smaller:
+        return room - num_second, num_second
+    return room - room // 2, room // 2
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """Which groups each step of fine-tuning reads: a function of the seed, the epoch and the step, and nothing else.
+
+    An epoch is a new shuffle. Inside stretches of `bucket_batches` batches the groups are sorted by length before they
+    are cut into batches, so that little is padded, and then the batches are shuffled again.
+    """
+
+    widths: NDArray[np.int64]  # of each group
+    batch_size: int
+    seed: int
+    bucket_batches: int = 16  # 1: batches are drawn without regard to length
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], batch_size: int, seed: int, bucket_batches: int) -> Self:
+        return cls(np.array([group.width for group in groups]), batch_size, seed, bucket_batches)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-len(self.widths) // self.batch_size)
+
+    def batches(self, epoch: int) -> list[NDArray[np.int64]]:
+        """The numbers of the groups in each batch of an epoch; the last one may be smaller."""
+        rng = np.random.default_rng((self.seed, epoch))
+        shuffled = rng.permutation(len(self.widths))
+        stretch = self.batch_size * self.bucket_batches
+        batches: list[NDArray[np.int64]] = []
+        for start in range(0, len(shuffled), stretch):
+            part = shuffled[start : start + stretch]
+            ordered = part[np.argsort(self.widths[part], kind="stable")] if self.bucket_batches > 1 else part
+            batches += [ordered[at : at + self.batch_size] for at in range(0, len(ordered), self.batch_size)]
+        return [batches[number] for number in rng.permutation(len(batches))]

@@ -1,0 +1,59 @@
+"""One question to a fine-tuned model, and its answer: a stretch of a text, or one of several choices."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from litebert.core.errors import DataError
+from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.finetuning import Output
+from litebert.tasks.squad.reading import Question
+from litebert.tasks.squad.task import SpanTask, to_reply
+
+
+class FoundAnswer(NamedTuple):
+    """A stretch of the context, context[start:end], and how probable it is among the model's best; "" = no answer."""
+
+    text: str
+    start: int
+    end: int
+    probability: float
+    null_odds: float  # that there is no answer; above the task's threshold none is given
+
+
+class Choice(NamedTuple):
+    """The choice that fits best, and how probable each is."""
+
+    number: int  # from 0
+    text: str
+    probabilities: tuple[float, ...]
+
+
+def to_questions(pairs: Sequence[tuple[str, str]]) -> list[Question]:
+    """(question, context) pairs as the span task wants them."""
+    for number, (_, context) in enumerate(pairs, start=1):
+        if not context.strip():
+            raise DataError(f"the context of question {number} is empty: there is nothing to find an answer in")
+    return [Question(str(number), question, context) for number, (question, context) in enumerate(pairs)]
+
+
+def read_answer(task: SpanTask, output: Output) -> FoundAnswer:
+    """What the task decides, with its place in the context."""
+    reply = to_reply(output)
+    if task.decide(output) == "":
+        return FoundAnswer("", 0, 0, 0.0, reply.null_odds)
+    best = reply.spans[0]
+    return FoundAnswer(best.text, best.start, best.end, best.probability, reply.null_odds)
+
+
+def to_choice_example(context: str, question: str, choices: Sequence[str]) -> ChoiceExample:
+    """A question as the choice task wants it."""
+    if isinstance(choices, str) or len(choices) < 2:
+        raise DataError(f"{choices!r} leaves nothing to choose; give a list of two or more texts")
+    return ChoiceExample("0", context, question, tuple(choices))
+
+
+def read_choice(choices: Sequence[str], output: Output) -> Choice:
+    best = int(np.argmax(output))
+    return Choice(best, choices[best], tuple(output))

@@ -1,0 +1,63 @@
+"""A fine-tuned model's scores on examples that it may not have seen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.infer.predictor import Predictor
+from litebert.tasks.catalog import read_dataset
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
+from litebert.tasks.reading import ReadOptions
+from litebert.tasks.report import describe_split
+
+# data that a model of another task may be asked, though it was never trained on them
+_ALSO_ASKED = {"ax": "mnli"}
+
+
+def read_for(predictor: Predictor, name: str, path: Path, options: ReadOptions) -> Dataset:
+    """A task's data, if it is this model's task; labels are the model's own."""
+    known = getattr(predictor.task, "labels", ())
+    dataset = read_dataset(name, path, replace(options, labels=tuple(known), dev_share=0.0))
+    check_task(predictor.task, dataset.task, predictor.checkpoint.path)
+    return dataset
+
+
+def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
+    """Refuse data of another task than the model's."""
+    if type(models) is not type(asked) or models.name not in (asked.name, _ALSO_ASKED.get(asked.name)):
+        raise ConfigError(
+            f"{path} answers {models.name} ({type(models).__name__}), not {asked.name} ({type(asked).__name__}): "
+            f"say --task {models.name}, or take another model"
+        )
+
+
+def choose_examples(dataset: Dataset, split: str, path: Path) -> Sequence[Any]:
+    """The examples of a split, the first of dev without a name; of a file, all there are."""
+    splits = {"train": dataset.train, **dataset.dev, **dataset.test}
+    if path.is_file():
+        return dataset.train
+    split = split or next(iter(dataset.dev), "dev")
+    if split not in splits or not splits[split]:
+        has = ", ".join(name for name, examples in splits.items() if examples)
+        raise DataError(f"{path} has no split '{split}', but {has}: say --split")
+    return splits[split]
+
+
+def evaluate(
+    predictor: Predictor, dataset: Dataset, examples: Sequence[Any], report: Callable[[int], None] = lambda _: None
+) -> tuple[dict[str, Any], list[Output]]:
+    """The scores, beside chance, and the outputs they come from; without labels no scores."""
+    outputs = predictor.predict(examples, report=report)
+    if any(example.label is None for example in examples):
+        return {}, outputs
+    return describe_split(_with_metrics(predictor.task, dataset.task), outputs, examples), outputs
+
+
+def _with_metrics(models: FinetuneTask, asked: FinetuneTask) -> FinetuneTask:
+    """The model's task, scored as the data's is: the diagnostic set has another metric than MNLI."""
+    if any(field.name == "metrics" for field in fields(asked)):  # type: ignore[arg-type]
+        changed: FinetuneTask = replace(models, metrics=asked.metrics)  # type: ignore[type-var, attr-defined]
+        return changed
+    return models

@@ -1,0 +1,74 @@
+"""What is handed in for SQuAD and RACE: one JSON object from question ids to answers, and what would be rejected."""
+
+import json
+import string
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import write_json
+from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.finetuning import Dataset
+from litebert.tasks.predictions import predictions_file, read_predictions
+from litebert.tasks.squad.reading import Question
+from litebert.tasks.squad.task import SpanTask
+
+
+def write_answer_sheet(run: Path, split: str, path: Path) -> None:
+    """The answers of a run or an ensemble to one split."""
+    write_json(path, {one.id: one.answer for one in read_predictions(predictions_file(run, split))})
+
+
+def check_answer_sheet(path: Path, dataset: Dataset, split: str) -> list[str]:
+    """What the official script or the leaderboard would reject, a line each; nothing if it would take it."""
+    splits = {"train": dataset.train, **dataset.dev, **dataset.test}
+    if not splits.get(split):
+        raise ConfigError(f"the data has no split '{split}', but {', '.join(n for n, rows in splits.items() if rows)}")
+    answers = _read_object(path)
+    if isinstance(dataset.task, SpanTask):
+        return check_spans(answers, splits[split], allows_none=dataset.task.version == "2.0")
+    return check_choices(answers, splits[split])
+
+
+def check_spans(answers: Mapping[str, Any], questions: Sequence[Question], *, allows_none: bool) -> list[str]:
+    """What is wrong with the answers to SQuAD's questions."""
+    problems = _compare_ids(answers, questions)
+    for question in questions:
+        answer = answers.get(question.id, question.context)
+        if not isinstance(answer, str):
+            problems.append(f"the answer to '{question.id}' is {json.dumps(answer)[:40]}, not a text")
+        elif not answer and not allows_none:
+            problems.append(f"the answer to '{question.id}' is empty, and SQuAD 1.1 knows no question without one")
+        elif answer not in question.context:
+            problems.append(f"the answer to '{question.id}', '{answer[:40]}', is not in its paragraph")
+    return problems
+
+
+def check_choices(answers: Mapping[str, Any], examples: Sequence[ChoiceExample]) -> list[str]:
+    """What is wrong with the answers to multiple-choice questions: letters, or numbers from 0."""
+    problems = _compare_ids(answers, examples)
+    for example in examples:
+        valid = [*string.ascii_uppercase[: len(example.choices)], *range(len(example.choices))]
+        answer = answers.get(example.id, 0)
+        if isinstance(answer, bool) or answer not in valid:
+            problems.append(f"the answer to '{example.id}' is {json.dumps(answer)[:40]}, none of its choices")
+    return problems
+
+
+def _compare_ids(answers: Mapping[str, Any], asked: Sequence[Question] | Sequence[ChoiceExample]) -> list[str]:
+    ids = {one.id for one in asked}
+    missing = [f"question '{one.id}' is not answered" for one in asked if one.id not in answers]
+    return missing + [f"'{id_}' is not the id of a question" for id_ in answers if id_ not in ids]
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}; expected a JSON file of answers") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: expected an object from question ids to answers")
+    return content

@@ -1,0 +1,93 @@
+"""All tasks by name, and a checkpoint's task from the facts that lie in it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError, DataError, suggest
+from litebert.core.options import build_options
+from litebert.tasks.choice_files import race_reader, read_choice_dataset
+from litebert.tasks.choices import Choices
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
+from litebert.tasks.glue import GLUE, glue_reader
+from litebert.tasks.reading import PassageOptions, ReadOptions
+from litebert.tasks.squad.files import squad_reader
+from litebert.tasks.squad.task import SpanTask
+from litebert.tasks.token_tags import TokenTags
+
+# The word in a checkpoint -> the task's class; its fields are the other facts there.
+KINDS: dict[str, type[Any]] = {
+    "classification": Classification,
+    "regression": Regression,
+    "multi-label": MultiLabel,
+    "tags": TokenTags,
+    "spans": SpanTask,
+    "choices": Choices,
+}
+# The word after --task -> what reads --data.
+READERS: dict[str, Callable[[Path, ReadOptions], Dataset]] = {
+    **{name: glue_reader(name) for name in GLUE},
+    "classification": read_classes,
+    "regression": read_numbers,
+    "multi-label": read_multi_labels,
+    "tags": read_tags,
+    "squad-v1": squad_reader(SpanTask("squad-v1")),
+    "squad-v2": squad_reader(SpanTask("squad-v2", "2.0", "conditional_span")),
+    "squad-v2-simple": squad_reader(SpanTask("squad-v2-simple", "2.0", "span")),  # BERT's way: [CLS] is no answer
+    "race": race_reader(),
+    "race-middle": race_reader(("middle",)),
+    "race-high": race_reader(("high",)),
+    "choice": read_choice_dataset,
+}
+# Tasks that learn something more from the dev outputs of the finished model (a threshold), or write more files.
+Finish = Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]]
+FINISHERS: dict[type[Any], Finish] = {SpanTask: SpanTask.finish}
+
+
+def finish_task(
+    task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]
+) -> tuple[FinetuneTask, dict[str, Any]]:
+    """The task as it is saved with the finished model, and the JSON files, by name, that it wants beside the report."""
+    finish = FINISHERS.get(type(task))
+    return finish(task, outputs, examples) if finish else (task, {})
+
+
+def with_passage(task: FinetuneTask, options: PassageOptions) -> FinetuneTask:
+    """The task with a recipe's lengths, where it reads long texts."""
+    known = {field.name for field in fields(task)}  # type: ignore[arg-type]
+    changed = {name for name, value in asdict(options).items() if value != getattr(PassageOptions(), name)}
+    if changed - known:
+        raise ConfigError(f"passage.{min(changed - known)} is not read by {task.name}: leave it out")
+    values = {name: value for name, value in asdict(options).items() if name in known}
+    return replace(task, **values)  # type: ignore[type-var]
+
+
+def untuned(task: FinetuneTask) -> FinetuneTask:
+    """The task without what it learned from the dev outputs of one model."""
+    return replace(task, threshold=None) if isinstance(task, SpanTask) else task
+
+
+def read_dataset(name: str, path: Path, options: ReadOptions | None = None) -> Dataset:
+    """The task of a name with the examples that lie at a path."""
+    if name not in READERS:
+        raise ConfigError(f"--task {name}: no such task; {suggest(name, READERS)}")
+    return READERS[name](path, options or ReadOptions())
+
+
+def task_facts(task: FinetuneTask, *, max_length: int) -> dict[str, Any]:
+    """All that has to be known to use a model of this task, as JSON."""
+    kind = next(word for word, one in KINDS.items() if isinstance(task, one))
+    return {"kind": kind, "max_length": max_length, **asdict(task)}  # type: ignore[call-overload]
+
+
+def restore_task(facts: Mapping[str, Any], *, where: str) -> FinetuneTask:
+    """The task of a checkpoint."""
+    kind = KINDS.get(str(facts.get("kind")))
+    if kind is None:
+        raise DataError(f"{where}: a model for '{facts.get('kind')}', which this litebert does not know")
+    fields = {key: value for key, value in facts.items() if key not in ("kind", "max_length")}
+    task: FinetuneTask = build_options(kind, fields, where=where)
+    return task

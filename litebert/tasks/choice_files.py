@@ -1,0 +1,177 @@
+"""Multiple choice in files: RACE's tree or its one-file form, and anybody's JSON lines with any number of choices."""
+
+import json
+import string
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.tasks.choices import ChoiceExample, Choices
+from litebert.tasks.finetuning import Dataset
+from litebert.tasks.reading import ReadOptions, find_split
+from litebert.tasks.tables import Row, Table, read_table
+
+LEVELS = ("middle", "high")
+ONE_FILE = "all.txt"  # an article a line, as the official code of ALBERT wants RACE
+# the names under which a field is looked for where none is given, the likeliest first
+CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text")
+QUESTION = ("question", "query", "prompt")
+CHOICES = ("choices", "options", "endings", "candidates")
+LABEL = ("label", "answer", "correct", "target")
+
+
+def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, ReadOptions], Dataset]:
+    """What reads the official tree: train, dev and test, each with a folder for each level."""
+
+    def read(path: Path, options: ReadOptions) -> Dataset:
+        root = path / "RACE" if (path / "RACE").is_dir() else path
+        splits = {
+            split: read_race(root / split, levels) for split in ("train", "dev", "test") if (root / split).is_dir()
+        }
+        if not splits or (options.dev_share and not splits.keys() >= {"train", "dev"}):
+            raise DataError(f"{path}: expected RACE's folders train and dev, each with {' and '.join(levels)}")
+        name = "race" if tuple(levels) == LEVELS else f"race-{levels[0]}"
+        return Dataset.of(Choices(name, has_letters=True), splits)
+
+    return read
+
+
+def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExample]:
+    """The questions of one split, level after level, its articles by their numbers."""
+    examples: list[ChoiceExample] = []
+    for level in levels:
+        if not (folder / level).is_dir():
+            raise DataError(f"{folder}: no folder '{level}' in it; RACE has {' and '.join(LEVELS)} in each split")
+        for where, article in _iter_articles(folder / level):
+            examples += _read_article(article, level, where)
+    if not examples:
+        raise DataError(f"{folder}: there is no question in it")
+    return examples
+
+
+def read_choice_dataset(path: Path, options: ReadOptions) -> Dataset:
+    """A user's own questions: a folder with train, dev and test files, or a training file with --dev and --test."""
+    if path.is_dir():
+        found = {split: find_split(path, split, (".jsonl", ".json", ".parquet")) for split in ("train", "dev", "test")}
+        if found["train"] is None and options.dev_share:
+            raise DataError(f"{path}: no train.jsonl in it; name the training file")
+    else:
+        found = {"train": path}
+    found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
+    splits = {split: read_choices(file, options, has_labels=split != "test") for split, file in found.items() if file}
+    notes = _hold_out(splits, options) if "dev" not in splits and options.dev_share else ()
+    counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
+    notes = (*notes, f"choices of each question: {', '.join(map(str, counts))}")
+    return Dataset.of(Choices("choice"), splits, notes)
+
+
+def read_choices(path: Path, options: ReadOptions, *, has_labels: bool) -> list[ChoiceExample]:
+    """The questions of a file of JSON lines."""
+    return build_choices(read_table(path, encoding=options.encoding), options, has_labels=has_labels)
+
+
+def build_choices(table: Table, options: ReadOptions, *, has_labels: bool) -> list[ChoiceExample]:
+    """A question of each row."""
+    label = _find(table.columns, options.label, LABEL) if has_labels else None
+    if has_labels and label is None:
+        has = ", ".join(table.columns)
+        raise DataError(f"{table.path}: which field is the label? It has {has}; name it: --label {table.columns[-1]}")
+    context = _find(table.columns, options.text, CONTEXT)
+    question = _find(table.columns, options.text_b, QUESTION)
+    return [
+        _read_row(row, number, context=context, question=question, label=label) for number, row in enumerate(table.rows)
+    ]
+
+
+def _read_row(row: Row, number: int, *, context: str | None, question: str | None, label: str | None) -> ChoiceExample:
+    choices = next((row.cells[name] for name in CHOICES if name in row.cells), None)
+    if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
+        raise DataError(f"{row.where}: no list of two or more texts called {' or '.join(CHOICES)}")
+    texts = [row.cells.get(name) or "" if name else "" for name in (context, question)]
+    if not any(str(text).strip() for text in texts):
+        raise DataError(f"{row.where}: neither a passage ({', '.join(CONTEXT)}) nor a question ({', '.join(QUESTION)})")
+    right = None if label is None else _read_label(row.cells.get(label), choices, f"{row.where}: {label}")
+    identity = str(row.cells.get("id", number))
+    return ChoiceExample(identity, str(texts[0]), str(texts[1]), tuple(choices), right, where=row.where)
+
+
+def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
+    """The number of the right choice, which a file gives from 0, as a letter, or as the choice itself."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(choices):
+        return value
+    if isinstance(value, str):
+        if value in choices:
+            return choices.index(value)
+        if len(value) == 1 and value in string.ascii_uppercase[: len(choices)]:
+            return string.ascii_uppercase.index(value)
+    last = len(choices) - 1
+    letter = f", a letter from A to {string.ascii_uppercase[last]}" if last < 26 else ""
+    raise DataError(f"{where}: {json.dumps(value)} is none of the choices; give a number from 0 to {last}{letter}")
+
+
+def _iter_articles(folder: Path) -> list[tuple[str, Any]]:
+    """(place, article) of a level: a file for each, or one file with a line for each."""
+    files = [file for file in folder.glob("*.txt") if file.name != ONE_FILE]
+    if files:
+        ordered = sorted(files, key=lambda file: (len(file.name), file.name))  # 9.txt before 10.txt
+        return [(str(file), _parse(file.read_bytes(), str(file))) for file in ordered]
+    if not (folder / ONE_FILE).is_file():
+        raise DataError(f"{folder}: neither numbered .txt files nor {ONE_FILE} in it")
+    lines = (folder / ONE_FILE).read_bytes().split(b"\n")
+    places = [(f"{folder / ONE_FILE}:{number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
+    return [(place, _parse(line, place)) for place, line in places]
+
+
+def _parse(data: bytes, where: str) -> Any:
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except ValueError as error:
+        raise DataError(f"{where}: not JSON ({error}); is the file complete?") from error
+
+
+def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
+    if not isinstance(article, dict) or not isinstance(article.get("article"), str):
+        raise DataError(f"{where}: expected an object with 'article', 'questions' and 'options'; is this RACE?")
+    questions, options, answers = (article.get(name) for name in ("questions", "options", "answers"))
+    if not isinstance(questions, list) or not isinstance(options, list) or len(questions) != len(options):
+        raise DataError(f"{where}: 'questions' and 'options' must be lists of the same length")
+    if answers is not None and (not isinstance(answers, list) or len(answers) != len(questions)):
+        raise DataError(f"{where}: {len(questions)} questions, and not as many answers")
+    identity = article.get("id") or f"{level}{Path(where).name}"
+    examples = []
+    for number, (question, choices) in enumerate(zip(questions, options, strict=True)):
+        place = f"{where}: question {number + 1}"
+        if not isinstance(question, str) or not isinstance(choices, list) or len(choices) < 2:
+            raise DataError(f"{place}: expected a text and two or more options")
+        label = None if answers is None else _read_label(answers[number], choices, f"{place}: its answer")
+        examples.append(
+            ChoiceExample(
+                f"{identity}-{number}", article["article"], question, tuple(map(str, choices)), label, level, place
+            )
+        )
+    return examples
+
+
+def _find(columns: Sequence[str], wanted: str | None, usual: Sequence[str]) -> str | None:
+    if wanted is not None and wanted not in columns:
+        raise DataError(f"no field '{wanted}'; there are {', '.join(columns)}")
+    return wanted or next((name for name in usual if name in columns), None)
+
+
+def _hold_out(splits: dict[str, list[ChoiceExample]], options: ReadOptions) -> tuple[str, ...]:
+    """Take a share of the training questions for dev, always the same; questions about one passage stay together."""
+    if not 0 < options.dev_share < 1:
+        raise ConfigError(f"--dev-share {options.dev_share}: a share lies between 0 and 1")
+    rows = splits["train"]
+    passages = list(dict.fromkeys(row.context or row.question for row in rows))
+    order = np.random.default_rng(0).permutation(len(passages))
+    num_held = max(1, round(len(passages) * options.dev_share))
+    if num_held == len(passages):
+        raise DataError(f"{rows[0].where}: {len(passages)} passages are too few to hold some out; give --dev")
+    held = {passages[number] for number in order[:num_held]}
+    splits["train"] = [row for row in rows if (row.context or row.question) not in held]
+    splits["dev"] = [row for row in rows if (row.context or row.question) in held]
+    return (f"no dev file: {len(splits['dev']):,} of {len(rows):,} questions are held out, by passage",)

@@ -1,0 +1,143 @@
+"""Multiple choice: which of several continuations of a question fits a passage. RACE has four, others any number.
+
+The choices of a question stay together: one logit each from the pooled vector, and a softmax over them.
+"""
+
+import math
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from litebert.core.errors import ConfigError
+from litebert.data.group_batch import GroupBatch
+from litebert.data.groups import Group, SequenceForm
+from litebert.model.config import HeadSpec
+from litebert.model.heads import forbid
+from litebert.model.model import Model
+from litebert.tasks.classification import ONE_SIDED, count_texts
+from litebert.tasks.finetuning import Chance, Output
+from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.texts import to_floats
+from litebert.text.tokenizer import Tokenizer
+
+BLANK = "_"  # where an option belongs in a RACE question
+
+
+@dataclass(frozen=True)
+class ChoiceExample:
+    """A passage, a question about it, and what may be the answer."""
+
+    id: str
+    context: str
+    question: str
+    choices: tuple[str, ...]
+    label: int | None = None  # the number of the right choice, from 0; None where it is not known
+    level: str = ""  # such as middle or high; levels are also scored apart
+    where: str = ""  # file and line, for messages
+
+    @property
+    def text(self) -> str:
+        return self.question
+
+    @property
+    def sentences(self) -> list[str]:
+        """The question with each of the choices in it."""
+        return [fill_in(self.question, choice) for choice in self.choices]
+
+
+def fill_in(question: str, choice: str) -> str:
+    """The choice in the place of every blank of the question, or after it where it has none."""
+    return question.replace(BLANK, choice) if BLANK in question else f"{question} {choice}".strip()
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One of several choices; the output is their probabilities."""
+
+    name: str
+    max_choice_length: int = 128  # tokens of question and choice together, of which the last are kept
+    has_letters: bool = False  # answers are A, B, C, ... and not 0, 1, 2, ...
+
+    @property
+    def metric(self) -> str:
+        return "accuracy"
+
+    @property
+    def heads(self) -> tuple[HeadSpec, ...]:
+        return (HeadSpec("choice"),)
+
+    def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
+        """[CLS] passage [SEP] question with choice [SEP]; the passage loses its end, the other side its beginning."""
+        room = form.max_length - form.num_special(is_pair=True)
+        if room <= self.max_choice_length:
+            raise ConfigError(
+                f"max_length = {form.max_length} leaves no token for the passage beside {self.max_choice_length} of "
+                f"question and choice; raise train.max_length, or lower passage.max_choice_length"
+            )
+        contexts = list(dict.fromkeys(example.context for example in examples))
+        ids_of = dict(zip(contexts, tokenizer.encode_batch(contexts), strict=True))
+        sentences = iter(tokenizer.encode_batch([text for example in examples for text in example.sentences]))
+        groups = []
+        for example in examples:
+            passage = ids_of[example.context]
+            sides = [next(sentences)[-self.max_choice_length :] for _ in example.choices]
+            sequences = tuple(form.join_as_is(passage[: room - len(side)], side) for side in sides)
+            groups.append(Group(sequences, None if example.label is None else np.array(example.label)))
+        return groups
+
+    def count(self, part: GroupBatch) -> dict[str, int]:
+        return count_texts(part)
+
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+        assert part.targets is not None, "nothing to learn from"
+        logits = read_choices(model, part)  # (G, C)
+        loss = F.cross_entropy(logits, part.targets, reduction="sum") / totals["groups"]
+        correct = (logits.argmax(-1) == part.targets).sum()
+        return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
+
+    def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
+        return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
+
+    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        probabilities = read_choices(model, batch).float().softmax(-1).cpu().numpy()
+        return [to_floats(row[: len(group.sequences)]) for row, group in zip(probabilities, groups, strict=True)]
+
+    def combine(self, outputs: Sequence[Output]) -> Output:
+        return to_floats(np.mean(outputs, axis=0))
+
+    def decide(self, output: Output) -> str | int:
+        best = int(np.argmax(output))
+        return string.ascii_uppercase[best] if self.has_letters else best
+
+    def score(self, outputs: Sequence[Output], examples: Sequence[ChoiceExample]) -> dict[str, float]:
+        """The share of right answers, of all questions and of each level's."""
+        is_right = np.array([np.argmax(output) == e.label for output, e in zip(outputs, examples, strict=True)])
+        levels = np.array([example.level for example in examples])
+        scores = {"accuracy": float(is_right.mean())}
+        for level in sorted(set(levels) - {""}):
+            scores[f"accuracy_{level}"] = float(is_right[levels == level].mean())
+        return scores
+
+    def wrongness(self, output: Output, example: ChoiceExample) -> float:
+        best = int(np.argmax(output))
+        return 0.0 if best == example.label else float(output[best])
+
+    def chance(self, examples: Sequence[ChoiceExample]) -> Chance:
+        """Any choice, drawn at random."""
+        rates = np.array([1 / len(example.choices) for example in examples])
+        return Chance(float(rates.mean()), ONE_SIDED * math.sqrt(float(np.sum(rates * (1 - rates)))) / len(examples))
+
+
+def read_choices(model: Model, batch: GroupBatch) -> Tensor:
+    """The logits (G, C) of each group's choices; where a group has fewer than C, the rest can never be chosen."""
+    first = batch.token_ids.new_zeros(len(batch.token_ids), 1)
+    mask = None if bool(batch.mask.all()) else batch.mask  # attention is faster without
+    pooled = model.encoder(batch.token_ids, batch.segment_ids, mask, read_at=first).pooled
+    logits: Tensor = model.heads["choice"](pooled, 1).squeeze(-1)  # (S,)
+    is_choice = torch.arange(int(batch.group_sizes.max()), device=logits.device) < batch.group_sizes[:, None]
+    return forbid(logits.new_zeros(is_choice.shape).masked_scatter(is_choice, logits), is_choice)

@@ -1,0 +1,240 @@
+"""Texts and pairs of texts with one label, a number, or any number of labels: what the pooled vector is asked."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from litebert.data.group_batch import GroupBatch
+from litebert.data.groups import Group, SequenceForm
+from litebert.model.config import HeadSpec
+from litebert.model.model import Model
+from litebert.tasks import metrics
+from litebert.tasks.finetuning import Chance, Output
+from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.texts import TextExample, group_texts, join_texts, to_floats
+from litebert.text.tokenizer import Tokenizer
+
+ONE_SIDED = 1.645  # standard errors that 95 % of lucky scores stay below
+SCORES = {
+    "accuracy": metrics.accuracy,
+    "f1": metrics.f1,
+    "macro_f1": metrics.macro_f1,
+    "matthews": metrics.matthews,
+}
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One of several labels; the output is their probabilities."""
+
+    name: str
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...] = ("accuracy",)  # the first one chooses the model
+    class_weights: tuple[float, ...] = ()  # of each label in the loss; empty: all alike
+
+    @property
+    def metric(self) -> str:
+        return self.metrics[0]
+
+    @property
+    def heads(self) -> tuple[HeadSpec, ...]:
+        return (HeadSpec("classification", len(self.labels)),)
+
+    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
+        targets = [None if e.label is None else np.int64(self.labels.index(e.label)) for e in examples]
+        return group_texts(join_texts(examples, tokenizer, form), [t if t is None else np.array(t) for t in targets])
+
+    def count(self, part: GroupBatch) -> dict[str, int]:
+        return count_texts(part)
+
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+        logits = read_pooled(model, part)  # (S, labels)
+        assert part.targets is not None, "nothing to learn from"
+        weights = logits.new_tensor(self.class_weights) if self.class_weights else None
+        loss = F.cross_entropy(logits, part.targets, weight=weights, reduction="sum") / totals["groups"]
+        correct = (logits.argmax(-1) == part.targets).sum()
+        return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
+
+    def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
+        return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
+
+    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        del groups
+        return [to_floats(row) for row in read_pooled(model, batch).float().softmax(-1).cpu().numpy()]
+
+    def combine(self, outputs: Sequence[Output]) -> Output:
+        return to_floats(np.mean(outputs, axis=0))
+
+    def decide(self, output: Output) -> str:
+        return self.labels[int(np.argmax(output))]
+
+    def score(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, float]:
+        guesses = np.argmax(outputs, axis=1)
+        truths = [self.labels.index(example.label) for example in examples]
+        return {name: SCORES[name](guesses, truths) for name in self.metrics}
+
+    def wrongness(self, output: Output, example: TextExample) -> float:
+        truth = self.labels.index(example.label)
+        return 0.0 if int(np.argmax(output)) == truth else -math.log(max(output[truth], 1e-7))
+
+    def chance(self, examples: Sequence[TextExample]) -> Chance:
+        """Always the most frequent label."""
+        counts = Counter(example.label for example in examples)
+        label = self.labels.index(min(counts, key=lambda label: (-counts[label], label)))
+        truths = [self.labels.index(example.label) for example in examples]
+        score = SCORES[self.metric](np.full(len(truths), label), np.array(truths))
+        spread = 1.0 if self.metric == "matthews" else math.sqrt(score * (1 - score))
+        return Chance(score, ONE_SIDED * spread / math.sqrt(len(examples)))
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A number; the output is the number."""
+
+    name: str
+    low: float | None = None  # answers are kept between these
+    high: float | None = None
+    # The model says how many scales above the center: a head would take long to reach numbers in the thousands.
+    center: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def metric(self) -> str:
+        return "pearson"
+
+    @property
+    def heads(self) -> tuple[HeadSpec, ...]:
+        return (HeadSpec("classification", 1),)
+
+    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
+        targets = [None if e.label is None else np.array(e.label, dtype=np.float32) for e in examples]
+        return group_texts(join_texts(examples, tokenizer, form), targets)
+
+    def count(self, part: GroupBatch) -> dict[str, int]:
+        return count_texts(part)
+
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+        assert part.targets is not None, "nothing to learn from"
+        guesses = read_pooled(model, part).squeeze(-1)  # (S,)
+        wanted = (part.targets - self.center) / self.scale
+        loss = F.mse_loss(guesses, wanted, reduction="sum") / totals["groups"]
+        return PartLoss(loss, {"loss": loss.detach()})
+
+    def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
+        del totals
+        return {"loss": sums["loss"]}
+
+    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        del groups
+        return to_floats(read_pooled(model, batch).squeeze(-1).float().cpu().numpy() * self.scale + self.center)
+
+    def combine(self, outputs: Sequence[Output]) -> Output:
+        return to_floats(np.array([np.mean(outputs)]))[0]
+
+    def decide(self, output: Output) -> float:
+        return float(np.clip(output, self.low, self.high)) if self.low is not None else float(output)
+
+    def score(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, float]:
+        truths = [example.label for example in examples]
+        return {"pearson": metrics.pearson(outputs, truths), "spearman": metrics.spearman(outputs, truths)}
+
+    def wrongness(self, output: Output, example: TextExample) -> float:
+        return abs(self.decide(output) - float(example.label))
+
+    def chance(self, examples: Sequence[TextExample]) -> Chance:
+        return Chance(0.0, ONE_SIDED / math.sqrt(len(examples)))
+
+
+@dataclass(frozen=True)
+class MultiLabel:
+    """Any number of labels at once; the output is each one's probability, and one half decides."""
+
+    name: str
+    labels: tuple[str, ...]
+
+    @property
+    def metric(self) -> str:
+        return "micro_f1"
+
+    @property
+    def heads(self) -> tuple[HeadSpec, ...]:
+        return (HeadSpec("classification", len(self.labels)),)
+
+    def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
+        targets = [None if e.label is None else self._mark(e)[None].astype(np.float32) for e in examples]
+        return group_texts(join_texts(examples, tokenizer, form), targets)
+
+    def count(self, part: GroupBatch) -> dict[str, int]:
+        return count_texts(part)
+
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+        assert part.targets is not None, "nothing to learn from"
+        logits = read_pooled(model, part)  # (S, labels)
+        summed = F.binary_cross_entropy_with_logits(logits, part.targets, reduction="sum")
+        loss = summed / (totals["groups"] * len(self.labels))
+        correct = ((logits > 0) == part.targets.bool()).sum()
+        return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
+
+    def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
+        return {"loss": sums["loss"], "train_accuracy": sums["correct"] / (totals["groups"] * len(self.labels))}
+
+    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        del groups
+        return [to_floats(row) for row in read_pooled(model, batch).float().sigmoid().cpu().numpy()]
+
+    def combine(self, outputs: Sequence[Output]) -> Output:
+        return to_floats(np.mean(outputs, axis=0))
+
+    def decide(self, output: Output) -> list[str]:
+        return [label for label, probability in zip(self.labels, output, strict=True) if probability > 0.5]
+
+    def score(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, float]:
+        guesses, truths = np.array(outputs) > 0.5, self._mark_all(examples)
+        exact = float(np.mean((guesses == truths).all(1)))
+        return {"micro_f1": metrics.micro_f1(guesses, truths), "exact_match": exact}
+
+    def wrongness(self, output: Output, example: TextExample) -> float:
+        truth, probabilities = self._mark(example), np.array(output)
+        if ((probabilities > 0.5) == truth).all():
+            return 0.0
+        return float(-np.log(np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-7)).sum())
+
+    def chance(self, examples: Sequence[TextExample]) -> Chance:
+        """The same labels for every text: those that give the best F1 together, the most frequent first."""
+        truths = self._mark_all(examples)
+        order = np.argsort(-truths.sum(0), kind="stable")
+        constant = [np.tile(np.isin(np.arange(len(order)), order[:n]), (len(truths), 1)) for n in range(len(order) + 1)]
+        best = max(metrics.micro_f1(guess, truths) for guess in constant)
+        return Chance(best, ONE_SIDED * math.sqrt(best * (1 - best) / len(examples)))
+
+    def _mark(self, example: TextExample) -> NDArray[np.bool_]:
+        return np.array([label in example.label for label in self.labels])
+
+    def _mark_all(self, examples: Sequence[TextExample]) -> NDArray[np.bool_]:
+        return np.array([self._mark(example) for example in examples])
+
+
+def read_pooled(model: Model, batch: GroupBatch) -> Tensor:
+    """The logits (S, labels) of the classification head; the last layer computes nothing but [CLS]."""
+    first = batch.token_ids.new_zeros(len(batch.token_ids), 1)
+    mask = None if bool(batch.mask.all()) else batch.mask  # attention is faster without
+    output = model.encoder(batch.token_ids, batch.segment_ids, mask, read_at=first)
+    logits: Tensor = model.heads["classification"](output.pooled)
+    return logits
+
+
+def count_texts(part: GroupBatch) -> dict[str, int]:
+    """Groups, to divide the loss by, and tokens, to tell the speed."""
+    return {"groups": part.num_groups, "tokens": int(part.mask.sum()), "positions": part.mask.numel()}
+
+
+def balanced_weights(examples: Sequence[TextExample], labels: Sequence[str]) -> tuple[float, ...]:
+    """Weights that make every label count alike, with mean 1 over the examples."""
+    counts = Counter(example.label for example in examples)
+    return tuple(len(examples) / (len(labels) * counts[label]) if counts[label] else 0.0 for label in labels)

@@ -1,0 +1,96 @@
+"""What fine-tuning asks of a task, beside what the training loop does: from examples to groups, and from a model's
+outputs to answers and scores.
+
+A task is a frozen dataclass whose fields are all that has to be known to use the model: they lie in its checkpoint.
+Outputs are plain JSON values, one for each group: they are written to files, averaged by ensembles, and turned into
+answers. Examples are the task's own dataclass, as its reader made them, in the order of the groups.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, Self
+
+from litebert.data.group_batch import GroupBatch
+from litebert.data.groups import Group, SequenceForm
+from litebert.model.model import Model
+from litebert.tasks.task import Task
+from litebert.text.tokenizer import Tokenizer
+
+Output = Any  # a JSON value: probabilities, a number, scored spans
+Answer = Any  # a JSON value: a label, a number, a list of labels, a text
+
+
+class Chance(NamedTuple):
+    """What an answer that ignores the input would score, and by how much a score may exceed it by luck alone."""
+
+    score: float
+    margin: float  # one-sided, 95 %
+
+
+class FinetuneTask(Task[GroupBatch], Protocol):
+    """Something to fine-tune a model for."""
+
+    @property
+    def name(self) -> str:
+        """Which task: sst-2, squad2, or the kind for a user's own files."""
+        ...
+
+    @property
+    def metric(self) -> str:
+        """The name of the score by which models are chosen; more is better."""
+        ...
+
+    def encode(self, examples: Sequence[Any], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
+        """One group for each example."""
+        ...
+
+    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        """The model's output for each group of a batch; the model is in evaluation mode and keeps no gradients."""
+        ...
+
+    def combine(self, outputs: Sequence[Output]) -> Output:
+        """The output of an ensemble whose members gave these for one group."""
+        ...
+
+    def decide(self, output: Output) -> Answer:
+        """The answer in a person's words."""
+        ...
+
+    def score(self, outputs: Sequence[Output], examples: Sequence[Any]) -> dict[str, float]:
+        """The official scores, `metric` among them."""
+        ...
+
+    def wrongness(self, output: Output, example: Any) -> float:
+        """How wrong the answer is, to sort errors by: 0 where it is right, more for a surer error."""
+        ...
+
+    def chance(self, examples: Sequence[Any]) -> Chance:
+        """What `metric` would be without reading."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A task and its examples by split; what a task's own reader makes of files."""
+
+    task: FinetuneTask
+    train: Sequence[Any]
+    dev: Mapping[str, Sequence[Any]]  # usually {"dev": ...}; the first one chooses the model
+    test: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # what was guessed or left out while reading, for the person to see
+
+    @classmethod
+    def of(cls, task: FinetuneTask, splits: Mapping[str, Sequence[Any]], notes: Sequence[str] = ()) -> Self:
+        """The dataset of splits called train, dev and test, as many of them as there are."""
+        dev, test = ({name: splits[name]} if name in splits else {} for name in ("dev", "test"))
+        return cls(task, splits.get("train", ()), dev, test, tuple(notes))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what is learned from and measured on, wherever it lies."""
+        digest = hashlib.sha256()
+        for split in (self.train, *self.dev.values()):
+            for example in split:
+                digest.update(repr(replace(example, where="")).encode())
+        return digest.hexdigest()

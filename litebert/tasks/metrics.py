@@ -1,0 +1,70 @@
+"""The official scores of classification and regression, equal to scikit-learn's and scipy's."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def accuracy(guesses: ArrayLike, truths: ArrayLike) -> float:
+    """The share of guesses that are right."""
+    return float(np.mean(np.asarray(guesses) == np.asarray(truths)))
+
+
+def f1(guesses: ArrayLike, truths: ArrayLike, positive: float = 1) -> float:
+    """F1 of one class; 0 where it was neither guessed nor there."""
+    guessed, true = np.asarray(guesses) == positive, np.asarray(truths) == positive
+    total = int(guessed.sum() + true.sum())
+    return 2 * int((guessed & true).sum()) / total if total else 0.0
+
+
+def macro_f1(guesses: ArrayLike, truths: ArrayLike) -> float:
+    """The mean of all classes' F1."""
+    classes = np.union1d(np.asarray(guesses), np.asarray(truths))
+    return float(np.mean([f1(guesses, truths, float(one)) for one in classes]))
+
+
+def matthews(guesses: ArrayLike, truths: ArrayLike) -> float:
+    """Matthews' correlation, for any number of classes (R_K); 0 where one side is constant."""
+    classes, numbers = np.unique(np.concatenate([np.asarray(guesses), np.asarray(truths)]), return_inverse=True)
+    guessed, true = numbers.reshape(2, -1)
+    confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    np.add.at(confusion, (true, guessed), 1)
+    num_guessed, num_true, total = confusion.sum(0), confusion.sum(1), int(confusion.sum())
+    covariance = int(np.trace(confusion)) * total - int(num_guessed @ num_true)
+    spread_guessed = total**2 - int(num_guessed @ num_guessed)
+    spread_true = total**2 - int(num_true @ num_true)
+    return covariance / math.sqrt(spread_guessed * spread_true) if spread_guessed and spread_true else 0.0
+
+
+def pearson(guesses: ArrayLike, truths: ArrayLike) -> float:
+    """Pearson's correlation; 0 where one side is constant."""
+    guessed, true = (np.asarray(side, dtype=np.float64) for side in (guesses, truths))
+    if not (np.ptp(guessed) and np.ptp(true)):
+        return 0.0
+    guessed, true = guessed - guessed.mean(), true - true.mean()
+    return float(np.clip((guessed / np.linalg.norm(guessed)) @ (true / np.linalg.norm(true)), -1.0, 1.0))
+
+
+def spearman(guesses: ArrayLike, truths: ArrayLike) -> float:
+    """Pearson's correlation of the ranks; equal values share the mean of theirs."""
+    return pearson(_rank(np.asarray(guesses)), _rank(np.asarray(truths)))
+
+
+def micro_f1(guesses: ArrayLike, truths: ArrayLike) -> float:
+    """F1 over all decisions of a multi-label task: arrays of bool, examples by labels."""
+    return f1(np.asarray(guesses).ravel(), np.asarray(truths).ravel())
+
+
+def confusion_matrix(guesses: Sequence[int], truths: Sequence[int], num_labels: int) -> NDArray[np.int64]:
+    """How often each label (a row) was taken for each (a column)."""
+    counts = np.zeros((num_labels, num_labels), dtype=np.int64)
+    np.add.at(counts, (np.asarray(truths, dtype=np.int64), np.asarray(guesses, dtype=np.int64)), 1)
+    return counts
+
+
+def _rank(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return ((ends - counts + 1 + ends) / 2)[inverse]

@@ -1,0 +1,33 @@
+"""Many tasks in one number: GLUE's average."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from litebert.core.errors import ConfigError
+
+# The eight tasks of the papers' dev tables: WNLI's dev set is adversarial to its train set and left out there.
+AVERAGED = ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte")
+# With two official scores a task counts by their mean, as on the leaderboard.
+_BOTH = {"mrpc": ("accuracy", "f1"), "qqp": ("accuracy", "f1"), "sts-b": ("pearson", "spearman")}
+
+
+def task_score(report: Mapping[str, Any]) -> float:
+    """A task's one number: the mean of its official scores, and over its dev splits."""
+    names = _BOTH.get(report["task"], (report["metric"],))
+    return fmean(split["scores"][name] for split in report["dev"].values() for name in names)
+
+
+def missing_tasks(reports: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the average needs and the reports have not."""
+    found = [report["task"] for report in reports]
+    return [task for task in AVERAGED if task not in found]
+
+
+def glue_average(reports: Sequence[Mapping[str, Any]]) -> float:
+    """The mean over the tasks of GLUE, one report each."""
+    counted = {report["task"]: task_score(report) for report in reports if report["task"] in AVERAGED}
+    twice = [report["task"] for report in reports if report["task"] in AVERAGED]
+    if len(twice) > len(counted):
+        raise ConfigError(f"two runs of one task ({', '.join(sorted(twice))}): give one of each")
+    return fmean(counted.values())

@@ -1,0 +1,149 @@
+"""From logits to answers: the best spans of a question over all its windows, as text of the original paragraph.
+
+Both heads end in the same candidates: (window, start, end) with a score for the start and one for the end. What differs
+is where they come from, and what says that there is no answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from litebert.tasks.squad.tokens import IntArray
+
+FloatArray = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A question's paragraph, and how its W windows lie in it: what turns columns of a window back into text."""
+
+    context: str
+    starts: npt.NDArray[np.int32]  # (N,) token -> its first character
+    ends: npt.NDArray[np.int32]  # (N,) token -> the character after its last
+    columns: IntArray  # (W,) where a window's first token of the paragraph stands in its sequence
+    firsts: IntArray  # (W,) which token of the paragraph that is
+    lengths: IntArray  # (W,) how many there are
+    has_max_context: npt.NDArray[np.bool_]  # (sum of lengths,) the windows' tokens end to end
+
+
+class Candidates(NamedTuple):
+    """Spans of a question's windows: columns of a window's sequence, ends included."""
+
+    windows: IntArray  # (N,)
+    starts: IntArray  # (N,)
+    ends: IntArray  # (N,)
+    start_scores: FloatArray  # (N,)
+    end_scores: FloatArray  # (N,)
+
+
+class Span(NamedTuple):
+    """A possible answer: context[start:end], how probable among those listed, and its scores."""
+
+    text: str
+    start: int
+    end: int
+    probability: float
+    start_score: float
+    end_score: float
+
+
+class Reply(NamedTuple):
+    """What a model says to one question: its best spans, the best first, and the odds that there is no answer."""
+
+    spans: tuple[Span, ...]  # empty where nothing could be an answer
+    null_odds: float
+
+    @property
+    def best_score(self) -> float:
+        return self.spans[0].start_score + self.spans[0].end_score if self.spans else 0.0
+
+
+def propose_pairs(start_logits: FloatArray, end_logits: FloatArray, num_best: int) -> Candidates:
+    """All pairs of the best starts and the best ends (W, T): the simple head."""
+    starts, ends = _best_columns(start_logits, num_best), _best_columns(end_logits, num_best)  # (W, K) each
+    end_scores = np.take_along_axis(end_logits, ends, axis=1)
+    start_scores = np.take_along_axis(start_logits, starts, axis=1)
+    return _cross(starts, ends[:, None, :], start_scores, end_scores[:, None, :])
+
+
+def propose_conditioned(
+    starts: IntArray, start_scores: FloatArray, end_scores: FloatArray, num_ends: int
+) -> Candidates:
+    """The best ends (W, K, T) for each of the best starts (W, K): the start-conditioned head."""
+    ends = _best_columns(end_scores, num_ends)  # (W, K, num_ends)
+    return _cross(starts, ends, start_scores, np.take_along_axis(end_scores, ends, axis=2))
+
+
+def keep_possible(candidates: Candidates, passage: Passage, max_answer_length: int) -> Candidates:
+    """Those inside the paragraph that are not too long and start where no other window has more context."""
+    owner = candidates.windows
+    starts = candidates.starts - passage.columns[owner]
+    ends = candidates.ends - passage.columns[owner]
+    possible = (starts >= 0) & (ends >= starts) & (ends < passage.lengths[owner])
+    possible &= ends - starts < max_answer_length
+    before = np.cumsum(passage.lengths) - passage.lengths
+    possible &= passage.has_max_context[np.where(possible, before[owner] + starts, 0)]
+    return Candidates(*(values[possible] for values in candidates))  # type: ignore[arg-type]
+
+
+def list_spans(possible: Candidates, passage: Passage, num_best: int) -> tuple[Span, ...]:
+    """The best candidates with different texts, and how probable each is among them."""
+    # stable: of equal scores the earlier found comes first, as in the official sort
+    order = np.argsort(-(possible.start_scores + possible.end_scores), kind="stable")
+    shift = (passage.firsts - passage.columns)[possible.windows[order]]
+    starts = passage.starts[possible.starts[order] + shift].tolist()
+    ends = passage.ends[possible.ends[order] + shift].tolist()
+    found: dict[str, tuple[int, int, int]] = {}
+    for start, end, row in zip(starts, ends, order.tolist(), strict=True):
+        text = passage.context[start:end].rstrip()  # a bare "▁" at its end stands after the space
+        if text:
+            found.setdefault(text, (start, start + len(text), row))
+        if len(found) == num_best:
+            break
+    rows = [row for _, _, row in found.values()]
+    start_scores, end_scores = possible.start_scores[rows].tolist(), possible.end_scores[rows].tolist()
+    probabilities = _softmax(possible.start_scores[rows] + possible.end_scores[rows])
+    return tuple(
+        Span(text, start, end, *scores)
+        for (text, (start, end, _)), *scores in zip(found.items(), probabilities, start_scores, end_scores, strict=True)
+    )
+
+
+def combine_replies(replies: Sequence[Reply]) -> Reply:
+    """An ensemble's: the mean probability of each span over the union of the members' spans, and the mean null odds.
+
+    A span that a member does not list has probability 0 there. Spans of equal text are one.
+    """
+    total: dict[str, float] = {}
+    best: dict[str, Span] = {}
+    for span in (span for reply in replies for span in reply.spans):
+        total[span.text] = total.get(span.text, 0.0) + span.probability / len(replies)
+        if span.text not in best or span.probability > best[span.text].probability:
+            best[span.text] = span
+    ranked = sorted(total, key=lambda text: -total[text])
+    spans = tuple(best[text]._replace(probability=total[text]) for text in ranked)
+    return Reply(spans, sum(reply.null_odds for reply in replies) / len(replies))
+
+
+def _cross(starts: IntArray, ends: IntArray, start_scores: FloatArray, end_scores: FloatArray) -> Candidates:
+    """Each start (W, K) with each of its ends (W, 1 or K, J)."""
+    shape = *starts.shape, ends.shape[2]
+    windows = np.arange(len(starts))[:, None, None]
+    parts = (windows, starts[:, :, None], ends, start_scores[:, :, None], end_scores)
+    return Candidates(*(np.broadcast_to(part, shape).ravel() for part in parts))  # type: ignore[arg-type]
+
+
+def _best_columns(scores: FloatArray, count: int) -> IntArray:
+    """(..., K) the columns of the highest scores; of equal ones the first."""
+    return np.argsort(-scores, axis=-1, kind="stable")[..., :count]
+
+
+def _softmax(scores: FloatArray) -> list[float]:
+    if not len(scores):
+        return []
+    weights = np.exp(scores.astype(np.float64) - scores.max())
+    probabilities: list[float] = (weights / weights.sum()).tolist()
+    return probabilities

@@ -1,0 +1,184 @@
+"""SQuAD's JSON, 1.1 and 2.0: articles, their paragraphs, and for each paragraph questions with answers.
+
+Every answer is checked against its paragraph here, once; whoever comes later may trust the offsets.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from litebert.core.errors import DataError
+from litebert.tasks.tables import read_table
+
+ROW_SUFFIXES = (".jsonl", ".parquet")
+
+
+class Answer(NamedTuple):
+    """A stretch of a paragraph: context[start : start + len(text)]."""
+
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a paragraph, and what people answered."""
+
+    id: str
+    text: str
+    context: str  # the paragraph; questions about one share the same string
+    # empty: it has no answer; None: the file does not say
+    answers: tuple[Answer, ...] | None = field(default=None, metadata={"is_shown": False})  # `label` is
+    article: int = field(default=0, metadata={"is_shown": False})  # the number of the article the paragraph is from
+    where: str = ""  # file and place, for messages
+
+    @property
+    def has_answer(self) -> bool:
+        return bool(self.answers)
+
+    @property
+    def label(self) -> list[str] | None:
+        """The different answers that count as right; [""] where there is none, None where it is not known."""
+        if self.answers is None:
+            return None
+        return list(dict.fromkeys(answer.text for answer in self.answers)) or [""]
+
+
+def read_squad(path: Path) -> list[Question]:
+    """The questions of a file in their order; DataError with the place where it is not SQuAD's JSON.
+
+    Also rows in JSON lines or Parquet, as the `datasets` library has them.
+    """
+    rows = _iter_rows(path) if path.suffix in ROW_SUFFIXES else _iter_questions(path)
+    questions: list[Question] = []
+    place_by_id: dict[str, str] = {}
+    for question in rows:
+        if not question.context.strip():
+            raise DataError(f"{question.where}: its context is empty; remove the question, or restore the text")
+        if question.id in place_by_id:
+            first = place_by_id[question.id]
+            raise DataError(f"{question.where}: id '{question.id}' is also that of {first}; make it unique")
+        place_by_id[question.id] = question.where
+        questions.append(question)
+    if not questions:
+        raise DataError(f"{path}: there is no question in it; is this the right file?")
+    return questions
+
+
+def read_question_lines(text: str, where: str) -> list[Question]:
+    """Questions to be answered, one a line: the question, a tab, the context."""
+    questions = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        question, tab, context = line.rstrip("\r").partition("\t")
+        if not tab or not context.strip():
+            raise DataError(f"{where}:{number}: expected a question, a tab and the text that answers it")
+        questions.append(Question(str(number), question, context, where=f"{where}:{number}"))
+    return questions
+
+
+def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
+    """Refuse questions that can neither teach nor be scored, and unanswerable ones where none may be."""
+    for question in questions:
+        if question.answers is None:
+            raise DataError(f"{question.where}: it has no 'answers'; is this a test split? It can only be predicted")
+        if not question.answers and not allows_none:
+            raise DataError(f"{question.where}: it has no answer, and SQuAD 1.1 knows no such question; use squad-v2")
+
+
+def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Question], list[Question]]:
+    """The questions but those of the last articles, and those: about `share` of all. No article is torn apart."""
+    first_held = next(
+        (question.article for index, question in enumerate(questions) if index >= len(questions) * (1 - share)), 0
+    )
+    kept = [question for question in questions if question.article < first_held]
+    return kept, [question for question in questions if question.article >= first_held]
+
+
+def _load_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}; expected a SQuAD JSON file") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}); convert it to UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}); is the file complete?") from error
+
+
+def _iter_questions(path: Path) -> Iterator[Question]:
+    for number, article in enumerate(_take(_load_json(path), "data", list, str(path))):
+        where = f"{path}: data[{number}]"
+        for index, paragraph in enumerate(_take(article, "paragraphs", list, where)):
+            place = f"{where}.paragraphs[{index}]"
+            context = _take(paragraph, "context", str, place)
+            for position, value in enumerate(_take(paragraph, "qas", list, place)):
+                yield _read_question(value, context, number, f"{place}.qas[{position}]")
+
+
+def _iter_rows(path: Path) -> Iterator[Question]:
+    """A row for each question, with its context; texts and starts of the answers are two lists."""
+    titles: dict[str, int] = {}
+    for row in read_table(path).rows:
+        context = _take(row.cells, "context", str, row.where)
+        value = dict(row.cells)
+        if isinstance(value.get("answers"), dict):
+            texts = _take(value["answers"], "text", list, f"{row.where}: answers")
+            starts = _take(value["answers"], "answer_start", list, f"{row.where}: answers")
+            if len(texts) != len(starts):
+                raise DataError(f"{row.where}: {len(texts)} answers, and {len(starts)} starts of answers")
+            value["answers"] = [{"text": t, "answer_start": s} for t, s in zip(texts, starts, strict=True)]
+        article = titles.setdefault(str(value.get("title", context)), len(titles))
+        yield _read_question(value, context, article, row.where)
+
+
+def _read_question(value: Any, context: str, article: int, where: str) -> Question:
+    identity = value.get("id") if isinstance(value, dict) else None
+    if isinstance(identity, int):
+        identity = str(identity)
+    if not isinstance(identity, str):
+        raise DataError(f"{where}: it has no 'id'; every question needs one, predictions are listed by it")
+    text = _take(value, "question", str, where)
+    return Question(identity, text, context, _read_answers(value, context, where), article, where)
+
+
+def _read_answers(value: dict[str, Any], context: str, where: str) -> tuple[Answer, ...] | None:
+    is_impossible = value.get("is_impossible", False)
+    if "answers" not in value:
+        return () if is_impossible else None
+    answers = tuple(
+        _read_answer(answer, context, f"{where}.answers[{index}]")
+        for index, answer in enumerate(_take(value, "answers", list, where))
+    )
+    if answers and is_impossible:
+        raise DataError(f"{where}: is_impossible is true, yet it has answers; correct one of the two")
+    return answers
+
+
+def _read_answer(value: Any, context: str, where: str) -> Answer:
+    answer = Answer(_take(value, "text", str, where), _take(value, "answer_start", int, where))
+    if not answer.text.strip():
+        raise DataError(f"{where}: its text is empty; a question without an answer has no answers at all")
+    if answer.start < 0 or context[answer.start : answer.end] != answer.text:
+        place = context.find(answer.text)
+        remedy = f"it stands at {place}" if place >= 0 else "nor does it stand anywhere else there"
+        raise DataError(f"{where}: '{answer.text}' is not at character {answer.start} of the context; {remedy}")
+    return answer
+
+
+def _take(value: Any, name: str, kind: type, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: expected an object with '{name}'; is this SQuAD's JSON?")
+    if name not in value:
+        raise DataError(f"{where}: it has no '{name}'; is this SQuAD's JSON?")
+    if not isinstance(value[name], kind) or isinstance(value[name], bool):
+        words = {str: "text", int: "a whole number", list: "a list"}
+        raise DataError(f"{where}: '{name}' is {json.dumps(value[name])[:40]}, not {words[kind]}")
+    return value[name]

@@ -1,0 +1,238 @@
+"""Answering questions with a span of a paragraph, as a fine-tuning task: SQuAD 1.1, 2.0 and the like."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from litebert.data.group_batch import GroupBatch
+from litebert.data.groups import Group, SequenceForm
+from litebert.model.config import HeadSpec
+from litebert.model.heads import forbid
+from litebert.model.model import Model
+from litebert.tasks.finetuning import Chance, Output
+from litebert.tasks.squad import decoding
+from litebert.tasks.squad.decoding import Passage, Reply, Span
+from litebert.tasks.squad.features import build_groups
+from litebert.tasks.squad.metrics import Threshold, Version, score_questions, summarize_scores, tune_threshold
+from litebert.tasks.squad.reading import Question
+from litebert.tasks.squad.windows import WindowOptions
+from litebert.tasks.task import Counts, PartLoss
+from litebert.text.tokenizer import Tokenizer
+
+SpanHeadKind = Literal["span", "conditional_span"]
+
+ONE_SIDED = 1.645  # standard errors that 95 % of lucky scores stay below
+NUM_CONDITIONED = 5  # starts that the start-conditioned head computes ends for, and ends of each; the official value
+
+
+@dataclass(frozen=True)
+class SpanTask:
+    """A span of the paragraph, or no answer; the output is the best spans and the odds that there is none."""
+
+    name: str
+    version: Version = "1.1"  # of the metric; 1.1 always answers
+    head: SpanHeadKind = "span"
+    max_question_length: int = 64
+    stride: int = 128
+    max_answer_length: int = 30  # in tokens
+    num_best: int = 20
+    threshold: float | None = None  # of the null odds; None: not tuned yet
+
+    @property
+    def metric(self) -> str:
+        return "f1"
+
+    @property
+    def heads(self) -> tuple[HeadSpec, ...]:
+        return (HeadSpec(self.head),)
+
+    def encode(self, examples: Sequence[Question], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
+        return build_groups(examples, tokenizer, form, WindowOptions(self.max_question_length, self.stride))
+
+    def count(self, part: GroupBatch) -> dict[str, int]:
+        return {
+            "groups": part.num_groups,
+            "windows": len(part.token_ids),
+            "tokens": int(part.mask.sum()),
+            "positions": part.mask.numel(),
+        }
+
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+        assert part.targets is not None, "nothing to learn from"
+        gold_start, gold_end, columns = part.targets.unbind(1)  # (S,) each
+        hidden = _read_hidden(model, part)
+        if self.head == "span":
+            # every real token competes, the question's too, as in the official 1.1 head
+            start, end = (forbid(logits, part.mask) for logits in model.heads["span"](hidden))
+            no_answer = hidden.new_zeros(())
+        else:
+            logits = model.heads["conditional_span"](hidden, _allow(part, columns), gold_start)
+            start, end = logits.start, logits.end[:, 0]
+            is_impossible = (gold_start == 0).to(logits.unanswerable.dtype)
+            no_answer = F.binary_cross_entropy_with_logits(logits.unanswerable, is_impossible, reduction="sum")
+        located = F.cross_entropy(start, gold_start, reduction="sum") + F.cross_entropy(end, gold_end, reduction="sum")
+        loss = 0.5 * (located + no_answer) / totals["windows"]
+        correct = ((start.argmax(-1) == gold_start) & (end.argmax(-1) == gold_end)).sum()
+        return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
+
+    def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
+        return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["windows"]}
+
+    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        hidden = _read_hidden(model, batch)
+        propose = self._propose_pairs if self.head == "span" else self._propose_conditioned
+        return propose(model, batch, hidden, groups)
+
+    def combine(self, outputs: Sequence[Output]) -> Output:
+        return _to_output(decoding.combine_replies([to_reply(output) for output in outputs]))
+
+    def decide(self, output: Output) -> str:
+        """The answer's text; empty where there is none."""
+        reply = to_reply(output)
+        return "" if self._is_silent(reply) or not reply.spans else reply.spans[0].text
+
+    def score(self, outputs: Sequence[Output], examples: Sequence[Question]) -> dict[str, float]:
+        """The official EM and F1, with the task's threshold, or else with the best one for these very questions."""
+        tuned = self._tune(outputs, examples) if self.version == "2.0" else {}
+        task = self if not tuned or self.threshold is not None else replace(self, threshold=tuned["f1"].value)
+        scores = score_questions([task.decide(output) for output in outputs], examples, self.version)
+        best = {f"best_{metric}": threshold.score / len(examples) for metric, threshold in tuned.items()}
+        thresholds = {"threshold": task.threshold} if task.threshold is not None else {}
+        return summarize_scores(scores, examples, self.version) | best | thresholds
+
+    def wrongness(self, output: Output, example: Question) -> float:
+        """What F1 lacks, weighed by how sure the model is of the span."""
+        [score] = score_questions([self.decide(output)], [example], self.version)
+        sureness = output["spans"][0][3] if output["spans"] else 1.0
+        return 0.0 if score.exact else (1.0 - score.f1) * sureness + 1e-9
+
+    def chance(self, examples: Sequence[Question]) -> Chance:
+        """No answer at all, where that can be right; else the answer to another question about the paragraph."""
+        guesses = [""] * len(examples) if self.version == "2.0" else _answer_the_question_before(examples)
+        scores = [score.f1 for score in score_questions(guesses, examples, self.version)]
+        return Chance(float(np.mean(scores)), ONE_SIDED * float(np.std(scores)) / math.sqrt(len(scores)))
+
+    def finish(self, outputs: Sequence[Output], examples: Sequence[Question]) -> "tuple[SpanTask, dict[str, Any]]":
+        """The task, its threshold tuned where the answers are known, and the files that the official scripts read."""
+        is_known = all(example.answers is not None for example in examples)
+        task = self
+        if self.version == "2.0" and self.threshold is None and is_known:
+            task = replace(self, threshold=self._tune(outputs, examples)["f1"].value)
+        return task, task.files(outputs, examples)
+
+    def files(self, outputs: Sequence[Output], examples: Sequence[Question]) -> dict[str, Any]:
+        """predictions.json for the leaderboard, the n-best lists, and for 2.0 the null odds."""
+        ids = [example.id for example in examples]
+        nbest = [[span._asdict() for span in to_reply(output).spans] for output in outputs]
+        files = {
+            "predictions.json": dict(zip(ids, map(self.decide, outputs), strict=True)),
+            "nbest_predictions.json": dict(zip(ids, nbest, strict=True)),
+        }
+        if self.version == "2.0":
+            files["null_odds.json"] = dict(zip(ids, [output["null_odds"] for output in outputs], strict=True))
+        return files
+
+    def _is_silent(self, reply: Reply) -> bool:
+        return self.version == "2.0" and reply.null_odds > (self.threshold or 0.0)
+
+    def _tune(self, outputs: Sequence[Output], examples: Sequence[Question]) -> dict[str, Threshold]:
+        replies = [to_reply(output) for output in outputs]
+        texts = [reply.spans[0].text if reply.spans else "" for reply in replies]
+        odds = [reply.null_odds for reply in replies]
+        tuned = tune_threshold(
+            score_questions(texts, examples, self.version), odds, examples, [bool(text) for text in texts]
+        )
+        nothing = sum(not example.has_answer for example in examples)
+        return {
+            metric: best._replace(value=_settle(best.value, odds, answers_any=best.score > nothing))
+            for metric, best in tuned.items()
+        }
+
+    def _propose_pairs(self, model: Model, batch: GroupBatch, hidden: Tensor, groups: Sequence[Group]) -> list[Output]:
+        logits = model.heads["span"](hidden)
+        start, end = (forbid(part.float(), batch.mask).cpu().numpy() for part in logits)
+        outputs, row = [], 0
+        for group in groups:
+            rows = slice(row, row := row + len(group.sequences))
+            candidates = decoding.propose_pairs(start[rows], end[rows], self.num_best)
+            spans = self._list_spans(candidates, group.about)
+            reply = Reply(spans, float((start[rows, 0] + end[rows, 0]).min()))
+            outputs.append(_to_output(reply._replace(null_odds=reply.null_odds - reply.best_score)))
+        return outputs
+
+    def _propose_conditioned(
+        self, model: Model, batch: GroupBatch, hidden: Tensor, groups: Sequence[Group]
+    ) -> list[Output]:
+        columns = torch.from_numpy(np.concatenate([group.about.columns for group in groups])).to(hidden.device)
+        logits = model.heads["conditional_span"](hidden, _allow(batch, columns), num_starts=NUM_CONDITIONED)
+        starts = logits.starts.cpu().numpy()
+        start_scores = logits.start.float().log_softmax(-1).gather(1, logits.starts).cpu().numpy()
+        end_scores = logits.end.float().log_softmax(-1).cpu().numpy()
+        unanswerable = logits.unanswerable.float().cpu().numpy()
+        outputs, row = [], 0
+        for group in groups:
+            rows = slice(row, row := row + len(group.sequences))
+            candidates = decoding.propose_conditioned(
+                starts[rows], start_scores[rows], end_scores[rows], NUM_CONDITIONED
+            )
+            spans = self._list_spans(candidates, group.about)
+            outputs.append(_to_output(Reply(spans, float(unanswerable[rows].min()))))
+        return outputs
+
+    def _list_spans(self, candidates: decoding.Candidates, passage: Passage) -> tuple[Span, ...]:
+        possible = decoding.keep_possible(candidates, passage, self.max_answer_length)
+        return decoding.list_spans(possible, passage, self.num_best)
+
+
+def _settle(best: float, odds: Sequence[float], *, answers_any: bool) -> float:
+    """A threshold that decides as the official one does, but lies on nobody's odds.
+
+    The official one is the odds of the last question that is answered, where the last bit of a sum would decide, or 0
+    where none should be.
+    """
+    if not answers_any:
+        return min(odds) - 1.0
+    above = [value for value in odds if value > best]
+    return (best + min(above)) / 2 if above else best + 1.0
+
+
+def to_reply(output: Output) -> Reply:
+    """A reply from its JSON value."""
+    return Reply(tuple(Span(*span) for span in output["spans"]), output["null_odds"])
+
+
+def _to_output(reply: Reply) -> Output:
+    spans = [[*span[:3], *(float(f"{value:.7g}") for value in span[3:])] for span in reply.spans]
+    return {"spans": spans, "null_odds": float(f"{reply.null_odds:.7g}")}
+
+
+def _read_hidden(model: Model, batch: GroupBatch) -> Tensor:
+    mask = None if bool(batch.mask.all()) else batch.mask  # attention is faster without
+    hidden: Tensor = model.encoder(batch.token_ids, batch.segment_ids, mask).hidden
+    return hidden
+
+
+def _allow(batch: GroupBatch, columns: Tensor) -> Tensor:
+    """(S, T) where an answer may lie: in the paragraph, and at [CLS] for none."""
+    numbers = torch.arange(batch.mask.shape[1], device=batch.mask.device)
+    lengths = batch.mask.sum(1, keepdim=True)
+    allowed = (numbers >= columns[:, None]) & (numbers < lengths - 1)  # without the last separator
+    allowed[:, 0] = True
+    return allowed
+
+
+def _answer_the_question_before(questions: Sequence[Question]) -> list[str]:
+    """For each question the answer to the one before it; the first about a paragraph gets the last one's."""
+    last = {question.context: question for question in questions}
+    guesses = []
+    for question in questions:
+        other = last[question.context]
+        guesses.append(other.answers[0].text if other.answers and other.id != question.id else "")
+        last[question.context] = question
+    return guesses

@@ -1,0 +1,161 @@
+"""What the GLUE leaderboard wants: a zip of eleven tables under their official names, and what it would reject."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import atomic_path
+from litebert.tasks.glue import BINARY, ENTAILMENT, NLI, read_glue
+from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
+from litebert.tasks.reading import ReadOptions
+from litebert.tasks.report import read_report
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table of a submission."""
+
+    task: str
+    split: str
+    num_rows: int
+    labels: tuple[str, ...]  # empty: a number between 0 and 5
+
+
+# The rows of each official test set, headers not counted.
+SHEETS = {
+    "CoLA": Sheet("cola", "test", 1063, BINARY),
+    "SST-2": Sheet("sst-2", "test", 1821, BINARY),
+    "MRPC": Sheet("mrpc", "test", 1725, BINARY),
+    "STS-B": Sheet("sts-b", "test", 1379, ()),
+    "QQP": Sheet("qqp", "test", 390_965, BINARY),
+    "MNLI-m": Sheet("mnli", "test_matched", 9796, NLI),
+    "MNLI-mm": Sheet("mnli", "test_mismatched", 9847, NLI),
+    "QNLI": Sheet("qnli", "test", 5463, ENTAILMENT),
+    "RTE": Sheet("rte", "test", 3000, ENTAILMENT),
+    "WNLI": Sheet("wnli", "test", 146, BINARY),
+    "AX": Sheet("mnli", "ax", 1104, NLI),
+}
+
+
+class Ranked(NamedTuple):
+    """A task whose rows compete: of those with the same first text, one is positive."""
+
+    positive: str
+    negative: str
+    column: int  # of the positive label's probability
+
+
+# The tricks that the paper borrows for test sets: a question of QNLI, or a sentence of WNLI with its pronoun, has one
+# right candidate among its rows.
+RANKED = {"qnli": Ranked("entailment", "not_entailment", 0), "wnli": Ranked("1", "0", 1)}
+HEADER = "index\tprediction"
+
+
+def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dict[str, str]:
+    """The tables of runs, one of each task; `ranked_by` is GLUE's folder, where WNLI and QNLI are answered by rank."""
+    sheets: dict[str, str] = {}
+    tasks: set[str] = set()
+    for run in runs:
+        task = read_report(run)["task"]
+        mine = {name: sheet for name, sheet in SHEETS.items() if sheet.task == task}
+        if not mine:
+            raise ConfigError(f"{run} is of task {task}, which is not GLUE's")
+        if task in tasks:
+            raise ConfigError(f"two runs answer {task}, {run} is the second: make an ensemble of them")
+        tasks.add(task)
+        for name, sheet in mine.items():
+            file = predictions_file(run, sheet.split)
+            if file.is_file():
+                predictions = read_predictions(file)
+                if ranked_by and task in RANKED:
+                    texts = [example.text for example in read_glue(task, ranked_by, ReadOptions()).test["test"]]
+                    predictions = rank_within(predictions, texts, RANKED[task])
+                sheets[name] = write_sheet(predictions)
+    return sheets
+
+
+def write_sheet(predictions: Sequence[Prediction]) -> str:
+    """A table's text: rows are numbered as they stand in the test file."""
+    rows = [f"{number}\t{_write_answer(one.answer)}" for number, one in enumerate(predictions)]
+    return "\n".join([HEADER, *rows]) + "\n"
+
+
+def _write_answer(answer: object) -> str:
+    return f"{answer:.3f}" if isinstance(answer, float) else str(answer)
+
+
+def write_zip(path: Path, sheets: Mapping[str, str]) -> None:
+    """The zip of tables by their names; the same bytes for the same tables."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(sheets):
+            entry = zipfile.ZipInfo(f"{name}.tsv", date_time=(1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, sheets[name])
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(buffer.getvalue())
+
+
+def check_zip(path: Path) -> list[str]:
+    """What the leaderboard would reject, a line each; nothing if it would take it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            texts = {name: archive.read(name).decode("utf-8", errors="replace") for name in archive.namelist()}
+    except (zipfile.BadZipFile, FileNotFoundError) as error:
+        raise DataError(f"{path}: not a zip ({error})") from None
+    problems = [f"{name}.tsv is missing" for name in SHEETS if f"{name}.tsv" not in texts]
+    for name, text in texts.items():
+        sheet = SHEETS.get(name.removesuffix(".tsv"))
+        if sheet is None:
+            folder = " (tables lie at the top, in no folder)" if "/" in name else ""
+            problems.append(f"{name} is no table of GLUE{folder}")
+        else:
+            problems += [f"{name}: {problem}" for problem in check_sheet(text, sheet)]
+    return problems
+
+
+def check_sheet(text: str, sheet: Sheet) -> list[str]:
+    """What is wrong with one table; of each kind of slip the first."""
+    lines = text.removesuffix("\n").split("\n")
+    problems = [] if lines[0].strip("\r") == HEADER else [f"line 1 is '{lines[0][:40]}', not '{HEADER}'"]
+    rows = lines[1:]
+    if len(rows) != sheet.num_rows:
+        problems.append(f"{len(rows):,} rows, but the test set has {sheet.num_rows:,}")
+    for number, line in enumerate(rows):
+        problem = _check_row(line.strip("\r").split("\t"), number, sheet)
+        if problem:
+            problems.append(f"line {number + 2}: {problem}")
+            break
+    return problems
+
+
+def _check_row(cells: Sequence[str], number: int, sheet: Sheet) -> str:
+    if len(cells) != 2:
+        return f"{len(cells)} cells instead of 2"
+    if cells[0] != str(number):
+        return f"index '{cells[0]}' where {number} comes next"
+    if sheet.labels:
+        is_valid = cells[1] in sheet.labels
+        return "" if is_valid else f"'{cells[1]}' is not one of {', '.join(sheet.labels)}"
+    try:
+        is_valid = 0 <= float(cells[1]) <= 5
+    except ValueError:
+        is_valid = False
+    return "" if is_valid else f"'{cells[1]}' is no number between 0 and 5"
+
+
+def rank_within(predictions: Sequence[Prediction], texts: Sequence[str], ranked: Ranked) -> list[Prediction]:
+    """Of the rows that share a text, the likeliest gets the positive label and the others the negative one."""
+    best: dict[str, int] = {}
+    for number, (one, text) in enumerate(zip(predictions, texts, strict=True)):
+        if text not in best or one.output[ranked.column] > predictions[best[text]].output[ranked.column]:
+            best[text] = number
+    winners = set(best.values())
+    return [
+        replace(one, answer=ranked.positive if number in winners else ranked.negative)
+        for number, one in enumerate(predictions)
+    ]

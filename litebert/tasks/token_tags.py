@@ -1,0 +1,175 @@
+"""A tag for each word: names in a text, parts of speech. The first piece of a word carries its tag."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from litebert.data.group_batch import GroupBatch
+from litebert.data.groups import Group, SequenceForm, TokenSequence
+from litebert.model.config import HeadSpec
+from litebert.model.model import Model
+from litebert.tasks import metrics
+from litebert.tasks.finetuning import Chance, Output
+from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.texts import to_floats
+from litebert.text.tokenizer import Tokenizer
+
+IGNORED = -100  # the target of pieces that carry no tag; torch's cross-entropy leaves it out
+OUTSIDE = "O"
+
+
+@dataclass(frozen=True)
+class TaggedWords:
+    """The words of one sentence, with their tags where they are known."""
+
+    id: str
+    words: tuple[str, ...]
+    label: tuple[str, ...] | None = None
+    where: str = ""
+
+
+class Span(NamedTuple):
+    """Words start to end (exclusive) that are one thing of a kind."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class TokenTags:
+    """Tags of words; the output is each word's probabilities. Tags such as B-PER and I-PER are scored as spans."""
+
+    name: str
+    labels: tuple[str, ...]
+
+    @property
+    def has_spans(self) -> bool:
+        return OUTSIDE in self.labels and all(tag == OUTSIDE or tag[1:2] == "-" for tag in self.labels)
+
+    @property
+    def metric(self) -> str:
+        return "span_f1" if self.has_spans else "accuracy"
+
+    @property
+    def heads(self) -> tuple[HeadSpec, ...]:
+        return (HeadSpec("tokens", len(self.labels)),)
+
+    def encode(self, examples: Sequence[TaggedWords], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
+        # a byte-level vocabulary knows a word by the space before it
+        space = " " if tokenizer.kind == "bpe" else ""
+        pieces = iter(tokenizer.encode_batch([space + word for example in examples for word in example.words]))
+        return [
+            self._build_group(example, [next(pieces) or [tokenizer.unk_id] for _ in example.words], form)
+            for example in examples
+        ]
+
+    def _build_group(self, example: TaggedWords, pieces: Sequence[Sequence[int]], form: SequenceForm) -> Group:
+        """A sentence that is too long becomes several sequences, none of its words lost."""
+        numbers = [0] * len(pieces) if example.label is None else [self.labels.index(tag) for tag in example.label]
+        sequences: list[TokenSequence] = []
+        targets: list[int] = []
+        for start, end in _cut_words(pieces, form.max_length - form.num_special(is_pair=False)):
+            sequence = form.join([piece for word in pieces[start:end] for piece in word])
+            tags = [tag for n in range(start, end) for tag in [numbers[n], *[IGNORED] * (len(pieces[n]) - 1)]]
+            targets += [IGNORED, *tags[: len(sequence.token_ids) - 2], IGNORED]
+            sequences.append(sequence)
+        target = np.array(targets)
+        # which tokens are the first of a word
+        return Group(tuple(sequences), None if example.label is None else target, about=target != IGNORED)
+
+    def count(self, part: GroupBatch) -> dict[str, int]:
+        tagged = 0 if part.targets is None else int((part.targets != IGNORED).sum())
+        tokens, positions = int(part.mask.sum()), part.mask.numel()
+        return {"groups": part.num_groups, "tagged": tagged, "tokens": tokens, "positions": positions}
+
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+        assert part.targets is not None, "nothing to learn from"
+        logits = self._logits(model, part)  # (real tokens, labels)
+        loss = F.cross_entropy(logits, part.targets, reduction="sum", ignore_index=IGNORED) / max(totals["tagged"], 1)
+        return PartLoss(loss, {"loss": loss.detach(), "correct": (logits.argmax(-1) == part.targets).sum()})
+
+    def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
+        return {"loss": sums["loss"], "train_accuracy": sums["correct"] / max(totals["tagged"], 1)}
+
+    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        probabilities = self._logits(model, batch).float().softmax(-1).cpu().numpy()
+        ends = np.cumsum([group.num_tokens for group in groups])[:-1]
+        return [
+            [to_floats(word) for word in rows[group.about]]
+            for group, rows in zip(groups, np.split(probabilities, ends), strict=True)
+        ]
+
+    def combine(self, outputs: Sequence[Output]) -> Output:
+        return [to_floats(word) for word in np.mean(outputs, axis=0)]
+
+    def decide(self, output: Output) -> list[str]:
+        return [self.labels[int(np.argmax(word))] for word in output]
+
+    def score(self, outputs: Sequence[Output], examples: Sequence[TaggedWords]) -> dict[str, float]:
+        guesses = [self.decide(output) for output in outputs]
+        truths = [list(example.label or ()) for example in examples]
+        scores = {"accuracy": metrics.accuracy(_flatten(guesses), _flatten(truths))}
+        return {"span_f1": span_f1(guesses, truths), **scores} if self.has_spans else scores
+
+    def wrongness(self, output: Output, example: TaggedWords) -> float:
+        return float(sum(guess != tag for guess, tag in zip(self.decide(output), example.label or (), strict=True)))
+
+    def chance(self, examples: Sequence[TaggedWords]) -> Chance:
+        """Always the most frequent tag; where that is none at all, no span is found."""
+        tags = Counter(tag for example in examples for tag in example.label or ())
+        if self.has_spans:
+            return Chance(0.0, 0.0)
+        share = max(tags.values()) / tags.total()
+        return Chance(share, 1.645 * math.sqrt(share * (1 - share) / tags.total()))
+
+    def _logits(self, model: Model, batch: GroupBatch) -> Tensor:
+        mask = None if bool(batch.mask.all()) else batch.mask
+        hidden = model.encoder(batch.token_ids, batch.segment_ids, mask).hidden
+        logits: Tensor = model.heads["tokens"](hidden[batch.mask])  # (real tokens, labels)
+        return logits
+
+
+def span_f1(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -> float:
+    """F1 of whole spans: kind, start and end must be right; as conlleval and seqeval count."""
+    guessed = {(number, span) for number, tags in enumerate(guesses) for span in find_spans(tags)}
+    true = {(number, span) for number, tags in enumerate(truths) for span in find_spans(tags)}
+    total = len(guessed) + len(true)
+    return 2 * len(guessed & true) / total if total else 0.0
+
+
+def find_spans(tags: Sequence[str]) -> list[Span]:
+    """The spans of tags in BIO, or BIOES; an I- that follows nothing of its kind begins a span, as in conlleval."""
+    spans: list[Span] = []
+    kind, start = "", 0
+    for number, tag in enumerate([*tags, OUTSIDE]):
+        prefix, _, current = tag.partition("-")
+        begins = prefix in "BSU" or current != kind or (number > 0 and tags[number - 1][:1] in "ESL")
+        if kind and (prefix == OUTSIDE or begins):
+            spans.append(Span(kind, start, number))
+            kind = ""
+        if prefix != OUTSIDE and not kind:
+            kind, start = current, number
+    return spans
+
+
+def _cut_words(pieces: Sequence[Sequence[int]], room: int) -> Iterator[tuple[int, int]]:
+    """Stretches of words whose pieces fit into the room; a word that is longer than that stands alone and is cut."""
+    start, used = 0, 0
+    for number, word in enumerate(pieces):
+        if used and used + len(word) > room:
+            yield start, number
+            start, used = number, 0
+        used += len(word)
+    yield start, len(pieces)
+
+
+def _flatten(tags: Sequence[Sequence[str]]) -> NDArray[np.str_]:
+    return np.array([tag for sentence in tags for tag in sentence])

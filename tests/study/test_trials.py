@@ -1,0 +1,73 @@
+"""Seeds and grids: every combination once, and figures that a person can check by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_tasks import invent_rows, write_rows
+
+from litebert.checkpoint import load_checkpoint
+from litebert.core.errors import ConfigError
+from litebert.finetune_recipe import FinetuneRecipe
+from litebert.finetune_run import Job
+from litebert.study.trials import expand_grid, plan_trials, run_trials, summarize
+from litebert.tasks.catalog import read_dataset
+
+SHORT = ["train.steps=2", "train.evaluations=1"]
+
+
+def test_a_comma_in_a_value_makes_a_grid_and_a_list_does_not() -> None:
+    words = ["optim.learning_rate=1e-5,2e-5", "train.batch_size=16", "train.loggers=['a','b']", "seed=1,2"]
+    grid = expand_grid(words)
+    assert len(grid) == 4
+    assert grid[1] == (
+        ["optim.learning_rate=1e-5", "train.batch_size=16", "train.loggers=['a','b']", "seed=2"],
+        ("optim.learning_rate=1e-5", "seed=2"),
+    )
+    assert expand_grid([]) == [([], ())]
+
+
+def make_job(checkpoint: Path, folder: Path) -> Job:
+    dataset = read_dataset("classification", write_rows(folder, invent_rows()))
+    return Job(load_checkpoint(checkpoint), dataset, FinetuneRecipe())
+
+
+def test_runs_are_made_once_and_summarized(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    job = make_job(tiny_checkpoint, tmp_path / "data")
+    trials = plan_trials(job, "", [*SHORT, "optim.learning_rate=1e-3,1e-2"], num_seeds=2)
+    summary = run_trials(trials, tmp_path / "out")
+    folders = [run["folder"] for run in summary["runs"]]
+    assert folders == [f"learning_rate={rate}/seed-{seed}" for rate in ("1e-3", "1e-2") for seed in (1, 2)]
+    reports = [json.loads((tmp_path / "out" / folder / "report.json").read_text()) for folder in folders]
+    assert [report["values"]["seed"] for report in reports] == [1, 2, 1, 2]
+    assert [report["values"]["optim"]["learning_rate"] for report in reports] == [1e-3, 1e-3, 1e-2, 1e-2]
+    before = (tmp_path / "out" / folders[0] / "report.json").stat().st_mtime_ns
+    assert run_trials(trials, tmp_path / "out") == summary
+    assert (tmp_path / "out" / folders[0] / "report.json").stat().st_mtime_ns == before
+
+
+def test_seeds_said_twice_are_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="say it once"):
+        plan_trials(make_job(tiny_checkpoint, tmp_path), "", [*SHORT, "seed=1,2"], num_seeds=3)
+
+
+def test_median_mean_spread_and_best_are_those_of_the_runs() -> None:
+    def run(word: str, seed: int, score: float) -> dict[str, Any]:
+        return {
+            "folder": f"{word}/{seed}",
+            "words": [word],
+            "seed": seed,
+            "scores": {"accuracy": score},
+            "is_at_chance": score < 0.55,
+        }
+
+    runs = [run("a", seed, score) for seed, score in enumerate([0.5, 0.8, 0.9])] + [run("b", 0, 0.7)]
+    summary = summarize("accuracy", "dev", runs)
+    first, second = summary["combinations"]
+    assert (first["words"], first["median"], first["lowest"], first["highest"]) == (["a"], 0.8, 0.5, 0.9)
+    assert first["mean"] == pytest.approx(2.2 / 3)
+    assert first["deviation"] == pytest.approx(0.2081666)
+    assert first["at_chance"] == ["a/0"]
+    assert (second["median"], second["deviation"]) == (0.7, 0.0)
+    assert summary["best_run"] == "a/2"

@@ -1,0 +1,159 @@
+"""A user's own files: read in every format, columns and labels found and shown, slips named with file and line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litebert.core.errors import DataError
+from litebert.tasks.catalog import read_dataset
+from litebert.tasks.finetuning import Dataset
+from litebert.tasks.reading import ReadOptions
+
+ROWS = [("good, really", "yes"), ('he said "no"', "no"), ("很好。", "yes"), ("two\nlines", "no")]
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def as_csv(rows: list[tuple[str, str]], separator: str = ",") -> str:
+    cells = [[f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in row] for row in [("text", "label"), *rows]]
+    return "\r\n".join(separator.join(row) for row in cells)
+
+
+def as_json_lines(rows: list[tuple[str, str]]) -> str:
+    return "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
+
+
+def read_file(path: Path, **options: Any) -> Dataset:
+    return read_dataset("classification", path, ReadOptions(dev_share=0.0, **options))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("rows.csv", as_csv(ROWS)), ("rows.csv", as_csv(ROWS, ";")), ("rows.jsonl", as_json_lines(ROWS))],
+    ids=["comma", "semicolon", "json lines"],
+)
+def test_rows_are_the_same_in_every_format(name: str, text: str, encoding: str, tmp_path: Path) -> None:
+    dataset = read_file(write(tmp_path / name, text, encoding))
+    assert [(example.text, example.label) for example in dataset.train] == ROWS
+
+
+def test_parquet_is_read_too(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {"text": [text for text, _ in ROWS], "label": [label for _, label in ROWS]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "rows.parquet")
+    assert [(e.text, e.label) for e in read_file(tmp_path / "rows.parquet").train] == ROWS
+
+
+def test_a_file_without_names_has_numbered_columns(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.tsv", "你好吗\t你好\t0\n再见\t明天见\t1\n")
+    dataset = read_file(path, text="1", text_b="2", label="3")
+    assert [(e.text, e.text_b, e.label) for e in dataset.train] == [("你好吗", "你好", "0"), ("再见", "明天见", "1")]
+
+
+def test_columns_and_labels_that_were_found_are_shown(tmp_path: Path) -> None:
+    dataset = read_file(write(tmp_path / "rows.csv", "Premise,Hypothesis,Class\na,b,10\nc,d,9\ne,f,9\n"))
+    assert "text = 'Premise', second text = 'Hypothesis', label = 'Class'" in dataset.notes[0]
+    assert dataset.notes[1] == "labels: 9 (2), 10 (1)"
+
+
+def test_rows_are_held_out_where_there_is_no_dev_file_and_always_the_same(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.csv", "text,label\n" + "".join(f"t{n},{n % 2}\n" for n in range(50)))
+    first, second = (read_dataset("classification", path, ReadOptions(dev_share=0.2)) for _ in range(2))
+    assert first == second
+    assert (len(first.train), len(first.dev["dev"])) == (40, 10)
+    assert len({example.text for example in (*first.train, *first.dev["dev"])}) == 50
+    assert first.notes[-2].startswith("no dev file: 10 of 50")
+
+
+def test_several_labels_are_a_list_or_stand_in_one_cell(tmp_path: Path) -> None:
+    csv = write(tmp_path / "a" / "train.csv", "text,labels\nx,red|blue\ny,\nz,red\n")
+    lines = write(
+        tmp_path / "b" / "train.jsonl",
+        '{"text": "x", "labels": ["red", "blue"]}\n{"text": "y", "labels": []}\n{"text": "z", "labels": ["red"]}\n',
+    )
+    for path in (csv, lines):
+        dataset = read_dataset("multi-label", path.parent, ReadOptions(dev_share=0.0))
+        assert [example.label for example in dataset.train] == [("red", "blue"), (), ("red",)]
+
+
+def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
+    conll = write(
+        tmp_path / "a" / "train.conll",
+        "-DOCSTART- -X- O O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\n\nPeter NNP B-NP B-PER\n",
+    )
+    lines = write(
+        tmp_path / "b" / "train.jsonl",
+        '{"tokens": ["EU", "rejects"], "ner_tags": ["B-ORG", "O"]}\n{"tokens": ["Peter"], "ner_tags": ["B-PER"]}\n',
+    )
+    for path in (conll, lines):
+        dataset = read_dataset("tags", path.parent, ReadOptions(dev_share=0.0))
+        assert [e.words for e in dataset.train] == [("EU", "rejects"), ("Peter",)]
+        assert [e.label for e in dataset.train] == [("B-ORG", "O"), ("B-PER",)]
+        assert dataset.task.labels == ("O", "B-ORG", "B-PER")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "text", "message"),
+    [
+        ("classification", "r.csv", "a,b,c\nx,y,1\n", r"r\.csv: which column is the text\? it has a, b, c"),
+        ("classification", "r.csv", "text,u,v\nx,y,1\n", r"r\.csv: which column is the label\?"),
+        ("classification", "r.csv", "text,label\nx,1\n,2\n", r"r\.csv:3: 'text' is empty"),
+        ("classification", "r.csv", 'text,label\n"two\nlines",1\nx, \n', r"r\.csv:4: 'label' is empty"),
+        ("classification", "r.csv", "text,label\nx,1\ny,2,3\n", r"r\.csv:3: 3 cells, but the table has 2 columns"),
+        ("classification", "r.csv", 'text,label\n"open,1\n', r"r\.csv:2: not CSV"),
+        ("classification", "r.csv", "text,label\nx,1\ny,1\n", r"one label only"),
+        ("classification", "r.csv", "text,text\nx,1\n", r"r\.csv:1: two columns are called 'text'"),
+        ("classification", "r.csv", "", r"r\.csv: there is no row"),
+        ("classification", "r.jsonl", '{"text": "x", "label": 1}\n[1]\n', r"r\.jsonl:2: a list, not an object"),
+        ("classification", "r.jsonl", '{"text": "x"\n', r"r\.jsonl:1: not JSON"),
+        ("classification", "r.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', r"r\.jsonl:2: there is no 'label'"),
+        ("regression", "r.csv", "text,score\nx,1.5\ny,high\n", r"r\.csv:3: 'high' in 'score' is not a number"),
+        ("regression", "r.csv", "text,score\nx,1.5\ny,nan\n", r"r\.csv:3: 'nan' in 'score' is not a finite number"),
+        ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"every number is 2"),
+        ("tags", "r.conll", "EU B-ORG\nrejects\n", r"r\.conll:2: a word without a tag"),
+        ("tags", "r.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', r"r\.jsonl:1: 2 words, and not as many tags"),
+    ],
+)
+def test_a_slip_is_named_with_file_and_line(task: str, name: str, text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        read_dataset(task, write(tmp_path / name, text), ReadOptions(dev_share=0.0))
+
+
+def test_another_encoding_is_named_with_its_line_and_the_one_to_try(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "text,label\nok,1\n很好,2\n", "gb18030")
+    with pytest.raises(DataError, match=r"r\.csv:3: byte 0xba is not utf-8; .* --encoding gb18030"):
+        read_file(path)
+    assert [example.text for example in read_file(path, encoding="gb18030").train] == ["ok", "很好"]
+
+
+def test_a_label_that_only_dev_has_is_named_with_its_line(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv", "text,label\nx,1\ny,2\n")
+    write(tmp_path / "dev.csv", "text,label\nx,1\ny,3\n")
+    with pytest.raises(DataError, match=r"dev\.csv:3: label '3' is not one of those to learn: 1, 2"):
+        read_dataset("classification", tmp_path)
+
+
+def test_a_named_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "text,label\nx,1\ny,2\n")
+    with pytest.raises(DataError, match=r"no column 'txt' \(--text\); it has text, label"):
+        read_file(path, text="txt")
+
+
+def test_two_files_that_could_be_the_split_are_refused(tmp_path: Path) -> None:
+    for name in ("train.csv", "train.tsv"):
+        write(tmp_path / name, "text,label\nx,1\n")
+    with pytest.raises(DataError, match=r"which is the train file, train\.csv or train\.tsv"):
+        read_dataset("classification", tmp_path)
+
+
+def test_chinese_files_are_read_with_their_true_rows(real_data: Path) -> None:
+    dataset = read_dataset("classification", real_data / "clue" / "AFQMC", ReadOptions(text="1", text_b="2", label="3"))
+    assert (len(dataset.train), len(dataset.dev["dev"]), len(dataset.test["test"])) == (34334, 4316, 3861)

@@ -1,0 +1,39 @@
+"""GLUE's average is the mean of tasks, each of which is the mean of its scores."""
+
+from typing import Any
+
+import pytest
+
+from litebert.core.errors import ConfigError
+from litebert.tasks.scoreboard import AVERAGED, glue_average, missing_tasks
+
+
+def report(task: str, metric: str = "accuracy", **splits: dict[str, float]) -> dict[str, Any]:
+    dev = {name: {"scores": scores} for name, scores in splits.items()}
+    return {"task": task, "metric": metric, "dev": dev or {"dev": {"scores": {"accuracy": 0.5, "f1": 0.7}}}}
+
+
+REPORTS = [
+    report("cola", "matthews", dev={"matthews": 0.6, "accuracy": 0.9}),
+    report("sst-2"),
+    report("mrpc"),  # 0.6
+    report("sts-b", "pearson", dev={"pearson": 0.9, "spearman": 0.8}),
+    report("qqp"),  # 0.6
+    report("mnli", dev_matched={"accuracy": 0.8}, dev_mismatched={"accuracy": 0.6}),
+    report("qnli"),
+    report("rte"),
+]
+
+
+def test_the_average_counts_each_task_once() -> None:
+    assert missing_tasks(REPORTS) == []
+    assert glue_average([*REPORTS, report("wnli")]) == pytest.approx(
+        (0.6 + 0.5 + 0.6 + 0.85 + 0.6 + 0.7 + 0.5 + 0.5) / 8
+    )
+
+
+def test_what_is_missing_or_there_twice_is_named() -> None:
+    assert missing_tasks(REPORTS[1:]) == ["cola"]
+    assert missing_tasks([]) == list(AVERAGED)
+    with pytest.raises(ConfigError, match="one of each"):
+        glue_average([*REPORTS, report("rte")])

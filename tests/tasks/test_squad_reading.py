@@ -1,0 +1,139 @@
+"""SQuAD files are read whole or refused with the place and the remedy."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litebert.core.errors import DataError
+from litebert.tasks.squad.reading import check_answers, read_squad, split_articles
+
+
+def squad_file(folder: Path, *qas: Any, context: str = "A cat sat.", **changes: Any) -> Path:
+    content = {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": list(qas)}]}]}
+    path = folder / "squad.json"
+    path.write_text(json.dumps({**content, **changes}), "utf-8")
+    return path
+
+
+def question(**changes: Any) -> dict[str, Any]:
+    whole = {"id": "1", "question": "Who?", "answers": [{"text": "cat", "answer_start": 2}]}
+    return {name: value for name, value in {**whole, **changes}.items() if value is not ...}
+
+
+def test_the_real_files_have_their_true_numbers_of_questions(real_data: Path) -> None:
+    numbers = {
+        "dev-v1.1": (10_570, 10_570, 34_726),
+        "dev-v2.0.cs224n-half": (6_078, 6_078 - 3_168, 10_052),
+        "xquad.en": (1_190, 1_190, 1_190),
+    }
+    for name, expected in numbers.items():
+        questions = read_squad(real_data / "squad" / f"{name}.json")
+        answers = [len(question.answers or ()) for question in questions]
+        assert (len(questions), sum(map(bool, answers)), sum(answers)) == expected
+
+
+def test_an_answer_stands_where_the_file_says(tmp_path: Path) -> None:
+    [read] = read_squad(squad_file(tmp_path, question()))
+    assert read.answers is not None
+    assert read.context[read.answers[0].start : read.answers[0].end] == read.answers[0].text == "cat"
+    assert read.label == ["cat"]
+
+
+def test_what_a_file_says_about_answers_is_kept_apart(tmp_path: Path) -> None:
+    unknown, impossible, also_impossible = read_squad(
+        squad_file(
+            tmp_path,
+            question(answers=...),
+            question(id="2", answers=[], is_impossible=True),
+            question(id="3", answers=[]),
+        )
+    )
+    assert unknown.answers is None
+    assert unknown.label is None
+    assert impossible.answers == also_impossible.answers == ()
+    assert impossible.label == [""]
+
+
+@pytest.mark.parametrize(
+    ("qas", "message"),
+    [
+        ([question(id=...)], "qas[0]: it has no 'id'"),
+        ([question(question=...)], "qas[0]: it has no 'question'"),
+        ([question(question=7)], "'question' is 7, not text"),
+        ([question(), question()], "qas[1]: id '1' is also that of"),
+        ([question(answers=[{"text": "cat"}])], "answers[0]: it has no 'answer_start'"),
+        ([question(answers=[{"text": "cat", "answer_start": 3}])], "not at character 3 of the context; it stands at 2"),
+        ([question(answers=[{"text": "dog", "answer_start": 2}])], "nor does it stand anywhere else"),
+        ([question(answers=[{"text": "cat", "answer_start": -8}])], "not at character -8"),
+        ([question(answers=[{"text": " ", "answer_start": 1}])], "its text is empty"),
+        ([question(is_impossible=True)], "is_impossible is true, yet it has answers"),
+        ([], "there is no question in it"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, qas: list[Any], message: str) -> None:
+    path = squad_file(tmp_path, *qas)
+    with pytest.raises(DataError) as error:
+        read_squad(path)
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"data": [', "squad.json:1: not JSON"),
+        (b"[]", "expected an object with 'data'"),
+        (b'{"data": [{"title": "t"}]}', "data[0]: it has no 'paragraphs'"),
+        (b'{"data": "\xe9"}', "not UTF-8"),
+    ],
+)
+def test_what_is_no_squad_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "squad.json").write_bytes(content)
+    with pytest.raises(DataError, match=r"squad\.json") as error:
+        read_squad(tmp_path / "squad.json")
+    assert message in str(error.value)
+
+
+def test_a_missing_file_and_an_empty_context_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No such file"):
+        read_squad(tmp_path / "nothing.json")
+    with pytest.raises(DataError, match=r"paragraphs\[0\].qas\[0\]: its context is empty"):
+        read_squad(squad_file(tmp_path, question(answers=...), context=" "))
+
+
+def test_training_refuses_what_has_no_answers(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is this a test split"):
+        check_answers(read_squad(squad_file(tmp_path, question(answers=...))), allows_none=True)
+    unanswerable = read_squad(squad_file(tmp_path, question(answers=[])))
+    check_answers(unanswerable, allows_none=True)
+    with pytest.raises(DataError, match="use squad-v2"):
+        check_answers(unanswerable, allows_none=False)
+
+
+def test_a_split_by_article_tears_none_apart(real_data: Path) -> None:
+    questions = read_squad(real_data / "squad" / "xquad.en.json")
+    kept, held = split_articles(questions, 0.2)
+    assert kept + held == questions
+    assert not {q.article for q in kept} & {q.article for q in held}
+    assert 0.15 < len(held) / len(questions) < 0.25
+
+
+def test_rows_as_datasets_has_them_are_the_same_questions(tmp_path: Path) -> None:
+    row = {"id": "1", "title": "t", "context": "A cat sat.", "question": "Who?"}
+    answers = {"text": ["cat"], "answer_start": [2]}
+    path = tmp_path / "squad.jsonl"
+    path.write_text(json.dumps({**row, "answers": answers}) + "\n" + json.dumps({**row, "id": "2"}), "utf-8")
+    with_answers, without = read_squad(path)
+    [official] = read_squad(squad_file(tmp_path, question()))
+    assert (with_answers.id, with_answers.text, with_answers.context, with_answers.answers) == (
+        official.id,
+        official.text,
+        official.context,
+        official.answers,
+    )
+    assert without.answers is None
+    path.write_text(json.dumps({**row, "answers": {"text": ["cat"], "answer_start": []}}), "utf-8")
+    with pytest.raises(DataError, match=r"squad.jsonl:1: 1 answers, and 0 starts"):
+        read_squad(path)

@@ -1,0 +1,166 @@
+"""The span task: what it learns from does not depend on how a batch is cut or padded; thresholds; what is submitted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from litebert.core.errors import DataError
+from litebert.data.group_batch import build_group_batch, cut_into_parts
+from litebert.data.groups import SequenceForm
+from litebert.model.config import ModelConfig
+from litebert.model.model import Model, build_model
+from litebert.tasks.reading import ReadOptions
+from litebert.tasks.squad.features import count_lost_answers
+from litebert.tasks.squad.files import squad_reader
+from litebert.tasks.squad.reading import Answer, Question
+from litebert.tasks.squad.task import SpanTask
+from litebert.text.tokenizer import Tokenizer
+
+TASKS = [
+    SpanTask("v1", stride=6, max_question_length=5, num_best=4),
+    SpanTask("v2", "2.0", "conditional_span", stride=6, max_question_length=5),
+]
+
+
+def build_questions() -> list[Question]:
+    questions = []
+    for n in range(8):
+        context = "The cat sees a small dog near the old house. " * (n % 4 + 1)
+        answers = () if n % 3 == 2 else (Answer("a small dog", context.rindex("a small dog")),)
+        questions.append(Question(str(n), "what sees the cat" + " now" * n, context, answers))
+    return questions
+
+
+def build_small_model(tokenizer: Tokenizer, task: SpanTask, num_segments: int = 2) -> Model:
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size,
+        embedding_size=8,
+        hidden_size=16,
+        ffn_size=32,
+        num_layers=2,
+        num_heads=2,
+        num_segments=num_segments,
+    )
+    return build_model(config, task.heads, seed=3).eval()
+
+
+def form_of(tokenizer: Tokenizer, num_segments: int = 2) -> SequenceForm:
+    return SequenceForm(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, max_length=28, num_segments=num_segments)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@pytest.mark.parametrize("num_segments", [1, 2])
+def test_parts_add_up_and_padding_changes_nothing(tiny_tokenizer: Tokenizer, task: SpanTask, num_segments: int) -> None:
+    model = build_small_model(tiny_tokenizer, task, num_segments)
+    groups = task.encode(build_questions(), tiny_tokenizer, form_of(tiny_tokenizer, num_segments))
+    assert max(len(group.sequences) for group in groups) > 3
+    whole = build_group_batch(groups, tiny_tokenizer.pad_id)
+    totals = task.count(whole)
+    parts = cut_into_parts(groups, 1, tiny_tokenizer.pad_id)
+    assert len(parts) == len(groups)
+    with torch.inference_mode():
+        expected = float(task.loss(model, whole, totals).loss)
+        summed = sum(float(task.loss(model, part, totals).loss) for part in parts)
+    assert summed == pytest.approx(expected, rel=1e-5)
+    with torch.inference_mode():
+        together = task.predict(model, whole, groups)
+        alone = [task.predict(model, part, [group])[0] for part, group in zip(parts, groups, strict=True)]
+    for one, other in zip(together, alone, strict=True):
+        assert [span[:3] for span in one["spans"]] == [span[:3] for span in other["spans"]]
+        assert one["null_odds"] == pytest.approx(other["null_odds"], abs=1e-4)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_no_answer_is_longer_than_allowed_or_outside_the_paragraph(tiny_tokenizer: Tokenizer, task: SpanTask) -> None:
+    task = replace(task, max_answer_length=2, num_best=20)
+    model = build_small_model(tiny_tokenizer, task)
+    questions = build_questions()
+    groups = task.encode(questions, tiny_tokenizer, form_of(tiny_tokenizer))
+    with torch.inference_mode():
+        outputs = task.predict(model, build_group_batch(groups, tiny_tokenizer.pad_id), groups)
+    assert any(output["spans"] for output in outputs)
+    for question, output in zip(questions, outputs, strict=True):
+        for text, start, end, *_ in output["spans"]:
+            assert question.context[start:end] == text
+            assert len(tiny_tokenizer.encode(text)) <= 2
+
+
+def output_of(text: str, null_odds: float) -> dict[str, object]:
+    return {"spans": [[text, 0, len(text), 1.0, 0.0, 0.0]], "null_odds": null_odds}
+
+
+def test_the_threshold_is_tuned_on_dev_and_then_kept() -> None:
+    task = SpanTask("v2", "2.0", "conditional_span")
+    questions = [
+        Question("1", "?", "cat", (Answer("cat", 0),)),
+        Question("2", "?", "cat", ()),
+        Question("3", "?", "cat", (Answer("cat", 0),)),
+    ]
+    outputs = [output_of("cat", 0.5), output_of("cat", 3.0), output_of("cat", 1.0)]
+    assert task.score(outputs, questions)["f1"] == 1.0
+    tuned, files = task.finish(outputs, questions)
+    assert tuned.threshold == 2.0  # between the last that is answered and the next
+    assert files["predictions.json"] == {"1": "cat", "2": "", "3": "cat"}
+    assert files["null_odds.json"] == {"1": 0.5, "2": 3.0, "3": 1.0}
+    later = [output_of("cat", 2.5), output_of("cat", 1.9), output_of("cat", 2.5)]  # the kept one is wrong for these
+    assert tuned.score(later, questions)["f1"] == 0.0
+    assert tuned.score(later, questions)["best_f1"] == pytest.approx(2 / 3)
+    assert tuned.decide(output_of("cat", 2.01)) == ""
+
+
+def test_where_it_is_best_to_say_nothing_nothing_is_said() -> None:
+    task = SpanTask("v2", "2.0", "conditional_span")
+    questions = [Question(str(n), "?", "cat", ()) for n in range(3)]
+    outputs = [output_of("cat", odds) for odds in (-5.0, -4.0, 2.0)]
+    tuned, files = task.finish(outputs, questions)
+    assert set(files["predictions.json"].values()) == {""}
+    assert tuned.score(outputs, questions)["f1"] == task.score(outputs, questions)["f1"] == 1.0
+
+
+def test_version_1_1_always_answers() -> None:
+    task = SpanTask("v1")
+    assert task.decide(output_of("cat", 99.0)) == "cat"
+    _, files = task.finish([output_of("cat", 99.0)], [Question("1", "?", "cat", None)])
+    assert files["predictions.json"] == {"1": "cat"}
+    assert "null_odds.json" not in files
+
+
+def test_chance_is_what_needs_no_reading() -> None:
+    two = [
+        Question(str(n), "?", "a cat and a dog", (Answer(text, 2 + 10 * n),)) for n, text in enumerate(["cat", "dog"])
+    ]
+    assert SpanTask("v1").chance(two).score == 0.0
+    silent = [*two, *(Question(str(n), "?", "a cat", ()) for n in range(2, 6))]
+    assert SpanTask("v2", "2.0").chance(silent).score == pytest.approx(4 / 6)
+
+
+def test_a_folder_without_a_training_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no train-v1\.1\.json or train\.json in it"):
+        squad_reader(TASKS[0])(tmp_path, ReadOptions())
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_reduced_precision_learns_and_answers_too(tiny_tokenizer: Tokenizer, task: SpanTask) -> None:
+    model = build_small_model(tiny_tokenizer, task)
+    groups = task.encode(build_questions(), tiny_tokenizer, form_of(tiny_tokenizer))
+    batch = build_group_batch(groups, tiny_tokenizer.pad_id)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = task.loss(model, batch, task.count(batch)).loss
+        with torch.no_grad():
+            outputs = task.predict(model, batch, groups)
+    loss.backward()
+    full = task.loss(model, batch, task.count(batch)).loss
+    assert float(loss.detach()) == pytest.approx(float(full.detach()), rel=0.02)
+    assert len(outputs) == len(groups)
+
+
+def test_answers_that_no_window_has_are_counted(tiny_tokenizer: Tokenizer) -> None:
+    questions = [question for question in build_questions() if question.has_answer]
+    form = form_of(tiny_tokenizer)
+    overlapping, apart = (
+        replace(TASKS[0], stride=stride).encode(questions, tiny_tokenizer, form) for stride in (2, 100)
+    )
+    assert count_lost_answers(questions, overlapping) == 0
+    assert count_lost_answers(questions, apart) > 0

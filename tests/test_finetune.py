@@ -1,0 +1,257 @@
+"""Fine-tuning learns every kind of task, goes on as if it had never stopped, and says what cannot be meant."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_tasks import ANIMALS, PLACES, find, invent_rows, split_pairs, tag_words, write_rows
+
+from litebert import finetune as story
+from litebert.checkpoint import find_checkpoint, list_checkpoints, load_checkpoint
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.runlog import read_log
+from litebert.finetune import finetune
+from litebert.finetune_recipe import PAPER, FinetuneRecipe, build_finetune_recipe, load_finetune_recipe, settle_length
+from litebert.finetune_run import Job, build_task_model
+from litebert.tasks.catalog import read_dataset, restore_task, task_facts
+from litebert.tasks.predictions import read_predictions
+from litebert.tasks.reading import ReadOptions
+
+NO_DROPOUT = {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0}
+
+KINDS: dict[str, tuple[str, Callable[[], list[dict[str, Any]]], dict[str, float]]] = {
+    "one text": ("classification", lambda: invent_rows(), {"accuracy": 1, "macro_f1": 1}),
+    "two texts": (
+        "classification",
+        lambda: split_pairs(invent_rows(lambda w: find(w, PLACES))),
+        {"accuracy": 1, "macro_f1": 1},
+    ),
+    "number": ("regression", lambda: invent_rows(lambda w: 2.0 * len(find(w, ANIMALS)) + len(find(w, PLACES))), {}),
+    "many labels": (
+        "multi-label",
+        lambda: invent_rows(lambda w: [word for word in w if word in ANIMALS or word in PLACES]),
+        {"micro_f1": 1, "exact_match": 1},
+    ),
+    "tags": ("tags", lambda: tag_words(invent_rows(" ".join)), {"span_f1": 1, "accuracy": 1}),
+}
+
+
+def make_recipe(**changes: Any) -> FinetuneRecipe:
+    values: dict[str, Any] = {
+        "seed": 3,
+        "train": {"batch_size": 8, "max_length": 32, "steps": 12, "evaluations": 3},
+        "optim": {"learning_rate": 0.01},
+    }
+    for key, value in changes.items():
+        section, _, name = key.partition("__")
+        values[section] = {**values.get(section, {}), name: value} if name else value
+    return build_finetune_recipe(values)
+
+
+def make_job(checkpoint: Path, task: str, data: Path, **changes: Any) -> Job:
+    return Job(load_checkpoint(checkpoint), read_dataset(task, data), make_recipe(**changes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tiny_model_learns_32_examples_by_heart(kind: str, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    task, invent, expected = KINDS[kind]
+    data = write_rows(tmp_path / "data", invent())
+    job = make_job(tiny_checkpoint, task, data, train__steps=150, train__evaluations=5, model=NO_DROPOUT)
+    report = finetune(job, tmp_path / "run")
+    scores = report["dev"]["dev"]["scores"]
+    assert not report["dev"]["dev"]["is_at_chance"]
+    if task == "regression":
+        assert scores["pearson"] > 0.99
+    else:
+        assert scores == expected
+
+
+class Interrupted(Exception):
+    pass
+
+
+@contextmanager
+def dying_in(name: str, when: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The run dies when it calls a function of the story for the `when`th time."""
+    calls = iter(range(1, 1000))
+    called = getattr(story, name)
+
+    def die(*arguments: Any, **options: Any) -> Any:
+        if next(calls) == when:
+            raise Interrupted
+        return called(*arguments, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(story, name, die)
+        yield
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"train__micro_batch": 3, "optim__name": "lamb"}, {"train__patience": 1, "train__evaluations": 6}],
+    ids=["plain", "parts", "patience"],
+)
+def test_an_interrupted_run_gives_the_same_report(
+    changes: dict[str, Any], tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_rows(tmp_path / "data", invent_rows(count=20))
+    job = make_job(tiny_checkpoint, "classification", data, **changes)
+    finetune(job, tmp_path / "a" / "run")
+    for name, when in (("show", 3), ("save", 2), ("show", 7), ("save_model", 1), ("write_report", 1)):
+        with dying_in(name, when, monkeypatch):
+            finetune(job, tmp_path / "b" / "run")
+        if changes.get("train__patience"):
+            break  # it may stop before the others come
+    finetune(job, tmp_path / "b" / "run")
+    for file in ("report.json", "metrics.jsonl", "predictions/dev.jsonl", "errors.md", "model/model.safetensors"):
+        assert (tmp_path / "a" / "run" / file).read_bytes() == (tmp_path / "b" / "run" / file).read_bytes(), file
+
+
+def test_a_finished_run_is_left_as_it_is(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(tiny_checkpoint, "classification", data)
+    report = finetune(job, tmp_path / "run")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert finetune(job, tmp_path / "run") == report
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_the_best_checkpoint_is_the_model_and_knows_its_task(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(tiny_checkpoint, "classification", data)
+    report = finetune(job, tmp_path / "run")
+    history = {record["step"]: record["dev_accuracy"] for record in report["history"]}
+    assert list(history) == [4, 8, 12]
+    assert report["best_step"] == max(history, key=lambda step: (history[step], -step))
+    assert report["dev"]["dev"]["scores"]["accuracy"] == max(history.values())
+    model = load_checkpoint(tmp_path / "run" / "model")
+    assert model.step == report["best_step"]
+    assert model.task is not None
+    assert restore_task(model.task, where="model") == job.dataset.task
+    assert json.loads((model.path / "config.json").read_text())["id2label"] == {"0": "bird", "1": "cat", "2": "dog"}
+    kept = [path.name for path in list_checkpoints(tmp_path / "run" / "checkpoints")]
+    assert kept == [f"step-{step:08d}" for step in sorted({report["best_step"], 12})]
+
+
+def test_transformers_gives_the_probabilities_of_our_predictions(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    data = write_rows(tmp_path / "data", split_pairs(invent_rows()))
+    finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "run" / "model").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "run" / "model")
+    rows = [json.loads(line) for line in (data / "dev.jsonl").read_text().splitlines()]
+    for row, ours in zip(rows[:4], read_predictions(tmp_path / "run" / "predictions" / "dev.jsonl"), strict=False):
+        inputs = tokenizer(row["text_a"], row["text_b"], return_tensors="pt")
+        with torch.no_grad():
+            theirs = model(**inputs).logits.softmax(-1)[0]
+        torch.testing.assert_close(theirs, torch.tensor(ours.output), rtol=1e-4, atol=1e-5)
+        assert model.config.id2label[int(theirs.argmax())] == ours.answer
+
+
+def test_a_run_for_one_task_can_be_the_start_for_another(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    first = write_rows(tmp_path / "first", invent_rows())
+    finetune(make_job(tiny_checkpoint, "classification", first), tmp_path / "run")
+    second = write_rows(tmp_path / "second", invent_rows(lambda words: float(len(words))))
+    job = make_job(find_checkpoint(tmp_path / "run"), "regression", second)
+    learned, start = load_checkpoint(tmp_path / "run" / "model").load_weights(), build_task_model(job).state_dict()
+    encoder = [name for name in start if name.startswith("encoder.")]
+    assert all(torch.equal(start[name], learned[name]) for name in encoder)
+    assert start["heads.classification.output.weight"].shape == (1, 32)
+    assert not any(
+        torch.equal(start[n], build_task_model(replace(job, is_from_scratch=True)).state_dict()[n]) for n in encoder[:3]
+    )
+
+
+def test_patience_stops_a_run_that_no_longer_improves(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(
+        tiny_checkpoint, "classification", data, train__patience=2, train__evaluations=12, optim__learning_rate=0.0
+    )
+    report = finetune(job, tmp_path / "run")
+    assert (report["best_step"], report["last_step"], report["steps"]) == (1, 3, 12)
+
+
+def test_a_run_that_learned_nothing_is_told_apart(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(tiny_checkpoint, "classification", data, optim__learning_rate=0.0)
+    assert finetune(job, tmp_path / "run")["dev"]["dev"]["is_at_chance"]
+
+
+@pytest.mark.parametrize("trainable", ["head", "last-1"])
+def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    source = load_checkpoint(tiny_checkpoint)
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(tiny_checkpoint, "classification", data, train__trainable=trainable)
+    if trainable == "last-1":
+        with pytest.raises(ConfigError, match="the model shares them"):
+            finetune(job, tmp_path / "run")
+        job = replace(job, source=replace(source, config=replace(source.config, sharing="none")), is_from_scratch=True)
+    finetune(job, tmp_path / "run")
+    start, end = build_task_model(job).state_dict(), load_checkpoint(tmp_path / "run" / "model").load_weights()
+    changed = {name for name in start if not torch.equal(start[name], end[name])}
+    learned = ("encoder.pooler", "heads.") + (("encoder.attention.1", "encoder.ffn.1") if "last" in trainable else ())
+    assert changed
+    assert all(name.startswith(learned) for name in changed)
+
+
+def test_class_weights_make_every_label_count_alike(tmp_path: Path) -> None:
+    rows = [{"text": "a cat", "label": "rare"}] + [{"text": "a dog", "label": "usual"}] * 3
+    task = read_dataset("classification", write_rows(tmp_path, rows), ReadOptions(is_balanced=True)).task
+    assert task_facts(task, max_length=8)["class_weights"] == (2.0, 2 / 3)
+
+
+def test_every_recipe_is_the_papers_row() -> None:
+    for name, row in PAPER.items():
+        recipe = load_finetune_recipe(name)
+        length = settle_length(recipe, num_examples=1000)
+        assert (recipe.optim.learning_rate, recipe.optim.name) == (row.learning_rate, "adamw")
+        assert (length.options.steps, length.schedule.warmup_steps) == (row.steps, row.warmup_steps)
+        assert (recipe.train.batch_size, recipe.train.max_length) == (row.batch_size, row.max_length)
+        assert load_finetune_recipe(name, "two-core").train.max_length <= 256
+
+
+def test_a_run_begun_otherwise_is_not_gone_on_with(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    with dying_in("save", 2, monkeypatch):
+        finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"optim\.learning_rate: 0\.01 -> 0\.02"):
+        finetune(make_job(tiny_checkpoint, "classification", data, optim__learning_rate=0.02), tmp_path / "run")
+    write_rows(data, invent_rows(seed=1))
+    with pytest.raises(ConfigError, match=r"job\.examples"):
+        finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
+
+
+def test_data_without_a_train_split_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("sentence\tlabel\nfine\t1\n")
+    with pytest.raises(DataError, match="sst-2 has no train split"):
+        finetune(make_job(tiny_checkpoint, "sst-2", tmp_path), tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+
+
+def test_padding_and_order_do_not_change_outputs(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    from litebert.core.runtime import RuntimeOptions, choose_runtime
+    from litebert.infer.outputs import compute_outputs
+
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(tiny_checkpoint, "classification", data)
+    model, task = build_task_model(job), job.dataset.task
+    groups = task.encode(job.dataset.train, job.source.load_tokenizer(), job.form)
+    runtime = choose_runtime(RuntimeOptions())
+    together = compute_outputs(model, task, groups, runtime, pad_id=0)
+    alone = compute_outputs(model, task, groups, runtime, pad_id=0, batch_tokens=1)
+    torch.testing.assert_close(torch.tensor(together), torch.tensor(alone), rtol=1e-4, atol=1e-6)
+
+
+def test_metrics_have_the_scores_of_each_evaluation(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
+    measured = [r["step"] for r in read_log(tmp_path / "run" / "metrics.jsonl") if "dev_accuracy" in r]
+    assert measured == [4, 8, 12]

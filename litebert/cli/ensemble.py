@@ -55,7 +55,7 @@ def _print_ensemble(report: dict[str, Any]) -> None:
 def write_submission(
     runs: Annotated[list[Path] | None, typer.Argument(help="Finished runs or ensembles, one for each task.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write. [default: submission.zip, or .json for SQuAD and RACE]")
+        Path | None, typer.Option(help="The file to write. Default: submission.zip, or .json for SQuAD and RACE.")
     ] = None,
     check: Annotated[Path | None, typer.Option(help="Only say what would be rejected in this zip or JSON.")] = None,
     rank: Annotated[

@@ -23,7 +23,7 @@ SNIPPETS = [block for language, block in BLOCKS if language == "python"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a reader sits: with a folder my/texts of prose in some invented language of several thousand words."""
+    """Where a reader sits: with prose in some invented language of several thousand words, and some labelled texts."""
     folder = tmp_path_factory.mktemp("reader")
     rng = random.Random(5)
     syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
@@ -32,6 +32,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(4):
         documents = ("\n".join(_sentence(rng, words) for _ in range(rng.randint(2, 12))) for _ in range(150))
         (folder / "my" / "texts" / f"{number}.txt").write_text("\n\n".join(documents), "utf-8")
+    reviews = [f"{_sentence(rng, words)},{rng.choice(['good', 'bad'])}" for _ in range(60)]
+    (folder / "reviews.csv").write_text("\n".join(["text,label", *reviews]), "utf-8")
+    (folder / "more.txt").write_text(_sentence(rng, words) + "\n" + _sentence(rng, words) + "\n", "utf-8")
     return folder
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -53,6 +53,16 @@ class CheckpointContent:
     optimizer: Mapping[str, Tensor] | None = None
 
 
+class Foreign(Protocol):
+    """Somebody else's files behind a checkpoint; interop/source.py has them."""
+
+    def load_weights(self) -> dict[str, Tensor]: ...
+
+    def load_optimizer(self) -> dict[str, Tensor]: ...
+
+    def load_tokenizer(self) -> Tokenizer: ...
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """An opened checkpoint whose files were found whole."""
@@ -63,6 +73,7 @@ class Checkpoint:
     layout: Family | None  # whose tensor names the weights have; None = ours
     step: int
     state: dict[str, float | int]
+    foreign: Foreign | None = None  # None: the files are ours
 
     def load_model(self, config: ModelConfig | None = None) -> Model:
         """The model with its weights; `config` may differ in what has none (dropout, the depth of shared layers)."""
@@ -72,11 +83,15 @@ class Checkpoint:
 
     def load_weights(self) -> dict[str, Tensor]:
         """The weights under our names."""
+        if self.foreign is not None:
+            return self.foreign.load_weights()
         tensors = _read_tensors(self.path / WEIGHTS)
         return tensors if self.layout is None else from_theirs(self.layout, self.config, self.heads, tensors)
 
     def load_optimizer(self) -> dict[str, Tensor]:
         """The optimizer's tensors, as `optimizer_tensors` names them."""
+        if self.foreign is not None:
+            return self.foreign.load_optimizer()
         if not (self.path / OPTIMIZER).exists():
             raise DataError(
                 f"{self.path} has no {OPTIMIZER}: training cannot go on from it, only start from its weights"
@@ -84,11 +99,13 @@ class Checkpoint:
         return _read_tensors(self.path / OPTIMIZER)
 
     def load_tokenizer(self) -> Tokenizer:
+        if self.foreign is not None:
+            return self.foreign.load_tokenizer()
         return load_tokenizer(self.path / TOKENIZER)
 
     @property
     def recipe_toml(self) -> str:
-        return (self.path / RECIPE).read_text("utf-8")
+        return "" if self.foreign is not None else (self.path / RECIPE).read_text("utf-8")
 
 
 def _on_cpu(tensor: Tensor) -> Tensor:

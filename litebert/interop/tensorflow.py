@@ -1,14 +1,14 @@
 """TensorFlow checkpoints without TensorFlow: the tensor bundle, an index of variables and the files with their bytes.
 
 `model.ckpt.index` is a sorted table from names to places; `model.ckpt.data-00000-of-00002` and its like hold the
-numbers. Files are mapped into memory, each tensor is compared with its checksum when it is read, and nothing is taken
-from a size that the files do not bear out.
+numbers. A tensor is read when it is asked for and compared with its checksum; no memory is taken for a size that the
+files do not bear out.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -72,11 +72,10 @@ class Bundle:
 
     prefix: Path
     variables: dict[str, Variable]
-    num_shards: int
-    _shards: dict[int, Any] = field(repr=False)
+    files: dict[int, Path]  # by shard
 
     def read(self, name: str) -> Tensor:
-        """A variable's numbers, compared with their checksum; memory is the file's own where it can be."""
+        """A variable's numbers, compared with their checksum."""
         variable = self.variables[name]
         if variable.is_sliced:
             raise DataError(
@@ -85,16 +84,12 @@ class Bundle:
             )
         if variable.dtype is None:
             raise DataError(f"{self.prefix}: {name} is of type {variable.dtype_name}, which holds no weights")
-        stored = self._shards[variable.shard][variable.offset : variable.offset + variable.size]
+        file = self.files[variable.shard]
+        stored = np.fromfile(file, np.uint8, count=variable.size, offset=variable.offset)
         if masked_crc32c(stored) != variable.checksum:
-            raise DataError(
-                f"{_shard_file(self.prefix, variable.shard, self.num_shards)}: {name} is damaged: its checksum does "
-                "not match; fetch the file again"
-            )
+            raise DataError(f"{file}: {name} is damaged: its checksum does not match; fetch the file again")
         if not variable.size:
             return torch.empty(variable.shape, dtype=variable.dtype)
-        if variable.offset % variable.dtype.itemsize:
-            stored = stored.copy()
         return torch.frombuffer(stored, dtype=variable.dtype).view(variable.shape)
 
 
@@ -107,16 +102,15 @@ def open_bundle(prefix: Path) -> Bundle:
             ends[variable.shard] = max(ends.get(variable.shard, (0, "")), (variable.offset + variable.size, name))
     if any(shard >= index.num_shards for shard in ends):
         raise DataError(f"{prefix}: a variable is in data file {max(ends)}, but there are {index.num_shards}")
-    shards = {}
+    files = {}
     for shard, (end, name) in sorted(ends.items()):
         file = _shard_file(prefix, shard, index.num_shards)
         if not file.is_file():
             raise DataError(f"{file} is missing: the index lists {name} there; was the checkpoint copied completely?")
         if file.stat().st_size < end:
             raise DataError(f"{file} is cut off: it has {file.stat().st_size:,} bytes, and {name} ends at {end:,}")
-        # copy-on-write, so that a tensor over it may be written to without harm to the file
-        shards[shard] = np.memmap(file, np.uint8, mode="c") if end else np.empty(0, np.uint8)
-    return Bundle(prefix, index.variables, index.num_shards, shards)
+        files[shard] = file
+    return Bundle(prefix, index.variables, files)
 
 
 def _shard_file(prefix: Path, shard: int, num_shards: int) -> Path:

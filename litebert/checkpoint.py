@@ -56,6 +56,9 @@ class CheckpointContent:
 class Foreign(Protocol):
     """Somebody else's files behind a checkpoint; interop/source.py has them."""
 
+    @property
+    def tokenizer_path(self) -> Path | None: ...
+
     def load_weights(self) -> dict[str, Tensor]: ...
 
     def load_optimizer(self) -> dict[str, Tensor]: ...
@@ -102,6 +105,11 @@ class Checkpoint:
         if self.foreign is not None:
             return self.foreign.load_tokenizer()
         return load_tokenizer(self.path / TOKENIZER)
+
+    @property
+    def tokenizer_path(self) -> Path | None:
+        """Where its tokenizer lies; None where there is none, as beside some of other people's weights."""
+        return self.path / TOKENIZER if self.foreign is None else self.foreign.tokenizer_path
 
     @property
     def recipe_toml(self) -> str:

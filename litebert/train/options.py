@@ -41,4 +41,9 @@ class TrainOptions:
 class InitOptions:
     """Where the weights come from."""
 
-    source: str = ""  # a checkpoint directory (in a recipe: init.from); empty: drawn at random
+    source: str = ""  # any checkpoint, or a name on the hub (in a recipe: init.from); empty: drawn at random
+    continues: bool = False  # with the source's optimizer and step: its training goes on
+
+    def __post_init__(self) -> None:
+        if self.continues and not self.source:
+            raise ConfigError("init.continues = true, but init.from says of nothing what is to go on")

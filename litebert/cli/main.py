@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from litebert import __version__
-from litebert.cli import convert, corpus, demo, models, plot, pretrain, tokenizer
+from litebert.cli import convert, corpus, demo, doctor, models, plot, pretrain, tokenizer
 from litebert.core.errors import LitebertError
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.run_demo)
 app.command("convert")(convert.convert_model)
+app.command("doctor")(doctor.examine)
 app.command("models")(models.show_models)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(corpus.app, name="corpus")

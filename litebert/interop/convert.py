@@ -11,6 +11,7 @@ from torch import Tensor
 from litebert.checkpoint import WEIGHTS, Checkpoint, CheckpointContent, save_checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, write_json
+from litebert.interop.card import CARD, read_licence
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.layout import to_theirs
 from litebert.interop.names import CLASS_PREFIX, CLASS_SUFFIX, Family, find_family, name_table, their_config
@@ -226,7 +227,7 @@ def _write_huggingface(
         )
         tensors = to_theirs(plan.family, config, parts.heads, kept)
         save_file(tensors, temporary / WEIGHTS, metadata={"format": "pt"})
-        (temporary / "README.md").write_text(_card(checkpoint, notes), "utf-8")
+        (temporary / CARD).write_text(_card(checkpoint, notes), "utf-8")
     kinds = frozenset(spec.kind for spec in parts.heads)
     return Conversion(out, CLASS_PREFIX[plan.family] + CLASS_SUFFIX[kinds], _count(kept), notes)
 
@@ -250,21 +251,10 @@ def _count(weights: Mapping[str, Tensor]) -> int:
 
 def _card(checkpoint: Checkpoint, notes: Sequence[str]) -> str:
     """The model card: where the model comes from, and what was noted."""
-    if checkpoint.foreign is None and not notes and (checkpoint.path / "README.md").is_file():
-        return (checkpoint.path / "README.md").read_text("utf-8")
-    licence = _licence(checkpoint)
-    front = f"---\nlicense: {licence}\n---\n" if licence else ""
+    if checkpoint.foreign is None and not notes and (checkpoint.path / CARD).is_file():
+        return (checkpoint.path / CARD).read_text("utf-8")
+    licence = read_licence(checkpoint.path if checkpoint.path.is_dir() else checkpoint.path.parent)
+    front = f"---\nlicense: {licence}\n---\n" if licence and not licence.startswith("see ") else ""
     lines = [f"# {checkpoint.path.name}", "", f"Converted by litebert from `{checkpoint.path.name}`."]
     lines += [f"- {note}" for note in notes]
     return front + "\n".join(lines) + "\n"
-
-
-def _licence(checkpoint: Checkpoint) -> str | None:
-    """The licence that the source's card states."""
-    file = checkpoint.path / "README.md"
-    if not file.is_file():
-        return None
-    for line in file.read_text("utf-8", errors="replace").splitlines()[:60]:
-        if line.startswith("license:"):
-            return line.partition(":")[2].strip() or None
-    return None

@@ -53,7 +53,7 @@ class Source:
     def load_weights(self) -> dict[str, Tensor]:
         """All weights under our names, in float32."""
         self.check()
-        return {ours: self._read(place) for ours, place in self.places.items()}
+        return {ours: self.read(place) for ours, place in self.places.items()}
 
     def load_optimizer(self) -> dict[str, Tensor]:
         """The optimizer's moments as checkpoints name them, with the step at which they are."""
@@ -65,7 +65,7 @@ class Source:
                 f"{self.path} has no moments of an optimizer for {len(missing) // 2} of its {len(self.places)} weights "
                 f"such as {missing[0].rpartition('/')[0]}: training cannot go on from it, only start from its weights"
             )
-        moments = {name: self._read(self.slots[name]) for name in sorted(wanted)}
+        moments = {name: self.read(self.slots[name]) for name in sorted(wanted)}
         return moments | {f"{name}/step": torch.tensor(float(self.step)) for name in self.places}
 
     def load_tokenizer(self) -> Tokenizer:
@@ -80,7 +80,8 @@ class Source:
             )
         return tokenizer
 
-    def _read(self, place: Place) -> Tensor:
+    def read(self, place: Place) -> Tensor:
+        """One tensor as ours lies, in float32."""
         tensor = self.store.read(place.name)
         if place.is_transposed:
             tensor = tensor.t()

@@ -20,7 +20,7 @@ from litebert.interop.names import (
     name_table,
 )
 from litebert.interop.source import Source, Wishes, model_shapes
-from litebert.interop.tensor_files import open_tensor_files
+from litebert.interop.tensor_files import checked_file, open_tensor_files
 from litebert.interop.their_config import read_json, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
@@ -46,7 +46,7 @@ TIED: dict[Family, dict[str, str]] = {
 
 def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
     """A folder with config.json and weights; whether it is whole is in the result's `mismatch`."""
-    stated = read_json(folder / CONFIG_FILE)
+    stated = read_json(checked_file(folder, CONFIG_FILE))
     family = _read_family(stated, folder)
     store = _with_official_names(open_tensor_files(folder), family, folder)
     notes: list[str] = []

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from litebert import checkpoint
-from litebert.checkpoint import MANIFEST, Checkpoint
+from litebert.checkpoint import MANIFEST, Checkpoint, list_checkpoints
 from litebert.core.errors import DataError
 from litebert.interop.google import find_bundle, open_google
 from litebert.interop.hub import fetch_from_hub, is_hub_name
@@ -32,26 +32,31 @@ def load_checkpoint(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint
 def open_source(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint | Source:
     """What `source` is: a checkpoint of ours, or somebody else's, which may turn out not to be whole."""
     path = Path(source)
-    if (path / MANIFEST).is_file():
-        return checkpoint.load_checkpoint(path)
+    if path.exists() or find_bundle(path):
+        return _open_path(path, wishes)
+    if not is_hub_name(str(source)):
+        raise DataError(f"{source}: no such file or directory; expected a model")
+    return _open_path(fetch_from_hub(str(source)), wishes)
+
+
+def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
+    ours = _find_ours(path)
+    if ours is not None:
+        return checkpoint.load_checkpoint(ours)
     if path.suffix in (".safetensors", ".bin") and path.is_file():
         path = path.parent
     if path.is_dir() and ((path / CONFIG_FILE).is_file() or has_tensor_files(path)):
-        return _open_huggingface(path, wishes)
+        return open_huggingface(path, wishes)
     bundle = find_bundle(path)
     if bundle is not None:
         return open_google(bundle, wishes)
-    if path.exists():
-        raise DataError(
-            f"{path} is no model: it has no {MANIFEST} (litebert), no {CONFIG_FILE} with weights (Hugging Face) and no "
-            "*.index (TensorFlow)"
-        )
-    if not is_hub_name(str(source)):
-        raise DataError(f"{source}: no such file or directory; expected a model")
-    return _open_huggingface(fetch_from_hub(str(source)), wishes)
+    raise DataError(
+        f"{path} is no model: it has no {MANIFEST} (litebert), no {CONFIG_FILE} with weights (Hugging Face) and no "
+        "*.index (TensorFlow)"
+    )
 
 
-def _open_huggingface(folder: Path, wishes: Wishes) -> Source:
-    if not (folder / CONFIG_FILE).is_file():
-        raise DataError(f"{folder} has weights, but no {CONFIG_FILE}, which says how they are computed with")
-    return open_huggingface(folder, wishes)
+def _find_ours(path: Path) -> Path | None:
+    """The checkpoint of ours that a person means: the folder itself, or of a run its model or else its last one."""
+    in_run = [path / "model", *reversed(list_checkpoints(path / "checkpoints"))]
+    return next((folder for folder in (path, *in_run) if (folder / MANIFEST).is_file()), None)

@@ -30,7 +30,7 @@ def summarize(tensor: Tensor) -> Summary:
     """The moments of a tensor; rows of nothing but zeros, such as a padding token's, are left out."""
     rows = tensor.detach().flatten(1) if tensor.ndim > 1 else tensor.detach().reshape(1, -1)
     sums, largest, num_values = torch.zeros(4, dtype=torch.float64), 0.0, 0
-    for part in rows.split(max(1, _PART // max(1, rows.shape[1]))):  # in parts: a matrix can have 300 MB
+    for part in torch.split(rows, max(1, _PART // max(1, rows.shape[1]))):  # in parts: a matrix can have 300 MB
         values = part[part.any(dim=1)].flatten().double()
         if not bool(values.isfinite().all()):
             return Summary(tensor.numel(), False, False, math.nan, math.nan, math.nan, math.nan)

@@ -32,7 +32,7 @@ def open_tensor_files(folder: Path) -> Store:
         if (folder / f"{name}{INDEX_SUFFIX}").is_file():
             return _open_shards(folder, f"{name}{INDEX_SUFFIX}", is_pickle=is_pickle)
         if (folder / name).is_file() or (folder / name).is_symlink():
-            return _join([(_checked(folder, name), is_pickle)])
+            return _join([(checked_file(folder, name), is_pickle)])
     for name, library in OTHERS.items():
         if (folder / name).is_file():
             raise DataError(f"{folder} has weights of {library} only ({name}); save them as {SAFE} with transformers")
@@ -46,20 +46,20 @@ def has_tensor_files(folder: Path) -> bool:
 
 
 def _open_shards(folder: Path, index_name: str, *, is_pickle: bool) -> Store:
-    index = _checked(folder, index_name)
+    index = checked_file(folder, index_name)
     try:
         weight_map = json.loads(index.read_text("utf-8"))["weight_map"]
         wanted = {str(name): str(file) for name, file in weight_map.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{index} is no index of shards: {error}") from None
-    store = _join([(_checked(folder, name), is_pickle) for name in sorted(set(wanted.values()))])
+    store = _join([(checked_file(folder, name), is_pickle) for name in sorted(set(wanted.values()))])
     for name in sorted(wanted.keys() ^ store.tensors.keys()):
         verb = "is in no shard" if name in wanted else "is in a shard, but not in the index"
         raise DataError(f"{index}: {name} {verb}")
     return store
 
 
-def _checked(folder: Path, name: str) -> Path:
+def checked_file(folder: Path, name: str) -> Path:
     """A file of a folder that is really in it."""
     if name != Path(name).name or name in (".", ".."):
         raise DataError(f"{folder}: the file name '{name}' leads out of the folder; a shard lies beside its index")

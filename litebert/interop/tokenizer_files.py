@@ -20,7 +20,7 @@ from litebert.core.files import write_json
 from litebert.core.protobuf import get_bytes, get_number, iter_fields
 from litebert.text import sentencepiece_front
 from litebert.text.normalize import Normalization
-from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
+from litebert.text.tokenizer import OUR_SETTINGS, SPECIAL_NAMES, Tokenizer
 
 TOKENIZER_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
@@ -172,4 +172,5 @@ def _describe(tokenizer: Tokenizer, *, has_segments: bool, max_length: int | Non
         facts["model_max_length"] = max_length
     if "normalization" in tokenizer.settings:  # for those who read spiece.model, our load_tokenizer among them
         facts["do_lower_case"] = tokenizer.settings["normalization"]["lowercase"]
+    facts[OUR_SETTINGS] = tokenizer.settings  # which our load_tokenizer reads; transformers passes over them
     return facts

@@ -21,6 +21,8 @@ from litebert.model.heads import SpanLogits
 from litebert.model.model import Model, build_model
 from litebert.model.presets import PRESETS
 from litebert.model.sharing import Sharing
+from litebert.text.normalize import Normalization
+from litebert.text.sentencepiece_front import SentencePieceFront
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
@@ -377,3 +379,25 @@ def test_a_hub_name_that_cannot_be_had_is_refused(hub_cache: Path) -> None:
     assert not hub_cache.exists()
     with pytest.raises(DataError, match="'albert/albert-base-v2' is no file or folder here, and cannot be had"):
         load_checkpoint("albert/albert-base-v2")
+
+
+@pytest.mark.parametrize("digit_comma", ["off", "intended", "google_py3"])
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_tokenizer_that_went_there_and_back_gives_the_same_ids(
+    digit_comma: Any, lowercase: bool, tmp_path: Path
+) -> None:
+    trained = train_tokenizer(make_sentences(), VocabularyOptions("unigram", SIZES["unigram"]))
+    policy = Normalization(lowercase=lowercase, drops_accents=False)
+    tokenizer = Tokenizer(SentencePieceFront(trained.model, policy, digit_comma))
+    save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    back = load_checkpoint(tmp_path / "theirs").load_tokenizer()
+    assert (back.settings, back.fingerprint) == (tokenizer.settings, tokenizer.fingerprint)
+
+
+def test_a_run_stands_for_its_last_checkpoint(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    for step in (1, 2):
+        save(tmp_path / f"run/checkpoints/step-0000000{step}", ALBERT, PRETRAINING, tiny_tokenizer)
+    assert load_checkpoint(tmp_path / "run").path.name == "step-00000002"
+    save(tmp_path / "run/model", ALBERT, PRETRAINING, tiny_tokenizer)
+    assert load_checkpoint(tmp_path / "run").path.name == "model"

@@ -346,3 +346,15 @@ def test_several_checkpoints_in_a_folder_have_to_be_named(tmp_path: Path, tiny_t
         load_checkpoint(tmp_path)
     for name in ("model.ckpt-500", "model.ckpt-500.index", "model.ckpt-500.data-00000-of-00001"):
         assert same(load_checkpoint(tmp_path / name).load_weights(), ours)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_weights_of_another_precision_become_float32(
+    dtype: torch.dtype, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    ours, theirs = make_variables("albert", CONFIG, PRETRAINING)
+    stored = {name: tensor.to(dtype) for name, tensor in theirs.items()}
+    checkpoint = load_checkpoint(save(tmp_path / "tf", "albert", CONFIG, stored, tiny_tokenizer))
+    assert same(checkpoint.load_weights(), {name: tensor.to(dtype).float() for name, tensor in ours.items()})
+    done = convert(tmp_path / "tf", tmp_path / "out")
+    assert ("weights in float64 are rounded to float32" in done.notes) == (dtype == torch.float64)

@@ -104,6 +104,14 @@ def test_a_link_out_of_the_folder_is_refused(name: str, folder: Path, tmp_path: 
         open_tensor_files(folder)
 
 
+def test_a_configuration_that_is_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    save_file({"w": torch.ones(2)}, folder / "model.safetensors")
+    (folder / "config.json").rename(tmp_path / "elsewhere.json")
+    (folder / "config.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(DataError, match="link out of the folder"):
+        load_checkpoint(folder)
+
+
 def test_links_within_the_hubs_cache_are_followed_and_no_others(tmp_path: Path) -> None:
     model = tmp_path / "models--a--b"
     snapshot = model / "snapshots/0123"

@@ -186,11 +186,16 @@ def _reason(config: ModelConfig, heads: Sequence[HeadSpec]) -> str:
 
 
 def _tokenizer_notes(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Which inputs get other ids in transformers: those with a piece that the digit-comma rule cuts, and no others."""
     if tokenizer.settings.get("digit_comma", "off") == "off":
         return ()
+    vocabulary = tokenizer.pieces(range(tokenizer.vocab_size))
+    cut = [piece for piece in vocabulary if piece.endswith(",") and piece[-2:-1].isdigit()]
+    if not cut:
+        return ()
     return (
-        "tokenizer: a comma right after a digit is a piece of its own here and may be joined to the digits in "
-        "transformers (as in '1,000'); all other text gives the same ids",
+        f"tokenizer: the {len(cut):,} pieces of digits with a comma, such as '{cut[0]}', are cut before the comma here "
+        "and cannot be in transformers: text with one of them has other ids there; all other text has the same",
     )
 
 

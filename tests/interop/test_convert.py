@@ -1,6 +1,7 @@
 """What a conversion makes of a model: exactly the same one, or a refusal that says why."""
 
 import importlib
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from litebert.model.presets import PRESETS
 from litebert.model.sharing import Sharing
 from litebert.text.normalize import Normalization
 from litebert.text.sentencepiece_front import SentencePieceFront
-from litebert.text.tokenizer import Tokenizer
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 TO_HUGGINGFACE = ConvertOptions(to="huggingface")
@@ -277,15 +278,27 @@ def test_wishes_that_cannot_be_granted_are_refused(
 def test_the_tokenizer_of_an_export_gives_our_ids(kind: Any, tmp_path: Path) -> None:
     tokenizer = train_tokenizer(make_sentences(), VocabularyOptions(kind, SIZES[kind]))
     save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
-    done = convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
     for text in ("The river builds slowly.", "Café station's (see below)", "old  engine"):
         assert theirs(text, add_special_tokens=False)["input_ids"] == tokenizer.encode(text)
     first, second = tokenizer.encode("the river"), tokenizer.encode("winter")
     pair = theirs("the river", "winter")
     assert pair["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
-    assert any("comma" in note for note in done.notes) == (kind == "unigram")
     assert load_checkpoint(tmp_path / "theirs").load_tokenizer().encode("The river.") == tokenizer.encode("The river.")
+
+
+def test_the_inputs_that_the_digit_comma_rule_makes_differ_are_stated(real_data: Path, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(real_data / "vocab/albert-30k.model")
+    save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
+    done = convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    cut = [piece for piece in tokenizer.pieces(range(tokenizer.vocab_size)) if re.search(r"\d,$", piece)]
+    assert cut
+    assert f"the {len(cut):,} pieces of digits with a comma, such as '{cut[0]}'" in done.notes[-1]
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for text in ("In the river, a cat. 12 dogs", f"born {cut[0].strip('▁')} here"):
+        is_same = theirs(text, add_special_tokens=False)["input_ids"] == tokenizer.encode(text)
+        assert is_same == (cut[0].strip("▁") not in text)
 
 
 def test_fill_mask_of_transformers_guesses_what_ours_does(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:

@@ -49,17 +49,18 @@ def write_source(folder: Path, config: ModelConfig) -> int:
     return sum(file.stat().st_size for file in folder.glob("model.ckpt-best*"))
 
 
-def measure(words: list[str]) -> tuple[float, float]:
-    """Seconds and peak bytes of one `litebert` command in a process of its own."""
+def measure(words: list[str]) -> tuple[float, float, float]:
+    """Seconds by the clock, seconds of work, and peak bytes of one `litebert` command in a process of its own."""
     code = (
         "import sys\nfrom litebert.cli.main import _run\n"
         f"status = _run({words!r}, debug=True)\n"
         "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
-        "print(peak.split()[1]); sys.exit(status)\n"
+        "import time; print(time.process_time(), peak.split()[1]); sys.exit(status)\n"
     )
     started_at = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return time.perf_counter() - started_at, 1024 * float(done.stdout.split()[-1])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    worked, peak = done.stdout.split()[-2:]
+    return time.perf_counter() - started_at, float(worked), 1024 * float(peak)
 
 
 def iter_conversions(folder: Path) -> Iterator[tuple[str, list[str]]]:
@@ -79,8 +80,9 @@ def main() -> None:
         size = write_source(folder / "source", config)
         print(f"the weights are {size / 1e6:,.0f} MB")
         for what, words in iter_conversions(folder):
-            seconds, peak = measure(words)
-            print(f"{what:26} {seconds:6.1f} s   {peak / 1e6:7,.0f} MB   {peak / size:.2f} of the weights", flush=True)
+            seconds, worked, peak = measure(words)
+            memory = f"{peak / 1e6:7,.0f} MB, {peak / size:.2f} of the weights"
+            print(f"{what:26} {seconds:6.1f} s ({worked:5.1f} s of work)   {memory}", flush=True)
 
 
 if __name__ == "__main__":

@@ -96,8 +96,8 @@ def _read_family(stated: Mapping[str, Any], folder: Path) -> Family:
 
 def _type_of_class(stated: Mapping[str, Any]) -> str | None:
     """The family of files from before `model_type`, by the class's name."""
-    classes = stated.get("architectures") or [""]
-    return next((family for family in get_args(Family) if str(classes[0]).lower().startswith(family)), None)
+    name = _class_name(stated).lower()
+    return next((family for family in get_args(Family) if name.startswith(family)), None)
 
 
 def _with_official_names(store: Store, family: Family, folder: Path) -> Store:
@@ -146,11 +146,15 @@ def _drop_repeated(store: Store, family: Family, folder: Path, notes: list[str])
 
 def _expected_heads(stated: Mapping[str, Any]) -> set[HeadKind]:
     """The heads of the class that config.json names; none where it names none that we know."""
-    classes = stated.get("architectures") or [""]
     for kinds, suffix in CLASS_SUFFIX.items():
-        if kinds and str(classes[0]).endswith(suffix):
+        if kinds and _class_name(stated).endswith(suffix):
             return set(kinds)
     return set()
+
+
+def _class_name(stated: Mapping[str, Any]) -> str:
+    classes = stated.get("architectures")
+    return str(classes[0]) if isinstance(classes, list) and classes else ""
 
 
 def _find_heads(

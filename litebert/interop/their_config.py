@@ -65,6 +65,8 @@ ACTIVATIONS: dict[Dialect, dict[str, str]] = {
     },
     "google": {"gelu": "gelu_tanh", "relu": "relu"},
 }
+_COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
+_MOST_LAYERS = 10_000  # more would only cost time until they are found missing
 _GOOGLE_DEFAULTS = {"hidden_act": "gelu"}
 
 
@@ -82,8 +84,9 @@ def read_json(file: Path) -> dict[str, Any]:
 def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialect, where: Path) -> ModelConfig:
     """Our configuration of theirs, with a pooler and without regard to what the weights say."""
     given = {**DEFAULTS[family], **(_GOOGLE_DEFAULTS if dialect == "google" else {}), **values}
+    _check_numbers(given, where)
     _check_expressible(given, family, where)
-    activation = given["hidden_act"]
+    activation = str(given["hidden_act"])
     if activation not in ACTIVATIONS[dialect]:
         raise DataError(
             f"{where}: hidden_act = '{activation}' is none of ours ({', '.join(ACTIVATIONS[dialect])}): "
@@ -101,10 +104,7 @@ def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialec
         fields["classifier_dropout_rate"] = 0.1  # written into its code
     if family == "roberta":
         fields["max_positions"] -= ROBERTA_DEAD_ROWS
-    try:
-        return build_options(ModelConfig, fields, where=str(where))
-    except TypeError as error:
-        raise DataError(f"{where}: {error}") from None
+    return build_options(ModelConfig, fields, where=str(where))
 
 
 def read_google_groups(values: Mapping[str, Any]) -> Groups:
@@ -115,11 +115,7 @@ def read_google_groups(values: Mapping[str, Any]) -> Groups:
 
 
 def _read_groups(given: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
-    num_layers, num_groups, num_inner = (
-        given[key] for key in ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
-    )
-    if not all(isinstance(number, int) and number > 0 for number in (num_layers, num_groups, num_inner)):
-        raise DataError(f"layers, groups and inner groups are {num_layers}, {num_groups}, {num_inner}: not counts")
+    num_layers, num_groups, num_inner = (given[key] for key in _COUNTS)
     theirs = _group_map(num_layers, num_groups, dialect)
     if list(theirs) != [group_of(layer, num_layers, num_groups) for layer in range(num_layers)]:
         rows = rows_of_groups(theirs, num_inner)
@@ -134,6 +130,17 @@ def _read_groups(given: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
 def _group_map(num_layers: int, num_groups: int, dialect: Dialect) -> Sequence[int]:
     group = their_group if dialect == "huggingface" else google_group
     return [group(layer, num_layers, num_groups) for layer in range(num_layers)]
+
+
+def _check_numbers(given: Mapping[str, Any], where: Path) -> None:
+    """Refuse what is not a number and should be; build_options checks the numbers themselves."""
+    for key in CONFIG_KEYS.values():
+        if isinstance(given[key], bool) or not isinstance(given[key], int | float):
+            raise DataError(f"{where}: {key} = {given[key]!r} is not a number")
+    for key in _COUNTS:
+        number = given.get(key, 1)
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= _MOST_LAYERS:
+            raise DataError(f"{where}: {key} = {number!r} is not a count from 1 to {_MOST_LAYERS}")
 
 
 def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) -> None:

@@ -314,7 +314,8 @@ def test_a_configuration_of_another_size_is_refused_with_the_shapes(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"), [("hidden_act", "tanh", "hidden_act = 'tanh'"), ("num_hidden_groups", 0, "not counts")]
+    ("key", "value", "message"),
+    [("hidden_act", "tanh", "hidden_act = 'tanh'"), ("num_hidden_groups", 0, "not a count")],
 )
 def test_a_configuration_that_cannot_be_computed_is_refused(
     key: str, value: Any, message: str, tmp_path: Path, tiny_tokenizer: Tokenizer

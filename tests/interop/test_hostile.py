@@ -4,16 +4,20 @@ import json
 import os
 import pickle
 import struct
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from litebert import load_checkpoint
-from litebert.core.errors import DataError
+from litebert.core.errors import DataError, LitebertError
 from litebert.interop.tensor_files import open_tensor_files
+from litebert.interop.their_config import DEFAULTS
 
 CONFIG = {"model_type": "albert", "hidden_size": 16, "num_attention_heads": 2}
 
@@ -192,3 +196,18 @@ def test_a_folder_that_is_no_model_of_ours_is_refused_with_the_reason(
 def test_a_source_that_is_nothing_is_said_to_be_nothing(source: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         load_checkpoint(source)
+
+
+KEYS = ["model_type", "architectures", *DEFAULTS["albert"], "tie_word_embeddings", "position_embedding_type"]
+JSON = st.one_of(st.none(), st.booleans(), st.integers(-3, 10**12), st.floats(), st.text(max_size=5), st.just([1]))
+
+
+@settings(max_examples=40)
+@given(family=st.sampled_from(["albert", "bert", "roberta"]), values=st.dictionaries(st.sampled_from(KEYS), JSON))
+def test_a_configuration_of_anything_at_all_is_read_or_refused(family: str, values: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "config.json").write_text(json.dumps({**CONFIG, "model_type": family, **values}), "utf-8")
+        save_file({"w": torch.ones(2)}, folder / "model.safetensors")
+        with pytest.raises(LitebertError):  # one tensor is no model, whatever the configuration says
+            load_checkpoint(folder)

@@ -1,5 +1,7 @@
 """Hugging Face folders in and out: transformers is the judge, and every number is the same to the bit."""
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +15,10 @@ from small_text import SIZES, make_sentences
 from torch import Tensor
 
 from litebert import load_checkpoint
+from litebert.core.errors import DataError
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.names import CLASS_PREFIX, Family
+from litebert.interop.source import Wishes
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
@@ -226,6 +230,88 @@ def rewrite(folder: Path, form: str) -> None:
 
 
 def write_index(file: Path, weight_map: dict[str, str]) -> None:
-    import json
-
     file.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}), "utf-8")
+
+
+def as_on_the_hub(family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with what the first published files have besides."""
+    base = CLASS_PREFIX[family].lower()
+    extra = {f"{base}.embeddings.position_ids": torch.arange(34)[None]}
+    table = tensors[f"{base}.embeddings.word_embeddings.weight"]
+    if family == "albert":
+        extra |= {"predictions.decoder.weight": table, "predictions.decoder.bias": torch.rand(len(table))}
+        extra |= {"albert.pooler.weight": torch.rand(16, 16), "albert.pooler.bias": torch.rand(16)}
+    elif family == "bert":
+        tensors = {re.sub("LayerNorm.weight$", "LayerNorm.gamma", n): t for n, t in tensors.items()}
+        tensors = {re.sub("LayerNorm.bias$", "LayerNorm.beta", n): t for n, t in tensors.items()}
+        extra |= {"cls.predictions.decoder.weight": table, "cls.seq_relationship.weight": torch.rand(2, 16)}
+        extra |= {"cls.seq_relationship.bias": torch.rand(2)}
+        extra |= {"bert.pooler.dense.weight": torch.rand(16, 16), "bert.pooler.dense.bias": torch.rand(16)}
+    else:
+        extra |= {"lm_head.decoder.weight": table}
+        extra |= {"roberta.pooler.dense.weight": torch.rand(16, 16), "roberta.pooler.dense.bias": torch.rand(16)}
+    return {name: tensor.clone() for name, tensor in (tensors | extra).items()}
+
+
+@pytest.mark.parametrize("family", ["albert", "bert", "roberta"])
+def test_files_as_the_first_published_ones_are_read_whole(
+    family: Family, make_theirs: Callable[..., Theirs], tmp_path: Path
+) -> None:
+    theirs = make_theirs(family, "ForMaskedLM")
+    expected = theirs.logits()
+    tensors = as_on_the_hub(family, load_file(theirs.folder / "model.safetensors"))
+    (theirs.folder / "model.safetensors").unlink()
+    torch.save(tensors, theirs.folder / "pytorch_model.bin")
+    done = convert(theirs.folder, tmp_path / "ours")
+    assert [note for note in done.notes if "decoder.bias differs" in note] == list(done.notes)
+    assert bool(done.notes) == (family == "albert")
+    checkpoint = load_checkpoint(tmp_path / "ours")
+    assert checkpoint.config.has_pooler
+    assert {spec.kind for spec in checkpoint.heads} == ({"mlm", "sentence"} if family == "bert" else {"mlm"})
+    convert(tmp_path / "ours", tmp_path / "back", ConvertOptions(to="huggingface", heads=("mlm",)))
+    back = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "back")
+    assert torch.equal(read_logits(back), expected)
+
+
+def test_a_decoder_that_is_not_tied_is_refused(make_theirs: Callable[..., Theirs]) -> None:
+    theirs = make_theirs("albert", "ForMaskedLM")
+    tensors = load_file(theirs.folder / "model.safetensors")
+    tensors["predictions.decoder.weight"] = torch.rand(100, 8)
+    save_file(tensors, theirs.folder / "model.safetensors")
+    with pytest.raises(DataError, match="a decoder that is not tied to the token table is not ours"):
+        load_checkpoint(theirs.folder)
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "message"),
+    [
+        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type"),
+        ("bert", {"hidden_act": "silu"}, "hidden_act = 'silu'"),
+        ("bert", {"architectures": ["BertForPreTraining"]}, "missing: cls.seq_relationship"),
+        ("bert", {"architectures": None}, None),
+        ("bert", {"num_hidden_layers": 3}, "16 left over: bert.encoder.layer.3"),
+        ("bert", {"intermediate_size": 25}, "12 of another shape"),
+        ("roberta", {"pad_token_id": 0}, "pad_token_id = 0"),
+        ("roberta", {"hidden_act": "relu"}, "computed with gelu"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_the_weights_is_refused(
+    family: Family, changes: dict[str, Any], message: str | None, make_theirs: Callable[..., Theirs]
+) -> None:
+    file = make_theirs(family, "ForMaskedLM").folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | changes), "utf-8")
+    if message is None:
+        assert load_checkpoint(file.parent).heads[0].kind == "mlm"
+        return
+    with pytest.raises(DataError, match=message):
+        load_checkpoint(file.parent)
+
+
+def test_what_a_classifier_is_has_to_be_said(make_theirs: Callable[..., Theirs]) -> None:
+    folder = make_theirs("albert", "ForSequenceClassification").folder
+    values = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(values | {"architectures": []}), "utf-8")
+    with pytest.raises(DataError, match="say --classifier classification or tokens or choice"):
+        load_checkpoint(folder)
+    checkpoint = load_checkpoint(folder, Wishes(classifier="tokens"))
+    assert [(spec.kind, spec.num_labels) for spec in checkpoint.heads] == [("tokens", 3)]

@@ -122,7 +122,7 @@ def test_a_flipped_byte_or_a_cut_is_found_in_what_tensorflow_wrote(real_data: Pa
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
     for file in tmp_path.iterdir():
         size = file.stat().st_size
-        damage_everywhere(tmp_path, file.name, tensors, list(range(0, size, max(1, size // 4000))))
+        damage_everywhere(tmp_path, file.name, tensors, list(range(0, size, max(1, size // 800))))
 
 
 def write_index(folder: Path, entries: list[tuple[bytes, bytes]], compression: int = 0) -> Path:

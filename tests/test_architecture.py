@@ -26,15 +26,18 @@ MAY_IMPORT = {
     "interop": ("core", "text", "model", "data", "tasks", "checkpoint", "interop"),
     "infer": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "infer"),
     "export": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "infer", "export"),
+    "intrinsic": ("core", "text", "model", "data", "tasks", "intrinsic"),
     "recipe": ("core", "text", "data", "model", "tasks", "train"),
 }
 BELOW_STORIES = tuple(MAY_IMPORT)
 MAY_IMPORT |= {story: (*BELOW_STORIES, story) for story in STORIES}
 MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "serve")}
+MAY_IMPORT["plan"] = (*BELOW_STORIES, "plan")
 MAY_IMPORT["demo"] = (*BELOW_STORIES, *STORIES, "study", "demo")
 MAY_IMPORT |= dict.fromkeys(("cli", "__main__", "__init__"), ("",))  # "" matches everything
 # core.runtime is the one room of core that knows the device
-NO_TORCH = ("core", "text", "data", "cli", "recipe", "model.config", "model.presets", "model.sharing", "model.cost")
+NO_TORCH = ("core", "text", "data", "cli", "recipe", "plan")
+NO_TORCH += ("model.config", "model.presets", "model.sharing", "model.cost")
 TORCH_ALLOWED = ("core.runtime", "data.batch", "data.stream")
 
 
@@ -85,7 +88,7 @@ def test_a_torch_free_room_does_not_import_torch_at_module_level(module: str) ->
         assert not any(name.split(".")[0] == "torch" for name in imported_names(node)), module
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["models", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["models", "--help"], ["plan", "--help"]])
 def test_help_answers_without_importing_torch(words: list[str]) -> None:
     code = (
         f"import sys; sys.argv[1:] = {words!r}\n"

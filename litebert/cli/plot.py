@@ -10,7 +10,7 @@ def plot_runs(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs (or their metrics.jsonl).", show_default=False)],
     output: Annotated[Path, typer.Option("--out", "-o", help="The PNG to write.")] = Path("curves.png"),
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="Draw this metric; again for more. [default: all]")
+        list[str] | None, typer.Option("--metric", "-m", help="Draw this metric; again for more. Default: all.")
     ] = None,
 ) -> None:
     """Draw the curves of one or more runs into one PNG."""

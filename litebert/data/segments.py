@@ -160,16 +160,18 @@ def _plan_pairs(outline: Outline, options: SegmentOptions, key: np.uint64) -> Se
     count = plan(outline.sentence_starts, outline.document_starts, rules, key, pairs)
     pairs = Pairs._make(column[:count].copy() for column in pairs)
     if rules.exchanges:
-        order = _order_of_exchange(pairs, key)
-        exchange_seconds(outline.sentence_starts, outline.document_starts, order, pairs, key)
+        # what follows the beginning of a document has a style of its own: it is exchanged for its like
+        for is_lead in (True, False):
+            order = _order_of_exchange(pairs, is_lead, key)
+            exchange_seconds(outline.sentence_starts, outline.document_starts, order, pairs, key)
     ranges = pairs.ranges
     lengths = ranges[:, 1] - ranges[:, 0] + ranges[:, 3] - ranges[:, 2] + 3
     return SegmentPlan(ranges, TASK_LABELS[rules.task][pairs.relations], pairs.is_lead, lengths.astype(np.int32))
 
 
-def _order_of_exchange(pairs: Pairs, key: np.uint64) -> NDArray[np.int64]:
-    """The waiting pairs by the length of their second segment, longest first, those of one length in random order."""
-    waiting = np.flatnonzero(pairs.waiting >= 0)
+def _order_of_exchange(pairs: Pairs, is_lead: bool, key: np.uint64) -> NDArray[np.int64]:
+    """The waiting pairs of a kind by the length of their second segment, longest first, equals in random order."""
+    waiting = np.flatnonzero((pairs.waiting >= 0) & (pairs.is_lead == is_lead))
     waiting = waiting[permute(key, len(waiting))]
     lengths = pairs.ranges[waiting, 3] - pairs.ranges[waiting, 2]
     return waiting[np.argsort(-lengths, kind="stable")]

@@ -7,6 +7,7 @@ from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 MLM_RATE = 0.15  # the share of tokens whose words are predicted, in every recipe of the papers
 BYTES = 4  # fp32
+LOGITS_AT_ONCE = 8_000_000  # of the vocabulary loss; lean.CHUNK_LOGITS, which a test compares
 
 
 @dataclass(frozen=True)
@@ -95,35 +96,87 @@ def training_memory(
     return TrainingMemory(weights, weights, 2 * weights, activations)
 
 
-def activation_memory(config: ModelConfig, *, batch_size: int, length: int, mlm_rate: float = MLM_RATE) -> int:
-    """Bytes that our model keeps between forward and backward for MLM pre-training of a batch without padding."""
-    plan, width, embedding_size = config.layer_plan, config.hidden_size, config.embedding_size
+@dataclass(frozen=True)
+class Keeping:
+    """How what is computed is kept for the backward pass: fp32 on a CPU, or otherwise."""
+
+    number_bytes: int = BYTES  # of an autocast format; sums of residuals and statistics stay fp32
+    fuses_dropout: bool = False  # attention with dropout keeps no probabilities, and a mask is one byte
+    recompute: bool = False  # keep each layer's input, and compute the rest again
+
+
+def activation_memory(
+    config: ModelConfig,
+    *,
+    batch_size: int,
+    length: int,
+    mlm_rate: float = MLM_RATE,
+    keeping: Keeping = Keeping(),
+) -> int:
+    """Bytes that our model keeps between forward and backward for MLM pre-training of a batch without padding.
+
+    With `keeping.recompute`, the most that is there at once: all layers' inputs, and one layer in full.
+    """
+    rows, width, embedding_size = config.layer_plan.rows, config.hidden_size, config.embedding_size
+    size = keeping.number_bytes
     tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
     read = masked + batch_size  # the last layer computes keys and values everywhere, the rest for these
-    per_token = (len(plan.rows) - 1) * _layer_activations(config, length) + 2 * width + _embedding_activations(config)
-    per_read = width + _layer_activations(config, length) - 3 * width  # gathered input; no keys, values, last norm
-    per_masked = width + 4 * embedding_size  # gathered; dense, activation, norm; gradient of the vocabulary loss
-    gradients = config.vocab_size * (embedding_size + 1)  # the vocabulary loss makes the table's and bias's at once
-    fused_weights = plan.num_attention_blocks * 3 * width * width
-    return BYTES * (tokens * per_token + read * per_read + masked * per_masked + gradients + fused_weights)
+    layer = _layer_activations(config, length, keeping)
+    per_last_token = size * 2 * width
+    if size < BYTES:
+        per_last_token += BYTES * width  # its input, of which those are gathered; in fp32, the keys' own
+    per_last_read = size * width + layer - size * 3 * width  # gathered input; no keys, values, last norm
+    per_masked = size * (width + 4 * embedding_size)  # gathered; dense, activation, norm; gradient of the loss
+    gradients = size * config.vocab_size * (embedding_size + 1)  # the loss makes the table's and bias's at once
+    ends = tokens * _embedding_activations(config, keeping) + masked * per_masked + gradients
+    if keeping.recompute:
+        inputs = tokens * BYTES * width * len(rows)
+        return inputs + tokens * layer + ends + _copied_weights(config, keeping)
+    layers = tokens * (len(rows) - 1) * layer + tokens * per_last_token + read * per_last_read
+    return layers + ends + _copied_weights(config, keeping)
 
 
-def _layer_activations(config: ModelConfig, length: int) -> int:
-    """Floats that one layer keeps for each token."""
-    width = config.hidden_size
-    attention = 3 * width + width + config.num_heads + 2 * width  # q, k, v; context, its log-sums; residual sum, norm
-    ffn = config.ffn_size + 2 * width  # before the activation; residual sum, norm
-    kept = attention + ffn + 4  # two LayerNorms' means and deviations
+def working_memory(
+    config: ModelConfig, *, batch_size: int, length: int, mlm_rate: float = MLM_RATE, keeping: Keeping = Keeping()
+) -> int:
+    """Bytes that come and go on top of what is kept: a layer's backward pass, or a piece of the vocabulary loss."""
+    tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
+    # the activation and its slope; gradients of the layer's output, of the sum before it, and of its input
+    layer = tokens * keeping.number_bytes * (2 * config.ffn_size + 3 * config.hidden_size)
+    copied = 0 if keeping.number_bytes == BYTES else keeping.number_bytes  # of the table and of logits
+    num_logits = min(masked * config.vocab_size, LOGITS_AT_ONCE)
+    table = copied * config.vocab_size * config.embedding_size
+    return max(layer, table + num_logits * (BYTES + copied))
+
+
+def _layer_activations(config: ModelConfig, length: int, keeping: Keeping) -> int:
+    """Bytes that one layer keeps for each token."""
+    width, size = config.hidden_size, keeping.number_bytes
+    multiplied = 3 * width + width + width + width + config.ffn_size  # q, k, v; context; what up and q, k, v read; up
+    kept = size * multiplied + BYTES * (config.num_heads + 2 * width + 4)  # log-sums; residual sums; LayerNorms'
     if config.hidden_dropout_rate > 0:
-        kept += 2 * width  # two masks
-    if config.attention_dropout_rate > 0:
-        kept += 3 * config.num_heads * length  # fused attention has no dropout on a CPU: probabilities, mask, product
+        kept += (1 if keeping.fuses_dropout else size) * 2 * width  # two masks
+    if config.attention_dropout_rate > 0 and not keeping.fuses_dropout:
+        kept += size * 3 * config.num_heads * length  # probabilities, mask, product
     return kept
 
 
-def _embedding_activations(config: ModelConfig) -> int:
-    kept = 2 * config.embedding_size + (config.hidden_size if config.has_projection else 0)
-    return kept + (config.embedding_size if config.hidden_dropout_rate > 0 else 0)
+def _embedding_activations(config: ModelConfig, keeping: Keeping) -> int:
+    size, width = keeping.number_bytes, config.embedding_size
+    kept = (BYTES + size) * width + (size * config.hidden_size if config.has_projection else 0)
+    return kept + ((1 if keeping.fuses_dropout else size) * width if config.hidden_dropout_rate > 0 else 0)
+
+
+def _copied_weights(config: ModelConfig, keeping: Keeping) -> int:
+    """Bytes of weights that exist a second time: fused, and in a format of fewer bytes."""
+    plan, width, size = config.layer_plan, config.hidden_size, keeping.number_bytes
+    if size == BYTES:
+        return size * plan.num_attention_blocks * 3 * width * width
+    # autocast keeps one copy of a parameter, but a copy for each use of what is computed: q, k, v fused, and down
+    per_layer = 3 * width * width + width * config.ffn_size
+    per_block = plan.num_attention_blocks * width * width + plan.num_ffn_blocks * width * config.ffn_size
+    ends = (2 if config.has_projection else 1) * width * config.embedding_size  # projection; the MLM head's
+    return size * (len(plan.rows) * per_layer + per_block + ends)
 
 
 def _linear(inputs: int, outputs: int) -> int:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
-from typing import Literal
 
 import torch
 import torch.distributed as dist
@@ -24,8 +23,8 @@ from litebert.core.runtime import Runtime
 from litebert.data.batch import Batch
 from litebert.model.model import Model
 from litebert.tasks.task import Counts, PartLoss, Task
+from litebert.train.options import Parallel
 
-Parallel = Literal["ddp", "fsdp"]
 _LAST_MESSAGE_SECONDS = 0.5
 
 
@@ -73,7 +72,8 @@ def spread(step: TaskLoss, parallel: Parallel, runtime: Runtime) -> nn.Module:
         return step
     if parallel == "ddp":
         device_ids = [runtime.device] if runtime.device.type == "cuda" else None
-        return DistributedDataParallel(step, device_ids=device_ids)
+        # gradients live in the messages themselves, where DDP would otherwise keep a second copy of them all
+        return DistributedDataParallel(step, device_ids=device_ids, gradient_as_bucket_view=True)
     mesh = init_device_mesh(runtime.device.type, (runtime.ranks.world_size,))
     encoder = step.model.encoder
     if not encoder.is_shared:
@@ -84,9 +84,13 @@ def spread(step: TaskLoss, parallel: Parallel, runtime: Runtime) -> nn.Module:
 
 
 def synchronizing(step: nn.Module, is_last: bool) -> AbstractContextManager[None]:
-    """Around the computation of one part: gradients are exchanged only with the last part of a step."""
+    """Around the computation of one part: gradients are exchanged only with the last part of a step.
+
+    What FSDP has gathered for all layers serves all parts, too: no weight changes between them.
+    """
     if isinstance(step, FSDPModule):
         step.set_requires_gradient_sync(is_last)
+        step.set_reshard_after_backward(is_last, recurse=False)  # a block of its own would fill memory: gathered anew
     elif isinstance(step, DistributedDataParallel) and not is_last:
         return step.no_sync()
     return nullcontext()

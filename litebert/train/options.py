@@ -5,6 +5,8 @@ from typing import Literal
 
 from litebert.core.errors import ConfigError
 
+Parallel = Literal["ddp", "fsdp"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
@@ -20,7 +22,7 @@ class TrainOptions:
     evaluate_batches: int = 16  # held-out batches that are measured
     log_every: int = 1
     loggers: tuple[str, ...] = ()  # tensorboard, wandb
-    parallel: Literal["ddp", "fsdp"] = "ddp"  # with several processes: the model whole in each, or sharded
+    parallel: Parallel = "ddp"  # with several processes: the model whole in each, or sharded
     compile: bool = False  # torch.compile of each block
     recompute: bool = False  # activation checkpointing: keep each layer's input, compute the rest again
 

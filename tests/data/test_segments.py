@@ -92,6 +92,16 @@ def test_length_does_not_tell_random_segments(layout: str, task: str) -> None:
             assert stats.ks_2samp(feature[labels == 0], feature[labels == label]).pvalue > UNLIKELY
 
 
+@pytest.mark.parametrize("is_lead", [True, False])
+def test_where_a_second_segment_stood_in_its_document_does_not_tell_random_ones(is_lead: bool) -> None:
+    plans = [plan(CORPUS, task="nsp", max_length=64, seed=seed) for seed in range(3)]
+    ranges, labels = np.concatenate([p.ranges for p in plans]), np.concatenate([p.labels for p in plans])
+    kind = np.concatenate([p.is_lead for p in plans]) == is_lead
+    starts = np.flatnonzero(np.diff(CORPUS.document_of, prepend=-1))
+    depth = ranges[:, 2] - starts[CORPUS.document_of[ranges[:, 2]]]
+    assert stats.ks_2samp(depth[kind & (labels == 0)], depth[kind & (labels == 1)]).pvalue > UNLIKELY
+
+
 def test_random_segments_may_come_from_every_shard() -> None:
     pairs = plan(CORPUS, task="nsp", max_length=64)
     shard_starts = outline_shards(CORPUS.shards).shard_starts

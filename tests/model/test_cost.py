@@ -13,7 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from litebert.core.errors import ConfigError
 from litebert.data.batch import Batch
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
-from litebert.model.cost import activation_memory, count_parameters, forward_flops_per_token
+from litebert.model.cost import LOGITS_AT_ONCE, Keeping, activation_memory, count_parameters, forward_flops_per_token
+from litebert.model.lean import CHUNK_LOGITS
 from litebert.model.model import Model, build_model
 from litebert.model.presets import PAPER_TABLES, PRESETS, preset
 from litebert.model.sharing import Sharing
@@ -172,6 +173,20 @@ def test_activation_memory_is_what_autograd_keeps(config: ModelConfig) -> None:
     batch_size, length = 4, 64
     kept = measure_kept_bytes(build_model(config, ["mlm"]), make_full_batch(batch_size, length))
     assert activation_memory(config, batch_size=batch_size, length=length) == pytest.approx(kept, rel=0.01)
+
+
+@pytest.mark.parametrize("sharing", ["all", "none"])
+def test_in_bf16_autograd_keeps_half_of_what_is_multiplied(sharing: Sharing) -> None:
+    # with E = H residual sums are fp32, as they are everywhere on a GPU
+    config = replace(preset("nano"), sharing=sharing, embedding_size=128, num_layers=4)
+    with torch.autocast("cpu", torch.bfloat16):
+        kept = measure_kept_bytes(build_model(config, ["mlm"]), make_full_batch(4, 64))
+    predicted = activation_memory(config, batch_size=4, length=64, keeping=Keeping(number_bytes=2))
+    assert predicted == pytest.approx(kept, rel=0.03)
+
+
+def test_the_cost_of_logits_knows_how_many_there_are_at_once() -> None:
+    assert LOGITS_AT_ONCE == CHUNK_LOGITS
 
 
 def make_full_batch(batch_size: int, length: int) -> Batch:

@@ -1,0 +1,173 @@
+"""`litebert plan`: what a recipe would need on other machines; nothing is trained."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from litebert.cli.pretrain import Overrides, RecipeName
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from litebert.plan.plan import Plan, StagePlan, Way
+
+
+def plan_recipe(
+    recipe: RecipeName,
+    overrides: Overrides = None,
+    devices: Annotated[int, typer.Option(min=1, help="How many devices.")] = 1,
+    device: Annotated[
+        str,
+        typer.Option(help="a100-80g, a100-40g, h100-80g, v100-32g, tpu-v3, this-cpu, or a .toml file of facts."),
+    ] = "this-cpu",
+    efficiency: Annotated[
+        float | None, typer.Option(help="Share of the peak that training reaches; without it, the device's own.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Show the memory, messages and hours of a recipe on some devices, under DDP and FSDP."""
+    from litebert.plan.advice import advise
+    from litebert.plan.devices import load_device, with_efficiency
+    from litebert.plan.plan import plan_run
+    from litebert.recipe import load_recipe
+
+    resolved = load_recipe(recipe, overrides or [])
+    plan = plan_run(resolved, with_efficiency(load_device(device), efficiency), devices)
+    advice = advise(resolved, plan)
+    if as_json:
+        print(json.dumps(_as_values(plan) | {"advice": advice}, indent=2))
+    else:
+        _print(recipe, plan, advice)
+
+
+def _as_values(plan: "Plan") -> dict[str, Any]:
+    """The plan and what follows from it, as JSON has it."""
+    values = asdict(plan)
+    for stage, stage_values in zip(
+        [*plan.stages, *([plan.bert] if plan.bert else [])],
+        [*values["stages"], *([values["bert"]] if plan.bert else [])],
+        strict=True,
+    ):
+        for way, way_values in zip(stage.ways, stage_values["ways"], strict=True):
+            way_values["messages"] = [message._asdict() for message in way.messages]
+            way_values["memory"]["total"] = way.memory.total
+            way_values |= {"fits": way.fits, "step_seconds": way.step_seconds, "hours": stage.hours(way)}
+    return values | {"total_flops": plan.total_flops, "total_tokens": plan.total_tokens, "best": plan.best}
+
+
+def _print(name: str, plan: "Plan", advice: list[str]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 110  # a file or pipe has no edge to fold at
+    machine, device = plan.machine, plan.machine.device
+    peak = device.peak_flops(machine.dtype)
+    console.print(
+        f"[bold]{name} on {machine.num_devices:,} x {device.title}[/bold], {machine.dtype} at {device.efficiency:.0%} "
+        f"of {f'{peak / 1e12:,.3g} T' if peak >= 1e12 else f'{peak / 1e9:,.3g} G'}FLOP/s"
+    )
+    if device.note:
+        console.print(f"({device.note})")
+    for number, stage in enumerate(plan.stages, start=1):
+        _print_stage(console, plan, stage, f"stage {number}: " if len(plan.stages) > 1 else "")
+    console.print(f"in all      {_count(plan.total_tokens)} tokens, {plan.total_flops:.3g} FLOPs")
+    if plan.bert is not None and machine.num_devices > 1:
+        _print_comparison(console, plan.stages[0], plan.bert)
+    console.print()
+    for sentence in advice:
+        console.print(sentence, style=None if plan.best is not None else "bold red")
+
+
+def _print_stage(console: "Console", plan: "Plan", stage: "StagePlan", title: str) -> None:
+    from rich import box
+    from rich.table import Table
+
+    batching, num_devices = stage.batching, plan.machine.num_devices
+    last = stage.first_step + stage.num_steps
+    console.print()
+    if title:
+        console.print(f"[bold]{title}steps {stage.first_step:,} to {last:,}[/bold]")
+    sharing = "shared by its layers" if stage.is_shared else "not shared"
+    console.print(f"model       {stage.num_parameters:,} parameters, {sharing}")
+    console.print(
+        f"batch       {batching.num_rows:,} x {batching.length} = {_count(batching.num_tokens)} tokens, "
+        f"{batching.rows_per_device(num_devices):,} sequences a device"
+    )
+    console.print(f"work        {stage.flops_per_step:.3g} FLOPs a step, {stage.num_steps:,} steps")
+    ways = [way for way in stage.ways if num_devices > 1 or way.parallel == "ddp"]
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("on each device", no_wrap=True)
+    for way in ways:
+        kind = way.parallel.upper() if num_devices > 1 else "one device"
+        table.add_column(f"{kind}, recompute" if way.recompute else kind, justify="right")
+    for label, show in _rows(plan, stage):
+        table.add_row(label, *(show(way) for way in ways))
+    console.print(table)
+
+
+def _rows(plan: "Plan", stage: "StagePlan") -> "list[tuple[str, Callable[[Way], str]]]":
+    usable = plan.machine.device.usable_bytes
+    is_alone = plan.machine.num_devices == 1
+    memory: list[tuple[str, Callable[[Way], str]]] = [
+        ("weights", lambda way: _bytes(way.memory.weights)),
+        ("gradients", lambda way: _bytes(way.memory.gradients)),
+        ("optimizer state", lambda way: _bytes(way.memory.optimizer)),
+        ("gathered from the others", lambda way: _bytes(way.memory.gathered)),
+        ("activations", lambda way: _bytes(way.memory.activations)),
+        ("working memory", lambda way: _bytes(way.memory.working)),
+        (f"memory, of {_bytes(usable)}", lambda way: f"[bold]{_bytes(way.memory.total)}[/bold]"),
+    ]
+    batch: list[tuple[str, Callable[[Way], str]]] = [
+        ("largest micro-batch", lambda way: f"{way.largest_micro_batch:,}" if way.fits else "[red]does not fit[/red]"),
+        ("so each step is computed in", lambda way: f"{way.num_parts:,} x {way.micro_batch:,}" if way.fits else "-"),
+    ]
+    traffic: list[tuple[str, Callable[[Way], str]]] = [
+        ("sent each step", lambda way: _bytes(way.sent_bytes)),
+        ("communicating", lambda way: _seconds(way.communicating_seconds)),
+        ("of it, waited for", lambda way: _seconds(way.waiting_seconds)),
+    ]
+    time: list[tuple[str, Callable[[Way], str]]] = [
+        ("computing, each step", lambda way: _seconds(way.computing_seconds)),
+        ("updating", lambda way: _seconds(way.updating_seconds)),
+        ("hours", lambda way: f"[bold]{stage.hours(way):,.1f}[/bold]" if way.fits else "-"),
+    ]
+    if is_alone:
+        return [*memory[:3], *memory[4:], *batch, *time]
+    return [*memory, *batch, *time[:-1], *traffic, time[-1]]
+
+
+def _print_comparison(console: "Console", stage: "StagePlan", bert: "StagePlan") -> None:
+    ours, theirs = stage.ways[0], bert.ways[0]
+    times = bert.num_trained / stage.num_trained
+    console.print(
+        f"BERT        of the same width and depth: {bert.num_parameters:,} parameters, {times:.1f} times as many to "
+        f"send\n            (DDP: {_bytes(theirs.sent_bytes)} a step instead of {_bytes(ours.sent_bytes)}; "
+        f"{_seconds(theirs.communicating_seconds)} instead of {_seconds(ours.communicating_seconds)}), "
+        f"{bert.flops_per_step / stage.flops_per_step:.2f} times the FLOPs"
+    )
+
+
+def _bytes(size: float) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{size / 1e3:,.1f} kB" if size else "-"
+
+
+def _seconds(seconds: float) -> str:
+    if not seconds:
+        return "-"
+    if seconds >= 1:
+        return f"{seconds:,.2f} s"
+    return f"{seconds * 1e3:,.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:,.3g} µs"
+
+
+def _count(number: int) -> str:
+    for unit, name in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million")):
+        if number >= unit:
+            return f"{number / unit:,.1f}{name}"
+    return f"{number:,}"

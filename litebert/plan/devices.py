@@ -1,0 +1,168 @@
+"""Devices: what one of them computes, holds and sends, from files of facts with their sources, or measured here."""
+
+import os
+import tomllib
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError, suggest
+from litebert.core.options import build_options
+
+_SHIPPED = files("litebert") / "devices"
+THIS_CPU = "this-cpu"
+BILLION = 1_000_000_000
+# what a training step reaches of the best multiply on a CPU (benchmarks/train.py), large shapes and small
+CPU_EFFICIENCY = 0.7
+# a device of `this-cpu` is a whole machine: its neighbours are at the other end of such a cable
+GIGABIT_ETHERNET = 0.125
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peaks:
+    """The best of a device in each number format, in 1e12 floating-point operations a second; None: cannot."""
+
+    fp32: float
+    bf16: float | None = None
+    fp16: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """The facts of one device. GB are 1e9 bytes; rates of links are those of one direction."""
+
+    title: str
+    memory_gb: float
+    memory_gb_per_second: float
+    link_gb_per_second: float  # between devices of one node, of each
+    network_gb_per_second: float  # between nodes, of all devices of a node together
+    devices_per_node: int
+    tflops: Peaks
+    efficiency: float  # share of the peak that a training step reaches, unless somebody knows better
+    reserved_gb: float = 0.0  # not for us: driver, libraries, fragmentation
+    fuses_dropout: bool = True  # attention with dropout keeps no probabilities
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for key in ("memory_gb", "memory_gb_per_second", "link_gb_per_second", "network_gb_per_second"):
+            if not getattr(self, key) > 0:
+                raise ConfigError(f"{key} = {getattr(self, key)} of the device must be above 0")
+        if self.devices_per_node < 1:
+            raise ConfigError(f"devices_per_node = {self.devices_per_node} must be at least 1")
+        if not 0 <= self.reserved_gb < self.memory_gb:
+            raise ConfigError(f"reserved_gb = {self.reserved_gb} leaves nothing of memory_gb = {self.memory_gb}")
+        for name in ("fp32", "bf16", "fp16"):
+            peak = getattr(self.tflops, name)
+            if peak is not None and not peak > 0:
+                raise ConfigError(f"tflops.{name} = {peak} must be above 0; leave it out where the device cannot")
+        check_efficiency(self.efficiency)
+
+    @property
+    def usable_bytes(self) -> float:
+        return (self.memory_gb - self.reserved_gb) * BILLION
+
+    def peak_flops(self, dtype: str) -> float:
+        """Floating-point operations a second in a format."""
+        peak = getattr(self.tflops, dtype)
+        if peak is None:
+            able = ", ".join(name for name in ("fp32", "bf16", "fp16") if getattr(self.tflops, name))
+            raise ConfigError(f"runtime.dtype = '{dtype}': {self.title} has no such multiply; it has {able}")
+        return float(peak) * 1e12
+
+    def choose_dtype(self, wanted: str) -> str:
+        """The number format of a recipe's `runtime.dtype`: "auto" takes bf16 where it is clearly faster."""
+        if wanted != "auto":
+            return wanted
+        return "bf16" if (self.tflops.bf16 or 0.0) > 1.2 * self.tflops.fp32 else "fp32"
+
+    def ring_bytes_per_second(self, num_devices: int) -> float:
+        """What a device can send while all send in a ring: rings through every adapter share a node's network."""
+        slowest = self.link_gb_per_second
+        if num_devices > self.devices_per_node:
+            slowest = min(slowest, self.network_gb_per_second)
+        return slowest * BILLION
+
+
+def check_efficiency(value: float) -> None:
+    if not 0 < value <= 1:
+        raise ConfigError(f"efficiency = {value} is a share of the peak: above 0 and at most 1, such as 0.4")
+
+
+def load_device(source: str) -> Device:
+    """A device by name, from somebody's own .toml file of facts, or `this-cpu`, measured now."""
+    if source == THIS_CPU:
+        return measure_this_cpu()
+    path = Path(source)
+    if path.suffix == ".toml" or path.is_file():
+        if not path.is_file():
+            raise ConfigError(f"there is no device file {path}")
+        return _parse(path.read_bytes(), where=str(path))
+    shipped = {Path(item.name).stem: item for item in _SHIPPED.iterdir() if item.name.endswith(".toml")}
+    if source not in shipped:
+        raise ConfigError(
+            f"unknown device '{source}'; {suggest(source, list_devices())}; or the path of a .toml file of its facts"
+        )
+    return _parse(shipped[source].read_bytes(), where=source)
+
+
+def list_devices() -> list[str]:
+    """The names that `load_device` knows."""
+    return sorted([Path(item.name).stem for item in _SHIPPED.iterdir() if item.name.endswith(".toml")] + [THIS_CPU])
+
+
+def measure_this_cpu() -> Device:
+    """This machine as one device: its multiplies and memory measured, its memory's size asked for."""
+    import torch
+
+    from litebert.core.runtime import measure_peak_flops
+
+    cpu = torch.device("cpu")
+    peaks = Peaks(
+        fp32=measure_peak_flops(cpu, torch.float32) / 1e12, bf16=measure_peak_flops(cpu, torch.bfloat16) / 1e12
+    )
+    gb_per_second = _measure_memory_speed() / BILLION
+    return Device(
+        title=f"this machine's CPU ({torch.get_num_threads()} threads)",
+        memory_gb=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / BILLION,
+        reserved_gb=0.5,  # the interpreter and the libraries
+        memory_gb_per_second=gb_per_second,
+        link_gb_per_second=GIGABIT_ETHERNET,
+        network_gb_per_second=GIGABIT_ETHERNET,
+        devices_per_node=1,
+        tflops=peaks,
+        efficiency=CPU_EFFICIENCY,
+        fuses_dropout=False,
+        note="multiplies and memory measured now: a busy machine measures less; between machines, gigabit Ethernet",
+    )
+
+
+def _measure_memory_speed(num_bytes: int = 1 << 27) -> float:
+    """Bytes a second that a copy reads and writes, the best of a few."""
+    import time
+
+    import torch
+
+    source, target = torch.zeros(num_bytes, dtype=torch.uint8), torch.zeros(num_bytes, dtype=torch.uint8)
+    best = float("inf")
+    for _ in range(5):
+        started_at = time.perf_counter()
+        target.copy_(source)
+        best = min(best, time.perf_counter() - started_at)
+    return 2 * num_bytes / best
+
+
+def _parse(content: bytes, *, where: str) -> Device:
+    try:
+        values: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{where}: {error}") from None
+    try:
+        return build_options(Device, values)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def with_efficiency(device: Device, efficiency: float | None) -> Device:
+    """The device at an efficiency that somebody states."""
+    return device if efficiency is None else replace(device, efficiency=efficiency)

@@ -1,0 +1,276 @@
+"""The plan of a run: stage by stage, and for each way to spread it, what fits, what is sent, and how long it takes."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from litebert.core.errors import ConfigError
+from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.cost import BYTES, Keeping, training_flops_per_token
+from litebert.plan.devices import BILLION, Device
+from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
+from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
+from litebert.recipe import Recipe
+from litebert.train.options import Parallel
+
+NUMBER_BYTES = {"fp32": BYTES, "bf16": 2, "fp16": 2}
+RECOMPUTED = 4 / 3  # two thirds of a step are its backward pass; a second forward pass is another third
+# numbers that pass through memory for each parameter of an update: AdamW reads weight, gradient and two moments, and
+# writes all but the gradient; LAMB reads and writes three of them in two passes
+PASSED_BY_ADAMW, PASSED_BY_LAMB = 7, 10
+PASSED_BY_CLIPPING = 3  # gradients are read for their norm, read again and written
+TELLS_APART = 1.02  # a gain below this is no reason for another way
+MAX_MICRO_BATCH = 1 << 20
+WAYS: tuple[tuple[Parallel, bool], ...] = (("ddp", False), ("ddp", True), ("fsdp", False), ("fsdp", True))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is planned for."""
+
+    device: Device
+    num_devices: int
+    dtype: str
+
+    @property
+    def flops_per_second(self) -> float:
+        """Of one device, in training."""
+        return self.device.peak_flops(self.dtype) * self.device.efficiency
+
+
+@dataclass(frozen=True)
+class Batching:
+    """A step's batch: how many rows of which length."""
+
+    num_rows: int
+    length: int
+    num_tokens: int  # at most; real text leaves some rows shorter
+
+    def rows_per_device(self, num_devices: int) -> int:
+        return math.ceil(self.num_rows / num_devices)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to spread a stage, and what comes of it."""
+
+    parallel: Parallel
+    recompute: bool
+    largest_micro_batch: int  # sequences that fit; 0: not even one
+    micro_batch: int  # what the batch asks for, in equal parts
+    num_parts: int
+    memory: DeviceMemory
+    messages: list[Message]
+    sent_bytes: float  # by each device in a step
+    computing_seconds: float  # forward and backward
+    updating_seconds: float  # the optimizer, which is as fast as memory
+    communicating_seconds: float
+    waiting_seconds: float  # of the communication, what no computation hides
+
+    @property
+    def fits(self) -> bool:
+        return self.largest_micro_batch > 0
+
+    @property
+    def step_seconds(self) -> float:
+        return self.computing_seconds + self.updating_seconds + self.waiting_seconds
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """One stage of a recipe."""
+
+    first_step: int
+    num_steps: int
+    model: ModelConfig
+    batching: Batching
+    num_parameters: int
+    num_trained: int
+    is_shared: bool
+    flops_per_step: float
+    ways: tuple[Way, ...]  # in the order of WAYS
+
+    def hours(self, way: Way) -> float:
+        return self.num_steps * way.step_seconds / 3600
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe on some devices."""
+
+    machine: Machine
+    stages: tuple[StagePlan, ...]
+    bert: StagePlan | None  # the first stage with the BERT of the same width; None where the model is that BERT
+
+    @property
+    def total_flops(self) -> float:
+        return sum(stage.num_steps * stage.flops_per_step for stage in self.stages)
+
+    @property
+    def total_tokens(self) -> int:
+        return sum(stage.num_steps * stage.batching.num_tokens for stage in self.stages)
+
+    @property
+    def best(self) -> int | None:
+        """The simplest of the fastest ways that fit in every stage, by its number in WAYS; None: none does."""
+        fitting = [index for index in range(len(WAYS)) if all(stage.ways[index].fits for stage in self.stages)]
+        if not fitting:
+            return None
+        fastest = min(map(self.hours, fitting))
+        return next(index for index in fitting if self.hours(index) <= TELLS_APART * fastest)
+
+    def hours(self, way: int) -> float:
+        return sum(stage.hours(stage.ways[way]) for stage in self.stages)
+
+
+def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | None = None) -> Plan:
+    """What a recipe would need on so many devices, in its number format or another."""
+    if num_devices < 1:
+        raise ConfigError(f"{num_devices} devices: at least one is needed")
+    machine = Machine(device, num_devices, dtype or device.choose_dtype(recipe.runtime.dtype))
+    stages: list[StagePlan] = []
+    starts = [0, *(stage.at for stage in recipe.stages)]
+    for first, stop in zip(starts, [*starts[1:], None], strict=True):
+        stage = plan_stage(recipe.at(first), machine, first_step=first, num_steps=0)
+        stages.append(replace(stage, num_steps=_count_steps(recipe, stages, stage, stop)))
+    first_recipe = recipe.at(0)
+    bert = bert_of_same_width(first_recipe.model)
+    if bert == first_recipe.model:
+        return Plan(machine, tuple(stages), None)
+    other = plan_stage(replace(first_recipe, model=bert), machine, first_step=0, num_steps=stages[0].num_steps)
+    return Plan(machine, tuple(stages), other)
+
+
+def plan_stage(recipe: Recipe, machine: Machine, *, first_step: int, num_steps: int) -> StagePlan:
+    """One stage's plan; `recipe` has no other stages."""
+    heads = (HeadSpec("mlm"), *([HeadSpec("sentence", n)] if (n := recipe.segments.num_labels) else []))
+    parameters = list_parameters(recipe.model, heads, trains_pooler=recipe.segments.num_labels > 0)
+    batching = describe_batch(recipe)
+    per_token = training_flops_per_token(recipe.model, batching.length, mlm_rate=recipe.masking.rate)
+    return StagePlan(
+        first_step=first_step,
+        num_steps=num_steps,
+        model=recipe.model,
+        batching=batching,
+        num_parameters=parameters.num_stored,
+        num_trained=parameters.num_trained,
+        is_shared=not parameters.blocks,
+        flops_per_step=batching.num_tokens * per_token,
+        ways=tuple(
+            _plan_way(recipe, machine, parameters, batching, parallel=parallel, recompute=recompute)
+            for parallel, recompute in WAYS
+        ),
+    )
+
+
+def describe_batch(recipe: Recipe) -> Batching:
+    """A step's rows and tokens, if every row were full."""
+    length, batch = recipe.segments.max_length, recipe.batch
+    if batch.sequences:
+        return Batching(batch.sequences, length, batch.sequences * length)
+    return Batching(math.ceil(batch.tokens / length), length, batch.tokens)
+
+
+def bert_of_same_width(config: ModelConfig) -> ModelConfig:
+    """As deep and as wide, with embeddings of that width and nothing shared."""
+    return replace(
+        config,
+        embedding_size=config.hidden_size,
+        projection="auto",
+        num_layers=len(config.layer_plan.rows),
+        num_inner=1,
+        num_groups=1,
+        layer_map=(),
+        sharing="none",
+    )
+
+
+def _plan_way(
+    recipe: Recipe, machine: Machine, parameters: Parameters, batching: Batching, *, parallel: Parallel, recompute: bool
+) -> Way:
+    spreading = Spreading(parallel, machine.num_devices, recompute)
+    keeping = Keeping(NUMBER_BYTES[machine.dtype], machine.device.fuses_dropout, recompute)
+
+    def memory_of(micro_batch: int, *, accumulates: bool) -> DeviceMemory:
+        load = Load(micro_batch, batching.length, recipe.masking.rate, accumulates)
+        return device_memory(recipe.model, parameters, spreading, load, keeping)
+
+    def fits(micro_batch: int) -> bool:
+        return memory_of(micro_batch, accumulates=True).total <= machine.device.usable_bytes
+
+    largest = _largest(fits)
+    own = batching.rows_per_device(machine.num_devices)
+    num_parts = math.ceil(own / max(1, min(largest, own)))
+    micro_batch = math.ceil(own / num_parts)
+    messages = list_messages(parameters, parallel, machine.num_devices, num_parts=num_parts)
+    sent = sum(message.sent_bytes(machine.num_devices) for message in messages)
+    computing = _computing_seconds(recipe, machine, batching, recompute=recompute)
+    memory = memory_of(micro_batch, accumulates=num_parts > 1)
+    communicating = sent / machine.device.ring_bytes_per_second(machine.num_devices)
+    hidden = _hidden_seconds(parameters, parallel, computing, num_parts)
+    return Way(
+        parallel=parallel,
+        recompute=recompute,
+        largest_micro_batch=largest,
+        micro_batch=micro_batch,
+        num_parts=num_parts,
+        memory=memory,
+        messages=messages,
+        sent_bytes=sent,
+        computing_seconds=computing,
+        updating_seconds=_updating_seconds(recipe, machine, memory),
+        communicating_seconds=communicating,
+        waiting_seconds=max(0.0, communicating - hidden),
+    )
+
+
+def _computing_seconds(recipe: Recipe, machine: Machine, batching: Batching, *, recompute: bool) -> float:
+    """Of the device that has most rows."""
+    share = batching.rows_per_device(machine.num_devices) / batching.num_rows
+    per_token = training_flops_per_token(recipe.model, batching.length, mlm_rate=recipe.masking.rate)
+    flops = share * batching.num_tokens * per_token * (RECOMPUTED if recompute else 1)
+    return flops / machine.flops_per_second
+
+
+def _updating_seconds(recipe: Recipe, machine: Machine, memory: DeviceMemory) -> float:
+    """Of the optimizer, which moves this device's shard of all that is trained through its memory."""
+    passed = PASSED_BY_CLIPPING + (PASSED_BY_ADAMW if recipe.optim.name == "adamw" else PASSED_BY_LAMB)
+    return passed * memory.gradients / (machine.device.memory_gb_per_second * BILLION)
+
+
+def _hidden_seconds(parameters: Parameters, parallel: Parallel, computing_seconds: float, num_parts: int) -> float:
+    """How much communication passes unnoticed while something is computed.
+
+    None where layers share: their weights are needed by the first layer, and the gradient of a shared weight is
+    complete when the last of its uses has been gone through backward, which is the end of the step.
+    """
+    if not parameters.blocks:
+        return 0.0
+    if parallel == "ddp":
+        return computing_seconds / num_parts * 2 / 3  # the backward pass of the last part
+    return computing_seconds
+
+
+def _largest(fits: Callable[[int], bool]) -> int:
+    """The largest number that fits, by halving; 0 where 1 does not."""
+    low, high = 0, 1
+    while high <= MAX_MICRO_BATCH and fits(high):
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _count_steps(recipe: Recipe, before: Sequence[StagePlan], stage: StagePlan, stop: int | None) -> int:
+    """How many steps a stage has: to the next one, or to the end of the run by steps, tokens or the clock."""
+    if stop is not None:
+        return stop - stage.first_step
+    if recipe.train.tokens:
+        done = sum(other.num_steps * other.batching.num_tokens for other in before)
+        return max(0, math.ceil((recipe.train.tokens - done) / stage.batching.num_tokens))
+    if recipe.train.hours:
+        way = WAYS.index((recipe.train.parallel, recipe.train.recompute))
+        spent = sum(other.hours(other.ways[way]) for other in before)
+        return max(0, math.floor((recipe.train.hours - spent) * 3600 / stage.ways[way].step_seconds))
+    return recipe.train.steps - stage.first_step

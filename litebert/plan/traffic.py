@@ -1,0 +1,128 @@
+"""What processes send each other in one step, and how long it takes: the arithmetic of train/distributed.py.
+
+tests/train/test_collectives.py counts the messages of real steps and compares.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Literal, NamedTuple
+
+from litebert.model.config import HeadSpec, ModelConfig
+from litebert.train.options import Parallel
+
+BYTES = 4  # weights and gradients are exchanged in fp32, whatever is computed in
+BUCKET_BYTES = 25 << 20  # DDP gathers gradients in messages of about this size
+Shape = tuple[int, ...]
+
+
+class ParameterGroup(NamedTuple):
+    """Parameters that FSDP gathers together: their shapes, and those of them that are trained."""
+
+    shapes: tuple[Shape, ...]
+    trained: tuple[Shape, ...]
+
+
+class Parameters(NamedTuple):
+    """A model's parameters as they are spread: the root group, and blocks that are groups of their own."""
+
+    root: ParameterGroup
+    blocks: tuple[ParameterGroup, ...]  # none where layers share: gathered once, the root serves all of them
+
+    @property
+    def groups(self) -> tuple[ParameterGroup, ...]:
+        return (self.root, *self.blocks)
+
+    @property
+    def num_stored(self) -> int:
+        return sum(count(group.shapes) for group in self.groups)
+
+    @property
+    def num_trained(self) -> int:
+        return sum(count(group.trained) for group in self.groups)
+
+    @property
+    def num_tensors(self) -> int:
+        return sum(len(group.trained) for group in self.groups)
+
+
+class Message(NamedTuple):
+    """One kind of message of a step: how many, and the bytes of the whole tensors that they are about."""
+
+    kind: Literal["all-reduce", "all-gather", "reduce-scatter"]
+    about: str
+    number: int
+    num_bytes: int
+
+    def sent_bytes(self, num_devices: int) -> float:
+        """What each device sends: a ring passes everything on but one part, and an all-reduce is two rounds."""
+        rounds = 2 if self.kind == "all-reduce" else 1
+        return rounds * self.num_bytes * (num_devices - 1) / num_devices
+
+
+@cache
+def list_parameters(config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_pooler: bool) -> Parameters:
+    """The parameters that `train.distributed.spread` would find in a model."""
+    from litebert.model.model import build_model
+
+    model = build_model(config, heads, device="meta")
+    blocks = [] if model.encoder.is_shared else [*model.encoder.attention, *model.encoder.ffn]
+    in_blocks = {id(parameter) for block in blocks for parameter in block.parameters()}
+    pooler = model.encoder.pooler
+    frozen = {id(parameter) for parameter in pooler.parameters()} if pooler and not trains_pooler else set()
+    rest = [parameter for parameter in model.parameters() if id(parameter) not in in_blocks]
+    root = ParameterGroup(
+        tuple(tuple(parameter.shape) for parameter in rest),
+        tuple(tuple(parameter.shape) for parameter in rest if id(parameter) not in frozen),
+    )
+    shapes = [tuple(tuple(parameter.shape) for parameter in block.parameters()) for block in blocks]
+    return Parameters(root, tuple(ParameterGroup(block, block) for block in shapes))
+
+
+def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, *, num_parts: int) -> list[Message]:
+    """The large messages of one step in `num_parts` parts; the few numbers beside them are `list_small_messages`."""
+    if num_devices == 1:
+        return []
+    if parallel == "ddp":
+        num_bytes = BYTES * parameters.num_trained
+        return [Message("all-reduce", "gradients", -(-num_bytes // BUCKET_BYTES), num_bytes)]
+    messages = [
+        Message("all-gather", "weights", 1, BYTES * padded(parameters.root.shapes, num_devices)),
+        Message("reduce-scatter", "gradients", 1, BYTES * padded(parameters.root.trained, num_devices)),
+    ]
+    if parameters.blocks:
+        # for forward and for backward, in every part; gradients with the last part only
+        uses = num_parts * 2
+        gathered = sum(padded(block.shapes, num_devices) for block in parameters.blocks)
+        num_blocks = len(parameters.blocks)
+        messages += [
+            Message("all-gather", "blocks' weights", uses * num_blocks, BYTES * uses * gathered),
+            Message("reduce-scatter", "blocks' gradients", num_blocks, BYTES * gathered),
+        ]
+    return messages
+
+
+def list_small_messages(
+    parameters: Parameters, parallel: Parallel, num_devices: int, *, has_sentence_task: bool, has_trust_ratios: bool
+) -> list[Message]:
+    """The numbers that a step adds up: counts before it, sums after it, and over shards the norms."""
+    if num_devices == 1:
+        return []
+    messages = [
+        Message("all-reduce", "counts", 1, 8 * 4),  # masked words, sequences, tokens, positions
+        Message("all-reduce", "losses and correct answers", 1, 8 * (5 if has_sentence_task else 3)),
+    ]
+    if parallel == "fsdp":
+        messages.append(Message("all-reduce", "norms for clipping", 1, 4 * parameters.num_tensors))
+    if parallel == "fsdp" and has_trust_ratios:
+        messages.append(Message("all-reduce", "norms for trust ratios", 1, 8 * 2 * parameters.num_tensors))
+    return messages
+
+
+def count(shapes: Sequence[Shape]) -> int:
+    return sum(math.prod(shape) for shape in shapes)
+
+
+def padded(shapes: Sequence[Shape], num_devices: int) -> int:
+    """Parameters as FSDP sends them: rows in equal shards, the last ones filled up."""
+    return sum(-(-shape[0] // num_devices) * num_devices * math.prod(shape[1:]) for shape in shapes)

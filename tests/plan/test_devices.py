@@ -1,0 +1,85 @@
+"""Facts of devices: those that come with litebert, somebody's own, and this machine."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from litebert.core.errors import ConfigError
+from litebert.plan.devices import list_devices, load_device, with_efficiency
+
+FACTS = """
+title = "mine"
+memory_gb = 24.0
+memory_gb_per_second = 936.0
+link_gb_per_second = 16.0
+network_gb_per_second = 1.25
+devices_per_node = 2
+efficiency = 0.3
+[tflops]
+fp32 = 35.6
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    (folder / "mine.toml").write_text(text, "utf-8")
+    return str(folder / "mine.toml")
+
+
+def test_the_devices_of_the_issue_are_there() -> None:
+    assert list_devices() == ["a100-40g", "a100-80g", "h100-80g", "this-cpu", "tpu-v3", "v100-32g"]
+
+
+@pytest.mark.parametrize("name", [name for name in list_devices() if name != "this-cpu"])
+def test_every_fact_of_a_shipped_device_names_its_source(name: str) -> None:
+    text = (files("litebert") / "devices" / f"{name}.toml").read_text("utf-8")
+    assert load_device(name).memory_gb > 30
+    assert "# Sources: [1]" in text
+    for line in text.splitlines():
+        key = line.partition(" =")[0]
+        if key.endswith("_per_second") or key in ("fp32", "bf16", "fp16", "reserved_gb", "efficiency"):
+            assert "# [" in line, line
+
+
+def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
+    device = load_device(write(tmp_path, FACTS))
+    assert device.title == "mine"
+    assert device.peak_flops("fp32") == 35.6e12
+    assert with_efficiency(device, 0.5).efficiency == 0.5
+    assert with_efficiency(device, None) == device
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("memory_gb = 24.0>memory_gib = 24.0", "unknown key 'memory_gib'; did you mean 'memory_gb'"),
+        ("fp32 = 35.6>bf16 = 35.6", "'tflops.fp32' is missing"),
+        ("fp32 = 35.6>fp32 = 35.6\nfp64 = 1.0", "unknown key 'tflops.fp64'; did you mean 'fp"),
+        ("fp32 = 35.6>fp32 = 0.0", "tflops.fp32 = 0.0 must be above 0"),
+        ("efficiency = 0.3>efficiency = 40.0", "efficiency = 40.0 is a share"),
+        ("devices_per_node = 2>devices_per_node = 0", "devices_per_node = 0 must be at least 1"),
+        ("link_gb_per_second = 16.0>link_gb_per_second = -1.0", "link_gb_per_second = -1.0"),
+        ("efficiency = 0.3>efficiency = 0.3\nreserved_gb = 24.0", "reserved_gb = 24.0 leaves nothing"),
+        ('title = "mine">title = mine', "mine.toml: Invalid value"),
+    ],
+)
+def test_a_wrong_fact_is_refused_by_name(change: str, message: str, tmp_path: Path) -> None:
+    old, new = change.split(">")
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_device(write(tmp_path, FACTS.replace(old, new)))
+    assert "mine.toml" in str(caught.value)
+
+
+def test_an_unknown_device_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigError, match="unknown device 'a100-80gb'; did you mean 'a100-80g'"):
+        load_device("a100-80gb")
+    with pytest.raises(ConfigError, match=r"there is no device file nowhere\.toml"):
+        load_device("nowhere.toml")
+
+
+def test_this_machine_is_measured() -> None:
+    device = load_device("this-cpu")
+    assert device.tflops.fp32 > 0
+    assert device.memory_gb_per_second > 0
+    assert device.memory_gb > device.reserved_gb
+    assert device.devices_per_node == 1

@@ -1,0 +1,217 @@
+"""What two processes really send each other in one step, counted, and compared with what `litebert plan` predicts.
+
+Messages are seen where they pass torch's dispatcher: CommDebugMode, which counts them too, crashes on modules that are
+used repeatedly, as shared layers are.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from litebert.core.runtime import Ranks, Runtime
+from litebert.data.batch import Batch
+from litebert.model.config import ModelConfig
+from litebert.model.model import build_model
+from litebert.model.sharing import Sharing
+from litebert.plan.traffic import Message, list_messages, list_parameters, list_small_messages
+from litebert.tasks.pretraining import Pretraining
+from litebert.train.distributed import TaskLoss, leave_group, spread
+from litebert.train.loop import Engine, build_scaler, update
+from litebert.train.optim import OptimOptions, build_optimizer
+from litebert.train.options import Parallel
+
+pytestmark = pytest.mark.slow
+
+WORLD_SIZE = 2
+KINDS = {
+    "allreduce_": "all-reduce",
+    "all_reduce": "all-reduce",
+    "_allgather_base_": "all-gather",
+    "_reduce_scatter_base_": "reduce-scatter",
+}
+SILENT = {"wait_tensor", "_wrap_tensor_autograd"}
+
+
+@dataclass(frozen=True)
+class Case:
+    parallel: Parallel
+    sharing: Sharing
+    num_parts: int = 1
+    optimizer: str = "lamb"
+    num_labels: int = 2  # 0: no sentence task, so that the pooler is not trained
+    recompute: bool = False
+
+    @property
+    def name(self) -> str:
+        extras = [word for word, is_so in (("no-task", not self.num_labels), ("recompute", self.recompute)) if is_so]
+        return "-".join([self.parallel, self.sharing, f"{self.num_parts}-parts", self.optimizer, *extras])
+
+
+CASES = [
+    Case("ddp", "all"),
+    Case("ddp", "all", num_parts=3, num_labels=0),
+    Case("ddp", "none", num_parts=2),
+    Case("fsdp", "all"),
+    Case("fsdp", "all", num_parts=3),
+    Case("fsdp", "all", num_parts=2, optimizer="adamw", num_labels=0),
+    Case("fsdp", "all", recompute=True),
+    Case("fsdp", "attention", num_parts=2),
+    Case("fsdp", "none", optimizer="adamw"),
+    Case("fsdp", "none", num_parts=3),
+    Case("fsdp", "none", num_parts=2, recompute=True),
+]
+
+
+class Sent(NamedTuple):
+    """A message that passed: what of, and the bytes of the whole tensor."""
+
+    kind: str
+    num_bytes: int
+
+
+class Listener(TorchDispatchMode):
+    """Notes every collective."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[Sent] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if any(issubclass(kind, DTensor) for kind in types):
+            return NotImplemented  # it sends what it has to through us again
+        name = func._schema.name.split("::")[1]
+        if func.namespace in ("c10d", "_c10d_functional") and name not in SILENT:
+            tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, Tensor)]
+            self.sent.append(Sent(KINDS[name], max(tensor.nbytes for tensor in tensors)))
+        return func(*args, **(kwargs or {}))
+
+
+def build_config(sharing: Sharing) -> ModelConfig:
+    # 101, 3 and odd biases do not divide by two: FSDP pads them
+    return ModelConfig(
+        vocab_size=101,
+        embedding_size=16 if sharing == "none" else 9,
+        hidden_size=16,
+        ffn_size=25,
+        num_layers=3,
+        num_heads=2,
+        max_positions=32,
+        sharing=sharing,
+    )
+
+
+def make_batch(num_labels: int) -> Batch:
+    token_ids = torch.arange(64).view(2, 32)
+    return Batch(
+        token_ids=token_ids,
+        segment_ids=torch.zeros_like(token_ids),
+        mask=torch.ones(2, 32, dtype=torch.bool),
+        position_ids=None,
+        sequence_ids=None,
+        first_tokens=torch.tensor([0, 32]),
+        mlm_positions=torch.tensor([3, 9, 40]),
+        mlm_labels=torch.tensor([5, 6, 7]),
+        sentence_labels=torch.tensor([0, 1]) if num_labels else None,
+    )
+
+
+def build_engine(case: Case, runtime: Runtime) -> Engine:
+    task = Pretraining(case.num_labels)
+    model = build_model(build_config(case.sharing), task.heads)
+    assert model.encoder.pooler is not None
+    model.encoder.pooler.requires_grad_(case.num_labels > 0)
+    model.encoder.recompute = case.recompute
+    compute_loss = spread(TaskLoss(model, task), case.parallel, runtime)
+    trained = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    optimizer = build_optimizer(trained, OptimOptions(name=case.optimizer))
+    return Engine(model, compute_loss, optimizer, task, runtime, build_scaler(runtime), clip_norm=1.0, seed=1)
+
+
+def listen(case: Case, runtime: Runtime) -> list[Sent]:
+    """The messages of the third step: in the second, DDP agrees on the order of its own."""
+    engine = build_engine(case, runtime)
+    parts = [make_batch(case.num_labels)] * case.num_parts
+    for step in range(2):
+        update(engine, parts, step, 0.01)
+    with Listener() as listener:
+        update(engine, parts, 2, 0.01)
+    return listener.sent
+
+
+def run_rank(rank: int, folder: str) -> None:
+    meeting = f"file://{folder}/meeting"
+    dist.init_process_group("gloo", meeting, timedelta(minutes=4), WORLD_SIZE, rank)
+    runtime = Runtime(torch.device("cpu"), torch.float32, Ranks(rank, rank, WORLD_SIZE))
+    heard = {case.name: listen(case, runtime) for case in CASES}
+    (Path(folder) / f"heard-{rank}.json").write_text(json.dumps(heard))
+    leave_group()
+
+
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], list[Sent]]:
+    """What each process heard in each case."""
+    folder = tmp_path_factory.mktemp("collectives")
+    mp.spawn(run_rank, args=(str(folder),), nprocs=WORLD_SIZE)
+    ranks = [json.loads((folder / f"heard-{rank}.json").read_text()) for rank in range(WORLD_SIZE)]
+    assert ranks[0] == ranks[1]
+    return lambda case: [Sent(*message) for message in ranks[0][case.name]]
+
+
+def predict(case: Case) -> list[Message]:
+    config, heads = build_config(case.sharing), Pretraining(case.num_labels).heads
+    parameters = list_parameters(config, heads, trains_pooler=case.num_labels > 0)
+    return [
+        *list_messages(parameters, case.parallel, WORLD_SIZE, num_parts=case.num_parts),
+        *list_small_messages(
+            parameters,
+            case.parallel,
+            WORLD_SIZE,
+            has_sentence_task=case.num_labels > 0,
+            has_trust_ratios=case.optimizer == "lamb",
+        ),
+    ]
+
+
+def summarize(messages: Sequence[Sent | Message]) -> dict[str, tuple[int, int]]:
+    """Number and bytes by kind."""
+    totals: dict[str, tuple[int, int]] = {}
+    for message in messages:
+        number, num_bytes = totals.get(message.kind, (0, 0))
+        totals[message.kind] = number + getattr(message, "number", 1), num_bytes + message.num_bytes
+    return totals
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_step_sends_what_the_plan_says(case: Case, heard: Callable[[Case], list[Sent]]) -> None:
+    assert summarize(heard(case)) == summarize(predict(case)), asdict(case)
+
+
+@pytest.mark.parametrize("num_parts", [1, 3])
+def test_a_shared_model_is_gathered_once_and_reduced_once_a_step(
+    num_parts: int, heard: Callable[[Case], list[Sent]]
+) -> None:
+    kinds = [message.kind for message in heard(Case("fsdp", "all", num_parts=num_parts))]
+    assert kinds.count("all-gather") == 1
+    assert kinds.count("reduce-scatter") == 1
+    # counts, losses, and the norms for clipping and for trust ratios
+    assert kinds.count("all-reduce") == 4
+
+
+def test_ddp_exchanges_gradients_with_the_last_part_only(heard: Callable[[Case], list[Sent]]) -> None:
+    sizes = [message.num_bytes for message in heard(Case("ddp", "none", num_parts=2))]
+    parameters = list_parameters(build_config("none"), Pretraining(2).heads, trains_pooler=True)
+    assert sorted(sizes) == [8 * 4, 8 * 5, 4 * parameters.num_trained]

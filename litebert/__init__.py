@@ -5,11 +5,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from litebert.checkpoint import Checkpoint, load_checkpoint
+    from litebert.checkpoint import Checkpoint
     from litebert.core.errors import ConfigError, DataError, LitebertError, TrainingError
     from litebert.data.shards import Corpus, open_corpus
     from litebert.data.stream import Stream, open_stream
     from litebert.infer.predictor import Predictor, load
+    from litebert.interop.opening import load_checkpoint
     from litebert.model.config import HeadSpec, ModelConfig
     from litebert.model.encoder import Encoder, EncoderOutput
     from litebert.model.model import Model, build_model
@@ -22,7 +23,7 @@ __version__ = version("litebert")
 # Public name -> the module that defines it. Loaded on first use, so that `import litebert` is instant and torch-free.
 _PUBLIC = {
     "Checkpoint": "litebert.checkpoint",
-    "load_checkpoint": "litebert.checkpoint",
+    "load_checkpoint": "litebert.interop.opening",
     "ConfigError": "litebert.core.errors",
     "DataError": "litebert.core.errors",
     "LitebertError": "litebert.core.errors",

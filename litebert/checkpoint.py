@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -54,6 +54,19 @@ class CheckpointContent:
     task: Mapping[str, Any] | None = None  # what a fine-tuned model answers, with all that has to be known to ask it
 
 
+class Foreign(Protocol):
+    """Somebody else's files behind a checkpoint; interop/source.py has them."""
+
+    @property
+    def tokenizer_path(self) -> Path | None: ...
+
+    def load_weights(self) -> dict[str, Tensor]: ...
+
+    def load_optimizer(self) -> dict[str, Tensor]: ...
+
+    def load_tokenizer(self) -> Tokenizer: ...
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """An opened checkpoint whose files were found whole."""
@@ -65,6 +78,7 @@ class Checkpoint:
     step: int
     state: dict[str, float | int]
     task: dict[str, Any] | None = None  # of a fine-tuned model; tasks/catalog.py reads it
+    foreign: Foreign | None = None  # None: the files are ours
 
     def load_model(self, config: ModelConfig | None = None) -> Model:
         """The model with its weights; `config` may differ in what has none (dropout, the depth of shared layers)."""
@@ -74,11 +88,15 @@ class Checkpoint:
 
     def load_weights(self) -> dict[str, Tensor]:
         """The weights under our names."""
+        if self.foreign is not None:
+            return self.foreign.load_weights()
         tensors = _read_tensors(self.path / WEIGHTS)
         return tensors if self.layout is None else from_theirs(self.layout, self.config, self.heads, tensors)
 
     def load_optimizer(self) -> dict[str, Tensor]:
         """The optimizer's tensors, as `optimizer_tensors` names them."""
+        if self.foreign is not None:
+            return self.foreign.load_optimizer()
         if not (self.path / OPTIMIZER).exists():
             raise DataError(
                 f"{self.path} has no {OPTIMIZER}: training cannot go on from it, only start from its weights"
@@ -86,11 +104,18 @@ class Checkpoint:
         return _read_tensors(self.path / OPTIMIZER)
 
     def load_tokenizer(self) -> Tokenizer:
+        if self.foreign is not None:
+            return self.foreign.load_tokenizer()
         return load_tokenizer(self.path / TOKENIZER)
 
     @property
+    def tokenizer_path(self) -> Path | None:
+        """Where its tokenizer lies; None where there is none, as beside some of other people's weights."""
+        return self.path / TOKENIZER if self.foreign is None else self.foreign.tokenizer_path
+
+    @property
     def recipe_toml(self) -> str:
-        return (self.path / RECIPE).read_text("utf-8")
+        return "" if self.foreign is not None else (self.path / RECIPE).read_text("utf-8")
 
 
 def _on_cpu(tensor: Tensor) -> Tensor:
@@ -226,18 +251,6 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
     except (OSError, SafetensorError) as error:
         raise DataError(f"{file} cannot be read: {error}") from None
     return tensors
-
-
-def find_checkpoint(path: Path) -> Path:
-    """The checkpoint that a person means: the directory itself, or of a run its model or else its last checkpoint."""
-    if (path / MANIFEST).is_file():
-        return path
-    if not path.is_dir():
-        raise DataError(f"{path}: no such directory; expected a checkpoint, or a run that has one")
-    found = [path / "model"] if (path / "model" / MANIFEST).is_file() else list_checkpoints(path / "checkpoints")
-    if not found:
-        raise DataError(f"{path} is no checkpoint (it has no {MANIFEST}) and no run that has one")
-    return found[-1]
 
 
 def list_checkpoints(folder: Path) -> Sequence[Path]:

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
+from litebert.checkpoint import Checkpoint, list_checkpoints
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.progress import Progress
 from litebert.core.runtime import choose_device
 from litebert.data.shards import Split, open_corpus
+from litebert.interop.opening import load_checkpoint
 from litebert.intrinsic.batches import Typesetter, build_typesetter
 from litebert.intrinsic.pairs import PairTable, draw_next_pairs, draw_order_pairs, draw_plain_pairs
 from litebert.intrinsic.passages import open_passages
@@ -138,7 +139,7 @@ def measure_pairs(bench: Bench, draw: Draw, guess: Guess) -> SentencePairs:
 
 
 def open_checkpoint(source: Path) -> Checkpoint:
-    """A checkpoint, or the last one of a run."""
+    """A checkpoint of any kind, or the last one of a run."""
     if not (source / CHECKPOINTS).is_dir():
         return load_checkpoint(source)
     saved = list_checkpoints(source / CHECKPOINTS)

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from litebert.checkpoint import (
+    Checkpoint,
     CheckpointContent,
     list_checkpoints,
-    load_checkpoint,
     model_tensors,
     optimizer_tensors,
     restore_optimizer,
@@ -32,6 +32,8 @@ from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
 from litebert.data.shards import Corpus, open_corpus
 from litebert.data.stream import open_stream
+from litebert.interop.opening import load_checkpoint
+from litebert.interop.source import Wishes
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import Model, build_model
 from litebert.recipe import Recipe, list_changes, load_recipe
@@ -93,7 +95,7 @@ def pretrain(recipe: Recipe, folder: Path) -> Path:
 
 def open_log(run: Run) -> RunLog:
     """The run's logs, cut after the step that it goes on from; and its recipe, from the first moment on."""
-    if not run.progress.step:
+    if not list_checkpoints(run.folder / CHECKPOINTS):
         with atomic_path(run.folder / RECIPE_FILE) as temporary:
             temporary.write_text(run.recipe.to_toml(), "utf-8")
     options = run.recipe.train
@@ -155,8 +157,12 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
         _, corpora = open_stream(recipe.data, recipe.stream)
         tokenizer = load_tokenizer(corpora[0].tokenizer_path)
         check_vocabulary(recipe, tokenizer)
-        weights = start_weights(recipe, tokenizer, corpora)
-        return Run(folder, recipe, runtime, tokenizer, Progress(), weights, {}, {})
+        source = open_start(recipe, tokenizer)
+        if source is None:
+            drawn = draw_weights(recipe, corpora) if recipe.init.word_bias == "frequencies" else {}
+            return Run(folder, recipe, runtime, tokenizer, Progress(), drawn, {}, {})
+        step, moments = start_moments(source, recipe) if recipe.init.continues else (0, {})
+        return Run(folder, recipe, runtime, tokenizer, Progress(step), source.load_weights(), moments, {})
     view.say(f"going on after step {last.step:,}")
     state = last.state
     progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
@@ -166,17 +172,36 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
     )
 
 
-def start_weights(recipe: Recipe, tokenizer: Tokenizer, corpora: Sequence[Corpus]) -> dict[str, Tensor]:
-    """The weights to begin with: none (the model draws its own), or another checkpoint's."""
+def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
+    """The checkpoint to begin with, of whatever kind; None: the model draws its own weights."""
     if not recipe.init.source:
-        return draw_weights(recipe, corpora) if recipe.init.word_bias == "frequencies" else {}
-    source = load_checkpoint(Path(recipe.init.source))
+        return None
+    source = load_checkpoint(recipe.init.source, Wishes(allows_missing_heads=True))
     if source.load_tokenizer().fingerprint != tokenizer.fingerprint:
         raise ConfigError(
             f"init.from = '{recipe.init.source}' has another tokenizer than {', '.join(recipe.data.corpora)}: "
-            f"build the corpus with --tokenizer {source.path / 'tokenizer'}"
+            f"build the corpus with --tokenizer {source.tokenizer_path}"
         )
-    return source.load_weights()
+    for field in ("num_heads", "activation", "norm_epsilon"):  # what no shape of a tensor shows
+        theirs, ours = getattr(source.config, field), getattr(recipe.model, field)
+        if theirs != ours:
+            raise ConfigError(
+                f"model.{field} = {ours}, but init.from = '{recipe.init.source}' was trained with {theirs}: "
+                f"set model.{field}={theirs}"
+            )
+    return source
+
+
+def start_moments(source: Checkpoint, recipe: Recipe) -> tuple[int, dict[str, Tensor]]:
+    """The step that training goes on from, and the optimizer's moments of what is trained."""
+    if source.step >= recipe.train.steps:
+        raise ConfigError(
+            f"init.from = '{recipe.init.source}' is at step {source.step:,}, and train.steps = {recipe.train.steps:,}: "
+            "nothing is left to train; set more steps"
+        )
+    is_pair = recipe.segments.task != "none"
+    unused = () if is_pair else ("encoder.pooler.", "heads.sentence.")
+    return source.step, {name: t for name, t in source.load_optimizer().items() if not name.startswith(unused)}
 
 
 def draw_weights(recipe: Recipe, corpora: Sequence[Corpus]) -> dict[str, Tensor]:

@@ -69,7 +69,7 @@ class Recipe:
     def values(self) -> dict[str, Any]:
         """The nested values that `build_recipe` would make this recipe of."""
         values = {name: value for name, value in asdict(self).items() if name != "stages"}
-        values["init"] = {"from": self.init.source, "word_bias": self.init.word_bias}
+        values["init"] = {"from": self.init.source} | {k: v for k, v in values["init"].items() if k != "source"}
         values["stages"] = [{"at": stage.at, **stage.changes} for stage in self.stages]
         return values
 

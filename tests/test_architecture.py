@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "data": ("core", "text", "data"),
     "tasks": ("core", "text", "data", "model", "tasks"),
     "interop.layout": ("core", "model", "interop.names"),
+    "interop.google_names": ("core", "model.config", "interop.names"),
     "interop.tokenizer_files": ("core", "text"),
     "checkpoint": ("core", "text", "model", "interop.names", "interop.layout", "interop.tokenizer_files"),
     "train": ("core", "model", "data.batch", "tasks.task", "checkpoint", "train"),

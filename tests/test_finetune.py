@@ -13,7 +13,7 @@ import torch
 from small_tasks import ANIMALS, PLACES, find, invent_rows, split_pairs, tag_words, write_rows
 
 from litebert import finetune as story
-from litebert.checkpoint import find_checkpoint, list_checkpoints, load_checkpoint
+from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.runlog import read_log
 from litebert.finetune import finetune
@@ -158,7 +158,7 @@ def test_a_run_for_one_task_can_be_the_start_for_another(tiny_checkpoint: Path, 
     first = write_rows(tmp_path / "first", invent_rows())
     finetune(make_job(tiny_checkpoint, "classification", first), tmp_path / "run")
     second = write_rows(tmp_path / "second", invent_rows(lambda words: float(len(words))))
-    job = make_job(find_checkpoint(tmp_path / "run"), "regression", second)
+    job = make_job(tmp_path / "run" / "model", "regression", second)
     learned, start = load_checkpoint(tmp_path / "run" / "model").load_weights(), build_task_model(job).state_dict()
     encoder = [name for name in start if name.startswith("encoder.")]
     assert all(torch.equal(start[name], learned[name]) for name in encoder)

@@ -5,7 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-CheckpointPath = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or a run that has one.")]
+CheckpointPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CHECKPOINT",
+        help="A checkpoint, a run that has one, a Hugging Face or TensorFlow model, or a name on the hub.",
+    ),
+]
 TaskName = Annotated[
     str,
     typer.Option(
@@ -37,7 +43,9 @@ def run_finetuning(
         typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.epochs=5 optim.learning_rate=1e-4 seed=2."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/TASK without it.")] = None,
-    recipe: Annotated[str, typer.Option(help="paper, two-core, or a .toml file. Default: paper, if the task has a row there.")] = "",
+    recipe: Annotated[
+        str, typer.Option(help="paper, two-core, or a .toml file. Default: paper, if the task has a row there.")
+    ] = "",
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Draw the weights at random: what pre-training is compared with.")
     ] = False,
@@ -53,16 +61,17 @@ def run_finetuning(
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
 ) -> None:
     """Fine-tune a checkpoint for a task, or go on where an interrupted run stopped."""
-    from litebert.checkpoint import find_checkpoint, load_checkpoint
     from litebert.finetune import finetune
     from litebert.finetune_recipe import FinetuneRecipe
     from litebert.finetune_run import Job
+    from litebert.interop.opening import load_checkpoint
+    from litebert.interop.source import Wishes
     from litebert.study.trials import plan_trials, run_trials
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import ReadOptions
 
     options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
-    source = load_checkpoint(find_checkpoint(checkpoint))
+    source = load_checkpoint(checkpoint, Wishes(allows_missing_heads=True))
     job = Job(source, read_dataset(task, data, options), FinetuneRecipe(), from_scratch, answers_test)
     trials = plan_trials(job, recipe, overrides or [], seeds)
     folder = out or Path("runs") / task

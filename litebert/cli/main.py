@@ -9,8 +9,10 @@ import typer
 
 from litebert import __version__
 from litebert.cli import (
+    convert,
     corpus,
     demo,
+    doctor,
     ensemble,
     evaluate,
     finetune,
@@ -33,6 +35,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.run_demo)
+app.command("convert")(convert.convert_model)
+app.command("doctor")(doctor.examine)
 app.command("models")(models.show_models)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(corpus.app, name="corpus")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from litebert.checkpoint import Checkpoint, find_checkpoint, load_checkpoint
+from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.runtime import Runtime, RuntimeOptions, choose_runtime
 from litebert.data.group_batch import build_group_batch
@@ -18,6 +18,7 @@ from litebert.data.groups import Group, SequenceForm, build_form
 from litebert.infer.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
 from litebert.infer.fill_mask import Guess, fill_mask
 from litebert.infer.outputs import BATCH_TOKENS, compute_outputs, plan_batches
+from litebert.interop.opening import load_checkpoint
 from litebert.model.config import HeadKind
 from litebert.model.model import Model
 from litebert.tasks.catalog import restore_task
@@ -151,9 +152,9 @@ class Predictor:
             )
 
 
-def load(path: str | Path, *, device: str = "auto") -> Predictor:
-    """The predictor of a checkpoint, or of a run's model."""
-    return Predictor(load_checkpoint(find_checkpoint(Path(path))), choose_runtime(RuntimeOptions(device=device)))
+def load(source: str | Path, *, device: str = "auto") -> Predictor:
+    """The predictor of a checkpoint, of a run's model, of a Hugging Face or TensorFlow model, or of a hub's name."""
+    return Predictor(load_checkpoint(source), choose_runtime(RuntimeOptions(device=device)))
 
 
 def _to_examples(texts: Sequence[Text]) -> list[TextExample]:

@@ -4,7 +4,6 @@ A row maps one of our modules to theirs; a module stands for its weight and bias
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from litebert.core.errors import ConfigError
@@ -93,8 +92,31 @@ def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = 
     for spec in heads:
         if spec.kind not in HEADS[family]:
             raise ConfigError(f"{family} has no name for the head '{spec.kind}'")
+        if (family, spec.kind) == ("bert", "sentence") and spec.num_labels != 2:
+            raise ConfigError(f"bert's head for sentences has two labels, and this one {spec.num_labels}")
         modules |= _under(f"heads.{spec.kind}", "", HEADS[family][spec.kind])
     return _expand(modules)
+
+
+def their_group(layer: int, num_layers: int, num_groups: int) -> int:
+    """The group of a layer in transformers' ALBERT: in floating point, hence off by one at, for one, L = 18, G = 14."""
+    return int(layer / (num_layers / num_groups))
+
+
+def count_groups(config: ModelConfig) -> int:
+    """With how many groups transformers' ALBERT computes this very model; refused where it does with none."""
+    num_groups = max(1, min(config.layer_plan.num_attention_blocks // config.num_inner, config.num_layers))
+    group_map = [their_group(layer, config.num_layers, num_groups) for layer in range(config.num_layers)]
+    if config.layer_plan.rows == rows_of_groups(group_map, config.num_inner):
+        return num_groups
+    raise ConfigError(f"albert shares whole layers in equal groups; sharing = '{config.sharing}' is not that")
+
+
+def rows_of_groups(group_map: Sequence[int], num_inner: int) -> tuple[tuple[int, int], ...]:
+    """The rows of a layer plan for these groups, numbered without the gaps that unused groups leave."""
+    numbers = {group: number for number, group in enumerate(sorted(set(group_map)))}
+    blocks = (numbers[group] * num_inner + inner for group in group_map for inner in range(num_inner))
+    return tuple((block, block) for block in blocks)
 
 
 def _layer_names(family: Family, config: ModelConfig) -> list[str]:
@@ -102,11 +124,7 @@ def _layer_names(family: Family, config: ModelConfig) -> list[str]:
     plan = config.layer_plan
     num_blocks = plan.num_attention_blocks
     if family == "albert":
-        num_groups, remainder = divmod(num_blocks, config.num_inner)
-        # what Hugging Face's ALBERT computes for that many groups
-        as_groups = replace(config, sharing="groups", num_groups=min(num_groups, config.num_layers), layer_map=())
-        if remainder or plan != as_groups.layer_plan:
-            raise ConfigError(f"albert shares whole layers in equal groups; sharing = '{config.sharing}' is not that")
+        count_groups(config)
         return [
             f"albert.encoder.albert_layer_groups.{block // config.num_inner}.albert_layers.{block % config.num_inner}"
             for block in range(num_blocks)
@@ -168,13 +186,17 @@ CLASS_SUFFIX: dict[frozenset[HeadKind], str] = {
     frozenset({"span"}): "ForQuestionAnswering",
     frozenset({"choice"}): "ForMultipleChoice",
 }
+LABELLED_KINDS: frozenset[HeadKind] = frozenset({"sentence", "classification", "tokens"})
 ROBERTA_DEAD_ROWS = 2  # its position table begins with rows that are never read
 
 
-def find_family(config: ModelConfig, heads: Sequence[HeadSpec], *, pad_id: int = 0) -> Family | None:
-    """The Hugging Face family that computes exactly this model; None where none does."""
+def find_family(
+    config: ModelConfig, heads: Sequence[HeadSpec], *, pad_id: int = 0, prefers: Family | None = None
+) -> Family | None:
+    """The Hugging Face family that computes exactly this model, the preferred one first; None where none does."""
     # RoBERTa counts positions from its padding id, which is 1
-    families: tuple[Family, ...] = ("roberta",) if pad_id == 1 and config.num_segments == 1 else ("bert", "albert")
+    families: list[Family] = ["roberta"] if pad_id == 1 and config.num_segments == 1 else ["bert", "albert"]
+    families.sort(key=lambda family: family != prefers)
     kinds = frozenset(spec.kind for spec in heads)
     for family in families:
         try:
@@ -206,11 +228,19 @@ def their_config(
     if family == "albert":
         values |= {
             "embedding_size": config.embedding_size,
-            "num_hidden_groups": config.layer_plan.num_attention_blocks // config.num_inner,
+            "num_hidden_groups": count_groups(config),
             "inner_group_num": config.num_inner,
         }
+    else:
+        values["num_hidden_layers"] = len(config.layer_plan.rows)
     if family == "roberta":
         values["max_position_embeddings"] = config.max_positions + ROBERTA_DEAD_ROWS
+    labels = next((spec.num_labels for spec in heads if spec.kind in LABELLED_KINDS), 2)
+    if labels != 2:  # their default
+        values |= {
+            "id2label": {str(number): f"LABEL_{number}" for number in range(labels)},
+            "label2id": {f"LABEL_{number}": number for number in range(labels)},
+        }
     return values
 
 

@@ -17,9 +17,10 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from litebert.core.files import write_json
+from litebert.core.protobuf import get_bytes, get_number, iter_fields
 from litebert.text import sentencepiece_front
 from litebert.text.normalize import Normalization
-from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
+from litebert.text.tokenizer import OUR_SETTINGS, SPECIAL_NAMES, Tokenizer
 
 TOKENIZER_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
@@ -116,42 +117,13 @@ def _class_of(predicate: Callable[[str], object]) -> str:
 
 def _read_rules(model: bytes) -> _Rules:
     """The normaliser of a SentencePiece model: its field 3, whose numbers sentencepiece_model.proto explains."""
-    fields = dict(_iter_fields(bytes(dict(_iter_fields(model))[3])))
+    fields = dict(iter_fields(get_bytes(dict(iter_fields(model)), 3)))
     return _Rules(
-        name=bytes(fields.get(1, b"")).decode(),
-        charsmap=bytes(fields.get(2, b"")),
-        adds_prefix=bool(fields.get(3, True)),
-        collapses_spaces=bool(fields.get(4, True)),
+        name=get_bytes(fields, 1).decode(),
+        charsmap=get_bytes(fields, 2),
+        adds_prefix=bool(get_number(fields, 3, True)),
+        collapses_spaces=bool(get_number(fields, 4, True)),
     )
-
-
-def _iter_fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """The fields of a protocol buffer as (number, value); 4 and 8-byte ones, which hold scores, are passed over."""
-    position = 0
-    while position < len(message):
-        key, position = _read_number(message, position)
-        number, wire_type = key >> 3, key & 7
-        if wire_type == 0:
-            value, position = _read_number(message, position)
-            yield number, value
-        elif wire_type == 2:
-            length, position = _read_number(message, position)
-            yield number, message[position : position + length]
-            position += length
-        else:
-            position += {1: 8, 5: 4}[wire_type]
-
-
-def _read_number(message: bytes, position: int) -> tuple[int, int]:
-    """A base-128 number, lowest digits first, and where it ends."""
-    number = shift = 0
-    while True:
-        byte = message[position]
-        position += 1
-        number |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return number, position
 
 
 def _build_template(tokenizer: Tokenizer, *, has_segments: bool) -> Any:
@@ -200,4 +172,5 @@ def _describe(tokenizer: Tokenizer, *, has_segments: bool, max_length: int | Non
         facts["model_max_length"] = max_length
     if "normalization" in tokenizer.settings:  # for those who read spiece.model, our load_tokenizer among them
         facts["do_lower_case"] = tokenizer.settings["normalization"]["lowercase"]
+    facts[OUR_SETTINGS] = tokenizer.settings  # which our load_tokenizer reads; transformers passes over them
     return facts

@@ -29,6 +29,8 @@ Kind = Literal["unigram", "wordpiece", "bpe"]
 MANIFEST_FILE = "manifest.json"
 FORMAT = "litebert-tokenizer"
 FORMAT_VERSION = 1
+THEIR_CONFIG = "tokenizer_config.json"
+OUR_SETTINGS = "litebert"  # the key of a tokenizer_config.json under which we wrote what its other keys cannot say
 
 # What a special token is called: by ALBERT and BERT, or by RoBERTa.
 SPECIAL_NAMES = {
@@ -145,7 +147,7 @@ def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokeniz
             if options is not None:
                 raise ConfigError(f"{path} knows its own options; give them when reading the original vocabulary")
             return _load_saved(file)
-        return _load_foreign(file, options or ReadingOptions())
+        return _load_exported(file) if options is None and _is_exported(file) else _load_foreign(file, options)
     except KeyError as error:
         raise DataError(f"{file}: it does not say {error}; restore the original") from error
     except DataError as error:
@@ -228,7 +230,24 @@ def _read_manifest(file: Path) -> dict[str, Any]:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _load_foreign(file: Path, options: ReadingOptions) -> Tokenizer:
+def _is_exported(file: Path) -> bool:
+    """Whether we wrote a vocabulary for others, with our settings beside it."""
+    return file.suffix in (".model", ".json") and OUR_SETTINGS in _read_their_config(file)
+
+
+def _load_exported(file: Path) -> Tokenizer:
+    """A tokenizer that we wrote for others: the ids are those it had."""
+    stated = _read_their_config(file)[OUR_SETTINGS]
+    if file.suffix == ".json":
+        settings = _read_settings(stated, ("words",))
+        return Tokenizer(TokenizersFront(file.read_bytes()), words=settings.words)
+    settings = _read_settings(stated, ("words", "normalization", "digit_comma"))
+    front = SentencePieceFront(file.read_bytes(), settings.normalization, settings.digit_comma)
+    return Tokenizer(front, words=settings.words)
+
+
+def _load_foreign(file: Path, options: ReadingOptions | None) -> Tokenizer:
+    options = options or ReadingOptions()
     front: Front
     if file.suffix == ".model":
         model = file.read_bytes()
@@ -248,7 +267,7 @@ def _load_foreign(file: Path, options: ReadingOptions) -> Tokenizer:
 def _is_lowercase(file: Path, vocabulary: Sequence[str], options: ReadingOptions) -> bool:
     if options.lowercase is not None:
         return options.lowercase
-    stated = _read_stated_case(file.with_name("tokenizer_config.json"))
+    stated = _read_stated_case(file)
     if stated is not None:
         return stated
     special = {name for names in SPECIAL_NAMES.values() for name in names}
@@ -256,18 +275,25 @@ def _is_lowercase(file: Path, vocabulary: Sequence[str], options: ReadingOptions
     return not any(word.isalpha() and word.isascii() and word != word.lower() for word in words)
 
 
-def _read_stated_case(config_file: Path) -> bool | None:
+def _read_stated_case(file: Path) -> bool | None:
     """What Hugging Face's file beside a vocabulary says about lower case; None where it does not."""
-    if not config_file.is_file():
-        return None
-    try:
-        config = json.loads(config_file.read_text("utf-8"))
-    except ValueError as error:
-        raise DataError(f"{config_file}: not JSON ({error}); mend it, or remove it") from error
-    stated = config.get("do_lower_case") if isinstance(config, dict) else None
+    stated = _read_their_config(file).get("do_lower_case")
     if stated is not None and not isinstance(stated, bool):
-        raise DataError(f"{config_file}: do_lower_case is {stated!r}, neither true nor false; mend it, or remove it")
+        beside = file.with_name(THEIR_CONFIG)
+        raise DataError(f"{beside}: do_lower_case is {stated!r}, neither true nor false; mend it, or remove it")
     return stated
+
+
+def _read_their_config(file: Path) -> dict[str, Any]:
+    """Hugging Face's file beside a vocabulary; empty where there is none."""
+    beside = file.with_name(THEIR_CONFIG)
+    if not beside.is_file():
+        return {}
+    try:
+        config = json.loads(beside.read_text("utf-8"))
+    except ValueError as error:
+        raise DataError(f"{beside}: not JSON ({error}); mend it, or remove it") from error
+    return config if isinstance(config, dict) else {}
 
 
 def _find_vocabulary(path: Path) -> Path:

@@ -43,8 +43,13 @@ class TrainOptions:
 class InitOptions:
     """Where the weights come from."""
 
-    source: str = ""  # a checkpoint directory (in a recipe: init.from); empty: drawn at random
+    source: str = ""  # any checkpoint, or a name on the hub (in a recipe: init.from); empty: drawn at random
+    continues: bool = False  # with the source's optimizer and step: its training goes on
     # "frequencies": the bias of each word is at first the logarithm of its share of the corpora. Adam would take
     # thousands of steps to bring it there, and meanwhile bends the encoder into saying how often words occur. Read
     # where the weights are drawn at random
     word_bias: Literal["zero", "frequencies"] = "zero"
+
+    def __post_init__(self) -> None:
+        if self.continues and not self.source:
+            raise ConfigError("init.continues = true, but init.from says of nothing what is to go on")

@@ -1,0 +1,72 @@
+"""`litebert convert`: a model from anywhere becomes a checkpoint of ours, or a folder for transformers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from litebert.interop.source import Wishes
+
+SourceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A Hugging Face folder or hub name, a TensorFlow checkpoint (model.ckpt-best), or a litebert checkpoint.",
+    ),
+]
+AllowMissing = Annotated[
+    Literal["heads"] | None, typer.Option(help="Take a model whose heads are missing or not whole, without them.")
+]
+Classifier = Annotated[
+    Literal["classification", "tokens", "choice"] | None,
+    typer.Option(help="What a classifier is, where the source does not say."),
+]
+TokenizerPath = Annotated[Path | None, typer.Option(help="The tokenizer, where it does not lie beside the weights.")]
+ConfigPath = Annotated[Path | None, typer.Option(help="TensorFlow: albert_config.json, where it lies elsewhere.")]
+
+
+def convert_model(
+    source: SourceName,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write; it must not exist.")],
+    to: Annotated[Literal["litebert", "huggingface"], typer.Option(help="For litebert, or for transformers.")] = (
+        "litebert"
+    ),
+    allow_missing: AllowMissing = None,
+    keep_slots: Annotated[bool, typer.Option("--keep-slots", help="Keep the optimizer's moments, to go on.")] = False,
+    heads: Annotated[str | None, typer.Option(help="Keep only these heads: mlm,sentence. '' keeps none.")] = None,
+    sharing: Annotated[
+        Literal["none", "all"] | None,
+        typer.Option(help="none: each layer its own weights, exactly. all: one block, the average of the layers."),
+    ] = None,
+    classifier: Classifier = None,
+    tokenizer: TokenizerPath = None,
+    config: ConfigPath = None,
+) -> None:
+    """Convert a model exactly: nothing missing, nothing left over, or it is refused."""
+    from litebert.interop.convert import ConvertOptions, convert
+
+    options = ConvertOptions(
+        to=to,
+        keeps_slots=keep_slots,
+        heads=None if heads is None else tuple(name for name in heads.split(",") if name),
+        sharing=sharing or "",
+    )
+    done = convert(source, out, options, read_wishes(allow_missing, classifier, tokenizer, config))
+    for note in done.notes:
+        print(f"note: {note}")
+    print(f"done: {done.path} ({done.written_as}, {done.num_parameters:,} parameters)")
+
+
+def read_wishes(
+    allow_missing: Literal["heads"] | None,
+    classifier: Literal["classification", "tokens", "choice"] | None,
+    tokenizer: Path | None,
+    config: Path | None,
+) -> "Wishes":
+    """What the person says about a source."""
+    from litebert.interop.source import Wishes
+
+    return Wishes(
+        allows_missing_heads=allow_missing == "heads", classifier=classifier, tokenizer=tokenizer, config=config
+    )

@@ -1,0 +1,266 @@
+"""The story of a conversion: a model from anywhere becomes a checkpoint of ours, or a folder for transformers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from litebert.checkpoint import WEIGHTS, Checkpoint, CheckpointContent, save_checkpoint
+from litebert.core.errors import ConfigError
+from litebert.core.files import atomic_directory, write_json
+from litebert.interop.card import CARD, read_licence
+from litebert.interop.huggingface import CONFIG_FILE
+from litebert.interop.layout import to_theirs
+from litebert.interop.names import CLASS_PREFIX, CLASS_SUFFIX, Family, find_family, name_table, their_config
+from litebert.interop.opening import load_checkpoint
+from litebert.interop.resharing import average_config, average_weights, check_reshares, unroll_config, unroll_weights
+from litebert.interop.source import Source, Wishes
+from litebert.interop.their_config import read_json
+from litebert.interop.tokenizer_files import write_tokenizer_files
+from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.heads import NEEDS_POOLER
+from litebert.model.model import build_model
+from litebert.text.tokenizer import Tokenizer
+
+Target = Literal["litebert", "huggingface"]
+LABEL_KEYS = ("id2label", "label2id", "problem_type")
+
+
+@dataclass(frozen=True)
+class ConvertOptions:
+    """What becomes of the model."""
+
+    to: Target = "litebert"
+    keeps_slots: bool = False  # the optimizer's moments too, so that training can go on
+    heads: tuple[str, ...] | None = None  # which heads to keep; None = all
+    sharing: str = ""  # none = each layer its own blocks, all = one block by averaging; empty = as it is
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was written, and what a person should know about it."""
+
+    path: Path
+    written_as: str  # litebert, or the class of transformers
+    num_parameters: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A model on its way: its shape, its weights, and what has been noted so far."""
+
+    config: ModelConfig
+    heads: tuple[HeadSpec, ...]
+    weights: dict[str, Tensor]
+    notes: tuple[str, ...] = ()
+
+
+def convert(
+    source: str | Path, out: Path, options: ConvertOptions = ConvertOptions(), wishes: Wishes = Wishes()
+) -> Conversion:
+    """Convert a model; `out` appears when it is complete, or nothing does."""
+    _check_options(options, out)
+    checkpoint = load_checkpoint(source, wishes)
+    tokenizer = checkpoint.load_tokenizer()
+    heads = _choose_heads(checkpoint.heads, options.heads)
+    # what cannot be written is refused before gigabytes are read
+    plan = _plan_export(_reshared_config(checkpoint.config, options), heads, tokenizer, checkpoint.layout, options)
+    parts = _read_parts(checkpoint, heads, options)
+    if plan is None:
+        return _write_litebert(checkpoint, parts, tokenizer, out, options)
+    return _write_huggingface(checkpoint, parts, plan, tokenizer, out)
+
+
+def _check_options(options: ConvertOptions, out: Path) -> None:
+    if out.exists():
+        raise ConfigError(f"{out} exists already; choose another name, or remove it")
+    if options.sharing:
+        check_reshares(options.sharing)
+    if options.keeps_slots and (options.to == "huggingface" or options.sharing):
+        raise ConfigError("an optimizer's moments can be kept only with the model as it is, in litebert's own format")
+
+
+def _choose_heads(heads: tuple[HeadSpec, ...], wanted: tuple[str, ...] | None) -> tuple[HeadSpec, ...]:
+    if wanted is None:
+        return heads
+    missing = set(wanted) - {spec.kind for spec in heads}
+    if missing:
+        raise ConfigError(
+            f"heads: the model has no {', '.join(sorted(missing))}, but {', '.join(s.kind for s in heads) or 'none'}"
+        )
+    return tuple(spec for spec in heads if spec.kind in wanted)
+
+
+def _reshared_config(config: ModelConfig, options: ConvertOptions) -> ModelConfig:
+    return {"none": unroll_config, "all": average_config}.get(options.sharing, lambda same: same)(config)
+
+
+def _read_parts(checkpoint: Checkpoint, heads: tuple[HeadSpec, ...], options: ConvertOptions) -> _Parts:
+    """The weights as the source has them, but with the heads and the sharing that were wished for."""
+    dropped = tuple(f"heads.{spec.kind}." for spec in checkpoint.heads if spec not in heads)
+    weights = {name: t for name, t in checkpoint.load_weights().items() if not name.startswith(dropped or ("-",))}
+    notes = checkpoint.foreign.notes if isinstance(checkpoint.foreign, Source) else ()
+    if dropped:
+        notes += (f"left out: {', '.join(name.split('.')[1] for name in dropped)}",)
+    parts = _Parts(checkpoint.config, heads, weights, notes)
+    if options.sharing == "none":
+        return _unrolled(parts)
+    if options.sharing == "all":
+        note = "an initialisation: one block is the average of all layers; this is another model until it is trained"
+        weights = average_weights(parts.config, parts.weights)
+        return replace(parts, config=average_config(parts.config), weights=weights, notes=(*parts.notes, note))
+    return parts
+
+
+def _unrolled(parts: _Parts) -> _Parts:
+    weights = unroll_weights(parts.config, parts.weights)
+    return replace(parts, config=unroll_config(parts.config), weights=weights)
+
+
+@dataclass(frozen=True)
+class _Export:
+    """As what transformers is given a model."""
+
+    family: Family
+    is_unrolled: bool
+    has_pooler: bool
+    notes: tuple[str, ...]
+
+
+def _plan_export(
+    config: ModelConfig,
+    heads: Sequence[HeadSpec],
+    tokenizer: Tokenizer,
+    prefers: Family | None,
+    options: ConvertOptions,
+) -> _Export | None:
+    """The class of transformers that computes exactly this model, where it is to be written for transformers."""
+    if options.to != "huggingface":
+        return None
+    kinds = frozenset(spec.kind for spec in heads)
+    if kinds not in CLASS_SUFFIX:
+        known = " | ".join("+".join(sorted(k)) or "none" for k in CLASS_SUFFIX)
+        raise ConfigError(
+            f"no class of transformers has the heads {', '.join(sorted(kinds))} (it has {known}); choose with --heads"
+        )
+    notes: tuple[str, ...] = ()
+    needs_pooler = not kinds or bool(kinds & NEEDS_POOLER)
+    if needs_pooler and not config.has_pooler:
+        raise ConfigError("transformers' encoder without a head always has a pooler, and this model has none")
+    if config.has_pooler and not needs_pooler:
+        notes += ("the pooler is left out: no head reads it, and the class of transformers has none",)
+        config = replace(config, has_pooler=False)
+    family = _find_family(config, heads, tokenizer, prefers)
+    if family is not None:
+        return _Export(family, False, config.has_pooler, (*notes, *_tokenizer_notes(tokenizer)))
+    unrolled = unroll_config(config)
+    family = _find_family(unrolled, heads, tokenizer, prefers)
+    if family is None:
+        raise ConfigError(_reason(unrolled, heads))
+    notes += (
+        f"sharing = '{config.sharing}' is not transformers': written out as {unrolled.num_layers} layers of their own, "
+        "which compute the same",
+    )
+    return _Export(family, True, config.has_pooler, (*notes, *_tokenizer_notes(tokenizer)))
+
+
+def _find_family(
+    config: ModelConfig, heads: Sequence[HeadSpec], tokenizer: Tokenizer, prefers: Family | None
+) -> Family | None:
+    # what is not RoBERTa exactly may still be BERT or ALBERT, which do not care for the padding's id
+    return find_family(config, heads, pad_id=tokenizer.pad_id, prefers=prefers) or find_family(
+        config, heads, prefers=prefers
+    )
+
+
+def _reason(config: ModelConfig, heads: Sequence[HeadSpec]) -> str:
+    try:
+        name_table("albert", config, heads)
+    except ConfigError as error:
+        return f"transformers cannot express this model: {error}"
+    return "transformers cannot express this model"
+
+
+def _tokenizer_notes(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Which inputs get other ids in transformers: those with a piece that the digit-comma rule cuts, and no others."""
+    if tokenizer.settings.get("digit_comma", "off") == "off":
+        return ()
+    vocabulary = tokenizer.pieces(range(tokenizer.vocab_size))
+    cut = [piece for piece in vocabulary if piece.endswith(",") and piece[-2:-1].isdigit()]
+    if not cut:
+        return ()
+    return (
+        f"tokenizer: the {len(cut):,} pieces of digits with a comma, such as '{cut[0]}', are cut before the comma here "
+        "and cannot be in transformers: text with one of them has other ids there; all other text has the same",
+    )
+
+
+def _write_litebert(
+    checkpoint: Checkpoint, parts: _Parts, tokenizer: Tokenizer, out: Path, options: ConvertOptions
+) -> Conversion:
+    optimizer = checkpoint.load_optimizer() if options.keeps_slots else None
+    content = CheckpointContent(
+        step=checkpoint.step,
+        recipe_toml=checkpoint.recipe_toml,
+        card=_card(checkpoint, parts.notes),
+        state=checkpoint.state,
+        optimizer=optimizer,
+        task=checkpoint.task if parts.heads == checkpoint.heads else None,
+    )
+    model = build_model(parts.config, parts.heads, device="meta")
+    save_checkpoint(out, model, tokenizer, content, parts.weights)
+    return Conversion(out, "litebert", _count(parts.weights), parts.notes)
+
+
+def _write_huggingface(
+    checkpoint: Checkpoint, parts: _Parts, plan: _Export, tokenizer: Tokenizer, out: Path
+) -> Conversion:
+    if plan.is_unrolled:
+        parts = _unrolled(parts)
+    config = replace(parts.config, has_pooler=plan.has_pooler)
+    kept = {name: t for name, t in parts.weights.items() if plan.has_pooler or not name.startswith("encoder.pooler.")}
+    special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
+    values = their_config(plan.family, config, parts.heads, special_ids) | _labels(checkpoint, parts.heads)
+    notes = (*parts.notes, *plan.notes)
+    with atomic_directory(out) as temporary:
+        write_json(temporary / CONFIG_FILE, values)
+        write_tokenizer_files(
+            tokenizer, temporary, has_segments=config.num_segments > 1, max_length=config.max_positions
+        )
+        tensors = to_theirs(plan.family, config, parts.heads, kept)
+        save_file(tensors, temporary / WEIGHTS, metadata={"format": "pt"})
+        (temporary / CARD).write_text(_card(checkpoint, notes), "utf-8")
+    kinds = frozenset(spec.kind for spec in parts.heads)
+    return Conversion(out, CLASS_PREFIX[plan.family] + CLASS_SUFFIX[kinds], _count(kept), notes)
+
+
+def _labels(checkpoint: Checkpoint, heads: Sequence[HeadSpec]) -> dict[str, Any]:
+    """What the source's config.json says of its labels, where it has as many."""
+    if isinstance(checkpoint.foreign, Source):
+        stated: Mapping[str, Any] = checkpoint.foreign.stated
+    else:
+        file = checkpoint.path / CONFIG_FILE
+        stated = read_json(file) if file.is_file() else {}
+    labels = stated.get("id2label")
+    if not isinstance(labels, dict) or len(labels) not in {spec.num_labels for spec in heads}:
+        return {}
+    return {key: stated[key] for key in LABEL_KEYS if key in stated}
+
+
+def _count(weights: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() for tensor in weights.values())
+
+
+def _card(checkpoint: Checkpoint, notes: Sequence[str]) -> str:
+    """The model card: where the model comes from, and what was noted."""
+    if checkpoint.foreign is None and not notes and (checkpoint.path / CARD).is_file():
+        return (checkpoint.path / CARD).read_text("utf-8")
+    licence = read_licence(checkpoint.path if checkpoint.path.is_dir() else checkpoint.path.parent)
+    front = f"---\nlicense: {licence}\n---\n" if licence and not licence.startswith("see ") else ""
+    lines = [f"# {checkpoint.path.name}", "", f"Converted by litebert from `{checkpoint.path.name}`."]
+    lines += [f"- {note}" for note in notes]
+    return front + "\n".join(lines) + "\n"

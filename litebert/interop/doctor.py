@@ -1,0 +1,222 @@
+"""What is this checkpoint, and is anything wrong with it? Reads everything, changes nothing."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from torch import Tensor
+
+from litebert.checkpoint import Checkpoint
+from litebert.core.errors import LitebertError
+from litebert.interop.card import read_licence
+from litebert.interop.opening import open_source
+from litebert.interop.source import Source, Wishes, model_shapes
+from litebert.interop.statistics import is_initial, summarize
+from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.cost import count_parameters
+from litebert.model.presets import PRESETS
+from litebert.text.tokenizer import Tokenizer
+
+MAX_LISTED = 4
+# fields whose value no tensor's shape shows
+_SHAPE = ("embedding_size", "hidden_size", "ffn_size", "num_layers")
+KINDS = {"huggingface": "a Hugging Face folder", "tensorflow": "a TensorFlow checkpoint of Google's code"}
+
+
+class Finding(NamedTuple):
+    """Something that a person should know; a problem makes the checkpoint unfit, a warning does not."""
+
+    level: Literal["problem", "warning"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a checkpoint is, what was found, and the verdict."""
+
+    facts: dict[str, str]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        return not any(finding.level == "problem" for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        problems = sum(finding.level == "problem" for finding in self.findings)
+        warnings = len(self.findings) - problems
+        if problems:
+            return f"unfit: {_count(problems, 'problem')}, {_count(warnings, 'warning')}"
+        return f"sound, with {_count(warnings, 'warning')}" if warnings else "sound"
+
+
+def diagnose(source: str | Path, wishes: Wishes = Wishes()) -> Diagnosis:
+    """Look at a checkpoint of any kind; one that cannot be opened is a diagnosis too."""
+    try:
+        opened = open_source(source, wishes)
+    except LitebertError as error:
+        return Diagnosis({"source": str(source)}, (Finding("problem", str(error)),))
+    facts = {"source": str(source), **_describe_model(opened)}
+    findings = [*_look_at_files(opened, facts), *_look_at_tokenizer(opened, facts)]
+    findings += [*_compare_with_published(opened.config, facts), *_look_at_configuration(opened)]
+    findings += _look_at_tensors(opened, facts)
+    facts["licence"] = read_licence(opened.path if opened.path.is_dir() else opened.path.parent) or "not stated"
+    return Diagnosis(facts, tuple(findings))
+
+
+def _describe_model(opened: Checkpoint | Source) -> dict[str, str]:
+    config = opened.config
+    if isinstance(opened, Source):
+        what = f"{opened.family.upper()}, {KINDS[opened.kind]}"
+    else:
+        what = f"a litebert checkpoint, {opened.layout.upper() if opened.layout else 'of no published family'}"
+    return {
+        "what": what,
+        "size": f"{config.num_layers} layers, H {config.hidden_size:,}, E {config.embedding_size:,}, "
+        f"FFN {config.ffn_size:,}, {config.num_heads} heads, V {config.vocab_size:,}, "
+        f"{config.max_positions} positions, {config.num_segments} segments",
+        "sharing": _describe_sharing(config),
+        "computes": f"{config.activation}, LayerNorm epsilon {config.norm_epsilon:g}, dropout "
+        f"{config.hidden_dropout_rate:g} / attention {config.attention_dropout_rate:g}",
+        "heads": ", ".join(_describe_head(spec) for spec in opened.heads) or "none",
+        "pooler": "yes" if config.has_pooler else "no",
+        "step": f"{opened.step:,}" if opened.step else "not stated",
+    }
+
+
+def _describe_sharing(config: ModelConfig) -> str:
+    plan = config.layer_plan
+    attention, ffn = plan.num_attention_blocks, plan.num_ffn_blocks
+    return f"{config.sharing}: {attention} attention and {ffn} feed-forward blocks for {len(plan.rows)} layers"
+
+
+def _describe_head(spec: HeadSpec) -> str:
+    return f"{spec.kind} ({spec.num_labels} labels)" if spec.kind in ("classification", "tokens") else spec.kind
+
+
+def _look_at_files(opened: Checkpoint | Source, facts: dict[str, str]) -> Iterator[Finding]:
+    if isinstance(opened, Checkpoint):
+        facts["files"] = "safetensors, as the manifest's hashes say"
+        return
+    names = ", ".join(file.name for file in opened.store.files[:MAX_LISTED])
+    facts["files"] = names + (" ..." if len(opened.store.files) > MAX_LISTED else "")
+    if opened.store.is_pickle:
+        yield Finding("warning", f"{names} is a pickle, an unsafe format; it was read without running anything in it")
+    if opened.mismatch:
+        yield Finding("problem", f"the weights are not those of the configuration: {opened.mismatch.describe()}")
+    for note in opened.notes:
+        yield Finding("warning", note)
+
+
+def _look_at_tokenizer(opened: Checkpoint | Source, facts: dict[str, str]) -> Iterator[Finding]:
+    try:
+        tokenizer = opened.load_tokenizer()
+    except LitebertError as error:
+        facts["tokenizer"] = "none that can be used"
+        yield Finding("problem", str(error))
+        return
+    facts["tokenizer"] = f"{tokenizer.kind}, {tokenizer.vocab_size:,} pieces, {_describe_case(tokenizer)}"
+    if tokenizer.vocab_size != opened.config.vocab_size:
+        yield Finding(
+            "warning", f"the tokenizer has {tokenizer.vocab_size:,} pieces, the model {opened.config.vocab_size:,} rows"
+        )
+    stated = opened.stated.get("pad_token_id") if isinstance(opened, Source) else None
+    if stated is not None and stated != tokenizer.pad_id:
+        yield Finding("warning", f"config.json says pad_token_id = {stated}, and the tokenizer {tokenizer.pad_id}")
+
+
+def _describe_case(tokenizer: Tokenizer) -> str:
+    return "uncased" if tokenizer.normalize("A") == "a" else "cased"
+
+
+def _compare_with_published(config: ModelConfig, facts: dict[str, str]) -> Iterator[Finding]:
+    total = count_parameters(config, ()).total
+    counts = {name: count_parameters(preset.config, ()).total for name, preset in PRESETS.items()}
+    alike = [name for name in counts if _shape_of(PRESETS[name].config) == _shape_of(config)]
+    dropout = config.hidden_dropout_rate
+    # of two releases of one shape, the one with this dropout
+    nearest = min(
+        alike or counts,
+        key=lambda name: (abs(counts[name] - total), PRESETS[name].config.hidden_dropout_rate != dropout),
+    )
+    difference = total - counts[nearest]
+    relation = "exactly as many as" if not difference else f"{difference:+,} against"
+    facts["parameters"] = f"{total:,} without heads, {relation} {nearest}"
+    if not alike:
+        return
+    published = PRESETS[nearest].config
+    if published.num_heads != config.num_heads:
+        note = " (16 on the page of xlarge, 32 in the file that came with it)" if "-xlarge" in nearest else ""
+        yield Finding("warning", f"{config.num_heads} heads, and {nearest} has {published.num_heads}{note}")
+    rates = {PRESETS[name].config.hidden_dropout_rate for name in alike}
+    if dropout not in rates:
+        listed = " or ".join(f"{rate:g}" for rate in sorted(rates))
+        yield Finding("warning", f"dropout is {dropout:g}, and of the published {nearest} {listed}")
+    if "albert" in nearest and config.activation == "gelu":
+        yield Finding("warning", "GELU with the error function, where the official ALBERT has the tanh form (gelu_new)")
+
+
+def _shape_of(config: ModelConfig) -> tuple[object, ...]:
+    return (*(getattr(config, name) for name in _SHAPE), config.layer_plan.num_attention_blocks)
+
+
+def _look_at_configuration(opened: Checkpoint | Source) -> Iterator[Finding]:
+    family = opened.family if isinstance(opened, Source) else opened.layout
+    if family == "roberta" and opened.config.norm_epsilon != 1e-5:
+        yield Finding("warning", f"layer_norm_eps is {opened.config.norm_epsilon:g}, and the published RoBERTa's 1e-05")
+
+
+def _look_at_tensors(opened: Checkpoint | Source, facts: dict[str, str]) -> Iterator[Finding]:
+    """Read every tensor once; what was found is told by kind."""
+    wrong: dict[str, list[str]] = {"not finite": [], "all zero": []}
+    initial: dict[str, bool] = {}
+    dtypes: Counter[str] = Counter()
+    std = opened.config.initializer_range
+    for name, dtype, tensor in _iter_tensors(opened):
+        dtypes[dtype] += tensor.numel()
+        summary = summarize(tensor)
+        if not summary.is_finite:
+            wrong["not finite"].append(name)
+        elif summary.is_zero and tensor.ndim > 1:
+            wrong["all zero"].append(name)
+        elif tensor.ndim > 1:
+            initial[name] = is_initial(summary, {std, 0.02})
+    facts["dtype"] = ", ".join(f"{dtype} ({count:,})" for dtype, count in dtypes.most_common())
+    for what, names in wrong.items():
+        if names:
+            yield Finding("problem", f"{what}: {_list_some(names)}")
+    yield from _tell_initial(initial)
+
+
+def _tell_initial(initial: Mapping[str, bool]) -> Iterator[Finding]:
+    untrained = [name for name, is_untrained in initial.items() if is_untrained]
+    if untrained and len(untrained) == len(initial):
+        yield Finding("problem", "never trained: every matrix is as it was drawn at initialisation")
+    elif any(name.startswith("encoder.") and "pooler" not in name for name in untrained):
+        yield Finding("problem", f"never trained, by their statistics: {_list_some(untrained)}")
+    elif untrained:
+        yield Finding("warning", f"never trained, by their statistics: {_list_some(untrained)}")
+
+
+def _iter_tensors(opened: Checkpoint | Source) -> Iterator[tuple[str, str, Tensor]]:
+    """Each tensor under our name with the type it is stored in; one at a time, where the files allow it."""
+    if isinstance(opened, Checkpoint):
+        for name, tensor in opened.load_weights().items():
+            yield name, str(tensor.dtype).removeprefix("torch."), tensor
+        return
+    shapes = model_shapes(opened.config, opened.heads)
+    for name, place in opened.places.items():
+        stored = opened.store.tensors.get(place.name)
+        if stored is not None and stored.shape == place.stored_shape(shapes[name]):
+            yield name, stored.dtype, opened.read(place)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _list_some(names: list[str]) -> str:
+    rest = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,49 @@
+"""What somebody else's fine-tuned model answers, as far as its config.json and its head tell."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from litebert.interop.source import Source
+from litebert.model.config import HeadSpec
+from litebert.tasks.catalog import task_facts
+from litebert.tasks.choices import Choices
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.squad.task import SpanTask
+from litebert.tasks.token_tags import TokenTags
+
+
+def read_foreign_task(source: Source) -> dict[str, Any] | None:
+    """The facts of its task as our checkpoints have them; None where it has no head of a task."""
+    task = next((task for spec in source.heads if (task := _build_task(spec, source.stated))), None)
+    return None if task is None else task_facts(task, max_length=source.config.max_positions)
+
+
+def _build_task(spec: HeadSpec, stated: Mapping[str, Any]) -> FinetuneTask | None:
+    match spec.kind:
+        case "classification" if spec.num_labels == 1:
+            return Regression("regression")
+        case "classification" if stated.get("problem_type") == "multi_label_classification":
+            return MultiLabel("multi-label", _labels(spec, stated))
+        case "classification":
+            return Classification("classification", _labels(spec, stated))
+        case "tokens":
+            return TokenTags("tags", _labels(spec, stated))
+        case "span":
+            return SpanTask("squad-v1")
+        case "conditional_span":
+            return SpanTask("squad-v2", "2.0", "conditional_span")
+        case "choice":
+            return Choices("choice")
+        case _:
+            return None
+
+
+def _labels(spec: HeadSpec, stated: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels' names in order of their numbers; numbered where the model does not name them."""
+    named = stated.get("id2label")
+    numbers = [str(number) for number in range(spec.num_labels)]
+    if isinstance(named, dict) and set(map(str, named)) == set(numbers):
+        by_number = {str(number): str(label) for number, label in named.items()}
+        return tuple(by_number[number] for number in numbers)
+    return tuple(f"LABEL_{number}" for number in numbers)

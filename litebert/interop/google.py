@@ -1,0 +1,187 @@
+"""A TensorFlow checkpoint of Google's ALBERT or BERT, or a TF-Hub module of one: which model it is."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from litebert.core.errors import DataError
+from litebert.interop.google_names import (
+    COUNTERS,
+    HEADS,
+    LABELS_AT,
+    OBJECT_GRAPH,
+    SLOTS,
+    STEP,
+    GoogleFamily,
+    Groups,
+    canonical_name,
+    dead_names,
+    name_table,
+)
+from litebert.interop.matching import Place, Store, Stored, match
+from litebert.interop.source import Source, Wishes, model_shapes
+from litebert.interop.tensorflow import INDEX_SUFFIX, Bundle, open_bundle
+from litebert.interop.their_config import read_google_groups, read_json, read_their_config
+from litebert.model.config import HeadKind, HeadSpec, ModelConfig
+
+CONFIG_PATTERNS = ("albert_config*.json", "bert_config*.json")
+TOKENIZER_PATTERNS = ("*.model", "vocab*.txt", "*vocab.txt")
+FAMILY_SCOPES: dict[GoogleFamily, str] = {"albert": "bert/encoder/transformer/group_", "bert": "bert/encoder/layer_"}
+
+
+def find_bundle(path: Path) -> Path | None:
+    """The bundle that a person means by its prefix, one of its files, or the folder around it; None = no bundle."""
+    if path.name.endswith(INDEX_SUFFIX) and path.is_file():
+        return path.with_name(path.name.removesuffix(INDEX_SUFFIX))
+    if path.with_name(path.name + INDEX_SUFFIX).is_file():
+        return path
+    if ".data-" in path.name and path.is_file():
+        return path.with_name(path.name.rpartition(".data-")[0])
+    for folder in (path, path / "variables"):
+        found = sorted(folder.glob(f"*{INDEX_SUFFIX}")) if folder.is_dir() else []
+        if len(found) > 1:
+            names = ", ".join(file.name.removesuffix(INDEX_SUFFIX) for file in found)
+            raise DataError(f"{folder}: which one of {names}? Name it, as {folder / found[-1].stem}")
+        if found:
+            return found[0].with_name(found[0].name.removesuffix(INDEX_SUFFIX))
+    return None
+
+
+def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
+    """A bundle with its configuration; whether it is whole is in the result's `mismatch`."""
+    bundle = open_bundle(prefix)
+    if OBJECT_GRAPH in bundle.variables:
+        raise DataError(
+            f"{prefix} is a checkpoint of TensorFlow 2 objects, whose names are those of Python attributes; "
+            "the official models are TensorFlow 1 checkpoints"
+        )
+    store, slots = _sort_variables(bundle)
+    family = _find_family(store.tensors, prefix)
+    config_file = wishes.config or _find_file(prefix, CONFIG_PATTERNS)
+    if config_file is None:
+        raise DataError(
+            f"{prefix} has no {family}_config.json beside it, which says how it is computed: name it (--config)"
+        )
+    stated = read_json(config_file)
+    config = read_their_config(stated, family, "google", config_file)
+    config = replace(config, has_pooler=any(name.startswith("bert/pooler/") for name in store.tensors))
+    groups = read_google_groups(stated) if family == "albert" else None
+    heads, partial = _find_heads(store, wishes, prefix)
+    table = name_table(family, config, heads, groups)
+    places = {ours: Place(variable.name, variable.is_transposed) for ours, variable in table.items()}
+    mismatch = match(places, model_shapes(config, heads), store, partial | _unread(config, groups))
+    if not heads and not wishes.allows_missing_heads:
+        mismatch = replace(mismatch, missing=(*mismatch.missing, "cls/* (any head: --allow-missing heads if meant)"))
+    return Source(
+        path=prefix,
+        kind="tensorflow",
+        family=family,
+        config=config,
+        heads=heads,
+        store=store,
+        places=places,
+        slots=_place_slots(places, slots),
+        mismatch=mismatch,
+        step=int(bundle.read(STEP)) if STEP in bundle.variables else 0,
+        tokenizer_path=wishes.tokenizer or _find_file(prefix, TOKENIZER_PATTERNS),
+        stated=stated,
+        notes=_notes(groups, heads, store),
+    )
+
+
+def _sort_variables(bundle: Bundle) -> tuple[Store, dict[str, dict[str, str]]]:
+    """The weights under official names, and beside them the moments: official name -> moment -> real name."""
+    real_names: dict[str, str] = {}
+    slots: dict[str, dict[str, str]] = {}
+    for name in bundle.variables:
+        official = canonical_name(name)
+        base, _, last = official.rpartition("/")
+        if official in COUNTERS or last in COUNTERS:
+            continue
+        target, key = (slots.setdefault(base, {}), SLOTS[last]) if last in SLOTS and base else (real_names, official)
+        if key in target:
+            raise DataError(f"{bundle.prefix}: {name} and {target[key]} are the same variable under two names")
+        target[key] = name
+    moments = {name for by_moment in slots.values() for name in by_moment.values()}
+    tensors = {
+        official: Stored(bundle.variables[name].shape, bundle.variables[name].dtype_name)
+        for official, name in real_names.items()
+    }
+    store = Store(
+        tensors,
+        read=lambda name: bundle.read(name if name in moments else real_names[name]),
+        files=tuple(sorted(bundle.prefix.parent.glob(f"{bundle.prefix.name}.*"))),
+    )
+    return store, slots
+
+
+def _place_slots(places: dict[str, Place], slots: dict[str, dict[str, str]]) -> dict[str, Place]:
+    return {
+        f"{ours}/{moment}": Place(name, place.is_transposed)
+        for ours, place in places.items()
+        for moment, name in slots.get(place.name, {}).items()
+    }
+
+
+def _find_family(names: Iterable[str], prefix: Path) -> GoogleFamily:
+    names = list(names)
+    for family, scope in FAMILY_SCOPES.items():
+        if any(name.startswith(scope) for name in names):
+            return family
+    raise DataError(
+        f"{prefix} holds no ALBERT and no BERT of Google's: none of its {len(names)} variables is in "
+        f"{' or '.join(f'{scope}*' for scope in FAMILY_SCOPES.values())}; the first is {min(names, default='none')}"
+    )
+
+
+def _find_file(prefix: Path, patterns: Iterable[str]) -> Path | None:
+    """A file beside the bundle, or where a TF-Hub module has it."""
+    folders = [prefix.parent, prefix.parent / "assets"]
+    if prefix.parent.name == "variables":
+        folders += [prefix.parent.parent, prefix.parent.parent / "assets"]
+    for folder in folders:
+        for pattern in patterns:
+            found = sorted(folder.glob(pattern))
+            if len(found) > 1:
+                raise DataError(f"{folder}: which one of {', '.join(file.name for file in found)}? Remove the others")
+            if found:
+                return found[0]
+    return None
+
+
+def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadSpec, ...], set[str]]:
+    """The heads that are there; with them the variables of heads that are not whole, where those may be missing."""
+    heads: list[HeadSpec] = []
+    partial: set[str] = set()
+    classifier: HeadKind = wishes.classifier or "classification"
+    if classifier not in ("classification", "choice"):
+        raise DataError(f"{prefix}: Google's classifiers are classification or choice, not {classifier}")
+    for kind in HEADS:
+        if kind in ("classification", "choice") and kind != classifier:
+            continue
+        wanted = {variable.name for variable in HEADS[kind].values()}
+        there = wanted & store.tensors.keys()
+        if wishes.allows_missing_heads and there != wanted:
+            partial |= there
+        elif there:
+            labels = store.tensors.get(LABELS_AT.get(kind, ""))
+            heads.append(HeadSpec(kind, labels.shape[0] if labels and labels.shape else 2))
+    return tuple(heads), partial
+
+
+def _unread(config: ModelConfig, groups: Groups | None) -> frozenset[str]:
+    return dead_names(config, groups) if groups else frozenset()
+
+
+def _notes(groups: Groups | None, heads: Iterable[HeadSpec], store: Store) -> tuple[str, ...]:
+    notes = []
+    if groups and len(groups.used) < groups.num_groups:
+        notes.append(
+            f"groups {sorted(set(range(groups.num_groups)) - set(groups.used))} are read by no layer (the official "
+            "code computes groups in floating point): they are left out, and layer_map says which are read"
+        )
+    if HeadSpec("classification", 1) in heads:
+        notes.append("a classifier with one output: taken for a regression; of RACE it would be --classifier choice")
+    if any(stored.dtype == "float64" for stored in store.tensors.values()):
+        notes.append("weights in float64 are rounded to float32")
+    return tuple(notes)

@@ -1,0 +1,89 @@
+"""Whether a source has exactly the tensors that a model wants: each used once, none missing, none left over."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from torch import Tensor
+
+from litebert.core.errors import DataError
+
+MAX_LISTED = 12
+AllowMissing = Literal["nothing", "heads"]
+
+
+class Stored(NamedTuple):
+    """What is known of a tensor before it is read."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Store:
+    """A source's tensors under their names, in whatever files they are."""
+
+    tensors: dict[str, Stored]
+    read: Callable[[str], Tensor]
+    files: tuple[Path, ...]
+    is_pickle: bool = False
+
+
+class Place(NamedTuple):
+    """Where one of our tensors is in a source, and how it lies there."""
+
+    name: str
+    is_transposed: bool = False
+    dead_rows: int = 0  # at its beginning, which nothing reads
+
+    def stored_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape there of a tensor that has `shape` here."""
+        if self.is_transposed:
+            shape = shape[::-1]
+        return (shape[0] + self.dead_rows, *shape[1:]) if self.dead_rows else shape
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """What stops a conversion; names are the source's."""
+
+    missing: tuple[str, ...] = ()
+    left_over: tuple[str, ...] = ()
+    misshapen: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.left_over or self.misshapen)
+
+    def describe(self) -> str:
+        parts = [("missing", self.missing), ("left over", self.left_over), ("of another shape", self.misshapen)]
+        return "; ".join(f"{len(names)} {what}: {_list_some(names)}" for what, names in parts if names)
+
+
+def match(
+    wanted: Mapping[str, Place], shapes: Mapping[str, tuple[int, ...]], store: Store, ignored: Iterable[str]
+) -> Mismatch:
+    """Compare what a model of these `shapes` wants with what the store has; `ignored` names are no part of it."""
+    used = {place.name for place in wanted.values()}
+    misshapen = []
+    for ours, place in wanted.items():
+        expected = place.stored_shape(shapes[ours])
+        stored = store.tensors.get(place.name)
+        if stored is not None and stored.shape != expected:
+            misshapen.append(f"{place.name} is {list(stored.shape)}, by the configuration {list(expected)}")
+    return Mismatch(
+        missing=tuple(sorted(name for name in used if name not in store.tensors)),
+        left_over=tuple(sorted(store.tensors.keys() - used - set(ignored))),
+        misshapen=tuple(misshapen),
+    )
+
+
+def check_match(where: Path, mismatch: Mismatch) -> None:
+    """Refuse a source that has not exactly what its model wants."""
+    if mismatch:
+        raise DataError(f"{where} is not whole, or not what its configuration says: {mismatch.describe()}")
+
+
+def _list_some(names: tuple[str, ...]) -> str:
+    rest = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")

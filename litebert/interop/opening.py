@@ -1,0 +1,64 @@
+"""Any checkpoint by what a person calls it: ours, Hugging Face's, Google's, or a name on the hub."""
+
+from pathlib import Path
+
+from litebert import checkpoint
+from litebert.checkpoint import MANIFEST, Checkpoint, list_checkpoints
+from litebert.core.errors import DataError
+from litebert.interop.foreign_task import read_foreign_task
+from litebert.interop.google import find_bundle, open_google
+from litebert.interop.hub import fetch_from_hub, is_hub_name
+from litebert.interop.huggingface import CONFIG_FILE, open_huggingface
+from litebert.interop.source import Source, Wishes
+from litebert.interop.tensor_files import has_tensor_files
+
+
+def load_checkpoint(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint:
+    """A checkpoint that was found whole: ours, a Hugging Face folder or hub name, or a TensorFlow checkpoint."""
+    opened = open_source(source, wishes)
+    if isinstance(opened, Checkpoint):
+        return opened
+    opened.check()
+    return Checkpoint(
+        path=opened.path,
+        config=opened.config,
+        heads=opened.heads,
+        layout=opened.family,
+        step=opened.step,
+        state={},
+        task=read_foreign_task(opened),
+        foreign=opened,
+    )
+
+
+def open_source(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint | Source:
+    """What `source` is: a checkpoint of ours, or somebody else's, which may turn out not to be whole."""
+    path = Path(source)
+    if path.exists() or find_bundle(path):
+        return _open_path(path, wishes)
+    if not is_hub_name(str(source)):
+        raise DataError(f"{source}: no such file or directory; expected a model")
+    return _open_path(fetch_from_hub(str(source)), wishes)
+
+
+def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
+    ours = _find_ours(path)
+    if ours is not None:
+        return checkpoint.load_checkpoint(ours)
+    if path.suffix in (".safetensors", ".bin") and path.is_file():
+        path = path.parent
+    if path.is_dir() and ((path / CONFIG_FILE).is_file() or has_tensor_files(path)):
+        return open_huggingface(path, wishes)
+    bundle = find_bundle(path)
+    if bundle is not None:
+        return open_google(bundle, wishes)
+    raise DataError(
+        f"{path} is no model: it has no {MANIFEST} (litebert), no {CONFIG_FILE} with weights (Hugging Face) and no "
+        "*.index (TensorFlow)"
+    )
+
+
+def _find_ours(path: Path) -> Path | None:
+    """The checkpoint of ours that a person means: the folder itself, or of a run its model or else its last one."""
+    in_run = [path / "model", *reversed(list_checkpoints(path / "checkpoints"))]
+    return next((folder for folder in (path, *in_run) if (folder / MANIFEST).is_file()), None)

@@ -1,0 +1,94 @@
+"""Somebody else's checkpoint, opened: what model it is, and where each of our tensors is in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from litebert.core.errors import DataError
+from litebert.interop.matching import Mismatch, Place, Store, check_match
+from litebert.interop.names import Family
+from litebert.model.config import HeadKind, HeadSpec, ModelConfig
+from litebert.model.model import build_model
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+SourceKind = Literal["huggingface", "tensorflow"]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a person says about a source that it does not say itself."""
+
+    allows_missing_heads: bool = False
+    classifier: HeadKind | None = None  # what a plain classifier is: classification, tokens or choice
+    tokenizer: Path | None = None
+    config: Path | None = None  # a TensorFlow checkpoint's, where it does not lie beside it
+
+
+@dataclass(frozen=True)
+class Source:
+    """A foreign checkpoint; nothing but its headers has been read, unless a choice depends on a tensor."""
+
+    path: Path
+    kind: SourceKind
+    family: Family
+    config: ModelConfig
+    heads: tuple[HeadSpec, ...]
+    store: Store
+    places: Mapping[str, Place]  # our tensor -> where it is
+    slots: Mapping[str, Place]  # `<our tensor>/<moment>` -> where it is
+    mismatch: Mismatch
+    step: int
+    tokenizer_path: Path | None
+    stated: Mapping[str, object]  # its configuration file as it is
+    notes: tuple[str, ...] = ()  # what the person should know
+
+    def check(self) -> None:
+        """Refuse a source that is not whole."""
+        check_match(self.path, self.mismatch)
+
+    def load_weights(self) -> dict[str, Tensor]:
+        """All weights under our names, in float32."""
+        self.check()
+        return {ours: self.read(place) for ours, place in self.places.items()}
+
+    def load_optimizer(self) -> dict[str, Tensor]:
+        """The optimizer's moments as checkpoints name them, with the step at which they are."""
+        self.check()
+        wanted = {f"{name}/{moment}" for name in self.places for moment in ("exp_avg", "exp_avg_sq")}
+        missing = sorted(wanted - self.slots.keys())
+        if missing:
+            raise DataError(
+                f"{self.path} has no moments of an optimizer for {len(missing) // 2} of its {len(self.places)} weights "
+                f"such as {missing[0].rpartition('/')[0]}: training cannot go on from it, only start from its weights"
+            )
+        moments = {name: self.read(self.slots[name]) for name in sorted(wanted)}
+        return moments | {f"{name}/step": torch.tensor(float(self.step)) for name in self.places}
+
+    def load_tokenizer(self) -> Tokenizer:
+        """Its tokenizer; one that has more pieces than the model has rows is refused."""
+        if self.tokenizer_path is None:
+            raise DataError(f"{self.path} has no tokenizer: name one (--tokenizer 30k-clean.model, or vocab.txt)")
+        tokenizer = load_tokenizer(self.tokenizer_path)
+        if tokenizer.vocab_size > self.config.vocab_size:
+            raise DataError(
+                f"{self.tokenizer_path} has {tokenizer.vocab_size:,} pieces, and {self.path} rows for "
+                f"{self.config.vocab_size:,}: it is another model's tokenizer"
+            )
+        return tokenizer
+
+    def read(self, place: Place) -> Tensor:
+        """One tensor as ours lies, in float32."""
+        tensor = self.store.read(place.name)
+        if place.is_transposed:
+            tensor = tensor.t()
+        return tensor[place.dead_rows :].to(torch.float32).contiguous() if tensor.ndim else tensor.to(torch.float32)
+
+
+def model_shapes(config: ModelConfig, heads: tuple[HeadSpec, ...]) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor of a model."""
+    state = build_model(config, heads, device="meta").state_dict()
+    return {name: tuple(tensor.shape) for name, tensor in state.items()}

@@ -1,0 +1,95 @@
+"""A sorted table of keys and values, as LevelDB lays it out: the index of a TensorFlow checkpoint is one.
+
+Blocks of entries, each with its checksum; a block that lists the blocks; a footer that says where that one is. Every
+byte is checked: a block against its CRC, the footer against its magic number and its zeros.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from litebert.core.errors import DataError
+from litebert.core.protobuf import read_varint
+from litebert.interop.crc32c import masked_crc32c
+
+MAGIC = bytes.fromhex("57fb808b247547db")
+FOOTER_SIZE = 48
+TRAILER_SIZE = 5  # one byte of compression, four of checksum
+COMPRESSIONS = {0: "none", 1: "snappy", 2: "zlib", 4: "zstd"}
+MAX_EXPANSION = 16  # how much longer all keys may be than the file that holds them, prefix-compressed
+
+
+class Handle(NamedTuple):
+    """Where a block is."""
+
+    offset: int
+    size: int
+
+
+def read_table(table: bytes) -> dict[bytes, bytes]:
+    """The entries of a whole table, in their order; anything damaged is refused."""
+    metaindex, index = _read_footer(table)
+    _read_block(table, metaindex)  # holds filters that nobody needs; only its checksum is of interest
+    entries: dict[bytes, bytes] = {}
+    last_key, length_of_keys = None, 0
+    for _, place in _iter_entries(_read_block(table, index)):
+        handle, _ = _read_handle(place, 0)
+        for key, value in _iter_entries(_read_block(table, handle)):
+            if last_key is not None and key <= last_key:
+                raise DataError(f"its keys are not in order at {key!r}")
+            last_key, length_of_keys = key, length_of_keys + len(key)
+            if length_of_keys > MAX_EXPANSION * len(table):
+                raise DataError("its keys are too long to be names: it would unpack to far more than the file is large")
+            entries[key] = value
+    return entries
+
+
+def _read_footer(table: bytes) -> tuple[Handle, Handle]:
+    footer = table[-FOOTER_SIZE:]
+    if len(footer) < FOOTER_SIZE or footer[-len(MAGIC) :] != MAGIC:
+        raise DataError("its end is not that of a table: it is cut off, or no TensorFlow index")
+    metaindex, position = _read_handle(footer, 0)
+    index, position = _read_handle(footer, position)
+    if any(footer[position : -len(MAGIC)]):
+        raise DataError("its footer is damaged")
+    return metaindex, index
+
+
+def _read_handle(data: bytes, position: int) -> tuple[Handle, int]:
+    offset, position = read_varint(data, position)
+    size, position = read_varint(data, position)
+    return Handle(offset, size), position
+
+
+def _read_block(table: bytes, handle: Handle) -> bytes:
+    end = handle.offset + handle.size
+    if end + TRAILER_SIZE + FOOTER_SIZE > len(table):
+        raise DataError(f"a block of {handle.size} bytes at byte {handle.offset} is outside the file")
+    compression = table[end]
+    stored = int.from_bytes(table[end + 1 : end + TRAILER_SIZE], "little")
+    if masked_crc32c(table[handle.offset : end + 1]) != stored:
+        raise DataError(f"the block at byte {handle.offset} is damaged: its checksum does not match")
+    if compression:
+        name = COMPRESSIONS.get(compression, f"number {compression}")
+        raise DataError(
+            f"the block at byte {handle.offset} is compressed ({name}), which TensorFlow's own checkpoints are not; "
+            "save it again with TensorFlow"
+        )
+    return table[handle.offset : end]
+
+
+def _iter_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    num_restarts = int.from_bytes(block[-4:], "little")
+    end = len(block) - 4 - 4 * num_restarts  # then come the places where keys are whole; we read in order
+    if len(block) < 4 or end < 0:
+        raise DataError(f"a block of {len(block)} bytes cannot have {num_restarts} restarts")
+    key, position = b"", 0
+    while position < end:
+        num_shared, position = read_varint(block, position)
+        num_own, position = read_varint(block, position)
+        value_size, position = read_varint(block, position)
+        if num_shared > len(key) or position + num_own + value_size > end:
+            raise DataError(f"an entry at byte {position} of its block does not fit there")
+        key = key[:num_shared] + block[position : position + num_own]
+        position += num_own
+        yield key, block[position : position + value_size]
+        position += value_size

@@ -1,0 +1,69 @@
+"""Whether a matrix is still as it was drawn: its moments are then those of the distribution, within chance."""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+TRUNCATED_STD = 0.8796  # of a normal distribution cut at two sigma
+TRUNCATED_KURTOSIS = 2.3654
+NORMAL_KURTOSIS = 3.0
+_CHANCE = 5  # standard errors
+_PART = 1 << 20  # values looked at together
+
+
+class Summary(NamedTuple):
+    """A tensor's numbers in brief."""
+
+    num_values: int
+    is_finite: bool
+    is_zero: bool
+    mean: float
+    std: float
+    largest: float
+    kurtosis: float
+
+
+def summarize(tensor: Tensor) -> Summary:
+    """The moments of a tensor; rows of nothing but zeros, such as a padding token's, are left out."""
+    rows = tensor.detach().flatten(1) if tensor.ndim > 1 else tensor.detach().reshape(1, -1)
+    sums, largest, num_values = torch.zeros(4, dtype=torch.float64), 0.0, 0
+    for part in torch.split(rows, max(1, _PART // max(1, rows.shape[1]))):  # in parts: a matrix can have 300 MB
+        values = part[part.any(dim=1)].flatten().double()
+        if not bool(values.isfinite().all()):
+            return Summary(tensor.numel(), False, False, math.nan, math.nan, math.nan, math.nan)
+        sums += torch.stack([(values**power).sum() for power in range(1, 5)])
+        largest = max(largest, float(values.abs().max())) if len(values) else largest
+        num_values += len(values)
+    if not num_values:
+        return Summary(tensor.numel(), True, True, 0.0, 0.0, 0.0, 0.0)
+    mean, square, cube, fourth = (sums / num_values).tolist()
+    variance = max(square - mean**2, 0.0)
+    central = fourth - 4 * mean * cube + 6 * mean**2 * square - 3 * mean**4
+    kurtosis = central / variance**2 if variance else 0.0
+    return Summary(num_values, True, False, mean, math.sqrt(variance), largest, kurtosis)
+
+
+def is_initial(summary: Summary, sigmas: Iterable[float]) -> bool:
+    """Whether the numbers are those of a truncated or a plain normal distribution with one of these sigmas."""
+    return any(_is_truncated(summary, sigma) or _is_normal(summary, sigma) for sigma in sigmas)
+
+
+def _is_truncated(summary: Summary, sigma: float) -> bool:
+    is_cut = summary.largest <= 2 * sigma * (1 + 1e-5)
+    return is_cut and _agrees(summary, TRUNCATED_STD * sigma, TRUNCATED_KURTOSIS)
+
+
+def _is_normal(summary: Summary, sigma: float) -> bool:
+    return _agrees(summary, sigma, NORMAL_KURTOSIS)
+
+
+def _agrees(summary: Summary, std: float, kurtosis: float) -> bool:
+    error = _CHANCE / math.sqrt(summary.num_values)
+    return (
+        abs(summary.mean) <= error * std
+        and abs(summary.std / std - 1) <= error / math.sqrt(2) + 1e-3
+        and abs(summary.kurtosis - kurtosis) <= error * math.sqrt(24) + 1e-2
+    )

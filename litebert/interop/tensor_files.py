@@ -1,0 +1,131 @@
+"""The tensors of a Hugging Face folder: safetensors, whole or in shards, and pickles without their code.
+
+Nothing outside the folder is read, whatever an index or a link says, and nothing in a pickle is run.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from litebert.core.errors import DataError
+from litebert.interop.matching import Store, Stored
+
+SAFE = "model.safetensors"
+PICKLE = "pytorch_model.bin"
+INDEX_SUFFIX = ".index.json"
+OTHERS = {
+    "tf_model.h5": "Keras",
+    "flax_model.msgpack": "Flax",
+    "model.onnx": "ONNX",
+    "model.ckpt.h5": "Keras",
+}
+
+
+def open_tensor_files(folder: Path) -> Store:
+    """The tensors of a folder, safetensors before pickles; refused where there are none."""
+    for name, is_pickle in ((SAFE, False), (PICKLE, True)):
+        if (folder / f"{name}{INDEX_SUFFIX}").is_file():
+            return _open_shards(folder, f"{name}{INDEX_SUFFIX}", is_pickle=is_pickle)
+        if (folder / name).is_file() or (folder / name).is_symlink():
+            return _join([(checked_file(folder, name), is_pickle)])
+    for name, library in OTHERS.items():
+        if (folder / name).is_file():
+            raise DataError(f"{folder} has weights of {library} only ({name}); save them as {SAFE} with transformers")
+    raise DataError(f"{folder} has no {SAFE} and no {PICKLE}: there are no weights in it")
+
+
+def has_tensor_files(folder: Path) -> bool:
+    """Whether a folder has weights that `open_tensor_files` looks for."""
+    names = [*OTHERS, *(f"{name}{suffix}" for name in (SAFE, PICKLE) for suffix in ("", INDEX_SUFFIX))]
+    return any((folder / name).is_file() for name in names)
+
+
+def _open_shards(folder: Path, index_name: str, *, is_pickle: bool) -> Store:
+    index = checked_file(folder, index_name)
+    try:
+        weight_map = json.loads(index.read_text("utf-8"))["weight_map"]
+        wanted = {str(name): str(file) for name, file in weight_map.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{index} is no index of shards: {error}") from None
+    store = _join([(checked_file(folder, name), is_pickle) for name in sorted(set(wanted.values()))])
+    for name in sorted(wanted.keys() ^ store.tensors.keys()):
+        verb = "is in no shard" if name in wanted else "is in a shard, but not in the index"
+        raise DataError(f"{index}: {name} {verb}")
+    return store
+
+
+def checked_file(folder: Path, name: str) -> Path:
+    """A file of a folder that is really in it."""
+    if name != Path(name).name or name in (".", ".."):
+        raise DataError(f"{folder}: the file name '{name}' leads out of the folder; a shard lies beside its index")
+    file = folder / name
+    real = file.resolve()
+    if not real.is_relative_to(_root(folder)):
+        raise DataError(f"{file} is a link out of the folder, to {real}; copy the file if it is wanted")
+    if not real.is_file():
+        raise DataError(f"{file} is missing; was the model copied completely?")
+    return file
+
+
+def _root(folder: Path) -> Path:
+    """The folder that files may lie in: itself, or in the hub's cache the one that a snapshot's links lead into."""
+    real = folder.resolve()
+    in_cache = real.parent.name == "snapshots" and (real.parent.parent / "blobs").is_dir()
+    return real.parent.parent if in_cache else real
+
+
+def _join(files: list[tuple[Path, bool]]) -> Store:
+    tensors: dict[str, Stored] = {}
+    readers: dict[str, Any] = {}
+    for file, is_pickle in files:
+        opened = _open_pickle(file) if is_pickle else _open_safe(file)
+        for name, (stored, reader) in opened.items():
+            if name in tensors:
+                raise DataError(f"{file}: {name} is in another shard as well")
+            tensors[name], readers[name] = stored, reader
+    return Store(tensors, lambda name: readers[name](name), tuple(file for file, _ in files), files[0][1])
+
+
+def _open_safe(file: Path) -> dict[str, tuple[Stored, Any]]:
+    try:
+        opened: Any = safe_open(file, framework="pt")
+        slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118 (it is no dict)
+        # what is stored is known by its header; only what is asked for is mapped in
+        return {
+            name: (Stored(tuple(part.get_shape()), _dtype_name(part.get_dtype())), opened.get_tensor)
+            for name, part in slices.items()
+        }
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read: {error}") from None
+
+
+def _dtype_name(code: str) -> str:
+    return {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64"}.get(code, code)
+
+
+def _open_pickle(file: Path) -> dict[str, tuple[Stored, Any]]:
+    loaded = _load_pickle(file)
+    if not isinstance(loaded, Mapping) or not all(isinstance(tensor, Tensor) for tensor in loaded.values()):
+        raise DataError(f"{file} holds more than tensors by name; is it a training state, and the weights elsewhere?")
+    return {
+        str(name): (Stored(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")), lambda _, t=tensor: t)
+        for name, tensor in loaded.items()
+    }
+
+
+def _load_pickle(file: Path) -> Any:
+    try:
+        try:
+            return torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+        except RuntimeError:  # the format before torch 1.6, which cannot be mapped
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises whatever the bytes lead to
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{file} is damaged, or holds more than tensors, which could be a program: it was not run ({reason})"
+        ) from None

@@ -1,0 +1,157 @@
+"""Somebody else's configuration file as our ModelConfig: what it leaves out is what their library takes then."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from litebert.core.errors import DataError
+from litebert.core.options import build_options
+from litebert.interop.google_names import Groups, google_group
+from litebert.interop.names import (
+    CLASSIFIER_DROPOUT_KEY,
+    CONFIG_KEYS,
+    ROBERTA_DEAD_ROWS,
+    Family,
+    rows_of_groups,
+    their_group,
+)
+from litebert.model.config import ModelConfig
+from litebert.model.sharing import group_of
+
+Dialect = Literal["huggingface", "google"]
+
+_BERT = {
+    "vocab_size": 30_522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3_072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+}
+DEFAULTS: dict[Family, dict[str, Any]] = {
+    "albert": {
+        **_BERT,
+        "vocab_size": 30_000,
+        "embedding_size": 128,
+        "hidden_size": 4_096,
+        "num_hidden_groups": 1,
+        "inner_group_num": 1,
+        "num_attention_heads": 64,
+        "intermediate_size": 16_384,
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "classifier_dropout_prob": 0.1,
+    },
+    "bert": _BERT,
+    "roberta": {**_BERT, "vocab_size": 50_265, "pad_token_id": 1},
+}
+# "gelu" is the error function's at Hugging Face, and the tanh form in Google's code, BERT's included
+ACTIVATIONS: dict[Dialect, dict[str, str]] = {
+    "huggingface": {
+        "gelu": "gelu",
+        "gelu_python": "gelu",
+        "gelu_new": "gelu_tanh",
+        "gelu_pytorch_tanh": "gelu_tanh",
+        "relu": "relu",
+    },
+    "google": {"gelu": "gelu_tanh", "relu": "relu"},
+}
+_COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
+_MOST_LAYERS = 10_000  # more would only cost time until they are found missing
+_GOOGLE_DEFAULTS = {"hidden_act": "gelu"}
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        values = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise DataError(f"{file} is not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise DataError(f"{file} holds no object; is it a model's configuration?")
+    return values
+
+
+def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialect, where: Path) -> ModelConfig:
+    """Our configuration of theirs, with a pooler and without regard to what the weights say."""
+    given = {**DEFAULTS[family], **(_GOOGLE_DEFAULTS if dialect == "google" else {}), **values}
+    _check_numbers(given, where)
+    _check_expressible(given, family, where)
+    activation = str(given["hidden_act"])
+    if activation not in ACTIVATIONS[dialect]:
+        raise DataError(
+            f"{where}: hidden_act = '{activation}' is none of ours ({', '.join(ACTIVATIONS[dialect])}): "
+            "the model cannot be computed here"
+        )
+    dropout = given.get(CLASSIFIER_DROPOUT_KEY[family])
+    fields = {ours: given[theirs] for ours, theirs in CONFIG_KEYS.items()}
+    fields |= {
+        "embedding_size": given["embedding_size"] if family == "albert" else given["hidden_size"],
+        "activation": ACTIVATIONS[dialect][activation],
+        "classifier_dropout_rate": given["hidden_dropout_prob"] if dropout is None else dropout,
+        **(_read_groups(given, dialect) if family == "albert" else {"sharing": "none"}),
+    }
+    if dialect == "google":
+        fields["classifier_dropout_rate"] = 0.1  # written into its code
+    if family == "roberta":
+        fields["max_positions"] -= ROBERTA_DEAD_ROWS
+    return build_options(ModelConfig, fields, where=str(where))
+
+
+def read_google_groups(values: Mapping[str, Any]) -> Groups:
+    """ALBERT's groups, as Google's code assigns layers to them."""
+    given = {**DEFAULTS["albert"], **values}
+    num_groups = int(given["num_hidden_groups"])
+    return Groups(num_groups, tuple(sorted(set(_group_map(int(given["num_hidden_layers"]), num_groups, "google")))))
+
+
+def _read_groups(given: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
+    num_layers, num_groups, num_inner = (given[key] for key in _COUNTS)
+    theirs = _group_map(num_layers, num_groups, dialect)
+    if list(theirs) != [group_of(layer, num_layers, num_groups) for layer in range(num_layers)]:
+        rows = rows_of_groups(theirs, num_inner)
+        return {"sharing": "map", "layer_map": rows, "num_inner": num_inner}
+    if num_groups == 1:
+        return {"sharing": "all", "num_inner": num_inner}
+    if num_groups == num_layers:
+        return {"sharing": "none", "num_inner": num_inner}
+    return {"sharing": "groups", "num_groups": num_groups, "num_inner": num_inner}
+
+
+def _group_map(num_layers: int, num_groups: int, dialect: Dialect) -> Sequence[int]:
+    group = their_group if dialect == "huggingface" else google_group
+    return [group(layer, num_layers, num_groups) for layer in range(num_layers)]
+
+
+def _check_numbers(given: Mapping[str, Any], where: Path) -> None:
+    """Refuse what is not a number and should be; build_options checks the numbers themselves."""
+    for key in CONFIG_KEYS.values():
+        if isinstance(given[key], bool) or not isinstance(given[key], int | float):
+            raise DataError(f"{where}: {key} = {given[key]!r} is not a number")
+    for key in _COUNTS:
+        number = given.get(key, 1)
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= _MOST_LAYERS:
+            raise DataError(f"{where}: {key} = {number!r} is not a count from 1 to {_MOST_LAYERS}")
+
+
+def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) -> None:
+    """Refuse what would silently be computed otherwise here."""
+    for key, expected in (
+        ("position_embedding_type", "absolute"),
+        ("is_decoder", False),
+        ("add_cross_attention", False),
+        ("tie_word_embeddings", True),
+    ):
+        if given.get(key, expected) != expected:
+            raise DataError(f"{where}: {key} = {given[key]!r}; only {expected!r} can be computed here")
+    if family == "roberta" and given["pad_token_id"] != 1:
+        raise DataError(f"{where}: pad_token_id = {given['pad_token_id']}; roberta's positions are counted from 1")

@@ -1,0 +1,416 @@
+"""What a conversion makes of a model: exactly the same one, or a refusal that says why."""
+
+import importlib
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from small_text import SIZES, make_sentences
+from torch import Tensor
+
+from litebert import load_checkpoint
+from litebert.checkpoint import CheckpointContent, save_checkpoint
+from litebert.core.errors import ConfigError, DataError
+from litebert.infer.fill_mask import fill_mask
+from litebert.interop.convert import ConvertOptions, convert
+from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.heads import SpanLogits
+from litebert.model.model import Model, build_model
+from litebert.model.presets import PRESETS
+from litebert.model.sharing import Sharing
+from litebert.text.normalize import Normalization
+from litebert.text.sentencepiece_front import SentencePieceFront
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+
+TO_HUGGINGFACE = ConvertOptions(to="huggingface")
+ALBERT = ModelConfig(
+    vocab_size=100,
+    embedding_size=8,
+    hidden_size=16,
+    ffn_size=24,
+    num_layers=4,
+    num_heads=2,
+    max_positions=64,
+    initializer_range=0.3,
+)
+PRETRAINING = (HeadSpec("mlm"), HeadSpec("sentence"))
+TEXTS = ["The old cat sees a river.", "a dog follows the bird near the house and leaves", "[MASK] likes"]
+
+
+def save(path: Path, config: ModelConfig, heads: tuple[HeadSpec, ...], tokenizer: Tokenizer) -> Model:
+    model = build_model(config, heads).eval()
+    with torch.no_grad():
+        generator = torch.Generator().manual_seed(4)
+        for parameter in model.parameters():  # no bias is zero, or a missing one would not show
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    save_checkpoint(path, model, tokenizer, CheckpointContent(step=7, card="# ours\n"))
+    return model
+
+
+def load_theirs(folder: Path, name: str) -> Any:
+    model, report = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
+    assert not any(report.values()), report
+    return model.eval()
+
+
+def masked_lm_logits(model: Model, token_ids: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model.masked_lm_logits(model.encoder(token_ids).hidden)
+
+
+def weights_equal(first: Path, second: Path) -> bool:
+    a, b = load_checkpoint(first).load_weights(), load_checkpoint(second).load_weights()
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+SHARINGS: list[tuple[Sharing, dict[str, Any], str]] = [
+    ("all", {}, "AlbertForPreTraining"),
+    ("groups", {"num_groups": 2}, "AlbertForPreTraining"),
+    ("none", {}, "AlbertForPreTraining"),
+    ("none", {"embedding_size": 16}, "BertForPreTraining"),
+    ("none", {"embedding_size": 16, "projection": "always"}, "AlbertForPreTraining"),
+    ("attention", {}, "AlbertForPreTraining"),
+    ("ffn", {}, "AlbertForPreTraining"),
+    ("ffn", {"embedding_size": 16}, "BertForPreTraining"),
+    ("attention", {"num_inner": 2}, "AlbertForPreTraining"),
+    ("map", {"layer_map": ((0, 1), (1, 0), (0, 0), (2, 1))}, "AlbertForPreTraining"),
+]
+
+
+@pytest.mark.parametrize(("sharing", "changes", "class_name"), SHARINGS)
+def test_every_sharing_goes_to_transformers_as_something_that_computes_the_same(
+    sharing: Sharing, changes: dict[str, Any], class_name: str, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    ours = save(tmp_path / "ours", replace(ALBERT, sharing=sharing, **changes), PRETRAINING, tiny_tokenizer)
+    done = convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    assert done.written_as == class_name
+    theirs = load_theirs(tmp_path / "theirs", "AutoModelForPreTraining")
+    assert type(theirs).__name__ == class_name
+    token_ids = torch.arange(5, 45).view(2, 20)
+    with torch.no_grad():
+        expected = theirs(token_ids).prediction_logits
+    torch.testing.assert_close(masked_lm_logits(ours, token_ids), expected, atol=1e-5, rtol=0)
+    is_unrolled = sharing in ("attention", "ffn", "map")
+    assert any("written out as" in note for note in done.notes) == is_unrolled
+    convert(tmp_path / "theirs", tmp_path / "back")
+    if not is_unrolled:
+        assert weights_equal(tmp_path / "ours", tmp_path / "back")
+        assert load_checkpoint(tmp_path / "back").config.layer_plan == ours.config.layer_plan
+    back = load_checkpoint(tmp_path / "back").load_model().eval()
+    torch.testing.assert_close(masked_lm_logits(back, token_ids), masked_lm_logits(ours, token_ids), atol=0, rtol=0)
+
+
+HEADS: list[tuple[tuple[HeadSpec, ...], str]] = [
+    ((), "AutoModel"),
+    ((HeadSpec("mlm"),), "AutoModelForMaskedLM"),
+    (PRETRAINING, "AutoModelForPreTraining"),
+    ((HeadSpec("mlm"), HeadSpec("sentence", 3)), "AutoModelForPreTraining"),
+    ((HeadSpec("classification", 3),), "AutoModelForSequenceClassification"),
+    ((HeadSpec("classification", 1),), "AutoModelForSequenceClassification"),
+    ((HeadSpec("tokens", 5),), "AutoModelForTokenClassification"),
+    ((HeadSpec("span"),), "AutoModelForQuestionAnswering"),
+    ((HeadSpec("choice"),), "AutoModelForMultipleChoice"),
+]
+
+
+@pytest.mark.parametrize(("heads", "auto_class"), HEADS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("family", ["albert", "bert", "roberta"])
+def test_every_head_goes_there_and_back(
+    family: str, heads: tuple[HeadSpec, ...], auto_class: str, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    config, tokenizer = ALBERT, tiny_tokenizer
+    if family != "albert":
+        config = replace(ALBERT, embedding_size=16, sharing="none", activation="gelu")
+    if family == "roberta":
+        tokenizer = train_tokenizer(make_sentences(), VocabularyOptions("bpe", SIZES["bpe"]))
+        config = replace(config, num_segments=1, vocab_size=tokenizer.vocab_size, norm_epsilon=1e-5)
+    ours = save(tmp_path / "ours", config, heads, tokenizer)
+    done = convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    theirs = load_theirs(tmp_path / "theirs", auto_class)
+    assert type(theirs).__name__ == done.written_as
+    # RoBERTa has no head for sentences, and BERT's has two labels: another family then computes the same
+    sentence = next((spec.num_labels for spec in heads if spec.kind == "sentence"), 0)
+    expected = "albert" if sentence == 3 else "bert" if (family, sentence) == ("roberta", 2) else family
+    assert done.written_as.lower().startswith(expected)
+    compare_heads(ours, theirs)
+    convert(tmp_path / "theirs", tmp_path / "back")
+    back = load_checkpoint(tmp_path / "back")
+    assert back.heads == heads
+    before = {n: t for n, t in ours.state_dict().items() if back.config.has_pooler or "pooler" not in n}
+    assert {n: t.tolist() for n, t in back.load_weights().items()} == {n: t.tolist() for n, t in before.items()}
+
+
+def compare_heads(ours: Model, theirs: Any) -> None:
+    """The same input gives the same logits, whatever the head."""
+    token_ids = torch.arange(5, 47).view(6, 7)
+    with torch.no_grad():
+        hidden, pooled, _ = ours.encoder(token_ids)
+        expected = theirs(token_ids.view(2, 3, 7) if "choice" in ours.heads else token_ids)
+        found: Any
+        if "mlm" in ours.heads:
+            found, expected = ours.masked_lm_logits(hidden), expected[0]
+        elif "span" in ours.heads:
+            spans = ours.heads["span"](hidden)
+            assert isinstance(spans, SpanLogits)
+            found, expected = torch.stack(spans), torch.stack([expected.start_logits, expected.end_logits])
+        elif "tokens" in ours.heads:
+            found, expected = ours.heads["tokens"](hidden), expected.logits
+        elif "choice" in ours.heads:
+            found, expected = ours.heads["choice"](pooled, 3), expected.logits
+        elif "classification" in ours.heads:
+            found, expected = ours.heads["classification"](pooled), expected.logits
+        else:
+            found, expected = hidden, expected.last_hidden_state
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_at_toy_size_goes_there_and_back(name: str, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    published = PRESETS[name].config
+    hidden_size = 4 * published.num_heads
+    config = replace(
+        published,
+        vocab_size=100,
+        hidden_size=hidden_size,
+        embedding_size=hidden_size if published.embedding_size == published.hidden_size else 8,
+        ffn_size=20,
+        num_layers=min(published.num_layers, 3),
+        max_positions=16,
+    )
+    save(tmp_path / "ours", config, (HeadSpec("mlm"),), tiny_tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    convert(tmp_path / "theirs", tmp_path / "back")
+    expected = {n: t for n, t in load_checkpoint(tmp_path / "ours").load_weights().items() if "pooler" not in n}
+    found = load_checkpoint(tmp_path / "back").load_weights()
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[n], t) for n, t in expected.items())
+    back = load_checkpoint(tmp_path / "back").config
+    assert replace(back, has_pooler=True, classifier_dropout_rate=config.classifier_dropout_rate) == config
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        ((HeadSpec("conditional_span"),), "no class of transformers has the heads conditional_span"),
+        ((*PRETRAINING, HeadSpec("classification")), "choose with --heads"),
+    ],
+)
+def test_heads_that_transformers_has_no_class_for_are_refused_with_the_reason(
+    heads: tuple[HeadSpec, ...], message: str, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    save(tmp_path / "ours", ALBERT, heads, tiny_tokenizer)
+    with pytest.raises(ConfigError, match=message):
+        convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_heads_can_be_left_out(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    save(tmp_path / "ours", ALBERT, (*PRETRAINING, HeadSpec("classification", 3)), tiny_tokenizer)
+    options = ConvertOptions(to="huggingface", heads=("classification",))
+    done = convert(tmp_path / "ours", tmp_path / "theirs", options)
+    assert done.notes[0] == "left out: mlm, sentence"
+    load_theirs(tmp_path / "theirs", "AutoModelForSequenceClassification")
+    with pytest.raises(ConfigError, match="the model has no span"):
+        convert(tmp_path / "ours", tmp_path / "other", replace(options, heads=("span",)))
+
+
+def test_an_encoder_without_pooler_has_no_class_in_transformers(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    save(tmp_path / "ours", replace(ALBERT, has_pooler=False), (), tiny_tokenizer)
+    with pytest.raises(ConfigError, match="always has a pooler"):
+        convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+
+
+def test_bert_becomes_a_shared_albert_by_averaging_and_says_that_it_is_a_beginning(
+    tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    bert = replace(ALBERT, embedding_size=16, sharing="none")
+    ours = save(tmp_path / "bert", bert, PRETRAINING, tiny_tokenizer)
+    done = convert(tmp_path / "bert", tmp_path / "albert", ConvertOptions(sharing="all"))
+    assert "initialisation" in done.notes[-1]
+    assert "initialisation" in (tmp_path / "albert/README.md").read_text("utf-8")
+    shared = load_checkpoint(tmp_path / "albert")
+    assert shared.config == replace(bert, sharing="all")
+    weights = shared.load_weights()
+    state = ours.state_dict()
+    mean = sum(state[f"encoder.ffn.{layer}.up.weight"] for layer in range(4)) / 4
+    torch.testing.assert_close(weights["encoder.ffn.0.up.weight"], mean)
+    assert torch.equal(weights["encoder.embeddings.token.weight"], state["encoder.embeddings.token.weight"])
+
+
+@pytest.mark.parametrize("sharing", ["all", "attention", "ffn"])
+def test_an_unshared_model_computes_what_the_shared_one_did(
+    sharing: Sharing, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    ours = save(tmp_path / "shared", replace(ALBERT, sharing=sharing), PRETRAINING, tiny_tokenizer)
+    convert(tmp_path / "shared", tmp_path / "unshared", ConvertOptions(sharing="none"))
+    unshared = load_checkpoint(tmp_path / "unshared")
+    assert unshared.config.sharing == "none"
+    token_ids = torch.arange(5, 45).view(2, 20)
+    assert torch.equal(masked_lm_logits(unshared.load_model().eval(), token_ids), masked_lm_logits(ours, token_ids))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (ConvertOptions(sharing="ffn"), "none .exactly. or all .by averaging."),
+        (ConvertOptions(keeps_slots=True, sharing="none"), "moments can be kept only"),
+        (ConvertOptions(keeps_slots=True, to="huggingface"), "moments can be kept only"),
+        (ConvertOptions(keeps_slots=True), "has no optimizer"),
+    ],
+)
+def test_wishes_that_cannot_be_granted_are_refused(
+    options: ConvertOptions, message: str, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
+    with pytest.raises((ConfigError, DataError), match=message):
+        convert(tmp_path / "ours", tmp_path / "out", options)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ConfigError, match="exists already"):
+        convert(tmp_path / "ours", tmp_path / "ours")
+
+
+@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "bpe"])
+def test_the_tokenizer_of_an_export_gives_our_ids(kind: Any, tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(make_sentences(), VocabularyOptions(kind, SIZES[kind]))
+    save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for text in ("The river builds slowly.", "Café station's (see below)", "old  engine"):
+        assert theirs(text, add_special_tokens=False)["input_ids"] == tokenizer.encode(text)
+    first, second = tokenizer.encode("the river"), tokenizer.encode("winter")
+    pair = theirs("the river", "winter")
+    assert pair["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    assert load_checkpoint(tmp_path / "theirs").load_tokenizer().encode("The river.") == tokenizer.encode("The river.")
+
+
+def test_the_inputs_that_the_digit_comma_rule_makes_differ_are_stated(real_data: Path, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(real_data / "vocab/albert-30k.model")
+    save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
+    done = convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    cut = [piece for piece in tokenizer.pieces(range(tokenizer.vocab_size)) if re.search(r"\d,$", piece)]
+    assert cut
+    assert f"the {len(cut):,} pieces of digits with a comma, such as '{cut[0]}'" in done.notes[-1]
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for text in ("In the river, a cat. 12 dogs", f"born {cut[0].strip('▁')} here"):
+        is_same = theirs(text, add_special_tokens=False)["input_ids"] == tokenizer.encode(text)
+        assert is_same == (cut[0].strip("▁") not in text)
+
+
+def test_fill_mask_of_transformers_guesses_what_ours_does(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    ours = save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    pipeline = transformers.pipeline("fill-mask", model=str(tmp_path / "theirs"), top_k=100)
+    text = "the old [MASK] sees a river"
+    special = {tiny_tokenizer.pieces([i])[0] for i in tiny_tokenizer.special_ids}
+    theirs = [(g["token_str"], g["score"]) for g in pipeline(text) if g["token_str"] not in special]
+    total = sum(score for _, score in theirs)  # ours never guesses a special token
+    guesses = fill_mask(ours, tiny_tokenizer, text, top_k=10)[0]
+    pieces = tiny_tokenizer.pieces(range(tiny_tokenizer.vocab_size))
+    by_name = {pieces[g["token"]]: g["score"] for g in pipeline(text)}
+    for guess in guesses:
+        assert guess.probability == pytest.approx(by_name[guess.piece] / total, rel=1e-3)
+
+
+def test_text_classification_of_transformers_agrees_sentence_pairs_included(
+    tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    ours = save(tmp_path / "ours", ALBERT, (HeadSpec("classification", 3),), tiny_tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    pipeline = transformers.pipeline("text-classification", model=str(tmp_path / "theirs"), top_k=None)
+    tokenizer = tiny_tokenizer
+    for first, second in (("the cat sees", None), ("the cat sees", "a river likes the dog")):
+        ids = [tokenizer.cls_id, *tokenizer.encode(first), tokenizer.sep_id]
+        segments = [0] * len(ids)
+        if second is not None:
+            more = [*tokenizer.encode(second), tokenizer.sep_id]
+            ids, segments = ids + more, segments + [1] * len(more)
+        with torch.no_grad():
+            pooled = ours.encoder(torch.tensor([ids]), torch.tensor([segments])).pooled
+            expected = ours.heads["classification"](pooled).softmax(-1)[0]
+        inputs = {"text": first} | ({} if second is None else {"text_pair": second})
+        scores = {answer["label"]: answer["score"] for answer in pipeline(inputs)}
+        assert [scores[f"LABEL_{i}"] for i in range(3)] == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_question_answering_with_transformers_finds_the_same_span(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    ours = save(tmp_path / "ours", ALBERT, (HeadSpec("span"),), tiny_tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    question, context = "the dog finds", "the old cat sees a river near the house"
+    # its pipeline for questions is gone since version 5: this is what it did
+    theirs = load_theirs(tmp_path / "theirs", "AutoModelForQuestionAnswering")
+    inputs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")(question, context, return_tensors="pt")
+    with torch.no_grad():
+        output = theirs(**inputs)
+    tokenizer = tiny_tokenizer
+    first = [tokenizer.cls_id, *tokenizer.encode(question), tokenizer.sep_id]
+    encoding = tokenizer.encode_with_offsets(context)
+    ids = [*first, *encoding.token_ids, tokenizer.sep_id]
+    segments = [0] * len(first) + [1] * (len(encoding.token_ids) + 1)
+    with torch.no_grad():
+        spans = ours.heads["span"](ours.encoder(torch.tensor([ids]), torch.tensor([segments])).hidden)
+    assert inputs["input_ids"].tolist() == [ids]
+    torch.testing.assert_close(spans.start, output.start_logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(spans.end, output.end_logits, atol=1e-5, rtol=0)
+    assert inputs.char_to_token(0, context.index("river"), sequence_index=1) == len(first) + [
+        start for start, _ in encoding.offsets
+    ].index(context.index("river"))
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    constants = importlib.import_module("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_a_hub_name_comes_from_the_cache_without_a_network(
+    hub_cache: Path, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
+    model = hub_cache / "models--somebody--albert"
+    commit = "0123456789" * 4
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    snapshot = model / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (model / "blobs").mkdir()
+    for number, file in enumerate((tmp_path / "theirs").iterdir()):
+        (model / f"blobs/{number}").write_bytes(file.read_bytes())
+        (snapshot / file.name).symlink_to(f"../../blobs/{number}")
+    (model / "refs").mkdir()
+    (model / "refs/main").write_text(commit, "utf-8")
+    convert("somebody/albert", tmp_path / "back")
+    assert weights_equal(tmp_path / "ours", tmp_path / "back")
+
+
+def test_a_hub_name_that_cannot_be_had_is_refused(hub_cache: Path) -> None:
+    assert not hub_cache.exists()
+    with pytest.raises(DataError, match="'albert/albert-base-v2' is no file or folder here, and cannot be had"):
+        load_checkpoint("albert/albert-base-v2")
+
+
+@pytest.mark.parametrize("digit_comma", ["off", "intended", "google_py3"])
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_tokenizer_that_went_there_and_back_gives_the_same_ids(
+    digit_comma: Any, lowercase: bool, tmp_path: Path
+) -> None:
+    trained = train_tokenizer(make_sentences(), VocabularyOptions("unigram", SIZES["unigram"]))
+    policy = Normalization(lowercase=lowercase, drops_accents=False)
+    tokenizer = Tokenizer(SentencePieceFront(trained.model, policy, digit_comma))
+    save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    back = load_checkpoint(tmp_path / "theirs").load_tokenizer()
+    assert (back.settings, back.fingerprint) == (tokenizer.settings, tokenizer.fingerprint)
+
+
+def test_a_run_stands_for_its_last_checkpoint(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    for step in (1, 2):
+        save(tmp_path / f"run/checkpoints/step-0000000{step}", ALBERT, PRETRAINING, tiny_tokenizer)
+    assert load_checkpoint(tmp_path / "run").path.name == "step-00000002"
+    save(tmp_path / "run/model", ALBERT, PRETRAINING, tiny_tokenizer)
+    assert load_checkpoint(tmp_path / "run").path.name == "model"

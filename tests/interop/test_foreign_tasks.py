@@ -1,0 +1,70 @@
+"""Somebody else's fine-tuned model answers as it does at home."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from test_convert import ALBERT, TO_HUGGINGFACE, save
+
+import litebert
+from litebert.interop.convert import ConvertOptions, convert
+from litebert.model.config import HeadSpec
+from litebert.text.tokenizer import Tokenizer
+
+NAMES = {"0": "no", "1": "perhaps", "2": "yes"}
+PAIR = ("the cat sees", "a river likes the dog")
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, tiny_tokenizer: Tokenizer) -> Path:
+    """A classifier of transformers with names for its labels."""
+    save(tmp_path / "ours", ALBERT, (HeadSpec("classification", 3),), tiny_tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    change_config(tmp_path / "theirs", id2label=NAMES, label2id={name: int(i) for i, name in NAMES.items()})
+    return tmp_path / "theirs"
+
+
+def change_config(folder: Path, **values: Any) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | values), "utf-8")
+
+
+def test_a_classifier_of_transformers_gives_its_own_labels_and_probabilities(theirs: Path) -> None:
+    pipeline = transformers.pipeline("text-classification", model=str(theirs), top_k=None)
+    scores = {answer["label"]: answer["score"] for answer in pipeline({"text": PAIR[0], "text_pair": PAIR[1]})}
+    (answer,) = litebert.load(theirs).classify([PAIR])
+    assert answer.label == max(scores, key=scores.__getitem__)
+    assert answer.probabilities == pytest.approx(scores, abs=1e-5)
+
+
+def test_it_keeps_them_as_a_checkpoint_of_ours_and_back(theirs: Path, tmp_path: Path) -> None:
+    convert(theirs, tmp_path / "kept", ConvertOptions())
+    convert(tmp_path / "kept", tmp_path / "back", TO_HUGGINGFACE)
+    assert litebert.load(tmp_path / "kept").classify([PAIR]) == litebert.load(theirs).classify([PAIR])
+    assert json.loads((tmp_path / "back" / "config.json").read_text("utf-8"))["id2label"] == NAMES
+
+
+def test_one_of_many_labels_is_told_from_any_of_them(theirs: Path) -> None:
+    change_config(theirs, problem_type="multi_label_classification")
+    predictor = litebert.load(theirs)
+    (answer,) = predictor.classify([PAIR])
+    ids = transformers.AutoTokenizer.from_pretrained(theirs)(*PAIR, return_tensors="pt")
+    with torch.no_grad():
+        logits = transformers.AutoModelForSequenceClassification.from_pretrained(theirs)(**ids).logits[0]
+    assert list(answer.probabilities.values()) == pytest.approx(logits.sigmoid().tolist(), abs=1e-5)
+
+
+def test_labels_without_names_are_numbered(theirs: Path) -> None:
+    change_config(theirs, id2label={"0": "no", "7": "yes", "8": "perhaps"})
+    (answer,) = litebert.load(theirs).classify(["the cat sees"])
+    assert list(answer.probabilities) == ["LABEL_0", "LABEL_1", "LABEL_2"]
+
+
+@pytest.mark.parametrize(("kind", "task"), [("tokens", "tags"), ("span", "spans"), ("choice", "choices")])
+def test_other_heads_have_their_tasks(kind: Any, task: str, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    save(tmp_path / "ours", ALBERT, (HeadSpec(kind),), tiny_tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    assert (litebert.load_checkpoint(tmp_path / "theirs").task or {})["kind"] == task

@@ -203,7 +203,17 @@ def build_engine(run: Run, recipe: Recipe) -> Engine:
     scaler = build_scaler(run.runtime)
     if run.scaler:
         scaler.load_state_dict(run.scaler)
-    return Engine(model, compute_loss, optimizer, task, run.runtime, scaler, recipe.optim.clip_norm, recipe.seed)
+    return Engine(
+        model,
+        compute_loss,
+        optimizer,
+        task,
+        run.runtime,
+        scaler,
+        recipe.optim.clip_norm,
+        recipe.seed,
+        has_row_noise=run.runtime.device.type == "cpu" and not recipe.train.compile,
+    )
 
 
 def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> None:

@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "interop": ("core", "text", "model", "data", "tasks", "checkpoint", "interop"),
     "infer": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "infer"),
     "export": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "infer", "export"),
+    "intrinsic": ("core", "text", "model", "data", "tasks", "intrinsic"),
     "recipe": ("core", "text", "data", "model", "tasks", "train"),
 }
 BELOW_STORIES = tuple(MAY_IMPORT)

@@ -41,7 +41,9 @@ def build(
     on_error: Annotated[
         str, typer.Option(help="At bad input (not UTF-8, broken JSON, cut gzip ...): fail, or skip it and count it.")
     ] = "fail",
-    valid_share: Annotated[float, typer.Option(help="Share of the documents kept for validation.")] = 0.01,
+    valid_share: Annotated[
+        float, typer.Option(help="Share of the documents kept for validation; 1 for a corpus to evaluate on.")
+    ] = 0.01,
     deduplicate: Annotated[bool, typer.Option(help="Leave out documents whose text came before.")] = False,
     processes: Annotated[
         int | None, typer.Option(min=1, help="How many processes encode. Default: one a core.")
@@ -127,7 +129,8 @@ def _print_build(result: "BuildResult", out: Path) -> None:
         records = [record for record in result.manifest.shards if record.split == split]
         documents, tokens = sum(r.num_documents for r in records), sum(r.num_tokens for r in records)
         print(f"{out} {split}: {documents:,} documents, {tokens:,} tokens in {len(records)} shards")
-        if not records and (split == "train" or result.manifest.options["valid_share"]):
+        share = result.manifest.options["valid_share"]
+        if not records and (share < 1 if split == "train" else share > 0):
             print(f"warning: no document fell into {split}; see --valid-share", file=sys.stderr)
 
 

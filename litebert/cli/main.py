@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from litebert import __version__
-from litebert.cli import corpus, demo, models, plot, pretrain, tokenizer
+from litebert.cli import corpus, demo, evaluate, models, plot, pretrain, tokenizer
 from litebert.core.errors import LitebertError
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
@@ -27,6 +27,7 @@ app.add_typer(corpus.app, name="corpus")
 app.command("recipes")(pretrain.show_recipes)
 app.command("check")(pretrain.check_recipe)
 app.command("pretrain")(pretrain.run_pretraining)
+app.command("evaluate")(evaluate.run_evaluation)
 app.command("plot")(plot.plot_runs)
 
 

@@ -3,8 +3,8 @@
 import json
 import sys
 import tempfile
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,8 +81,9 @@ def train(
         max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
     )
     notes = Notes(on_error)  # type: ignore[arg-type]  # checked above
-    with closing(_iter_sentences(paths, ReadOptions(format=text_format, field=field), notes)) as sentences:
-        tokenizer = train_tokenizer(sentences, options)
+    sentences = _iter_sentences(paths, ReadOptions(format=text_format, field=field), notes)
+    with closing(sentences), _learning_shown() as report:
+        tokenizer = train_tokenizer(sentences, options, report)
     tokenizer.save(out, replaces=force)
     _print_skipped(notes)
     print(f"{out}: {tokenizer.kind}, {tokenizer.vocab_size:,} pieces, fingerprint {tokenizer.fingerprint[:12]}")
@@ -191,6 +192,22 @@ def _iter_sentences(paths: Sequence[str], options: "ReadOptions", notes: "Notes"
                 text_bytes += chunk.num_bytes
                 progress.move_to(chunk.raw_position)
     print(f"learning a vocabulary from {text_bytes / 1e6:,.1f} MB of text ...", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _learning_shown() -> Iterator[Callable[[float], None]]:
+    """Gives what to call with the share of the learning that is done; the clock starts at the first call."""
+    from litebert.core.progress import Progress
+
+    with ExitStack() as stack:
+        shown: list[Progress] = []
+
+        def report(share: float) -> None:
+            if not shown:
+                shown.append(stack.enter_context(Progress("learning", total=100, unit="%", scale=1)))
+            shown[0].move_to(100 * share)
+
+        yield report
 
 
 def _print_skipped(notes: "Notes") -> None:

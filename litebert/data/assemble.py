@@ -129,6 +129,8 @@ class ShardDraft:
 
 def in_valid_split(hashes: npt.NDArray[np.uint64], valid_share: float) -> npt.NDArray[np.bool_]:
     """Which documents are for validation: decided by each one's own hash, whatever else is in the corpus."""
+    if valid_share == 1:  # a corpus for evaluation; 2**64 would not fit
+        return np.ones(len(hashes), np.bool_)
     chosen: npt.NDArray[np.bool_] = hashes < np.uint64(valid_share * 2.0**64)
     return chosen
 

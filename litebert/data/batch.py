@@ -24,6 +24,7 @@ class Batch:
     mlm_labels: Tensor  # (M,) int64
     sentence_labels: Tensor | None  # (S,) int64: 0 original order, 1 swapped or random (three-way: 2 random)
     is_lead: Tensor | None = None  # (S,) bool: begins a document, which gives sentence order away; None: not known
+    first_row: int = 0  # where this is a part: its first row's number in the whole batch
 
     @property
     def num_sequences(self) -> int:
@@ -32,9 +33,8 @@ class Batch:
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(
-            self, **{name: value.to(device, non_blocking=True) for name, value in values.items() if value is not None}
-        )
+        moved = {name: value.to(device, non_blocking=True) for name, value in values.items() if hasattr(value, "to")}
+        return replace(self, **moved)
 
 
 def build_batch(rows: Rows) -> Batch:
@@ -59,4 +59,5 @@ def build_batch(rows: Rows) -> Batch:
         mlm_labels=torch.from_numpy(rows.targets.labels),
         sentence_labels=torch.from_numpy(rows.labels.astype(np.int64)) if has_task else None,
         is_lead=torch.from_numpy(rows.is_lead),
+        first_row=layout.first_row,
     )

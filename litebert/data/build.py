@@ -120,8 +120,8 @@ def build_corpus(
 
 def check_options(options: BuildOptions) -> None:
     check_format(options.read.format)
-    if not 0 <= options.valid_share < 1:
-        raise ConfigError(f"the share of validation documents is {options.valid_share}; it must lie in [0, 1)")
+    if not 0 <= options.valid_share <= 1:
+        raise ConfigError(f"the share of validation documents is {options.valid_share}; it must lie in [0, 1]")
     if options.processes < 1:
         raise ConfigError(f"{options.processes} processes cannot build anything; at least 1")
 

@@ -1,20 +1,27 @@
 """Compiling a hot integer loop with numba: cached on disk where it can be, free of Python's lock, typed for mypy."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.event import Event, Listener, install_listener
+
+from litebert.core.progress import Progress
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_functions: set[str] = set()  # the names of all that may have to be compiled
 _ROOM = Path(__file__).parent
 _SETTINGS: Any = numba.config
 
 
 def compiled(function: Function) -> Function:
     """The function as machine code. Loader threads run side by side, since it holds no lock of Python's."""
+    _functions.add(function.__qualname__)
     chosen = _SETTINGS.CACHE_DIR
     _SETTINGS.CACHE_DIR = _cache_directory(chosen)
     try:
@@ -23,6 +30,33 @@ def compiled(function: Function) -> Function:
         return cast(Function, numba.njit(nogil=True)(function))
     finally:
         _SETTINGS.CACHE_DIR = chosen
+
+
+@contextmanager
+def compiling_shown() -> Iterator[None]:
+    """Around a first use: show how far compiling has come. Machine code that lies in the cache is loaded in silence."""
+    is_quiet = os.environ.get("RANK", "0") != "0"  # of the processes of one run, the first speaks
+    title = "compiling for this machine, only this once"
+    with (
+        Progress(title, total=len(_functions), unit="functions", scale=1, is_quiet=is_quiet) as progress,
+        install_listener("numba:compile", _Counter(progress)),
+    ):
+        yield
+
+
+class _Counter(Listener):
+    """Tells the progress how many functions are compiled."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._compiled: set[str] = set()
+
+    def on_start(self, event: Event) -> None:  # noqa: ARG002
+        self._progress.move_to(len(self._compiled))
+
+    def on_end(self, event: Event) -> None:
+        self._compiled |= {event.data["dispatcher"].py_func.__qualname__} & _functions
+        self._progress.move_to(len(self._compiled))
 
 
 def name_sources(sources: Iterable[Path]) -> str:

@@ -47,6 +47,7 @@ class Layout:
     lengths: NDArray[np.int32]  # (S,)
     num_rows: int
     width: int
+    first_row: int = 0  # of a part: its first row's number in the whole batch
 
     @property
     def efficiency(self) -> float:
@@ -95,7 +96,8 @@ def take_part(layout: Layout, part: int, num_parts: int) -> tuple[Layout, NDArra
     by_place = np.argsort(layout.starts)
     chosen = by_place[np.searchsorted(layout.rows[by_place], first) : np.searchsorted(layout.rows[by_place], stop)]
     starts = layout.starts[chosen] - first * layout.width
-    return Layout(layout.rows[chosen] - first, starts, layout.lengths[chosen], stop - first, layout.width), chosen
+    rows, lengths = layout.rows[chosen] - first, layout.lengths[chosen]
+    return Layout(rows, starts, lengths, stop - first, layout.width, layout.first_row + first), chosen
 
 
 def number_positions(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from litebert.core.errors import DataError
 from litebert.data.batch import Batch, build_batch
+from litebert.data.compiled import compiling_shown
 from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, SequenceTable, StreamOptions
 from litebert.data.masking import Sequences, list_vocabulary, mask_tokens
 from litebert.data.rows import Canvas, Layout, Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
@@ -99,7 +100,9 @@ class Stream:
         self._lock = Lock()
         # Epochs differ a little in length, as chance cuts their text; all count as long as the first, so that the
         # epoch of a step can be computed. A longer one leaves out its last batches, a shorter one repeats its first.
-        self.steps_per_epoch = self.plan_epoch(0).num_batches
+        with compiling_shown():
+            self.steps_per_epoch = self.plan_epoch(0).num_batches
+            self.rows(0)  # compiles what is left, so that a run's clock starts after
 
     def batch(self, step: int, *, rank: int = 0, world_size: int = 1) -> Batch:
         """The part of this step's batch that belongs to a rank; the parts of all ranks are the batch of one.

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from litebert.model.config import Activation, ModelConfig
 from litebert.model.lean import activated_linear, gelu_tanh
+from litebert.model.noise import RowNoise
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": gelu_tanh,
@@ -43,6 +44,7 @@ class AttentionBlock(nn.Module):
         fused: tuple[Tensor, Tensor] | None,
         mask: Tensor | None,
         read_at: Tensor | None = None,
+        noise: RowNoise | None = None,
     ) -> Tensor:
         """New hidden states; with `read_at` (B, Q), only those of these positions are computed."""
         weight, bias = fused or self.fuse()
@@ -53,17 +55,20 @@ class AttentionBlock(nn.Module):
             key, value = F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1)
             hidden = gather_positions(hidden, read_at)  # (B, Q, H)
             query = F.linear(hidden, weight[:width], bias[:width])
-        context = F.scaled_dot_product_attention(
-            self._split(query),
-            self._split(key),
-            self._split(value),
-            attn_mask=mask,
-            dropout_p=self.attention_dropout_rate if self.training else 0.0,
-        )  # (B, N, T, D)
+        context = self._attend(self._split(query), self._split(key), self._split(value), mask, noise)  # (B, N, T, D)
         update = self.output(context.transpose(1, 2).flatten(2))  # (B, T, H)
-        update = F.dropout(update, self.hidden_dropout_rate, self.training)
+        update = drop(update, self.hidden_dropout_rate, self.training, noise, "attention")
         normed: Tensor = self.norm(hidden + update)
         return normed
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, noise: RowNoise | None) -> Tensor:
+        rate = self.attention_dropout_rate if self.training else 0.0
+        if noise is None or rate == 0:
+            return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
+        scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, T, T)
+        probabilities = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+        # by positions first: those that are read meet the same noise among few as among all
+        return noise.drop(probabilities.transpose(1, 2), rate, "probabilities").transpose(1, 2) @ value
 
     def _split(self, x: Tensor) -> Tensor:
         batch_size, length, width = x.shape
@@ -81,11 +86,18 @@ class FeedForwardBlock(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, noise: RowNoise | None = None) -> Tensor:
         update = activated_linear(self.up(hidden), self.down.weight, self.down.bias, self.activation)
-        update = F.dropout(update, self.hidden_dropout_rate, self.training)
+        update = drop(update, self.hidden_dropout_rate, self.training, noise, "feed-forward")
         normed: Tensor = self.norm(hidden + update)
         return normed
+
+
+def drop(x: Tensor, rate: float, is_training: bool, noise: RowNoise | None, place: str) -> Tensor:
+    """Dropout with the noise of the rows where there is such, else of torch's own generator."""
+    if noise is None or not is_training:
+        return F.dropout(x, rate, is_training)
+    return noise.drop(x, rate, place)
 
 
 def gather_positions(hidden: Tensor, read_at: Tensor) -> Tensor:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from litebert.core.errors import DataError
-from litebert.model.blocks import AttentionBlock, FeedForwardBlock, gather_positions
+from litebert.model.blocks import AttentionBlock, FeedForwardBlock, drop, gather_positions
 from litebert.model.config import ModelConfig
+from litebert.model.noise import RowNoise
 
 
 class EncoderOutput(NamedTuple):
@@ -37,13 +37,15 @@ class Embeddings(nn.Module):
         self.projection = nn.Linear(width, config.hidden_size) if config.has_projection else None
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
-    def forward(self, token_ids: Tensor, segment_ids: Tensor | None, position_ids: Tensor | None) -> Tensor:
+    def forward(
+        self, token_ids: Tensor, segment_ids: Tensor | None, position_ids: Tensor | None, noise: RowNoise | None = None
+    ) -> Tensor:
         self._check_ids(token_ids, segment_ids)
         length = token_ids.shape[1]
         positions = self.position.weight[:length] if position_ids is None else self.position(position_ids)
         segments = self.segment.weight[0] if segment_ids is None else self.segment(segment_ids)
         embedded = self.norm(self.token(token_ids) + segments + positions)  # (B, T, E)
-        embedded = F.dropout(embedded, self.hidden_dropout_rate, self.training)
+        embedded = drop(embedded, self.hidden_dropout_rate, self.training, noise, "embeddings")
         return self.projection(embedded) if self.projection is not None else embedded  # (B, T, H)
 
     def _check_ids(self, token_ids: Tensor, segment_ids: Tensor | None) -> None:
@@ -75,6 +77,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.config = config
         self.recompute = False  # keep only each layer's input for backward, and compute the rest again
+        self.noise: RowNoise | None = None  # of dropout in the next forward pass; None: torch's own generator
         self.plan = config.layer_plan
         self.is_shared = len(self.plan.rows) > min(self.plan.num_attention_blocks, self.plan.num_ffn_blocks)
         self.embeddings = Embeddings(config)
@@ -100,7 +103,8 @@ class Encoder(nn.Module):
         states are wanted; the last layer computes no others, and position 0 must be the first of them if pooled output
         is used.
         """
-        hidden = self.embeddings(token_ids, segment_ids, position_ids)
+        noise = self.noise if self.training else None
+        hidden = self.embeddings(token_ids, segment_ids, position_ids, noise)
         visible = attention_mask(mask, sequence_ids, hidden.dtype)
         # once a pass where several layers use a block; else in the block's own forward, where FSDP has gathered it
         fused = [block.fuse() if self.is_shared else None for block in self.attention]  # type: ignore[operator]
@@ -109,7 +113,8 @@ class Encoder(nn.Module):
             wanted = read_at if number == len(self.plan.rows) and not return_layers else None
             if wanted is not None:
                 visible = attention_mask(mask, sequence_ids, hidden.dtype, wanted)
-            arguments = (hidden, attention_index, ffn_index, fused[attention_index], visible, wanted)
+            of_layer = noise.at(number) if noise else None
+            arguments = (hidden, attention_index, ffn_index, fused[attention_index], visible, wanted, of_layer)
             if self.recompute and self.training:
                 hidden = checkpoint(self._compute_layer, *arguments, use_reentrant=False)
             else:
@@ -129,9 +134,10 @@ class Encoder(nn.Module):
         fused: tuple[Tensor, Tensor] | None,
         visible: Tensor | None,
         wanted: Tensor | None,
+        noise: RowNoise | None,
     ) -> Tensor:
-        hidden = self.attention[attention_index](hidden, fused, visible, wanted)
-        result: Tensor = self.ffn[ffn_index](hidden)
+        hidden = self.attention[attention_index](hidden, fused, visible, wanted, noise)
+        result: Tensor = self.ffn[ffn_index](hidden, noise)
         return result
 
     def pool(self, first: Tensor) -> Tensor:

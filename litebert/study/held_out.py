@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 import torch
 
 from litebert.data.batch import Batch
+from litebert.intrinsic.score import wilson_interval
 from litebert.model.model import Model
 from litebert.tasks.pretraining import read_states
-
-_NORMAL_QUANTILE = 1.959964  # 95 % of a normal distribution lie within
 
 
 @dataclass(frozen=True)
@@ -27,12 +25,7 @@ class Share:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval, as if the guesses were independent of each other."""
-        if not self.total:
-            return 0.0, 1.0
-        z2 = _NORMAL_QUANTILE**2 / self.total
-        center = (self.value + z2 / 2) / (1 + z2)
-        half = sqrt(z2 * (self.value * (1 - self.value) + z2 / 4)) / (1 + z2)
-        return center - half, center + half
+        return wilson_interval(self.value, self.total) if self.total else (0.0, 1.0)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from litebert.core.errors import ConfigError, DataError, suggest
 from litebert.text.front import Front
+from litebert.text.learning import Report, UnigramLog, learning_reported, read_merging_log
 from litebert.text.normalize import Normalization, normalize, replace_surrogates
 from litebert.text.sentencepiece_front import SentencePieceFront
 from litebert.text.tokenizer import Kind, Tokenizer
@@ -69,11 +70,16 @@ class VocabularyOptions:
         return self.kind != "bpe" if self.lowercase is None else self.lowercase
 
 
-def train_tokenizer(texts: Iterable[str], options: VocabularyOptions) -> Tokenizer:
-    """A tokenizer with exactly `options.vocab_size` pieces; the same texts give the same one, on any machine."""
+def train_tokenizer(texts: Iterable[str], options: VocabularyOptions, report: Report | None = None) -> Tokenizer:
+    """A tokenizer with exactly `options.vocab_size` pieces; the same texts give the same one, on any machine.
+
+    `report` is told the share of the learning that is done, from another thread, once the texts are read.
+    """
     if options.words == "jieba":
         check_jieba()
-    tokenizer = Tokenizer(_TRAINERS[options.kind](_Source(texts), options), words=options.words)
+    with learning_reported(UnigramLog(options.vocab_size) if options.kind == "unigram" else read_merging_log, report):
+        front = _TRAINERS[options.kind](_Source(texts), options, report is not None)
+    tokenizer = Tokenizer(front, words=options.words)
     if tokenizer.vocab_size < options.vocab_size:
         raise _too_large(options, tokenizer.vocab_size)
     if tokenizer.vocab_size > options.vocab_size:
@@ -115,7 +121,7 @@ def _cut(text: str) -> Iterator[str]:
         yield text
 
 
-def _train_unigram(source: _Source, options: VocabularyOptions) -> SentencePieceFront:
+def _train_unigram(source: _Source, options: VocabularyOptions, is_reported: bool) -> SentencePieceFront:
     policy = Normalization(lowercase=options.is_lowercase)
     model = io.BytesIO()
     try:
@@ -134,7 +140,7 @@ def _train_unigram(source: _Source, options: VocabularyOptions) -> SentencePiece
             input_sentence_size=options.input_sentence_size,
             shuffle_input_sentence=True,
             num_threads=16,  # the sums depend on it: fixed, so that every machine learns the same vocabulary
-            minloglevel=2,
+            minloglevel=0 if is_reported else 2,
         )
     except RuntimeError as error:
         source.check()
@@ -143,24 +149,27 @@ def _train_unigram(source: _Source, options: VocabularyOptions) -> SentencePiece
     return SentencePieceFront(model.getvalue(), policy, "intended")
 
 
-def _train_wordpiece(source: _Source, options: VocabularyOptions) -> TokenizersFront:
+def _train_wordpiece(source: _Source, options: VocabularyOptions, is_reported: bool) -> TokenizersFront:
     """The library breaks ties in the order in which its hash table yields the words, which changes from run to run.
 
     So that the result does not, the letters get their ids from us: as "special" tokens, which come first.
     """
-    backend = _build_wordpiece(models.WordPiece(unk_token="[UNK]"), options)
+    backend = _build_wordpiece(models.BPE(), options)
     words = Counter[str]()
     for text in source.read():
         words.update(backend.normalizer.normalize_str(text).split())
     source.check()
     first_letters, inner_letters = _choose_alphabet(words, backend.pre_tokenizer, options.max_alphabet)
-    trainer = trainers.WordPieceTrainer(
+    # the library's WordPieceTrainer is this trainer with this prefix, but cannot report
+    trainer = trainers.BpeTrainer(
         vocab_size=options.vocab_size,
         min_frequency=options.min_frequency,
         initial_alphabet=first_letters,
         limit_alphabet=len(first_letters),
         special_tokens=[*BERT_SPECIAL, *(f"##{letter}" for letter in inner_letters)],
-        show_progress=False,
+        continuing_subword_prefix="##",
+        show_progress=is_reported,
+        progress_format="json" if is_reported else "silent",
     )
     backend.train_from_iterator(_iter_repeated(words), trainer)
     model = models.WordPiece(backend.get_vocab(), unk_token="[UNK]", max_input_chars_per_word=100)
@@ -192,7 +201,7 @@ def _iter_repeated(words: Counter[str]) -> Iterator[str]:
             yield f"{word} " * min(1000, count - start)
 
 
-def _train_byte_level(source: _Source, options: VocabularyOptions) -> TokenizersFront:
+def _train_byte_level(source: _Source, options: VocabularyOptions, is_reported: bool) -> TokenizersFront:
     backend = tokenizers.Tokenizer(models.BPE())
     set_byte_level_rules(backend)
     if options.is_lowercase:
@@ -202,14 +211,15 @@ def _train_byte_level(source: _Source, options: VocabularyOptions) -> Tokenizers
         min_frequency=options.min_frequency,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         special_tokens=list(ROBERTA_SPECIAL),
-        show_progress=False,
+        show_progress=is_reported,
+        progress_format="json" if is_reported else "silent",
     )
     backend.train_from_iterator(source.read(), trainer)
     source.check()
     return TokenizersFront(mark_special(backend, ROBERTA_SPECIAL))
 
 
-_TRAINERS: dict[Kind, Callable[[_Source, VocabularyOptions], Front]] = {
+_TRAINERS: dict[Kind, Callable[[_Source, VocabularyOptions, bool], Front]] = {
     "unigram": _train_unigram,
     "wordpiece": _train_wordpiece,
     "bpe": _train_byte_level,

@@ -1,8 +1,8 @@
 """The training loop: one update after another, each a function of weights, optimizer, batch and step alone.
 
 A step's batch is computed in parts (micro-batches, ranks), whose losses are divided by the counts of the whole, so that
-they add up. Nothing but weights and optimizer has to be saved to go on exactly: dropout draws from a generator that is
-seeded by (seed, step, part) before each forward pass.
+they add up. Nothing but weights and optimizer has to be saved to go on exactly: the noise of dropout follows from
+(seed, step, row), or from (seed, step, part) where kernels draw it themselves: on accelerators, or compiled.
 """
 
 import math
@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
@@ -22,6 +22,7 @@ from litebert.core.errors import TrainingError
 from litebert.core.runtime import Runtime
 from litebert.data.batch import Batch
 from litebert.model.model import Model
+from litebert.model.noise import RowNoise
 from litebert.tasks.task import Task
 from litebert.train.distributed import add_over_ranks, synchronizing
 from litebert.train.optim import clip_gradients, set_learning_rate
@@ -61,6 +62,7 @@ class Engine:
     scaler: GradScaler
     clip_norm: float
     seed: int
+    has_row_noise: bool = False  # dropout's noise belongs to rows rather than to parts
 
 
 class StepReport(NamedTuple):
@@ -107,7 +109,8 @@ def update(engine: Engine, parts: Sequence[Batch], step: int, learning_rate: flo
     first_part = engine.runtime.ranks.rank * len(parts)  # among the parts of all processes
     for number, part in enumerate(parts):
         with synchronizing(engine.compute_loss, is_last=number == len(parts) - 1):
-            sums.update(_backward(engine, part, totals, noise_seed(engine.seed, step, first_part + number)))
+            _set_noise(engine, part, step, first_part + number)
+            sums.update(_backward(engine, part, totals))
     sums = Counter(add_over_ranks(sums))
     if not math.isfinite(sums["loss"]):
         raise TrainingError(f"the loss of step {step + 1} is {sums['loss']}")
@@ -144,13 +147,19 @@ def count_parts(task: Task, parts: Sequence[Batch]) -> Counter[str]:
     return totals
 
 
-def noise_seed(seed: int, step: int, part: int) -> int:
-    """The seed of dropout for one part of one step; torch's CPU generator reads 32 bits."""
-    return zlib.crc32(f"dropout {seed} {step} {part}".encode())
+def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) -> int:
+    """The seed of dropout for one part, or one row, of one step; torch's CPU generator reads 32 bits."""
+    return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
 
 
-def _backward(engine: Engine, part: Batch, totals: Counter[str], seed: int) -> dict[str, float]:
-    torch.manual_seed(seed)
+def _set_noise(engine: Engine, part: Batch, step: int, part_number: int) -> None:
+    torch.manual_seed(noise_seed(engine.seed, step, "part", part_number))
+    if engine.has_row_noise:
+        rows = range(part.first_row, part.first_row + len(part.token_ids))
+        engine.model.encoder.noise = RowNoise([noise_seed(engine.seed, step, "row", row) for row in rows])
+
+
+def _backward(engine: Engine, part: Batch, totals: Counter[str]) -> dict[str, float]:
     with _number_format(engine.runtime):
         result = engine.compute_loss(part.to(engine.runtime.device), totals)
     # DDP and FSDP take the mean over processes, and our losses, divided by the counts of all, want the sum

@@ -232,6 +232,26 @@ def test_the_share_of_validation_documents_is_as_asked() -> None:
         assert assemble.in_valid_split(hashes, share).mean() == pytest.approx(share, abs=0.005)
 
 
+def test_a_corpus_to_evaluate_on_is_all_validation_without_a_warning(
+    tmp_path: Path, texts: list[Path], vocabulary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "--tokenizer",
+        str(vocabulary),
+        "--out",
+        str(tmp_path / "corpus"),
+        "--valid-share",
+        "1",
+        "--processes",
+        "1",
+    ]
+    assert _run(["corpus", "build", *map(str, texts), *words], debug=False) == 0
+    assert open_corpus(tmp_path / "corpus").num_documents == 0
+    assert open_corpus(tmp_path / "corpus", "valid").num_documents > 100
+    assert "warning" not in capsys.readouterr().err
+    assert assemble.in_valid_split(np.array([2**64 - 1], np.uint64), 1.0).all()
+
+
 @given(parts=st.lists(st.lists(st.integers(0, 20), max_size=8), max_size=6), known=st.lists(st.integers(0, 20)))
 def test_only_the_first_of_equal_documents_is_new(parts: list[list[int]], known: list[int]) -> None:
     seen = assemble.Seen(np.array(known, dtype=np.uint64))

@@ -34,14 +34,16 @@ KINDS: list[dict[str, Any]] = [
 
 def equal(one: Batch, other: Batch) -> bool:
     pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(Batch)]
-    return all((a is None and b is None) or torch.equal(a, b) for a, b in pairs)
+    return all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs)
 
 
 def join(parts: list[Batch]) -> Batch:
     """The batch of one rank from the parts of several: rows below each other, flat positions moved down."""
     above = np.cumsum([0, *(part.token_ids.numel() for part in parts)]).tolist()
-    joined: dict[str, Any] = {}
-    for field in fields(Batch):
+    rows_above = np.cumsum([0, *(len(part.token_ids) for part in parts)]).tolist()
+    assert [part.first_row for part in parts] == rows_above[:-1]
+    joined: dict[str, Any] = {"first_row": 0}
+    for field in [field for field in fields(Batch) if field.name not in joined]:
         values = [getattr(part, field.name) for part in parts]
         if field.name in ("first_tokens", "mlm_positions"):
             values = [value + moved for value, moved in zip(values, above[:-1], strict=True)]

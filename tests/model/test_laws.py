@@ -12,6 +12,7 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.model.config import ModelConfig
 from litebert.model.encoder import Encoder
 from litebert.model.model import Model, build_model
+from litebert.model.noise import RowNoise
 from litebert.model.sharing import Sharing, group_of
 
 TINY = ModelConfig(
@@ -259,3 +260,16 @@ def test_an_impossible_configuration_is_refused_with_field_value_and_remedy(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         replace(TINY, **changes)  # type: ignore[arg-type]
+
+
+def test_the_noise_of_a_row_is_its_own_whichever_rows_are_beside_it() -> None:
+    x = torch.ones(3, 5, 7)
+    dropped = RowNoise([11, 12, 13], layer=2).drop(x, 0.5, "here")
+    assert torch.equal(RowNoise([13], layer=2).drop(x[:1], 0.5, "here"), dropped[2:])
+    assert torch.equal(RowNoise([12], layer=2).drop(x[:1, :3], 0.5, "here"), dropped[1:2, :3])
+    for other in (RowNoise([14], layer=2), RowNoise([13], layer=1)):
+        assert not torch.equal(other.drop(x[:1], 0.5, "here"), dropped[2:])
+    assert not torch.equal(RowNoise([13], layer=2).drop(x[:1], 0.5, "there"), dropped[2:])
+    assert set(dropped.unique().tolist()) == {0.0, 2.0}
+    many = RowNoise([1]).drop(torch.ones(1, 100_000), 0.3, "here")
+    assert float(many.mean()) == pytest.approx(1, abs=0.01)

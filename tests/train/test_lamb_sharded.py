@@ -12,6 +12,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
+from litebert.train.distributed import leave_group
 from litebert.train.optim import OPTIMIZERS, OptimOptions, build_optimizer, clip_gradients
 
 WORLD_SIZE = 2
@@ -50,7 +51,7 @@ def run_rank(rank: int, name: str, folder: str) -> None:
         weights[key] = parameter.full_tensor().detach()
     if rank == 0:
         torch.save((norms, weights), Path(folder) / "result.pt")
-    dist.destroy_process_group()
+    leave_group()
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ from litebert.train.keeping import CHECKPOINTS, checkpoint_path
 _TIED = ("predictions.decoder.weight", "predictions.decoder.bias")
 _CHECKPOINTS = 12  # in a run
 _SAY_STEPS = 200
+_COMPILED_STEPS = 100  # their shapes are compiled before the start
 _WIDTHS = 16  # compiled, a batch is as wide as a multiple of this: few shapes to compile
 _HEADS = Pretraining(2).heads
 
@@ -97,9 +98,9 @@ def train_theirs(
         batches = Batches(corpus, setting, seed, runtime.ranks)
         model = build_theirs(setting, batches.tokenizer, seed, last)
         optimizer = build_adamw(model, setting, last)
-        forward: Any = DistributedDataParallel(model) if machine.processes > 1 else model
         if setting.is_compiled:
-            compile_all_widths(model, forward, setting.length, setting.batch // machine.processes)
+            compile_first_shapes(model, batches)
+        forward: Any = DistributedDataParallel(model) if machine.processes > 1 else model
         budget_seconds = cpu_minutes * 60 / machine.processes
         progress = Progress(last.step, int(last.state["tokens"]), float(last.state["seconds"])) if last else Progress()
         while progress.seconds < budget_seconds:
@@ -112,13 +113,15 @@ def train_theirs(
                 say(progress, loss, budget_seconds)
 
 
-def compile_all_widths(model: Any, forward: Any, length: int, num_rows: int) -> None:
-    """Compile for each width that a batch may have, before the budget begins to count."""
+def compile_first_shapes(model: Any, batches: "Batches") -> None:
+    """Compile for each shape among the first batches, before the budget begins to count."""
     model.compile(dynamic=False)
-    for width in range(_WIDTHS, length + _WIDTHS, _WIDTHS):
-        blank = torch.zeros(num_rows, width, dtype=torch.long)
-        inputs = {"input_ids": blank, "token_type_ids": blank, "attention_mask": blank + 1, "labels": blank}
-        forward(**inputs, sentence_order_label=blank[:, 0]).loss.backward()
+    seen = set()
+    for step in range(_COMPILED_STEPS):
+        batch = batches.make(step)
+        if batch["input_ids"].shape not in seen:
+            seen.add(batch["input_ids"].shape)
+            model(**batch).loss.backward()
     model.zero_grad()
 
 

@@ -8,13 +8,14 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from litebert.checkpoint import Checkpoint, list_checkpoints
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.progress import Progress
+from litebert.core.progress import Progress as Bar
 from litebert.core.runtime import choose_device
 from litebert.data.shards import Split, open_corpus
 from litebert.interop.opening import load_checkpoint
@@ -28,6 +29,8 @@ from litebert.intrinsic.shallow import Bags, collect_bags, count_pieces, guess_n
 from litebert.model.model import Model
 from litebert.text.tokenizer import Tokenizer
 from litebert.train.keeping import CHECKPOINTS
+from litebert.train.loop import Progress
+from litebert.train.options import TrainOptions
 
 USUAL_LENGTH = 128
 _BASELINE_PAIRS = 8  # a bag of words has many weights and costs nothing: so many times the pairs of a probe
@@ -74,14 +77,14 @@ def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | N
     enough = 2 * _BASELINE_PAIRS * options.pairs * length
     learned, tested = open_passages(corpus, options.split, enough_tokens=enough, seed=options.seed)
     model = checkpoint.load_model().to(choose_device("auto")).eval()
-    with Progress("reading", total=_count_readings(options), unit="pairs", scale=1) as progress:
+    with Bar("reading", total=_count_readings(options), unit="pairs", scale=1) as bar:
         bench = Bench(
             model,
             tokenizer,
             build_typesetter(tested, tokenizer, length=length, seed=options.seed),
             build_typesetter(learned, tokenizer, length=length, seed=options.seed),
             options,
-            _counter(progress),
+            _counter(bar),
         )
         return IntrinsicReport(
             checkpoint=str(checkpoint.path),
@@ -168,11 +171,21 @@ def choose_length(checkpoint: Checkpoint, training: Training, asked: int | None)
 def read_training(checkpoint: Checkpoint) -> Training:
     """How long sequences were and what was asked of pairs, by the recipe that lies in the checkpoint."""
     values = tomllib.loads(checkpoint.recipe_toml)
-    begun = [values, *(stage for stage in values.get("stages", ()) if stage["at"] < checkpoint.step)]
+    reached = _scheduled_step(values, checkpoint)
+    begun = [values, *(stage for stage in values.get("stages", ()) if stage["at"] < reached)]
     segments = [part["segments"] for part in begun if "segments" in part]
     lengths = [part["max_length"] for part in segments if "max_length" in part]
     tasks = [part["task"] for part in segments if "task" in part]
     return Training(max(lengths, default=checkpoint.config.max_positions), tasks[-1] if tasks else None)
+
+
+def _scheduled_step(recipe: dict[str, Any], checkpoint: Checkpoint) -> float:
+    """Where a checkpoint stands on the scale on which its recipe's stages are written."""
+    length = {key: value for key, value in recipe.get("train", {}).items() if key in ("steps", "tokens", "hours")}
+    if not length:
+        return checkpoint.step
+    progress = Progress(checkpoint.step, int(checkpoint.state["tokens"]), float(checkpoint.state["seconds"]))
+    return progress.scheduled_step(TrainOptions(**length))
 
 
 def _count_readings(options: IntrinsicOptions) -> int:
@@ -180,12 +193,12 @@ def _count_readings(options: IntrinsicOptions) -> int:
     return 4 * options.pairs + 2 * (options.pairs // _WORD_SHARE)
 
 
-def _counter(progress: Progress) -> Advance:
+def _counter(bar: Bar) -> Advance:
     count = 0
 
     def advance(number: int) -> None:
         nonlocal count
         count += number
-        progress.move_to(count)
+        bar.move_to(count)
 
     return advance

@@ -5,6 +5,8 @@ if it had never stopped.
 """
 
 import dataclasses
+import math
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -49,7 +51,7 @@ from litebert.train.keeping import (
     find_last_whole,
     forget_old_checkpoints,
 )
-from litebert.train.loop import Engine, Progress, StepReport, build_scaler, iter_updates, measure, row_noise
+from litebert.train.loop import Clock, Engine, Progress, StepReport, build_scaler, iter_updates, measure, row_noise
 from litebert.train.optim import build_optimizer
 from litebert.train.schedule import learning_rate
 
@@ -70,10 +72,11 @@ class Run:
     scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
 
 
-def pretrain(recipe: Recipe, folder: Path) -> Path:
+def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) -> Path:
     """Train, or go on training, in a folder; gives the last checkpoint's path.
 
     Started by torchrun, it is one of the run's processes; the first of them keeps the folder, the logs and the view.
+    `clock` is what `train.hours` are counted by: a benchmark on a busy machine counts processor time.
     """
     runtime = choose_runtime(recipe.runtime)
     is_main = runtime.ranks.is_main
@@ -89,7 +92,7 @@ def pretrain(recipe: Recipe, folder: Path) -> Path:
             if is_main:
                 wait_for_all()
             with open_log(run) if is_main else nullcontext() as log:
-                train_all(run, view, log)
+                train_all(run, view, log, clock)
     return list_checkpoints(folder / CHECKPOINTS)[-1]
 
 
@@ -103,20 +106,21 @@ def open_log(run: Run) -> RunLog:
     return RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
 
 
-def train_all(run: Run, view: View, log: RunLog | None) -> None:
+def train_all(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
     """Train stage by stage to the end; a run that cannot go on says where it can be taken up."""
     try:
         while not run.progress.is_finished(run.recipe.train):
-            train_stage(run, view, log)
+            train_stage(run, view, log, clock)
     except TrainingError as error:
         saved = list_checkpoints(run.folder / CHECKPOINTS)
         raise TrainingError(f"{error}; the last good checkpoint is {saved[-1] if saved else 'none'}") from error
 
 
-def train_stage(run: Run, view: View, log: RunLog | None) -> None:
+def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
     """Train until the recipe changes or the run is finished."""
-    recipe = run.recipe.at(run.progress.step)
-    stop = min((stage.at for stage in run.recipe.stages if stage.at > run.progress.step), default=None)
+    begun_at = run.progress.scheduled_step(run.recipe.train)
+    recipe = run.recipe.at(begun_at)
+    next_stage = min((stage.at for stage in run.recipe.stages if stage.at > begun_at), default=math.inf)
     stream, corpora = open_stream(recipe.data, recipe.stream)
     check_tokenizer(corpora, run.tokenizer)
     engine = build_engine(run, recipe)
@@ -125,7 +129,6 @@ def train_stage(run: Run, view: View, log: RunLog | None) -> None:
         view.say("a corpus holds no documents out (corpus build --valid-share): nothing is measured on unseen text")
     parts = stream.iter_parts(
         run.progress.step,
-        stop,
         micro_rows=recipe.train.micro_batch,
         rank=run.runtime.ranks.rank,
         world_size=run.runtime.ranks.world_size,
@@ -134,9 +137,10 @@ def train_stage(run: Run, view: View, log: RunLog | None) -> None:
     rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
         step, peak=recipe.optim.learning_rate, total_steps=recipe.train.steps, options=recipe.schedule
     )
-    for report in iter_updates(engine, parts, run.progress, recipe.train, rate_at):
+    for report in iter_updates(engine, parts, run.progress, recipe.train, rate_at, clock):
         step = run.progress.step
-        is_saved = run.progress.is_finished(recipe.train) or step == stop or step % recipe.train.save_every == 0
+        is_over = run.progress.scheduled_step(recipe.train) >= min(next_stage, recipe.train.steps)
+        is_saved = is_over or step % recipe.train.save_every == 0
         is_measured = bool(held_out) and (is_saved or is_due(step, recipe.train.evaluate_every))
         valid = {f"valid_{k}": v for k, v in measure(engine, held_out).items()} if is_measured else {}
         if log:
@@ -145,6 +149,8 @@ def train_stage(run: Run, view: View, log: RunLog | None) -> None:
             log.write(step, metrics=report.metrics | valid | {"tokens": run.progress.tokens}, timing=timing(report))
         if is_saved:
             save(run, engine, log)
+        if is_over:
+            break
     run.weights = model_tensors(engine.model, whole)
     run.optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
     run.scaler = engine.scaler.state_dict()

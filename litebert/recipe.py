@@ -82,15 +82,15 @@ class Recipe:
     def to_toml(self) -> str:
         return dump_toml(self.values)
 
-    def at(self, step: int) -> "Recipe":
-        """The recipe that the update of `step` (the first is 0) is made with."""
+    def at(self, step: float) -> "Recipe":
+        """The recipe that the update of `step` (the first is 0) on the scale of `train.steps` is made with."""
         begun = [stage.recipe for stage in self.stages if stage.at <= step]
         return begun[-1] if begun else replace(self, stages=())
 
 
 @dataclass(frozen=True)
 class Stage:
-    """From step `at` on, these keys are changed; `recipe` is the result, with the changes of the stages before."""
+    """From step `at` of the schedule on, these keys are changed; `recipe` has the changes of the stages before, too."""
 
     at: int
     changes: dict[str, Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from litebert.checkpoint import CheckpointContent, save_checkpoint
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
 from litebert.data.build import BuildOptions, build_corpus
@@ -93,6 +93,18 @@ def test_a_run_is_evaluated_by_its_last_checkpoint(tiny_corpus: Path, tmp_path: 
     assert report.training == Training(24, "nsp")
     assert report.length == 24  # positions beyond were never trained
     assert evaluate_intrinsic(tmp_path / "run", tiny_corpus, replace(OPTIONS, length=32)).length == 32
+
+
+def test_stages_of_a_run_by_tokens_count_as_begun_at_their_share_of_it(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = make_recipe(
+        tiny_corpus,
+        train={"steps": 1000, "tokens": 600, "save_every": 1000, "evaluate_batches": 1},
+        segments={"max_length": 16},
+        stages=[{"at": 500, "segments": {"max_length": 24}}],
+    )
+    last = pretrain(recipe, tmp_path / "run")
+    assert load_checkpoint(last).step < 500
+    assert evaluate_intrinsic(last, tiny_corpus, OPTIONS).training == Training(24, "sop")
 
 
 def test_a_head_that_has_learned_order_is_right_about_order(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:

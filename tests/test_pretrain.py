@@ -1,8 +1,11 @@
 """A run that was interrupted equals one that never was; what goes wrong is said, and nothing is lost."""
 
+import itertools
 import json
+import os
 import shutil
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -101,12 +104,13 @@ def interrupted_before_step(step: int, monkeypatch: pytest.MonkeyPatch) -> Itera
         {"batch": {"tokens": 160, "is_packed": True}, "train__micro_batch": 2},
         {"stages": [{"at": 5, "segments": {"max_length": 16}}, {"at": 7, "model": {"hidden_dropout_rate": 0.0}}]},
         {"stages": [{"at": 6, "model": {"num_layers": 4}}], "optim__name": "adamw"},
+        {"stages": [{"at": 500, "segments": {"max_length": 16}}], "train__steps": 1000, "train__tokens": 2000},
         {"masking": {"copies": 2}, "segments__task": "three-way"},
         {"segments": {"max_length": 32, "format": "doc-sentences", "task": "none"}},
         {"train__recompute": True, "train__log_every": 3},
         {"data__weights": [1.0, 2.0], "data__corpora": "twice"},
     ],
-    ids=["plain", "packed", "stages", "grown", "static", "no-task", "recompute", "mixed"],
+    ids=["plain", "packed", "stages", "grown", "stages-by-tokens", "static", "no-task", "recompute", "mixed"],
 )
 def test_an_interrupted_run_equals_an_uninterrupted_one(
     changes: dict[str, object], tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -318,6 +322,56 @@ def test_a_run_stops_by_tokens_or_hours_with_the_rate_run_down(
     assert rates == sorted(rates, reverse=True)
     if "tokens" in stop:
         assert records[-2]["tokens"] < 900 <= records[-1]["tokens"]
+
+
+def ticking(seconds: float) -> Callable[[], float]:
+    """A clock by which every step takes so many seconds."""
+    ticks = itertools.count()
+    return lambda: next(ticks) * seconds
+
+
+def test_stages_of_a_run_by_the_clock_begin_at_their_share_of_its_hours(tiny_corpus: Path, tmp_path: Path) -> None:
+    stages = [{"at": 500, "segments": {"max_length": 16}}, {"at": 750, "model": {"num_layers": 4}}]
+    train = {"steps": 1000, "hours": 1.0, "save_every": 1000, "keep_last": 9, "evaluate_batches": 1}
+    recipe = make_recipe(tiny_corpus, train=train, stages=stages)
+    pretrain(recipe, tmp_path / "run", clock=ticking(180))
+    tokens = [record["tokens"] for record in read_log(tmp_path / "run" / "metrics.jsonl")]
+    assert len(tokens) == 20
+    per_step = np.diff([0, *tokens])
+    assert per_step[10:].max() <= 8 * 16 < per_step[:10].mean()
+    saved = [load_checkpoint(path) for path in list_checkpoints(tmp_path / "run" / "checkpoints")]
+    assert [(checkpoint.step, checkpoint.config.num_layers) for checkpoint in saved] == [(10, 2), (15, 2), (20, 4)]
+
+
+def test_a_run_by_the_clock_goes_on_in_the_stage_where_it_stopped(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = [{"at": 500, "segments": {"max_length": 16}}]
+    train = {"steps": 1000, "hours": 1.0, "save_every": 3, "evaluate_batches": 1}
+    recipe = make_recipe(tiny_corpus, train=train, stages=stages)
+    pretrain(recipe, tmp_path / "whole", clock=ticking(180))
+    for step in (8, 14):
+        with interrupted_before_step(step, monkeypatch):
+            pretrain(recipe, tmp_path / "broken", clock=ticking(180))
+    pretrain(recipe, tmp_path / "broken", clock=ticking(180))
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+
+
+def train_by_own_clock(rank: int, corpus: str, folder: str) -> None:
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="localhost")
+    os.environ.update(MASTER_PORT=(Path(folder) / "port").read_text())
+    train = {"steps": 1000, "hours": 1.0, "save_every": 1000, "evaluate_batches": 1}
+    recipe = make_recipe(Path(corpus), train=train, stages=[{"at": 500, "segments": {"max_length": 16}}])
+    pretrain(recipe, Path(folder) / "run", clock=ticking(120 * (rank + 1)))
+
+
+@pytest.mark.slow
+def test_processes_whose_clocks_differ_change_stages_and_stop_together(tiny_corpus: Path, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("localhost", 0))
+        (tmp_path / "port").write_text(str(taken.getsockname()[1]))
+    torch.multiprocessing.spawn(train_by_own_clock, args=(str(tiny_corpus), str(tmp_path)), nprocs=2)
+    assert len(read_log(tmp_path / "run" / "metrics.jsonl")) == 20  # 180 seconds a step, on average
 
 
 def make_engine(recipe: Recipe, dropout: float) -> Engine:

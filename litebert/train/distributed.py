@@ -105,6 +105,12 @@ def add_over_ranks(values: Mapping[str, float]) -> dict[str, float]:
     return dict(zip(values, message.tolist(), strict=True))
 
 
+def mean_over_ranks(value: float) -> float:
+    """The mean of a value over all processes."""
+    world_size = dist.get_world_size() if dist.is_initialized() else 1
+    return add_over_ranks({"value": value})["value"] / world_size
+
+
 def whole(tensor: Tensor) -> Tensor:
     """A tensor on the CPU, gathered from its shards; every process must ask for it."""
     full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor

@@ -24,10 +24,12 @@ from litebert.data.batch import Batch
 from litebert.model.model import Model
 from litebert.model.noise import RowNoise
 from litebert.tasks.task import AnyPart, Task
-from litebert.train.distributed import add_over_ranks, synchronizing
+from litebert.train.distributed import add_over_ranks, mean_over_ranks, synchronizing
 from litebert.train.optim import clip_gradients, set_learning_rate
 from litebert.train.options import TrainOptions
 from litebert.train.schedule import step_by_clock
+
+Clock = Callable[[], float]  # seconds since some moment; a run's hours are counted by it
 
 
 @dataclass
@@ -85,14 +87,16 @@ def iter_updates(
     progress: Progress,
     options: TrainOptions,
     rate_at: Callable[[float], float],
+    clock: Clock = time.perf_counter,
 ) -> Iterator[StepReport]:
     """Make updates until the run is finished or the batches end; `progress` is kept up to date."""
     engine.model.train()
-    started_at = time.perf_counter()
+    started_at = clock()
     for parts in batches:
         report = update(engine, parts, progress.step, rate_at(progress.scheduled_step(options)))
-        now = time.perf_counter()
-        report = report._replace(seconds=now - started_at)
+        seconds = clock() - started_at
+        # no two clocks agree, and processes that disagree on the end of a run or a stage wait for each other forever
+        report = report._replace(seconds=mean_over_ranks(seconds) if options.hours else seconds)
         progress.step += 1
         progress.tokens += report.num_tokens
         progress.seconds += report.seconds
@@ -100,7 +104,7 @@ def iter_updates(
         if progress.is_finished(options):
             return
         engine.model.train()  # an evaluation may have come between
-        started_at = time.perf_counter()
+        started_at = clock()
 
 
 def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:

@@ -1,0 +1,26 @@
+"""Our side: the recipe cpu-small as it is, but for the clock, which counts processor time."""
+
+import time
+from pathlib import Path
+
+from learners.budget import Machine, Watch
+
+from litebert.pretrain import pretrain
+from litebert.recipe import load_recipe
+
+
+def train_ours(
+    folder: Path, corpus: Path, *, seed: int, cpu_minutes: float, machine: Machine, changes: tuple[str, ...] = ()
+) -> None:
+    """Train, or go on training, until the budget is used up."""
+    words = [f"data.corpora={corpus}", f"seed={seed}", f"train.hours={cpu_minutes / machine.processes / 60!r}"]
+    recipe = load_recipe("cpu-small", [*words, "train.keep_last=1000", *changes])  # the curve is read from them
+    facts = {
+        "who": "litebert",
+        "seed": seed,
+        "cpu_minutes": cpu_minutes,
+        "machine": vars(machine),
+        "setting": {"recipe": "cpu-small", "changes": changes},
+    }
+    with Watch(folder, facts):
+        pretrain(recipe, folder, clock=time.process_time)

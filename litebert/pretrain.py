@@ -7,69 +7,28 @@ if it had never stopped.
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from litebert.checkpoint import (
-    Checkpoint,
-    CheckpointContent,
-    list_checkpoints,
-    model_tensors,
-    optimizer_tensors,
-    restore_optimizer,
-    save_checkpoint,
-)
-from litebert.core.errors import ConfigError, TrainingError
-from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
-from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
-from litebert.core.runtime import Runtime, choose_runtime, measure_peak_flops
+from litebert.checkpoint import list_checkpoints, model_tensors, optimizer_tensors
+from litebert.core.errors import TrainingError
+from litebert.core.files import exclusive_lock, remove_leftovers
+from litebert.core.runlog import RunLog
+from litebert.core.runtime import choose_runtime, measure_peak_flops
 from litebert.core.view import NoView, Status, View, open_view
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
-from litebert.data.shards import Corpus, open_corpus
+from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
-from litebert.interop.opening import load_checkpoint
-from litebert.interop.source import Wishes
 from litebert.model.cost import training_flops_per_token
-from litebert.model.model import Model, build_model
-from litebert.recipe import Recipe, list_changes, load_recipe
-from litebert.tasks.pretraining import Pretraining
-from litebert.text.tokenizer import Tokenizer, load_tokenizer
-from litebert.train.card import write_card
-from litebert.train.distributed import TaskLoss, like_shard, process_group, spread, wait_for_all, whole
-from litebert.train.keeping import (
-    CHECKPOINTS,
-    RECIPE_FILE,
-    check_is_ours,
-    checkpoint_path,
-    find_last_whole,
-    forget_old_checkpoints,
-)
-from litebert.train.loop import Clock, Engine, Progress, StepReport, build_scaler, iter_updates, measure, row_noise
-from litebert.train.optim import build_optimizer
+from litebert.pretrain_run import Run, build_engine, check_same_recipe, check_tokenizer, open_log, open_run, save
+from litebert.recipe import Recipe
+from litebert.train.distributed import process_group, wait_for_all, whole
+from litebert.train.keeping import CHECKPOINTS, check_is_ours
+from litebert.train.loop import Clock, StepReport, iter_updates, measure
 from litebert.train.schedule import learning_rate
 
 EVALUATION_SEQUENCES = 32  # in one held-out batch, whatever the training batch is
-
-
-@dataclass
-class Run:
-    """A run under way: its folder, what it is made of, and how far it has come."""
-
-    folder: Path
-    recipe: Recipe
-    runtime: Runtime
-    tokenizer: Tokenizer
-    progress: Progress
-    weights: dict[str, Tensor]
-    optimizer: dict[str, Tensor]
-    scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
 
 
 def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) -> Path:
@@ -94,16 +53,6 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
             with open_log(run) if is_main else nullcontext() as log:
                 train_all(run, view, log, clock)
     return list_checkpoints(folder / CHECKPOINTS)[-1]
-
-
-def open_log(run: Run) -> RunLog:
-    """The run's logs, cut after the step that it goes on from; and its recipe, from the first moment on."""
-    if not list_checkpoints(run.folder / CHECKPOINTS):
-        with atomic_path(run.folder / RECIPE_FILE) as temporary:
-            temporary.write_text(run.recipe.to_toml(), "utf-8")
-    options = run.recipe.train
-    sinks = open_sinks(options.loggers, run.folder, run_name=run.folder.name, config=run.recipe.values)
-    return RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
 
 
 def train_all(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
@@ -156,123 +105,6 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
     run.scaler = engine.scaler.state_dict()
 
 
-def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
-    """The run as its last whole checkpoint left it, or at its beginning."""
-    last = find_last_whole(folder, view.say)
-    if last is None:
-        _, corpora = open_stream(recipe.data, recipe.stream)
-        tokenizer = load_tokenizer(corpora[0].tokenizer_path)
-        check_vocabulary(recipe, tokenizer)
-        source = open_start(recipe, tokenizer)
-        if source is None:
-            drawn = draw_weights(recipe, corpora) if recipe.init.word_bias == "frequencies" else {}
-            return Run(folder, recipe, runtime, tokenizer, Progress(), drawn, {}, {})
-        step, moments = start_moments(source, recipe) if recipe.init.continues else (0, {})
-        return Run(folder, recipe, runtime, tokenizer, Progress(step), source.load_weights(), moments, {})
-    view.say(f"going on after step {last.step:,}")
-    state = last.state
-    progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
-    scaler = {name.removeprefix("scaler_"): value for name, value in state.items() if name.startswith("scaler_")}
-    return Run(
-        folder, recipe, runtime, last.load_tokenizer(), progress, last.load_weights(), last.load_optimizer(), scaler
-    )
-
-
-def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
-    """The checkpoint to begin with, of whatever kind; None: the model draws its own weights."""
-    if not recipe.init.source:
-        return None
-    source = load_checkpoint(recipe.init.source, Wishes(allows_missing_heads=True))
-    if source.load_tokenizer().fingerprint != tokenizer.fingerprint:
-        raise ConfigError(
-            f"init.from = '{recipe.init.source}' has another tokenizer than {', '.join(recipe.data.corpora)}: "
-            f"build the corpus with --tokenizer {source.tokenizer_path}"
-        )
-    for field in ("num_heads", "activation", "norm_epsilon"):  # what no shape of a tensor shows
-        theirs, ours = getattr(source.config, field), getattr(recipe.model, field)
-        if theirs != ours:
-            raise ConfigError(
-                f"model.{field} = {ours}, but init.from = '{recipe.init.source}' was trained with {theirs}: "
-                f"set model.{field}={theirs}"
-            )
-    return source
-
-
-def start_moments(source: Checkpoint, recipe: Recipe) -> tuple[int, dict[str, Tensor]]:
-    """The step that training goes on from, and the optimizer's moments of what is trained."""
-    if source.step >= recipe.train.steps:
-        raise ConfigError(
-            f"init.from = '{recipe.init.source}' is at step {source.step:,}, and train.steps = {recipe.train.steps:,}: "
-            "nothing is left to train; set more steps"
-        )
-    is_pair = recipe.segments.task != "none"
-    unused = () if is_pair else ("encoder.pooler.", "heads.sentence.")
-    return source.step, {name: t for name, t in source.load_optimizer().items() if not name.startswith(unused)}
-
-
-def draw_weights(recipe: Recipe, corpora: Sequence[Corpus]) -> dict[str, Tensor]:
-    """The model's own first weights, but for the words' biases: the logarithms of their shares of the text."""
-    model = build_model(recipe.model, Pretraining(recipe.segments.num_labels).heads, seed=recipe.seed)
-    counts = np.ones(recipe.model.vocab_size)  # a word that never occurs has a logarithm too
-    for shard in (shard for corpus in corpora for shard in corpus.shards):
-        counts += np.bincount(shard.token_ids, minlength=len(counts))
-    return model.state_dict() | {"heads.mlm.bias": torch.from_numpy(np.log(counts / counts.sum())).float()}
-
-
-def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
-    """The model and optimizer of a stage, with the weights and moments that the run has so far."""
-    task = Pretraining(recipe.segments.num_labels)
-    model = build_model(recipe.model, task.heads, seed=recipe.seed)
-    if run.weights:
-        load_weights(model, run.weights, recipe)
-    if model.encoder.pooler is not None and recipe.segments.task == "none":
-        model.encoder.pooler.requires_grad_(False)  # nothing reads it; an unused parameter would stall other ranks
-    model.encoder.recompute = recipe.train.recompute
-    model = model.to(run.runtime.device)
-    if recipe.train.compile:
-        for block in [*model.encoder.attention, *model.encoder.ffn]:
-            block.compile()
-    compute_loss = spread(TaskLoss(model, task), recipe.train.parallel, run.runtime)
-    trainable = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
-    optimizer = build_optimizer(trainable, recipe.optim)
-    if run.optimizer:
-        restore_optimizer(model, optimizer, run.optimizer, like_shard)
-    scaler = build_scaler(run.runtime)
-    if run.scaler:
-        scaler.load_state_dict(run.scaler)
-    return Engine(
-        model,
-        compute_loss,
-        optimizer,
-        task,
-        run.runtime,
-        scaler,
-        recipe.optim.clip_norm,
-        recipe.seed,
-        draw_noise=row_noise(recipe.seed) if run.runtime.device.type == "cpu" and not recipe.train.compile else None,
-    )
-
-
-def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> None:
-    """Fill a model from weights that may know fewer heads than it has; everything else must fit."""
-    expected = model.state_dict()
-    wrong = [
-        name
-        for name in expected.keys() | weights.keys()
-        if not name.startswith("heads.")
-        and (name not in expected or name not in weights or expected[name].shape != weights[name].shape)
-    ]
-    if wrong:
-        raise ConfigError(
-            f"the weights to start from do not fit the model: {', '.join(sorted(wrong)[:5])}"
-            f"{' ...' if len(wrong) > 5 else ''}; change [model] to their shape (init.from = '{recipe.init.source}')"
-        )
-    fitting = {
-        name: tensor for name, tensor in weights.items() if name in expected and tensor.shape == expected[name].shape
-    }
-    model.load_state_dict(fitting, strict=False)
-
-
 def draw_held_out(recipe: Recipe) -> list[Batch]:
     """The first held-out batches, the same ones at each measurement; none where the corpora hold nothing out."""
     if not all(open_corpus(Path(path), "valid").num_documents for path in recipe.data.corpora):
@@ -280,40 +112,6 @@ def draw_held_out(recipe: Recipe) -> list[Batch]:
     held_out = dataclasses.replace(recipe.stream, batch=BatchOptions(sequences=EVALUATION_SEQUENCES))
     stream, _ = open_stream(recipe.data, held_out, split="valid")
     return [stream.batch(step) for step in range(min(recipe.train.evaluate_batches, stream.steps_per_epoch))]
-
-
-def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
-    """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
-    weights = model_tensors(engine.model, whole)
-    optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
-    if log is None:  # not the first process: it gave its shards, and that is all
-        return
-    log.sync()  # a checkpoint must not be ahead of its metrics
-    path = checkpoint_path(run.folder, run.progress.step)
-    records = read_log(run.folder / METRICS_FILE)
-    content = CheckpointContent(
-        step=run.progress.step,
-        recipe_toml=run.recipe.to_toml(),
-        card=write_card(
-            model=run.folder.name,
-            corpora=run.recipe.data.corpora,
-            recipe_toml=run.recipe.to_toml(),
-            metrics=records,
-        ),
-        state={
-            "tokens": run.progress.tokens,
-            "seconds": run.progress.seconds,
-            **{f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()},
-        },
-        optimizer=optimizer,
-    )
-    try:
-        save_checkpoint(path, engine.model, run.tokenizer, content, weights)
-    except OSError as error:
-        raise TrainingError(
-            f"cannot save {path}: {error.strerror or error}; make room and start the same command again"
-        ) from error
-    forget_old_checkpoints(run.folder, records, keep_last=run.recipe.train.keep_last)
 
 
 def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[str, float]) -> None:
@@ -346,34 +144,3 @@ def is_due(step: int, every: int) -> bool:
 
 def timing(report: StepReport) -> dict[str, float]:
     return {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
-
-
-def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
-    """A corpus made with another tokenizer than the run's cannot be meant."""
-    for corpus in corpora:
-        if corpus.tokenizer_fingerprint != tokenizer.fingerprint:
-            raise ConfigError(
-                f"{corpus.path} was built with another tokenizer than this run's: build it again with the run's own"
-            )
-
-
-def check_vocabulary(recipe: Recipe, tokenizer: Tokenizer) -> None:
-    """The vocabulary's size is a fact of the tokenizer; a recipe that says otherwise is refused."""
-    if recipe.model.vocab_size != tokenizer.vocab_size:
-        raise ConfigError(
-            f"model.vocab_size = {recipe.model.vocab_size}, but the corpus's tokenizer has {tokenizer.vocab_size} "
-            f"pieces: set model.vocab_size={tokenizer.vocab_size}"
-        )
-
-
-def check_same_recipe(folder: Path, recipe: Recipe) -> None:
-    """Refuse to go on with a run under another recipe; before its first checkpoint there is nothing to go on with."""
-    file = folder / RECIPE_FILE
-    if not file.exists() or not list_checkpoints(folder / CHECKPOINTS):
-        return
-    changes = list_changes(load_recipe(file), recipe)
-    if changes:
-        raise ConfigError(
-            f"{folder} was begun with another recipe ({'; '.join(changes[:5])}); go on with the old one, or choose "
-            f"another --out and start from its weights with init.from={folder / CHECKPOINTS}/step-..."
-        )

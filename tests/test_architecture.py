@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "recipe": ("core", "text", "data", "model", "tasks", "train"),
     "finetune_recipe": ("core", "text", "data", "model", "tasks", "train"),
 }
-MAY_IMPORT["finetune_run"] = (*MAY_IMPORT, "finetune_run")
+MAY_IMPORT |= {run: (*MAY_IMPORT, run) for run in ("pretrain_run", "finetune_run")}
 BELOW_STORIES = tuple(MAY_IMPORT)
 MAY_IMPORT |= {story: (*BELOW_STORIES, story) for story in STORIES}
 MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "serve")}

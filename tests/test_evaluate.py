@@ -207,7 +207,7 @@ def test_the_table_says_what_a_checkpoint_has_not(
         (("--intrinsic", "nowhere"), "nowhere is not a finished corpus"),
         (("--intrinsic", "CORPUS", "--split", "test"), "a corpus has no split 'test'; valid: train, valid"),
         (("--intrinsic", "CORPUS", "--pairs", "3"), "Invalid value for '--pairs'"),
-        (("--intrinsic", "CORPUS", "--out", "FOLDER"), "is a folder; name a JSON file in it"),
+        (("--intrinsic", "CORPUS", "--out", "FOLDER"), "is a folder; name a file in it"),
         (("--intrinsic", "FEW"), "too few to say anything"),
     ],
 )

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from litebert import pretrain as story
+from litebert import pretrain_run
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
 from litebert.cli.pretrain import count_run
 from litebert.core.errors import ConfigError, DataError, TrainingError
@@ -223,9 +224,11 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        saved = story.save_checkpoint
+        saved = pretrain_run.save_checkpoint
         patch.setattr(
-            story, "save_checkpoint", lambda path, *rest: fill_up() if "00000008" in path.name else saved(path, *rest)
+            pretrain_run,
+            "save_checkpoint",
+            lambda path, *rest: fill_up() if "00000008" in path.name else saved(path, *rest),
         )
         with pytest.raises(TrainingError, match="No space left on device; make room and start the same command again"):
             pretrain(recipe, tmp_path / "run")
@@ -274,8 +277,8 @@ def test_a_run_is_counted_stage_by_stage(tiny_corpus: Path) -> None:
 
 def test_words_can_begin_with_their_frequencies(tiny_corpus: Path, tmp_path: Path) -> None:
     recipe = make_recipe(tiny_corpus, init={"word_bias": "frequencies"}, train__steps=2)
-    run = story.open_run(tmp_path / "run", recipe, choose_runtime(recipe.runtime), open_view("run"))
-    model = story.build_engine(run, recipe).model
+    run = pretrain_run.open_run(tmp_path / "run", recipe, choose_runtime(recipe.runtime), open_view("run"))
+    model = pretrain_run.build_engine(run, recipe).model
     drawn = build_model(recipe.model, ["mlm", "sentence"], seed=recipe.seed)
     differing = {
         name for name, tensor in drawn.state_dict().items() if not torch.equal(tensor, model.state_dict()[name])
@@ -294,8 +297,8 @@ def test_weights_of_another_depth_and_dropout_start_a_run(tiny_corpus: Path, tmp
     deeper = make_recipe(
         tiny_corpus, init={"from": str(source)}, model__num_layers=4, schedule__warmup_steps=4, train__steps=4
     )
-    first = story.open_run(tmp_path / "four", deeper, choose_runtime(deeper.runtime), open_view("four"))
-    engine = story.build_engine(first, deeper)
+    first = pretrain_run.open_run(tmp_path / "four", deeper, choose_runtime(deeper.runtime), open_view("four"))
+    engine = pretrain_run.build_engine(first, deeper)
     assert torch.equal(
         engine.model.encoder.attention[0].query.weight,
         load_checkpoint(source).load_weights()["encoder.attention.0.query.weight"],
@@ -427,8 +430,8 @@ def test_gradients_reach_every_parameter_that_the_loss_uses(task: str, tiny_corp
     form = "segment-pair" if task == "sop" else "full-sentences"
     recipe = make_recipe(tiny_corpus, segments={"max_length": 32, "task": task, "format": form})
     stream, _ = open_stream(recipe.data, recipe.stream)
-    run = story.Run(Path(), recipe, choose_runtime(recipe.runtime), None, story.Progress(), {}, {}, {})  # type: ignore[arg-type]
-    engine = story.build_engine(run, recipe)
+    run = pretrain_run.Run(Path(), recipe, choose_runtime(recipe.runtime), None, pretrain_run.Progress(), {}, {}, {})  # type: ignore[arg-type]
+    engine = pretrain_run.build_engine(run, recipe)
     batch = stream.batch(0)
     engine.task.loss(engine.model, batch, engine.task.count(batch)).loss.backward()  # type: ignore[no-untyped-call]
     for name, parameter in engine.model.named_parameters():

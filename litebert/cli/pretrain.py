@@ -74,7 +74,7 @@ def describe(recipe: "Recipe") -> list[str]:
     """The facts of a recipe, one a line."""
     from litebert.data.stream import open_stream
     from litebert.model.cost import count_parameters, training_memory
-    from litebert.pretrain import check_vocabulary
+    from litebert.pretrain_run import check_vocabulary
     from litebert.tasks.pretraining import Pretraining
     from litebert.text.tokenizer import load_tokenizer
 

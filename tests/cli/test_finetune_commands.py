@@ -82,7 +82,7 @@ def test_ensembles_and_submissions_are_made_of_runs(
     [
         (["finetune", "CKPT", "--task", "sst2", "--data", "DATA"], "did you mean 'sst-2'?"),
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA/none.csv"], "no such file"),
-        (["finetune", "DATA", "--task", "classification", "--data", "DATA"], "is no checkpoint"),
+        (["finetune", "DATA", "--task", "classification", "--data", "DATA"], "is no model"),
         (["finetune", "CKPT", "--task", "rte", "--data", "DATA", "train.epoch=2"], "no column"),
         (
             ["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.epoch=2"],

@@ -46,6 +46,10 @@ class Source:
     stated: Mapping[str, object]  # its configuration file as it is
     notes: tuple[str, ...] = ()  # what the person should know
 
+    @property
+    def weight_files(self) -> tuple[Path, ...]:
+        return self.store.files
+
     def check(self) -> None:
         """Refuse a source that is not whole."""
         check_match(self.path, self.mismatch)

@@ -75,6 +75,18 @@ def test_the_files_that_weights_lie_in_do_not_change_what_is_learned(
         assert torch.equal(found[name], tensor), name
 
 
+def test_a_source_with_half_a_head_is_refused_and_one_without_is_not(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_source("safetensors", tmp_path, tiny_tokenizer)
+    tensors = load_file(source / "model.safetensors")
+    save_file({n: t for n, t in tensors.items() if n != "predictions.bias"}, source / "model.safetensors")
+    assert finetune(source, tmp_path, tmp_path / "run") == 2
+    assert "1 missing: predictions.bias (of a head" in capsys.readouterr().err
+    save_file({n: t for n, t in tensors.items() if n.startswith("albert.")}, source / "model.safetensors")
+    assert finetune(source, tmp_path, tmp_path / "run") == 0
+
+
 @pytest.mark.parametrize("kind", ["ours", "safetensors", "shards", "pickle", "tensorflow"])
 def test_other_weights_are_told_apart_and_copies_are_not(kind: str, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     source = write_source(kind, tmp_path, tiny_tokenizer)

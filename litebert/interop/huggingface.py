@@ -219,8 +219,8 @@ def _settle(
     if family == "roberta":
         if any(spec.kind == "mlm" for spec in heads) and config.activation != "gelu":
             raise DataError(
-                f"hidden_act = '{config.activation}', but roberta's head for masked words is computed with gelu: "
-                "a model with two activations is not ours"
+                f"{store.files[0].parent / CONFIG_FILE}: hidden_act = '{config.activation}', but roberta's head for "
+                "masked words is computed with gelu: a model with two activations is not ours"
             )
         if any(spec.kind == "classification" for spec in heads):
             unread = {name for name in store.tensors if name.startswith(f"{POOLER[family]}.")}

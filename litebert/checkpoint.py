@@ -9,9 +9,11 @@ optimizer.safetensors    moments by parameter, where training is to go on
 README.md                the model card
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +61,9 @@ class Foreign(Protocol):
 
     @property
     def tokenizer_path(self) -> Path | None: ...
+
+    @property
+    def weight_files(self) -> tuple[Path, ...]: ...
 
     def load_weights(self) -> dict[str, Tensor]: ...
 
@@ -112,6 +117,13 @@ class Checkpoint:
     def tokenizer_path(self) -> Path | None:
         """Where its tokenizer lies; None where there is none, as beside some of other people's weights."""
         return self.path / TOKENIZER if self.foreign is None else self.foreign.tokenizer_path
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells its weights from others: a hash of the files that hold them, wherever those lie."""
+        files = (self.path / WEIGHTS,) if self.foreign is None else self.foreign.weight_files
+        hashes = [hash_file(file) for file in files]
+        return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
     @property
     def recipe_toml(self) -> str:

@@ -153,7 +153,7 @@ def open_checkpoint(source: Path) -> Checkpoint:
 
 def check_tokenizer(corpus: Path, tokenizer: Tokenizer, checkpoint: Checkpoint) -> None:
     """The ids of a corpus mean something to a checkpoint only if one tokenizer made both."""
-    if open_corpus(corpus).tokenizer_fingerprint != tokenizer.fingerprint:
+    if not tokenizer.has_fingerprint(open_corpus(corpus).tokenizer_fingerprint):
         raise ConfigError(
             f"{corpus} was built with another tokenizer than {checkpoint.path}: build it again with "
             f"`litebert corpus build ... --tokenizer {checkpoint.path / 'tokenizer'}`"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from litebert.checkpoint import (
-    WEIGHTS,
     Checkpoint,
     CheckpointContent,
     list_checkpoints,
@@ -18,7 +17,7 @@ from litebert.checkpoint import (
     save_checkpoint,
 )
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_path, hash_file
+from litebert.core.files import atomic_path
 from litebert.core.options import dump_toml
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
 from litebert.core.runtime import choose_runtime
@@ -54,7 +53,7 @@ class Job:
         identity = {
             "task": self.dataset.task.name,
             "examples": self.dataset.fingerprint,
-            "weights": hash_file(self.source.path / WEIGHTS),
+            "weights": self.source.fingerprint,
             "is_from_scratch": self.is_from_scratch,
             "predicts_test": self.predicts_test,
         }

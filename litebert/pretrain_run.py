@@ -26,7 +26,7 @@ from litebert.data.batch import Batch
 from litebert.data.shards import Corpus
 from litebert.data.stream import open_stream
 from litebert.interop.opening import load_checkpoint
-from litebert.interop.source import Wishes
+from litebert.interop.source import FOR_TRAINING
 from litebert.model.model import Model, build_model
 from litebert.recipe import Recipe, list_changes, load_recipe
 from litebert.tasks.pretraining import Pretraining
@@ -64,7 +64,11 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
             drawn = draw_weights(recipe, corpora) if recipe.init.word_bias == "frequencies" else {}
             return Run(folder, recipe, runtime, tokenizer, Progress(), drawn, {}, {})
         step, moments = start_moments(source, recipe) if recipe.init.continues else (0, {})
-        return Run(folder, recipe, runtime, tokenizer, Progress(step), source.load_weights(), moments, {})
+        weights = source.load_weights()
+        drawn_heads = list_new_heads(recipe, weights)
+        if drawn_heads:
+            view.say(f"heads drawn anew: {', '.join(drawn_heads)}")
+        return Run(folder, recipe, runtime, tokenizer, Progress(step), weights, moments, {})
     view.say(f"going on after step {last.step:,}")
     state = last.state
     progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
@@ -78,11 +82,16 @@ def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
     """The checkpoint to begin with, of whatever kind; None: the model draws its own weights."""
     if not recipe.init.source:
         return None
-    source = load_checkpoint(recipe.init.source, Wishes(allows_missing_heads=True))
+    source = load_checkpoint(recipe.init.source, FOR_TRAINING)
     if source.load_tokenizer().fingerprint != tokenizer.fingerprint:
         raise ConfigError(
             f"init.from = '{recipe.init.source}' has another tokenizer than {', '.join(recipe.data.corpora)}: "
             f"build the corpus with --tokenizer {source.tokenizer_path}"
+        )
+    if recipe.model.has_pooler and not source.config.has_pooler:
+        raise ConfigError(
+            f"init.from = '{recipe.init.source}' has no pooler, and the model has one, for the sentence task: take "
+            "a source that has one, or train without it (segments.task=none model.has_pooler=false)"
         )
     for field in ("num_heads", "activation", "norm_epsilon"):  # what no shape of a tensor shows
         theirs, ours = getattr(source.config, field), getattr(recipe.model, field)
@@ -104,6 +113,17 @@ def start_moments(source: Checkpoint, recipe: Recipe) -> tuple[int, dict[str, Te
     is_pair = recipe.segments.task != "none"
     unused = () if is_pair else ("encoder.pooler.", "heads.sentence.")
     return source.step, {name: t for name, t in source.load_optimizer().items() if not name.startswith(unused)}
+
+
+def list_new_heads(recipe: Recipe, weights: dict[str, Tensor]) -> list[str]:
+    """The heads to train that the weights to start from do not have, or have in another shape."""
+    heads = build_model(recipe.model, Pretraining(recipe.segments.num_labels).heads, device="meta").heads
+    shapes = {kind: head.state_dict(prefix=f"heads.{kind}.") for kind, head in heads.items()}
+    return [
+        kind
+        for kind, tensors in shapes.items()
+        if any(name not in weights or weights[name].shape != tensor.shape for name, tensor in tensors.items())
+    ]
 
 
 def draw_weights(recipe: Recipe, corpora: Sequence[Corpus]) -> dict[str, Tensor]:
@@ -216,7 +236,7 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
 def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
     """A corpus made with another tokenizer than the run's cannot be meant."""
     for corpus in corpora:
-        if corpus.tokenizer_fingerprint != tokenizer.fingerprint:
+        if not tokenizer.has_fingerprint(corpus.tokenizer_fingerprint):
             raise ConfigError(
                 f"{corpus.path} was built with another tokenizer than this run's: build it again with the run's own"
             )

@@ -65,13 +65,13 @@ def run_finetuning(
     from litebert.finetune_recipe import FinetuneRecipe
     from litebert.finetune_run import Job
     from litebert.interop.opening import load_checkpoint
-    from litebert.interop.source import Wishes
+    from litebert.interop.source import FOR_TRAINING
     from litebert.study.trials import plan_trials, run_trials
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import ReadOptions
 
     options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
-    source = load_checkpoint(checkpoint, Wishes(allows_missing_heads=True))
+    source = load_checkpoint(checkpoint, FOR_TRAINING)
     job = Job(source, read_dataset(task, data, options), FinetuneRecipe(), from_scratch, answers_test)
     trials = plan_trials(job, recipe, overrides or [], seeds)
     folder = out or Path("runs") / task

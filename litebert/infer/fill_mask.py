@@ -40,10 +40,12 @@ def fill_mask(model: Model, tokenizer: Tokenizer, text: str, top_k: int = 5) -> 
 def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]]:
     """The ids of a text with the mask's id for each `[MASK]`, and where those stand; no special token is added.
 
+    The tokenizer's own mark, such as RoBERTa's `<mask>`, may be written as well.
+
     The tokenizer never sees the mark, in which it would find letters and brackets. A stand-in is encoded with the text,
     so that the pieces around it are those of a text with a word there, and its pieces become one mask.
     """
-    parts = text.split(MASK)
+    parts = text.replace(tokenizer.pieces([tokenizer.mask_id])[0], MASK).split(MASK)
     if len(parts) == 1:
         raise DataError(f"'{text}' has no {MASK}: write it in the place of the word to guess")
     stand_ins = list(_locate_stand_ins(parts))

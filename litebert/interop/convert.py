@@ -14,7 +14,15 @@ from litebert.core.files import atomic_directory, write_json
 from litebert.interop.card import CARD, read_licence
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.layout import to_theirs
-from litebert.interop.names import CLASS_PREFIX, CLASS_SUFFIX, Family, find_family, name_table, their_config
+from litebert.interop.names import (
+    CLASS_PREFIX,
+    CLASS_SUFFIX,
+    Family,
+    find_family,
+    name_table,
+    their_config,
+    their_labels,
+)
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.resharing import average_config, average_weights, check_reshares, unroll_config, unroll_weights
 from litebert.interop.source import Source, Wishes
@@ -23,6 +31,7 @@ from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.heads import NEEDS_POOLER
 from litebert.model.model import build_model
+from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer
 
 Target = Literal["litebert", "huggingface"]
@@ -239,7 +248,10 @@ def _write_huggingface(
 
 
 def _labels(checkpoint: Checkpoint, heads: Sequence[HeadSpec]) -> dict[str, Any]:
-    """What the source's config.json says of its labels, where it has as many."""
+    """What config.json says of the labels: the task's, or without a task what the source's own file says."""
+    if checkpoint.task is not None:
+        task = restore_task(checkpoint.task, where=str(checkpoint.path))
+        return their_labels(checkpoint.task) if set(task.heads) <= set(heads) else {}
     if isinstance(checkpoint.foreign, Source):
         stated: Mapping[str, Any] = checkpoint.foreign.stated
     else:

@@ -40,10 +40,12 @@ def _build_task(spec: HeadSpec, stated: Mapping[str, Any]) -> FinetuneTask | Non
 
 
 def _labels(spec: HeadSpec, stated: Mapping[str, Any]) -> tuple[str, ...]:
-    """The labels' names in order of their numbers; numbered where the model does not name them."""
+    """The labels' names in order of their numbers; numbered where the model names none, or two of them alike."""
     named = stated.get("id2label")
     numbers = [str(number) for number in range(spec.num_labels)]
     if isinstance(named, dict) and set(map(str, named)) == set(numbers):
         by_number = {str(number): str(label) for number, label in named.items()}
+        if len(set(by_number.values())) < len(numbers):  # answers go by name, and one of the two would be lost
+            return tuple(f"{by_number[number]} ({number})" for number in numbers)
         return tuple(by_number[number] for number in numbers)
     return tuple(f"LABEL_{number}" for number in numbers)

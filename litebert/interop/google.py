@@ -19,7 +19,7 @@ from litebert.interop.google_names import (
     name_table,
 )
 from litebert.interop.matching import Place, Store, Stored, match
-from litebert.interop.source import Source, Wishes, model_shapes
+from litebert.interop.source import Partial, Source, Wishes, blame_heads, model_shapes, note_partial
 from litebert.interop.tensorflow import INDEX_SUFFIX, Bundle, open_bundle
 from litebert.interop.their_config import read_google_groups, read_json, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
@@ -69,9 +69,10 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
     heads, partial = _find_heads(store, wishes, prefix)
     table = name_table(family, config, heads, groups)
     places = {ours: Place(variable.name, variable.is_transposed) for ours, variable in table.items()}
-    mismatch = match(places, model_shapes(config, heads), store, partial | _unread(config, groups))
-    if not heads and not wishes.allows_missing_heads:
-        mismatch = replace(mismatch, missing=(*mismatch.missing, "cls/* (any head: --allow-missing heads if meant)"))
+    mismatch = match(places, model_shapes(config, heads), store, _unread(config, groups).union(*partial.values()))
+    of_heads = {variable.name for spec in heads for variable in HEADS[spec.kind].values()} - store.tensors.keys()
+    is_missing = not heads and not partial
+    mismatch = blame_heads(mismatch, {"cls/*"} if is_missing and not wishes.allows_missing_heads else of_heads)
     return Source(
         path=prefix,
         kind="tensorflow",
@@ -85,7 +86,7 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
         step=int(bundle.read(STEP)) if STEP in bundle.variables else 0,
         tokenizer_path=wishes.tokenizer or _find_file(prefix, TOKENIZER_PATTERNS),
         stated=stated,
-        notes=_notes(groups, heads, store),
+        notes=(*_notes(groups, heads, store), *note_partial(partial), *(["there is no head"] if is_missing else [])),
     )
 
 
@@ -149,10 +150,10 @@ def _find_file(prefix: Path, patterns: Iterable[str]) -> Path | None:
     return None
 
 
-def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadSpec, ...], set[str]]:
-    """The heads that are there; with them the variables of heads that are not whole, where those may be missing."""
+def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadSpec, ...], Partial]:
+    """The heads that are there; with them those that are not whole, where such are left out."""
     heads: list[HeadSpec] = []
-    partial: set[str] = set()
+    partial: Partial = {}
     classifier: HeadKind = wishes.classifier or "classification"
     if classifier not in ("classification", "choice"):
         raise DataError(f"{prefix}: Google's classifiers are classification or choice, not {classifier}")
@@ -161,8 +162,8 @@ def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadS
             continue
         wanted = {variable.name for variable in HEADS[kind].values()}
         there = wanted & store.tensors.keys()
-        if wishes.allows_missing_heads and there != wanted:
-            partial |= there
+        if there and there != wanted and wishes.drops_partial_heads:
+            partial[kind] = there
         elif there:
             labels = store.tensors.get(LABELS_AT.get(kind, ""))
             heads.append(HeadSpec(kind, labels.shape[0] if labels and labels.shape else 2))

@@ -9,11 +9,14 @@ _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # what a model needs; never a pickle where safetensors are to be had, and no code
 _WANTED = ["*.json", "*.safetensors", "*.model", "*.toml", "vocab.txt", "merges.txt", "README.md"]
 _PICKLES = ["pytorch_model*.bin"]
+_FILE_ENDINGS = (".safetensors", ".bin", ".json", ".index", ".ckpt")
 
 
 def is_hub_name(source: str) -> bool:
-    """Whether this can be a model's name on the hub, such as albert/albert-base-v2."""
-    return _NAME.fullmatch(source) is not None and not source.startswith(".")
+    """Whether this can be a model's name on the hub, such as albert/albert-base-v2, and is no slip in a path."""
+    folder, _, _ = source.rpartition("/")
+    is_path = source.startswith(".") or source.endswith(_FILE_ENDINGS) or bool(folder and Path(folder).exists())
+    return _NAME.fullmatch(source) is not None and not is_path
 
 
 def fetch_from_hub(name: str) -> Path:
@@ -28,10 +31,16 @@ def fetch_from_hub(name: str) -> Path:
     for patterns in (_WANTED, _PICKLES):
         try:
             folder = Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
-        except (errors.HfHubHTTPError, errors.HFValidationError, errors.LocalEntryNotFoundError, OSError) as error:
+        except errors.GatedRepoError:
+            raise DataError(f"'{name}' is given on the Hugging Face hub to those who ask: `hf auth login`") from None
+        except (errors.RepositoryNotFoundError, errors.HFValidationError):
             raise DataError(
-                f"'{name}' is no file or folder here, and cannot be had from the Hugging Face hub or its cache: "
-                f"{' '.join(str(error).split())[:200]}"
+                f"'{name}' is no file or folder here, and no model of the Hugging Face hub: check the spelling"
+            ) from None
+        except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError):  # their reasons are paragraphs
+            raise DataError(
+                f"'{name}' is no file or folder here, and the Hugging Face hub cannot be reached nor has its cache the "
+                "model: check the spelling, or the network"
             ) from None
         if any(folder.glob("*.safetensors")):
             break

@@ -19,7 +19,7 @@ from litebert.interop.names import (
     Family,
     name_table,
 )
-from litebert.interop.source import Source, Wishes, model_shapes
+from litebert.interop.source import Partial, Source, Wishes, blame_heads, model_shapes, note_partial
 from litebert.interop.tensor_files import checked_file, open_tensor_files
 from litebert.interop.their_config import read_json, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
@@ -60,11 +60,14 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
         ours: Place(theirs, dead_rows=ROBERTA_DEAD_ROWS if (family, ours) == ("roberta", _POSITIONS) else 0)
         for ours, theirs in name_table(family, config, heads).items()
     }
-    mismatch = match(places, model_shapes(config, heads), store, ignored | unread | partial)
-    if not wishes.allows_missing_heads:
-        lost = expected - {spec.kind for spec in heads}
-        names = [f"{theirs}.*" for kind in lost for theirs in HEADS[family].get(kind, {}).values()]
-        mismatch = replace(mismatch, missing=(*mismatch.missing, *sorted(names)))
+    mismatch = match(places, model_shapes(config, heads), store, (ignored | unread).union(*partial.values()))
+    lost = {kind for kind in expected & HEADS[family].keys() if kind not in {spec.kind for spec in heads}}
+    if wishes.allows_missing_heads:
+        absent = sorted(lost - partial.keys())
+        notes += note_partial(partial) + [f"there is no head {kind}, which {CONFIG_FILE} names" for kind in absent]
+        lost = set()
+    of_heads = {name for kind in (*lost, *(spec.kind for spec in heads)) for name in _tensors_of_head(family, kind)}
+    mismatch = blame_heads(mismatch, of_heads - store.tensors.keys())
     return Source(
         path=folder,
         kind="huggingface",
@@ -159,15 +162,15 @@ def _class_name(stated: Mapping[str, Any]) -> str:
 
 def _find_heads(
     store: Store, family: Family, expected: set[HeadKind], wishes: Wishes, folder: Path
-) -> tuple[tuple[HeadSpec, ...], set[str]]:
-    """The heads that are there; with them the tensors of heads that are not whole, where those may be missing."""
+) -> tuple[tuple[HeadSpec, ...], Partial]:
+    """The heads that are there; with them those that are not whole, where such are left out."""
     present: list[HeadSpec] = []
-    partial: set[str] = set()
+    partial: Partial = {}
     for kind in _candidates(store, family, expected, wishes, folder):
         wanted = _tensors_of_head(family, kind)
         there = {name for name in wanted if name in store.tensors}
-        if wishes.allows_missing_heads and there != wanted:
-            partial |= there
+        if there and there != wanted and wishes.drops_partial_heads:
+            partial[kind] = there
         elif there:
             (rows, *_) = *store.tensors[min(there)].shape, 2
             present.append(HeadSpec(kind, rows) if kind in LABELLED_KINDS else HeadSpec(kind))
@@ -216,8 +219,8 @@ def _settle(
     if family == "roberta":
         if any(spec.kind == "mlm" for spec in heads) and config.activation != "gelu":
             raise DataError(
-                f"hidden_act = '{config.activation}', but roberta's head for masked words is computed with gelu: "
-                "a model with two activations is not ours"
+                f"{store.files[0].parent / CONFIG_FILE}: hidden_act = '{config.activation}', but roberta's head for "
+                "masked words is computed with gelu: a model with two activations is not ours"
             )
         if any(spec.kind == "classification" for spec in heads):
             unread = {name for name in store.tensors if name.startswith(f"{POOLER[family]}.")}

@@ -1,7 +1,7 @@
 """Somebody else's checkpoint, opened: what model it is, and where each of our tensors is in it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,9 +23,19 @@ class Wishes:
     """What a person says about a source that it does not say itself."""
 
     allows_missing_heads: bool = False
+    allows_partial_heads: bool = True  # where heads may be missing: those that are there in part are left out too
     classifier: HeadKind | None = None  # what a plain classifier is: classification, tokens or choice
     tokenizer: Path | None = None
     config: Path | None = None  # a TensorFlow checkpoint's, where it does not lie beside it
+
+    @property
+    def drops_partial_heads(self) -> bool:
+        return self.allows_missing_heads and self.allows_partial_heads
+
+
+# Training draws the heads that a source does not have; a head that is there in part is a damaged file.
+FOR_TRAINING = Wishes(allows_missing_heads=True, allows_partial_heads=False)
+Partial = dict[HeadKind, set[str]]  # heads that are not whole -> which of their tensors are there
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,10 @@ class Source:
     tokenizer_path: Path | None
     stated: Mapping[str, object]  # its configuration file as it is
     notes: tuple[str, ...] = ()  # what the person should know
+
+    @property
+    def weight_files(self) -> tuple[Path, ...]:
+        return self.store.files
 
     def check(self) -> None:
         """Refuse a source that is not whole."""
@@ -86,6 +100,24 @@ class Source:
         if place.is_transposed:
             tensor = tensor.t()
         return tensor[place.dead_rows :].to(torch.float32).contiguous() if tensor.ndim else tensor.to(torch.float32)
+
+
+def blame_heads(mismatch: Mismatch, names: Iterable[str]) -> Mismatch:
+    """The mismatch in which the missing tensors of heads come first, with what can be done about them."""
+    *others, last = ["", *sorted(names)]
+    if not last:
+        return mismatch
+    of_heads = (*others[1:], f"{last} (of a head: `litebert convert --allow-missing heads` leaves those out)")
+    return replace(mismatch, missing=(*of_heads, *(n for n in mismatch.missing if n not in {*others, last})))
+
+
+def note_partial(partial: Partial) -> list[str]:
+    """What a person should know about heads that were left out."""
+    return [
+        f"the head {kind} is left out: it is there in part only ({', '.join(sorted(there))})"
+        for kind, there in partial.items()
+        if there
+    ]
 
 
 def model_shapes(config: ModelConfig, heads: tuple[HeadSpec, ...]) -> dict[str, tuple[int, ...]]:

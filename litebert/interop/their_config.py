@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.core.options import build_options
 from litebert.interop.google_names import Groups, google_group
 from litebert.interop.names import (
@@ -104,7 +104,10 @@ def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialec
         fields["classifier_dropout_rate"] = 0.1  # written into its code
     if family == "roberta":
         fields["max_positions"] -= ROBERTA_DEAD_ROWS
-    return build_options(ModelConfig, fields, where=str(where))
+    try:
+        return build_options(ModelConfig, fields)
+    except ConfigError as error:
+        raise DataError(f"{where}: {error}") from None
 
 
 def read_google_groups(values: Mapping[str, Any]) -> Groups:

@@ -20,6 +20,11 @@ class Front(Protocol):
     vocabulary: list[str]
 
     @property
+    def identity(self) -> bytes:
+        """What of the model decides ids; equal where the files differ in anything else."""
+        ...
+
+    @property
     def settings(self) -> dict[str, Any]: ...
 
     def normalize(self, text: str) -> str: ...

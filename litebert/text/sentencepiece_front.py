@@ -40,6 +40,10 @@ class SentencePieceFront:
         self._split_ids = frozenset(self._splits)
 
     @property
+    def identity(self) -> bytes:
+        return self.model
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What changes the ids, beside the model itself."""
         return {"normalization": asdict(self.normalization), "digit_comma": self.digit_comma}

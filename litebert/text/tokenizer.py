@@ -65,7 +65,7 @@ class Tokenizer:
         self.pad_id, self.unk_id = special["pad"], special["unk"]
         self.cls_id, self.sep_id, self.mask_id = special["cls"], special["sep"], special["mask"]
         self.special_ids = frozenset(special.values())
-        self.fingerprint = _fingerprint(front)
+        self.fingerprint = _fingerprint(front, front.identity)
         self.word_starts = find_word_starts(self.kind, front.vocabulary, self.special_ids)
 
     @property
@@ -82,6 +82,10 @@ class Tokenizer:
     def model(self) -> bytes:
         """The content of that file."""
         return self._front.model
+
+    def has_fingerprint(self, stored: str) -> bool:
+        """Whether a fingerprint in a file is this tokenizer's; the first ones were of the whole tokenizer.json."""
+        return stored == self.fingerprint or stored == _fingerprint(self._front, self._front.model)
 
     def normalize(self, text: str) -> str:
         """The text as the vocabulary sees it."""
@@ -194,7 +198,7 @@ def _load_saved(manifest_file: Path) -> Tokenizer:
         settings = _read_settings(manifest, ("words",))
         front = TokenizersFront(model)
     tokenizer = Tokenizer(front, words=settings.words)
-    if tokenizer.fingerprint != manifest["fingerprint"]:
+    if not tokenizer.has_fingerprint(manifest["fingerprint"]):
         raise DataError(f"{MANIFEST_FILE} changed since it was saved; restore the original")
     return tokenizer
 
@@ -315,7 +319,7 @@ def _find_vocabulary(path: Path) -> Path:
     raise DataError(f"{path}: no manifest.json, *.model, tokenizer.json, vocab.txt or vocab.json in it")
 
 
-def _fingerprint(front: Front) -> str:
-    digest = hashlib.sha256(front.model)
+def _fingerprint(front: Front, model: bytes) -> str:
+    digest = hashlib.sha256(model)
     digest.update(json.dumps({"kind": front.kind, **front.settings}, sort_keys=True).encode())
     return digest.hexdigest()

@@ -38,6 +38,18 @@ class TokenizersFront:
         self.vocabulary = [self._original.id_to_token(token_id) or "" for token_id in range(size)]
 
     @property
+    def identity(self) -> bytes:
+        """The vocabulary and its rules; not how the file is laid out, nor what only puts special tokens around text."""
+        facts = json.loads(self.model)
+        # files of older versions leave out what is off
+        inner = {key: value for key, value in facts["model"].items() if value is not None and value is not False}
+        if "merges" in inner:  # older files have "a b" for ["a", "b"]
+            inner["merges"] = [m if isinstance(m, str) else " ".join(m) for m in inner["merges"]]
+        found_in_text = [token for token in facts["added_tokens"] if not token["special"]]
+        rules = [facts.get("normalizer"), facts.get("pre_tokenizer"), inner, found_in_text, self.vocabulary]
+        return json.dumps(rules, sort_keys=True).encode()
+
+    @property
     def settings(self) -> dict[str, Any]:
         return {}  # all of it lies in the model file
 

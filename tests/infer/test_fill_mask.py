@@ -36,6 +36,12 @@ def test_only_the_marks_differ_from_a_text_with_words_there(tokenizer: Tokenizer
     assert [i for i in token_ids if i != tokenizer.mask_id and i not in the] == [i for i in with_words if i not in the]
 
 
+def test_the_mark_of_the_tokenizer_itself_is_a_mark_too(tokenizer: Tokenizer) -> None:
+    (own,) = tokenizer.pieces([tokenizer.mask_id])
+    assert own == ("<mask>" if tokenizer.kind == "bpe" else "[MASK]")
+    assert encode_masked(tokenizer, f"call the {own}, then") == encode_masked(tokenizer, "call the [MASK], then")
+
+
 def test_a_text_without_a_mark_is_refused_with_the_remedy(tokenizer: Tokenizer) -> None:
     with pytest.raises(DataError, match="write it in the place"):
         encode_masked(tokenizer, "nothing to guess")

@@ -1,6 +1,7 @@
 """Somebody else's fine-tuned model answers as it does at home."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,15 @@ import transformers
 from test_convert import ALBERT, TO_HUGGINGFACE, save
 
 import litebert
+from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.model.config import HeadSpec
+from litebert.model.model import build_model
+from litebert.model.sharing import Sharing
+from litebert.tasks.catalog import task_facts
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import Tokenizer
 
 NAMES = {"0": "no", "1": "perhaps", "2": "yes"}
@@ -68,3 +76,57 @@ def test_other_heads_have_their_tasks(kind: Any, task: str, tmp_path: Path, tiny
     save(tmp_path / "ours", ALBERT, (HeadSpec(kind),), tiny_tokenizer)
     convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
     assert (litebert.load_checkpoint(tmp_path / "theirs").task or {})["kind"] == task
+
+
+def test_two_labels_of_one_name_are_both_kept(theirs: Path) -> None:
+    change_config(theirs, id2label={"0": "no", "1": "yes", "2": "no"})
+    (answer,) = litebert.load(theirs).classify(["the cat sees"])
+    assert list(answer.probabilities) == ["no (0)", "yes (1)", "no (2)"]
+    assert sum(answer.probabilities.values()) == pytest.approx(1, abs=1e-5)
+
+
+TASKS: dict[str, FinetuneTask] = {
+    "classification": Classification("classification", ("no", "perhaps", "yes")),
+    "multi-label": MultiLabel("multi-label", ("animal", "place", "old")),
+    "regression": Regression("regression"),
+    "tags": TokenTags("tags", ("B-ANIMAL", "I-ANIMAL", "O")),
+}
+
+
+def export(
+    task: FinetuneTask, sharing: Sharing, tmp_path: Path, tokenizer: Tokenizer
+) -> tuple[litebert.Predictor, str]:
+    """Our predictor of a task, and the folder that transformers gets of the same model."""
+    config = replace(ALBERT, sharing=sharing)
+    model = build_model(config, task.heads)
+    content = CheckpointContent(step=1, task=task_facts(task, max_length=config.max_positions))
+    save_checkpoint(tmp_path / "ours", model, tokenizer, content)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    assert litebert.load(tmp_path / "theirs").task == task
+    return litebert.load(tmp_path / "ours"), str(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("sharing", ["all", "attention", "ffn"])
+@pytest.mark.parametrize("name", ["classification", "multi-label", "regression"])
+def test_text_classification_of_transformers_answers_as_our_predictor_whatever_is_shared(
+    name: str, sharing: Sharing, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    predictor, folder = export(TASKS[name], sharing, tmp_path, tiny_tokenizer)
+    answers = transformers.pipeline("text-classification", model=folder, top_k=None)({"text": PAIR[0]})
+    (ours,) = predictor.classify([PAIR[0]])
+    if name == "regression":
+        assert [answer["score"] for answer in answers] == pytest.approx([ours.label], abs=1e-5)
+    else:
+        assert {answer["label"]: answer["score"] for answer in answers} == pytest.approx(ours.probabilities, abs=1e-5)
+
+
+@pytest.mark.parametrize("sharing", ["all", "attention", "ffn"])
+def test_token_classification_of_transformers_answers_as_our_predictor(
+    sharing: Sharing, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    predictor, folder = export(TASKS["tags"], sharing, tmp_path, tiny_tokenizer)
+    words = PAIR[1].split()
+    pipeline = transformers.pipeline("token-classification", model=folder, ignore_labels=[])
+    starts = [sum(len(word) + 1 for word in words[:number]) for number in range(len(words))]
+    theirs = {answer["start"]: answer["entity"] for answer in pipeline(PAIR[1])}  # ours: of each word's first piece
+    assert predictor.tag([words]) == [[theirs[start] for start in starts]]

@@ -7,15 +7,21 @@ from typing import Any
 import pytest
 import torch
 from bundles import write_bundle
+from safetensors.torch import load_file, save_file
+from small_text import SIZES, make_sentences
+from test_convert import PRETRAINING, save
 from test_google_checkpoints import write_config
 from torch import Tensor
 
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError, DataError
+from litebert.data.build import BuildOptions, build_corpus
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import name_table
+from litebert.model.config import ModelConfig
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe, build_recipe
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 MODEL = {
     "vocab_size": 100,
@@ -26,6 +32,7 @@ MODEL = {
     "num_heads": 2,
     "max_positions": 32,
 }
+SMALL = ModelConfig(**MODEL)
 
 
 def make_recipe(corpus: Path, **init: Any) -> Recipe:
@@ -95,18 +102,68 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_as_if_it_had_never_stopped(
         assert torch.equal(end.load_optimizer()[name], tensor), name
 
 
-def test_pretraining_starts_from_the_weights_of_a_hugging_face_folder(
-    begun: Path, tiny_corpus: Path, tmp_path: Path
-) -> None:
-    source = last_checkpoint(begun)
-    convert(source.path, tmp_path / "theirs", ConvertOptions(to="huggingface"))
-    (tmp_path / "theirs/tokenizer.json").unlink()
-    (tmp_path / "theirs/manifest.json").write_bytes((source.path / "tokenizer/manifest.json").read_bytes())
-    (tmp_path / "theirs/tokenizer.json").write_bytes((source.path / "tokenizer/tokenizer.json").read_bytes())
-    pretrain(make_recipe(tiny_corpus, **{"from": str(source.path)}), tmp_path / "ours-run")
-    pretrain(make_recipe(tiny_corpus, **{"from": str(tmp_path / "theirs")}), tmp_path / "theirs-run")
+@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "bpe"])
+def test_pretraining_starts_from_the_weights_of_a_hugging_face_folder(kind: Any, tmp_path: Path) -> None:
+    sentences = make_sentences()
+    tokenizer = train_tokenizer(sentences, VocabularyOptions(kind, SIZES[kind]))
+    (tmp_path / "text.txt").write_text("\n".join(sentences[:600]), "utf-8")
+    corpus = tmp_path / "corpus"
+    build_corpus([tmp_path / "text.txt"], tokenizer, corpus, BuildOptions(valid_share=0.1, is_quiet=True))
+    save(tmp_path / "ours", replace(SMALL, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
+    convert(tmp_path / "ours", tmp_path / "theirs", ConvertOptions(to="huggingface"))
+    for source in ("ours", "theirs"):
+        values = make_recipe(corpus, **{"from": str(tmp_path / source)}).values
+        values["model"] |= {"vocab_size": tokenizer.vocab_size}
+        pretrain(build_recipe(values), tmp_path / f"{source}-run")
     ends = [last_checkpoint(tmp_path / name).load_weights() for name in ("ours-run", "theirs-run")]
     assert all(torch.equal(tensor, ends[1][name]) for name, tensor in ends[0].items())
+
+
+def without(folder: Path, *beginnings: str) -> Path:
+    """A Hugging Face folder that has lost the tensors whose names begin so."""
+    file = folder / "model.safetensors"
+    save_file({name: t for name, t in load_file(file).items() if not name.startswith(beginnings)}, file)
+    return folder
+
+
+def test_heads_that_a_source_does_not_have_are_drawn_anew_and_that_is_said(
+    begun: Path, tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    convert(last_checkpoint(begun).path, tmp_path / "theirs", ConvertOptions(to="huggingface"))
+    recipe = make_recipe(tiny_corpus, **{"from": str(tmp_path / "theirs")})
+    pretrain(recipe, tmp_path / "all-heads")
+    assert "heads drawn anew" not in capsys.readouterr().out
+    without(tmp_path / "theirs", "sop_classifier.")
+    pretrain(recipe, tmp_path / "one-head")
+    assert "heads drawn anew: sentence\n" in capsys.readouterr().out
+    without(tmp_path / "theirs", "predictions.")
+    pretrain(recipe, tmp_path / "no-head")
+    assert "heads drawn anew: mlm, sentence\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("beginning", "message"),
+    [
+        ("predictions.dense.bias", "1 missing: predictions.dense.bias .of a head: .*--allow-missing heads"),
+        ("albert.pooler.", "has no pooler, and the model has one"),
+    ],
+)
+def test_a_source_that_is_not_whole_starts_no_pretraining(
+    beginning: str, message: str, begun: Path, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    convert(last_checkpoint(begun).path, tmp_path / "theirs", ConvertOptions(to="huggingface"))
+    without(tmp_path / "theirs", beginning, *(["sop_classifier."] if "pooler" in beginning else []))
+    with pytest.raises((ConfigError, DataError), match=message):
+        pretrain(make_recipe(tiny_corpus, **{"from": str(tmp_path / "theirs")}), tmp_path / "next")
+
+
+def test_a_source_without_pooler_starts_a_run_without_one(begun: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+    convert(last_checkpoint(begun).path, tmp_path / "theirs", ConvertOptions(to="huggingface", heads=("mlm",)))
+    values = make_recipe(tiny_corpus, **{"from": str(tmp_path / "theirs")}).values
+    values["model"] |= {"has_pooler": False}
+    values["segments"] |= {"task": "none"}
+    pretrain(build_recipe(values), tmp_path / "next")
+    assert [spec.kind for spec in last_checkpoint(tmp_path / "next").heads] == ["mlm"]
 
 
 @pytest.mark.parametrize(

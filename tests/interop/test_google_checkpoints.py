@@ -17,7 +17,7 @@ from litebert.core.errors import DataError
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import GoogleFamily, Groups, google_group, name_table
 from litebert.interop.names import rows_of_groups
-from litebert.interop.source import Wishes
+from litebert.interop.source import FOR_TRAINING, Wishes
 from litebert.interop.tensorflow import read_index
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import build_model
@@ -293,6 +293,10 @@ def test_heads_that_are_not_whole_are_left_out_on_request_and_nothing_else(
     checkpoint = load_checkpoint(partly, NO_HEADS)
     assert checkpoint.heads == (HeadSpec("sentence"),)
     assert same(checkpoint.load_weights(), {n: t for n, t in ours.items() if not n.startswith("heads.mlm")})
+    (note,) = convert(partly, tmp_path / "out", wishes=NO_HEADS).notes
+    assert note.startswith("the head mlm is left out: it is there in part only (cls/predictions/transform/LayerNorm/")
+    with pytest.raises(DataError, match=r"1 missing: cls/predictions/output_bias \(of a head: .*--allow-missing heads"):
+        load_checkpoint(partly, FOR_TRAINING)
     broken = save(tmp_path / "broken", "albert", CONFIG, drop(theirs, QUERY), tiny_tokenizer)
     with pytest.raises(DataError, match="missing"):
         load_checkpoint(broken, NO_HEADS)

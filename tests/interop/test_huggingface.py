@@ -287,12 +287,19 @@ def test_a_decoder_that_is_not_tied_is_refused(make_theirs: Callable[..., Theirs
     [
         ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type"),
         ("bert", {"hidden_act": "silu"}, "hidden_act = 'silu'"),
-        ("bert", {"architectures": ["BertForPreTraining"]}, "missing: cls.seq_relationship"),
+        (
+            "bert",
+            {"architectures": ["BertForPreTraining"]},
+            r"missing: cls.seq_relationship.bias, cls.seq_relationship.weight \(of a head: .*--allow-missing heads",
+        ),
         ("bert", {"architectures": None}, None),
         ("bert", {"num_hidden_layers": 3}, "16 left over: bert.encoder.layer.3"),
         ("bert", {"intermediate_size": 25}, "12 of another shape"),
+        ("bert", {"num_attention_heads": 3}, r"/config\.json: .*num_heads"),
+        ("bert", {"hidden_dropout_prob": 1.5}, r"/config\.json: hidden_dropout_rate = 1\.5"),
+        ("bert", {"vocab_size": 1.5}, r"/config\.json: vocab_size = 1\.5"),
         ("roberta", {"pad_token_id": 0}, "pad_token_id = 0"),
-        ("roberta", {"hidden_act": "relu"}, "computed with gelu"),
+        ("roberta", {"hidden_act": "relu"}, r"/config\.json: hidden_act = .* computed with gelu"),
     ],
 )
 def test_a_configuration_that_does_not_fit_the_weights_is_refused(

@@ -11,6 +11,7 @@ from torch import Tensor
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import LitebertError
 from litebert.interop.card import read_licence
+from litebert.interop.matching import list_some
 from litebert.interop.opening import open_source
 from litebert.interop.source import Source, Wishes, model_shapes
 from litebert.interop.statistics import is_initial, summarize
@@ -186,7 +187,7 @@ def _look_at_tensors(opened: Checkpoint | Source, facts: dict[str, str]) -> Iter
     facts["dtype"] = ", ".join(f"{dtype} ({count:,})" for dtype, count in dtypes.most_common())
     for what, names in wrong.items():
         if names:
-            yield Finding("problem", f"{what}: {_list_some(names)}")
+            yield Finding("problem", f"{what}: {list_some(names, MAX_LISTED)}")
     yield from _tell_initial(initial)
 
 
@@ -195,9 +196,9 @@ def _tell_initial(initial: Mapping[str, bool]) -> Iterator[Finding]:
     if untrained and len(untrained) == len(initial):
         yield Finding("problem", "never trained: every matrix is as it was drawn at initialisation")
     elif any(name.startswith("encoder.") and "pooler" not in name for name in untrained):
-        yield Finding("problem", f"never trained, by their statistics: {_list_some(untrained)}")
+        yield Finding("problem", f"never trained, by their statistics: {list_some(untrained, MAX_LISTED)}")
     elif untrained:
-        yield Finding("warning", f"never trained, by their statistics: {_list_some(untrained)}")
+        yield Finding("warning", f"never trained, by their statistics: {list_some(untrained, MAX_LISTED)}")
 
 
 def _iter_tensors(opened: Checkpoint | Source) -> Iterator[tuple[str, str, Tensor]]:
@@ -209,14 +210,9 @@ def _iter_tensors(opened: Checkpoint | Source) -> Iterator[tuple[str, str, Tenso
     shapes = model_shapes(opened.config, opened.heads)
     for name, place in opened.places.items():
         stored = opened.store.tensors.get(place.name)
-        if stored is not None and stored.shape == place.stored_shape(shapes[name]):
+        if stored is not None and place.holds(stored, shapes[name]):
             yield name, stored.dtype, opened.read(place)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def _list_some(names: list[str]) -> str:
-    rest = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")

@@ -18,7 +18,7 @@ from litebert.interop.google_names import (
     dead_names,
     name_table,
 )
-from litebert.interop.matching import Place, Store, Stored, match
+from litebert.interop.matching import Place, Store, Stored, match, note_rounding
 from litebert.interop.source import Source, Wishes, model_shapes
 from litebert.interop.tensorflow import INDEX_SUFFIX, Bundle, open_bundle
 from litebert.interop.their_config import read_google_groups, read_json, read_their_config
@@ -182,6 +182,4 @@ def _notes(groups: Groups | None, heads: Iterable[HeadSpec], store: Store) -> tu
         )
     if HeadSpec("classification", 1) in heads:
         notes.append("a classifier with one output: taken for a regression; of RACE it would be --classifier choice")
-    if any(stored.dtype == "float64" for stored in store.tensors.values()):
-        notes.append("weights in float64 are rounded to float32")
-    return tuple(notes)
+    return (*notes, *note_rounding(store))

@@ -8,12 +8,13 @@ from typing import Any, get_args
 import torch
 
 from litebert.core.errors import DataError
-from litebert.interop.matching import Place, Store, match
+from litebert.interop.matching import Place, Store, match, note_rounding
 from litebert.interop.names import (
     CLASS_SUFFIX,
     HEADS,
     LABELLED_KINDS,
     POOLER,
+    POSITIONS,
     PROJECTION,
     ROBERTA_DEAD_ROWS,
     Family,
@@ -25,7 +26,6 @@ from litebert.interop.their_config import read_json, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 CONFIG_FILE = "config.json"
-_POSITIONS = "encoder.embeddings.position.weight"
 _PLAIN_CLASSIFIERS: tuple[HeadKind, ...] = ("classification", "tokens", "choice")
 # A tensor that a file may repeat under a second name, because their module has it twice -> the first name.
 TIED: dict[Family, dict[str, str]] = {
@@ -57,7 +57,7 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
     config = replace(config, has_pooler=_has_pooler(store, family, heads))
     config, unread = _settle(config, family, store, heads, notes)
     places = {
-        ours: Place(theirs, dead_rows=ROBERTA_DEAD_ROWS if (family, ours) == ("roberta", _POSITIONS) else 0)
+        ours: Place(theirs, dead_rows=ROBERTA_DEAD_ROWS if (family, ours) == ("roberta", POSITIONS) else 0)
         for ours, theirs in name_table(family, config, heads).items()
     }
     mismatch = match(places, model_shapes(config, heads), store, ignored | unread | partial)
@@ -78,7 +78,7 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
         step=0,
         tokenizer_path=wishes.tokenizer or _find_tokenizer(folder),
         stated=stated,
-        notes=tuple(notes),
+        notes=(*notes, *note_rounding(store)),
     )
 
 

@@ -81,11 +81,16 @@ class Source:
         return tokenizer
 
     def read(self, place: Place) -> Tensor:
-        """One tensor as ours lies, in float32."""
-        tensor = self.store.read(place.name)
-        if place.is_transposed:
-            tensor = tensor.t()
-        return tensor[place.dead_rows :].to(torch.float32).contiguous() if tensor.ndim else tensor.to(torch.float32)
+        """One tensor as ours lies, in float32; a number that is too large for that is refused."""
+        stored = self.store.read(place.name)
+        if not stored.is_floating_point():  # an optimizer's moment, which the match has not seen
+            raise DataError(f"{self.path}: {place.name} is of type {str(stored.dtype)[6:]}, which holds no weights")
+        tensor = stored.t() if place.is_transposed else stored
+        tensor = tensor[place.dead_rows :] if tensor.ndim else tensor
+        ours = tensor.to(torch.float32).contiguous()
+        if tensor.dtype == torch.float64 and bool((ours.isinf() & ~tensor.isinf()).any()):
+            raise DataError(f"{self.path}: {place.name} has numbers in float64 that are too large for float32")
+        return ours
 
 
 def model_shapes(config: ModelConfig, heads: tuple[HeadSpec, ...]) -> dict[str, tuple[int, ...]]:

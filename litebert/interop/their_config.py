@@ -153,5 +153,10 @@ def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) ->
     ):
         if given.get(key, expected) != expected:
             raise DataError(f"{where}: {key} = {given[key]!r}; only {expected!r} can be computed here")
+    if given.get("quantization_config") is not None:
+        raise DataError(
+            f"{where}: quantization_config: its weights are quantized, and their numbers are not the model's; "
+            "take the model that was quantized"
+        )
     if family == "roberta" and given["pad_token_id"] != 1:
         raise DataError(f"{where}: pad_token_id = {given['pad_token_id']}; roberta's positions are counted from 1")

@@ -44,11 +44,11 @@ TIED: dict[Family, dict[str, str]] = {
 }
 
 
-def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
-    """A folder with config.json and weights; whether it is whole is in the result's `mismatch`."""
+def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None = None) -> Source:
+    """A folder with config.json and weights, or one `named` file of them; `mismatch` tells whether it is whole."""
     stated = read_json(checked_file(folder, CONFIG_FILE))
     family = _read_family(stated, folder)
-    store = _with_official_names(open_tensor_files(folder), family, folder)
+    store = _with_official_names(open_tensor_files(folder, named), family, folder)
     notes: list[str] = []
     store, ignored = _drop_repeated(store, family, folder, notes)
     expected = _expected_heads(stated)
@@ -66,7 +66,7 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
         names = [f"{theirs}.*" for kind in lost for theirs in HEADS[family].get(kind, {}).values()]
         mismatch = replace(mismatch, missing=(*mismatch.missing, *sorted(names)))
     return Source(
-        path=folder,
+        path=folder / named if named else folder,
         kind="huggingface",
         family=family,
         config=config,

@@ -17,6 +17,8 @@ from litebert.interop.matching import Store, Stored
 
 SAFE = "model.safetensors"
 PICKLE = "pytorch_model.bin"
+SAFE_SUFFIX = ".safetensors"
+PICKLE_SUFFIX = ".bin"
 INDEX_SUFFIX = ".index.json"
 OTHERS = {
     "tf_model.h5": "Keras",
@@ -26,8 +28,10 @@ OTHERS = {
 }
 
 
-def open_tensor_files(folder: Path) -> Store:
-    """The tensors of a folder, safetensors before pickles; refused where there are none."""
+def open_tensor_files(folder: Path, named: str | None = None) -> Store:
+    """The tensors of a folder, safetensors before pickles, or of the one file named; refused where there are none."""
+    if named is not None:
+        return _join([(checked_file(folder, named), named.endswith(PICKLE_SUFFIX))])
     for name, is_pickle in ((SAFE, False), (PICKLE, True)):
         if (folder / f"{name}{INDEX_SUFFIX}").is_file():
             return _open_shards(folder, f"{name}{INDEX_SUFFIX}", is_pickle=is_pickle)

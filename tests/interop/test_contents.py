@@ -63,3 +63,24 @@ def test_what_float32_cannot_hold_is_noted_or_refused(theirs: Path, tmp_path: Pa
     change_tensors(theirs, lambda tensor: tensor + 1e300, only=QUERY)
     with pytest.raises(DataError, match=r"query\.weight has numbers in float64 that are too large"):
         load_checkpoint(theirs).load_weights()
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "best.safetensors"])
+def test_a_file_that_is_named_is_the_one_that_is_read(name: str, theirs: Path) -> None:
+    other = {key: tensor + 1 for key, tensor in load_file(theirs / "model.safetensors").items()}
+    torch.save(other, theirs / name) if name.endswith("bin") else save_file(other, theirs / name)
+    expected = load_checkpoint(theirs).load_weights()
+    found = load_checkpoint(theirs / name).load_weights()
+    assert all(torch.equal(found[key], expected[key] + 1) for key in expected)
+    assert load_checkpoint(theirs / name).load_tokenizer().vocab_size == CONFIG.vocab_size
+
+
+@pytest.mark.parametrize("content", [{"learning_rate": 1e-4}, {"state": {}, "epoch": torch.ones(1)}])
+def test_a_file_of_something_else_is_refused_though_weights_lie_beside_it(content: Any, theirs: Path) -> None:
+    torch.save(content, theirs / "training_args.bin")
+    with pytest.raises(DataError, match=r"training_args\.bin"):
+        load_checkpoint(theirs / "training_args.bin")
+
+
+def test_the_weights_file_of_our_checkpoint_stands_for_the_checkpoint(theirs: Path) -> None:
+    assert load_checkpoint(theirs.parent / "ours/model.safetensors").step == 9

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from litebert.checkpoint import WEIGHTS, Checkpoint, CheckpointContent, save_checkpoint
 from litebert.core.errors import ConfigError
-from litebert.core.files import atomic_directory, write_json
+from litebert.core.files import atomic_directory, read_json, write_json
 from litebert.interop.card import CARD, read_licence
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.layout import to_theirs
@@ -18,7 +18,6 @@ from litebert.interop.names import CLASS_PREFIX, CLASS_SUFFIX, Family, find_fami
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.resharing import average_config, average_weights, check_reshares, unroll_config, unroll_weights
 from litebert.interop.source import Source, Wishes
-from litebert.interop.their_config import read_json
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.heads import NEEDS_POOLER

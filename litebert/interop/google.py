@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from litebert.core.errors import DataError
+from litebert.core.files import read_json
 from litebert.interop.google_names import (
     COUNTERS,
     HEADS,
@@ -21,11 +22,12 @@ from litebert.interop.google_names import (
 from litebert.interop.matching import Place, Store, Stored, match, note_rounding
 from litebert.interop.source import Source, Wishes, model_shapes
 from litebert.interop.tensorflow import INDEX_SUFFIX, Bundle, open_bundle
-from litebert.interop.their_config import read_google_groups, read_json, read_their_config
+from litebert.interop.their_config import check_size, read_google_groups, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 CONFIG_PATTERNS = ("albert_config*.json", "bert_config*.json")
 TOKENIZER_PATTERNS = ("*.model", "vocab*.txt", "*vocab.txt")
+LARGEST_STEP = 1 << 53  # from there on a float64 skips numbers
 FAMILY_SCOPES: dict[GoogleFamily, str] = {"albert": "bert/encoder/transformer/group_", "bert": "bert/encoder/layer_"}
 
 
@@ -67,6 +69,7 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
     config = replace(config, has_pooler=any(name.startswith("bert/pooler/") for name in store.tensors))
     groups = read_google_groups(stated) if family == "albert" else None
     heads, partial = _find_heads(store, wishes, prefix)
+    check_size(config, heads, store, config_file)
     table = name_table(family, config, heads, groups)
     places = {ours: Place(variable.name, variable.is_transposed) for ours, variable in table.items()}
     mismatch = match(places, model_shapes(config, heads), store, partial | _unread(config, groups))
@@ -82,11 +85,24 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
         places=places,
         slots=_place_slots(places, slots),
         mismatch=mismatch,
-        step=int(bundle.read(STEP)) if STEP in bundle.variables else 0,
+        step=_read_step(bundle),
         tokenizer_path=wishes.tokenizer or _find_file(prefix, TOKENIZER_PATTERNS),
         stated=stated,
         notes=_notes(groups, heads, store),
     )
+
+
+def _read_step(bundle: Bundle) -> int:
+    """The update at which it was saved; 0 where it does not say."""
+    name = next((name for name in bundle.variables if canonical_name(name) == STEP), None)
+    if name is None:
+        return 0
+    if bundle.variables[name].shape not in ((), (1,)):
+        raise DataError(f"{bundle.prefix}: {name} is no number, but of shape {list(bundle.variables[name].shape)}")
+    step = bundle.read(name).item()
+    if not 0 <= step < LARGEST_STEP:  # nor is NaN
+        raise DataError(f"{bundle.prefix}: {name} = {step} is no number of updates")
+    return int(step)
 
 
 def _sort_variables(bundle: Bundle) -> tuple[Store, dict[str, dict[str, str]]]:

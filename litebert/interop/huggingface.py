@@ -8,6 +8,7 @@ from typing import Any, get_args
 import torch
 
 from litebert.core.errors import DataError
+from litebert.core.files import read_json
 from litebert.interop.matching import Place, Store, match, note_rounding
 from litebert.interop.names import (
     CLASS_SUFFIX,
@@ -22,7 +23,7 @@ from litebert.interop.names import (
 )
 from litebert.interop.source import Source, Wishes, model_shapes
 from litebert.interop.tensor_files import checked_file, open_tensor_files
-from litebert.interop.their_config import read_json, read_their_config
+from litebert.interop.their_config import check_size, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 CONFIG_FILE = "config.json"
@@ -54,6 +55,7 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None 
     expected = _expected_heads(stated)
     heads, partial = _find_heads(store, family, expected, wishes, folder)
     config = read_their_config(stated, family, "huggingface", folder / CONFIG_FILE)
+    check_size(config, heads, store, folder / CONFIG_FILE)
     config = replace(config, has_pooler=_has_pooler(store, family, heads))
     config, unread = _settle(config, family, store, heads, notes)
     places = {

@@ -359,3 +359,22 @@ def test_weights_of_another_precision_become_float32(
     assert same(checkpoint.load_weights(), {name: tensor.to(dtype).float() for name, tensor in ours.items()})
     done = convert(tmp_path / "tf", tmp_path / "out")
     assert ("weights in float64 are rounded to float32" in done.notes) == (dtype == torch.float64)
+
+
+@pytest.mark.parametrize(
+    "step", [torch.ones(2), torch.tensor(torch.nan), torch.tensor(-1), torch.tensor(1e300).double()]
+)
+def test_a_step_that_is_no_number_of_updates_is_refused(
+    step: Tensor, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    _, theirs = make_variables("albert", CONFIG, PRETRAINING)
+    save(tmp_path, "albert", CONFIG, theirs | {"global_step": step}, tiny_tokenizer)
+    with pytest.raises(DataError, match="global_step"):
+        load_checkpoint(tmp_path)
+
+
+def test_the_step_of_a_hub_module_is_read(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    _, theirs = make_variables("albert", CONFIG, PRETRAINING)
+    named = {f"module/{name}": tensor for name, tensor in theirs.items()}
+    save(tmp_path, "albert", CONFIG, named | {"module/global_step": torch.tensor(125_000)}, tiny_tokenizer)
+    assert load_checkpoint(tmp_path).step == 125_000

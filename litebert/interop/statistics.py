@@ -26,6 +26,11 @@ class Summary(NamedTuple):
     kurtosis: float
 
 
+def is_matrix(tensor: Tensor) -> bool:
+    """Whether a tensor of nothing but zeros would be a fault: biases may be, and RoBERTa's one row of segments is."""
+    return tensor.ndim > 1 and len(tensor) > 1
+
+
 def summarize(tensor: Tensor) -> Summary:
     """The moments of a tensor; rows of nothing but zeros, such as a padding token's, are left out."""
     rows = tensor.detach().flatten(1) if tensor.ndim > 1 else tensor.detach().reshape(1, -1)

@@ -18,6 +18,7 @@ from litebert.interop.names import (
     POSITIONS,
     PROJECTION,
     ROBERTA_DEAD_ROWS,
+    SEGMENTS,
     Family,
     name_table,
 )
@@ -58,10 +59,9 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None 
     check_size(config, heads, store, folder / CONFIG_FILE)
     config = replace(config, has_pooler=_has_pooler(store, family, heads))
     config, unread = _settle(config, family, store, heads, notes)
-    places = {
-        ours: Place(theirs, dead_rows=ROBERTA_DEAD_ROWS if (family, ours) == ("roberta", POSITIONS) else 0)
-        for ours, theirs in name_table(family, config, heads).items()
-    }
+    places = {ours: Place(theirs) for ours, theirs in name_table(family, config, heads).items()}
+    if family == "roberta":
+        config, places = _as_roberta_reads(config, places, notes)
     mismatch = match(places, model_shapes(config, heads), store, ignored | unread | partial)
     if not wishes.allows_missing_heads:
         lost = expected - {spec.kind for spec in heads}
@@ -231,6 +231,21 @@ def _settle(
         if names <= store.tensors.keys():
             unread |= names  # their identity is our absence
     return config, unread
+
+
+def _as_roberta_reads(
+    config: ModelConfig, places: dict[str, Place], notes: list[str]
+) -> tuple[ModelConfig, dict[str, Place]]:
+    """The tables without the rows that nothing reads: positions begin late, and both sides of a pair are segment 0."""
+    spare_rows = config.num_segments - 1
+    if spare_rows:
+        notes.append(
+            f"{places[SEGMENTS].name} has {spare_rows + 1} rows, and roberta's tokenizers give 0 for both sides: "
+            "row 0 is kept, the others are left out"
+        )
+    positions = places[POSITIONS]._replace(dead_rows=ROBERTA_DEAD_ROWS)
+    segments = places[SEGMENTS]._replace(spare_rows=spare_rows)
+    return replace(config, num_segments=1), places | {POSITIONS: positions, SEGMENTS: segments}
 
 
 def _is_identity(store: Store, weight_name: str, bias_name: str) -> bool:

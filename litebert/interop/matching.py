@@ -37,12 +37,13 @@ class Place(NamedTuple):
     name: str
     is_transposed: bool = False
     dead_rows: int = 0  # at its beginning, which nothing reads
+    spare_rows: int = 0  # at its end, likewise
 
     def stored_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape there of a tensor that has `shape` here."""
         if self.is_transposed:
             shape = shape[::-1]
-        return (shape[0] + self.dead_rows, *shape[1:]) if self.dead_rows else shape
+        return (self.dead_rows + shape[0] + self.spare_rows, *shape[1:]) if shape else shape
 
     def holds(self, stored: Stored, shape: tuple[int, ...]) -> bool:
         """Whether what is stored there can be a weight that has `shape` here."""

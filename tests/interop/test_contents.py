@@ -84,3 +84,28 @@ def test_a_file_of_something_else_is_refused_though_weights_lie_beside_it(conten
 
 def test_the_weights_file_of_our_checkpoint_stands_for_the_checkpoint(theirs: Path) -> None:
     assert load_checkpoint(theirs.parent / "ours/model.safetensors").step == 9
+
+
+@pytest.mark.parametrize(("value", "message"), [(torch.nan, "not finite"), (0.0, "all zero")])
+def test_an_empty_encoder_is_refused_and_an_empty_tensor_noted(
+    value: float, message: str, theirs: Path, tmp_path: Path
+) -> None:
+    change_tensors(theirs, lambda tensor: torch.full_like(tensor, value), only=QUERY)
+    notes = convert(theirs, tmp_path / "out").notes
+    assert f"{message}: encoder.attention.0.query.weight" in notes
+    change_tensors(theirs, lambda tensor: torch.full_like(tensor, value))
+    with pytest.raises(DataError, match=f"is empty: every matrix of its encoder is {message}"):
+        load_checkpoint(theirs).load_model()
+    with pytest.raises(DataError, match="is empty"):
+        convert(theirs, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_an_empty_checkpoint_of_ours_is_not_handed_on(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    model = build_model(CONFIG, (HeadSpec("mlm"),))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    save_checkpoint(tmp_path / "ours", model, tiny_tokenizer, CheckpointContent(step=9))
+    with pytest.raises(DataError, match="is empty"):
+        convert(tmp_path / "ours", tmp_path / "theirs", ConvertOptions(to="huggingface"))

@@ -378,3 +378,14 @@ def test_the_step_of_a_hub_module_is_read(tmp_path: Path, tiny_tokenizer: Tokeni
     named = {f"module/{name}": tensor for name, tensor in theirs.items()}
     save(tmp_path, "albert", CONFIG, named | {"module/global_step": torch.tensor(125_000)}, tiny_tokenizer)
     assert load_checkpoint(tmp_path).step == 125_000
+
+
+@pytest.mark.parametrize("moment", [torch.ones(3, 16), torch.ones(16, 16, dtype=torch.int32)])
+def test_a_moment_that_is_not_its_weights_is_refused(moment: Tensor, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    _, theirs = make_variables("albert", CONFIG, PRETRAINING)
+    slots = {f"{name}/adam_{leaf}": torch.ones_like(tensor) for name, tensor in theirs.items() for leaf in "mv"}
+    slots["bert/pooler/dense/kernel/adam_v"] = moment
+    save(tmp_path / "tf", "albert", CONFIG, theirs | slots, tiny_tokenizer)
+    with pytest.raises(DataError, match="bert/pooler/dense/kernel/adam_v is"):
+        convert(tmp_path / "tf", tmp_path / "out", ConvertOptions(keeps_slots=True))
+    assert not (tmp_path / "out").exists()

@@ -20,6 +20,7 @@ from litebert.interop.google_names import (
     name_table,
 )
 from litebert.interop.matching import Place, Store, Stored, match, note_rounding
+from litebert.interop.own_files import check_tokenizer_files, checked_file
 from litebert.interop.source import Source, Wishes, model_shapes
 from litebert.interop.tensorflow import INDEX_SUFFIX, Bundle, open_bundle
 from litebert.interop.their_config import check_size, read_google_groups, read_their_config
@@ -86,7 +87,7 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
         slots=_place_slots(places, slots),
         mismatch=mismatch,
         step=_read_step(bundle),
-        tokenizer_path=wishes.tokenizer or _find_file(prefix, TOKENIZER_PATTERNS),
+        tokenizer_path=wishes.tokenizer or _find_tokenizer(prefix),
         stated=stated,
         notes=_notes(groups, heads, store),
     )
@@ -161,8 +162,15 @@ def _find_file(prefix: Path, patterns: Iterable[str]) -> Path | None:
             if len(found) > 1:
                 raise DataError(f"{folder}: which one of {', '.join(file.name for file in found)}? Remove the others")
             if found:
-                return found[0]
+                return checked_file(folder, found[0].name)
     return None
+
+
+def _find_tokenizer(prefix: Path) -> Path | None:
+    file = _find_file(prefix, TOKENIZER_PATTERNS)
+    if file is not None:
+        check_tokenizer_files(file)
+    return file
 
 
 def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadSpec, ...], set[str]]:

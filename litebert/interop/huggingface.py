@@ -22,8 +22,9 @@ from litebert.interop.names import (
     Family,
     name_table,
 )
+from litebert.interop.own_files import check_tokenizer_files, checked_file
 from litebert.interop.source import Source, Wishes, model_shapes
-from litebert.interop.tensor_files import checked_file, open_tensor_files
+from litebert.interop.tensor_files import open_tensor_files
 from litebert.interop.their_config import check_size, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
@@ -255,4 +256,7 @@ def _is_identity(store: Store, weight_name: str, bias_name: str) -> bool:
 
 def _find_tokenizer(folder: Path) -> Path | None:
     patterns = ("*.model", "tokenizer.json", "vocab*.txt", "vocab.json")
-    return folder if any(next(folder.glob(pattern), None) for pattern in patterns) else None
+    if not any(next(folder.glob(pattern), None) for pattern in patterns):
+        return None
+    check_tokenizer_files(folder)
+    return folder

@@ -14,6 +14,7 @@ from torch import Tensor
 from litebert.core.errors import DataError
 from litebert.core.files import read_json
 from litebert.interop.matching import Store, Stored
+from litebert.interop.own_files import checked_file
 
 SAFE = "model.safetensors"
 PICKLE = "pytorch_model.bin"
@@ -60,29 +61,6 @@ def _open_shards(folder: Path, index_name: str, *, is_pickle: bool) -> Store:
         verb = "is in no shard" if name in wanted else "is in a shard, but not in the index"
         raise DataError(f"{index}: {name} {verb}")
     return store
-
-
-def checked_file(folder: Path, name: str) -> Path:
-    """A file of a folder that is really in it."""
-    if name != Path(name).name or name in (".", ".."):
-        raise DataError(f"{folder}: the file name '{name}' leads out of the folder; a shard lies beside its index")
-    file = folder / name
-    try:
-        real, is_there = file.resolve(), file.is_file()
-    except (ValueError, OSError, RuntimeError):  # a NUL in the name, one too long, links in a circle
-        raise DataError(f"{folder}: {repr(name)[:80]} cannot be the name of a file") from None
-    if not real.is_relative_to(_root(folder)):
-        raise DataError(f"{file} is a link out of the folder, to {real}; copy the file if it is wanted")
-    if not is_there:
-        raise DataError(f"{file} is missing; was the model copied completely?")
-    return file
-
-
-def _root(folder: Path) -> Path:
-    """The folder that files may lie in: itself, or in the hub's cache the one that a snapshot's links lead into."""
-    real = folder.resolve()
-    in_cache = real.parent.name == "snapshots" and (real.parent.parent / "blobs").is_dir()
-    return real.parent.parent if in_cache else real
 
 
 def _join(files: list[tuple[Path, bool]]) -> Store:

@@ -1,6 +1,7 @@
 """What the files hold has to be a model's weights: other numbers, or no numbers at all, are never taken for them."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,45 @@ def test_an_empty_checkpoint_of_ours_is_not_handed_on(tmp_path: Path, tiny_token
     save_checkpoint(tmp_path / "ours", model, tiny_tokenizer, CheckpointContent(step=9))
     with pytest.raises(DataError, match="is empty"):
         convert(tmp_path / "ours", tmp_path / "theirs", ConvertOptions(to="huggingface"))
+
+
+def move_out(file: Path, outside: Path) -> None:
+    """Put a file elsewhere, and a link to it in its place."""
+    file.rename(outside)
+    file.symlink_to(outside)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "README.md"])
+def test_no_other_file_of_a_folder_may_be_a_link_out_of_it(name: str, theirs: Path, tmp_path: Path) -> None:
+    move_out(theirs / name, tmp_path / "outside")
+    with pytest.raises(DataError, match=f"{name} is a link out of the folder"):
+        convert(theirs, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "tokenizer.json"])
+def test_a_tokenizer_nested_too_deeply_is_refused(name: str, theirs: Path) -> None:
+    (theirs / name).write_text('{"a":' + "[" * 100_000, "utf-8")
+    with pytest.raises(DataError, match=f"{name} is not JSON"):
+        load_checkpoint(theirs)
+
+
+@pytest.mark.parametrize("pattern", ["*.index", "*.data-*", "albert_config.json"])
+def test_no_file_of_a_tensorflow_checkpoint_may_be_a_link_out_of_its_folder(
+    pattern: str, real_data: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tf"
+    shutil.copytree(real_data / "tf/toy_albert", folder)
+    load_checkpoint(folder)
+    move_out(next(folder.glob(pattern)), tmp_path / "outside")
+    with pytest.raises(DataError, match="is a link out of the folder"):
+        load_checkpoint(folder)
+
+
+def test_a_whole_model_in_the_hubs_cache_is_read_through_its_links(theirs: Path, tmp_path: Path) -> None:
+    snapshot, blobs = tmp_path / "models--a--b/snapshots/0123", tmp_path / "models--a--b/blobs"
+    snapshot.parent.mkdir(parents=True)
+    blobs.mkdir()
+    theirs.rename(snapshot)
+    for file in sorted(snapshot.iterdir()):
+        move_out(file, blobs / file.name.replace(".", "-"))
+    assert convert(snapshot, tmp_path / "out").written_as == "litebert"

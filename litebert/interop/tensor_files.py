@@ -106,8 +106,9 @@ def _open_pickle(file: Path) -> dict[str, tuple[Stored, Any]]:
 
 def _check_plain(tensor: Tensor, where: str) -> None:
     """Refuse a tensor that is not its own numbers one by one: it could be read as far more than the file has."""
-    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type != "cpu":
-        raise DataError(f"{where} is sparse, quantized or without numbers (meta): save it as a plain tensor")
+    is_dense = tensor.layout == torch.strided and not tensor.is_nested
+    if not is_dense or tensor.is_quantized or tensor.device.type != "cpu":
+        raise DataError(f"{where} is sparse, nested, quantized or without numbers (meta): save it as a plain tensor")
     if tensor.numel() * tensor.itemsize > tensor.untyped_storage().nbytes():
         raise DataError(f"{where} is {list(tensor.shape)}, but the file has not so many numbers")
 

@@ -67,6 +67,7 @@ ACTIVATIONS: dict[Dialect, dict[str, str]] = {
 }
 _COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 _MOST_LAYERS = 10_000  # more would only cost time until they are found missing
+_FEW_LAYERS = 100  # which may all be listed as missing
 _LARGEST = 1 << 24  # of anything in a configuration; two of them multiplied are still a shape
 _GOOGLE_DEFAULTS = {"hidden_act": "gelu"}
 
@@ -125,7 +126,7 @@ def _group_map(num_layers: int, num_groups: int, dialect: Dialect) -> Sequence[i
 def check_size(config: ModelConfig, heads: Sequence[HeadSpec], store: Store, where: Path) -> None:
     """Refuse a model so much larger than its file that even to list its tensors would take long."""
     num_blocks = config.layer_plan.num_attention_blocks
-    if num_blocks > len(store.tensors):
+    if num_blocks > max(_FEW_LAYERS, len(store.tensors)):
         raise DataError(f"{where}: a model of {num_blocks:,} layers, and there are {len(store.tensors):,} tensors")
     for spec in heads:
         if spec.num_labels > _LARGEST:  # by the shape of a tensor without numbers
@@ -147,7 +148,8 @@ def _check_numbers(given: Mapping[str, Any], where: Path) -> None:
             raise DataError(f"{where}: {key} = {str(number)[:20]} is not a count from 1 to {_MOST_LAYERS}")
     num_layers, num_groups, num_inner = (given.get(key, 1) for key in _COUNTS)
     if max(num_layers, num_groups) * num_inner > _MOST_LAYERS:
-        raise DataError(f"{where}: {' x '.join(_COUNTS)} are over {_MOST_LAYERS:,} layers; no model is that deep")
+        counts = ", ".join(f"{key} = {given.get(key, 1)}" for key in _COUNTS)
+        raise DataError(f"{where}: {counts} are more than {_MOST_LAYERS:,} layers; no model is that deep")
 
 
 def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) -> None:

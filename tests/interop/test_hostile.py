@@ -164,8 +164,9 @@ def test_a_pickle_of_anything_but_tensors_is_refused(content: Any, folder: Path)
 @pytest.mark.parametrize(
     ("tensor", "message"),
     [
-        (torch.eye(3).to_sparse(), "sparse, quantized or without numbers"),
-        (torch.empty(3, 3, device="meta"), "sparse, quantized or without numbers"),
+        (torch.eye(3).to_sparse(), "sparse, nested, quantized or without numbers"),
+        (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "sparse, nested, quantized or without numbers"),
+        (torch.empty(3, 3, device="meta"), "sparse, nested, quantized or without numbers"),
         (torch.ones(1, 1).expand(1 << 20, 1 << 20), "has not so many numbers"),
         (torch.ones(2000).as_strided((1000, 1000), (1, 1)), "has not so many numbers"),
     ],

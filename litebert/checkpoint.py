@@ -10,7 +10,6 @@ README.md                the model card
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -25,7 +24,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from litebert.core.errors import DataError
-from litebert.core.files import atomic_directory, hash_file, write_json
+from litebert.core.files import atomic_directory, hash_file, read_json, write_json
 from litebert.core.options import build_options
 from litebert.interop.layout import from_theirs, to_theirs
 from litebert.interop.names import Family, find_family, their_config, their_labels
@@ -248,11 +247,8 @@ def _manifest(folder: Path, model: Model, family: Family | None, content: Checkp
 def _read_manifest(path: Path) -> dict[str, Any]:
     if not (path / MANIFEST).is_file():
         raise DataError(f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
-    try:
-        manifest = json.loads((path / MANIFEST).read_text("utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path / MANIFEST} is damaged: {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or manifest.get("version") != FORMAT_VERSION:
+    manifest = read_json(path / MANIFEST)
+    if manifest.get("format") != FORMAT or manifest.get("version") != FORMAT_VERSION:
         raise DataError(f"{path / MANIFEST} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?")
     return manifest
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, DataError
 
 LOCK_FILE = ".lock"
 
@@ -84,6 +84,19 @@ def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; anything else is refused, nested ever so deeply or not."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except RecursionError:
+        raise DataError(f"{path} is not JSON that can be read: it is nested too deeply") from None
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} is not JSON, or is damaged: {error}") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{path} holds no object of JSON; is it the right file?")
+    return value
 
 
 def hash_file(path: Path) -> str:

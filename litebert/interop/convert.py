@@ -10,10 +10,11 @@ from torch import Tensor
 
 from litebert.checkpoint import WEIGHTS, Checkpoint, CheckpointContent, save_checkpoint
 from litebert.core.errors import ConfigError
-from litebert.core.files import atomic_directory, write_json
+from litebert.core.files import atomic_directory, read_json, write_json
 from litebert.interop.card import CARD, read_licence
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.layout import to_theirs
+from litebert.interop.matching import list_some
 from litebert.interop.names import (
     CLASS_PREFIX,
     CLASS_SUFFIX,
@@ -26,7 +27,7 @@ from litebert.interop.names import (
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.resharing import average_config, average_weights, check_reshares, unroll_config, unroll_weights
 from litebert.interop.source import Source, Wishes
-from litebert.interop.their_config import read_json
+from litebert.interop.statistics import check_has_content, find_empty
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.heads import NEEDS_POOLER
@@ -112,7 +113,9 @@ def _read_parts(checkpoint: Checkpoint, heads: tuple[HeadSpec, ...], options: Co
     """The weights as the source has them, but with the heads and the sharing that were wished for."""
     dropped = tuple(f"heads.{spec.kind}." for spec in checkpoint.heads if spec not in heads)
     weights = {name: t for name, t in checkpoint.load_weights().items() if not name.startswith(dropped or ("-",))}
+    check_has_content(weights, checkpoint.path)
     notes = checkpoint.foreign.notes if isinstance(checkpoint.foreign, Source) else ()
+    notes += tuple(f"{what}: {list_some(names)}" for what, names in find_empty(weights).items())
     if dropped:
         notes += (f"left out: {', '.join(name.split('.')[1] for name in dropped)}",)
     parts = _Parts(checkpoint.config, heads, weights, notes)

@@ -11,9 +11,10 @@ from torch import Tensor
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import LitebertError
 from litebert.interop.card import read_licence
+from litebert.interop.matching import list_some
 from litebert.interop.opening import open_source
 from litebert.interop.source import Source, Wishes, model_shapes
-from litebert.interop.statistics import is_initial, summarize
+from litebert.interop.statistics import is_initial, is_matrix, summarize
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import count_parameters
 from litebert.model.presets import PRESETS
@@ -22,13 +23,15 @@ from litebert.text.tokenizer import Tokenizer
 MAX_LISTED = 4
 # fields whose value no tensor's shape shows
 _SHAPE = ("embedding_size", "hidden_size", "ffn_size", "num_layers")
+MANY_VALUES = 10_000  # from which on statistics tell a drawn matrix from a trained one
+Level = Literal["problem", "warning"]
 KINDS = {"huggingface": "a Hugging Face folder", "tensorflow": "a TensorFlow checkpoint of Google's code"}
 
 
 class Finding(NamedTuple):
     """Something that a person should know; a problem makes the checkpoint unfit, a warning does not."""
 
-    level: Literal["problem", "warning"]
+    level: Level
     text: str
 
 
@@ -56,14 +59,20 @@ def diagnose(source: str | Path, wishes: Wishes = Wishes()) -> Diagnosis:
     """Look at a checkpoint of any kind; one that cannot be opened is a diagnosis too."""
     try:
         opened = open_source(source, wishes)
-    except LitebertError as error:
+    except (LitebertError, OSError) as error:
         return Diagnosis({"source": str(source)}, (Finding("problem", str(error)),))
     facts = {"source": str(source), **_describe_model(opened)}
     findings = [*_look_at_files(opened, facts), *_look_at_tokenizer(opened, facts)]
     findings += [*_compare_with_published(opened.config, facts), *_look_at_configuration(opened)]
-    findings += _look_at_tensors(opened, facts)
-    facts["licence"] = read_licence(opened.path if opened.path.is_dir() else opened.path.parent) or "not stated"
+    findings += [*_look_at_tensors(opened, facts), *_look_at_licence(opened.path, facts)]
     return Diagnosis(facts, tuple(findings))
+
+
+def _look_at_licence(path: Path, facts: dict[str, str]) -> Iterator[Finding]:
+    try:
+        facts["licence"] = read_licence(path if path.is_dir() else path.parent) or "not stated"
+    except (LitebertError, OSError) as error:
+        yield Finding("warning", str(error))
 
 
 def _describe_model(opened: Checkpoint | Source) -> dict[str, str]:
@@ -113,7 +122,7 @@ def _look_at_files(opened: Checkpoint | Source, facts: dict[str, str]) -> Iterat
 def _look_at_tokenizer(opened: Checkpoint | Source, facts: dict[str, str]) -> Iterator[Finding]:
     try:
         tokenizer = opened.load_tokenizer()
-    except LitebertError as error:
+    except (LitebertError, OSError) as error:
         facts["tokenizer"] = "none that can be used"
         yield Finding("problem", str(error))
         return
@@ -171,52 +180,75 @@ def _look_at_configuration(opened: Checkpoint | Source) -> Iterator[Finding]:
 def _look_at_tensors(opened: Checkpoint | Source, facts: dict[str, str]) -> Iterator[Finding]:
     """Read every tensor once; what was found is told by kind."""
     wrong: dict[str, list[str]] = {"not finite": [], "all zero": []}
-    initial: dict[str, bool] = {}
+    drawn: dict[str, _Drawn] = {}
+    damaged: list[str] = []
     dtypes: Counter[str] = Counter()
     std = opened.config.initializer_range
-    for name, dtype, tensor in _iter_tensors(opened):
+    for name, dtype, tensor in _iter_tensors(opened, damaged):
         dtypes[dtype] += tensor.numel()
         summary = summarize(tensor)
         if not summary.is_finite:
             wrong["not finite"].append(name)
-        elif summary.is_zero and tensor.ndim > 1:
+        elif summary.is_zero and is_matrix(tensor):
             wrong["all zero"].append(name)
-        elif tensor.ndim > 1:
-            initial[name] = is_initial(summary, {std, 0.02})
+        elif is_matrix(tensor):
+            drawn[name] = _Drawn(is_initial(summary, {std, 0.02}), summary.num_values)
     facts["dtype"] = ", ".join(f"{dtype} ({count:,})" for dtype, count in dtypes.most_common())
+    yield from (Finding("problem", text) for text in damaged[:MAX_LISTED])
     for what, names in wrong.items():
         if names:
-            yield Finding("problem", f"{what}: {_list_some(names)}")
-    yield from _tell_initial(initial)
+            yield Finding("problem", f"{what}: {list_some(names, MAX_LISTED)}")
+    yield from _tell_drawn(drawn)
 
 
-def _tell_initial(initial: Mapping[str, bool]) -> Iterator[Finding]:
-    untrained = [name for name, is_untrained in initial.items() if is_untrained]
-    if untrained and len(untrained) == len(initial):
-        yield Finding("problem", "never trained: every matrix is as it was drawn at initialisation")
-    elif any(name.startswith("encoder.") and "pooler" not in name for name in untrained):
-        yield Finding("problem", f"never trained, by their statistics: {_list_some(untrained)}")
-    elif untrained:
-        yield Finding("warning", f"never trained, by their statistics: {_list_some(untrained)}")
+class _Drawn(NamedTuple):
+    """Whether a matrix looks as it was drawn at initialisation, and on how many values that rests."""
+
+    is_initial: bool
+    num_values: int
 
 
-def _iter_tensors(opened: Checkpoint | Source) -> Iterator[tuple[str, str, Tensor]]:
-    """Each tensor under our name with the type it is stored in; one at a time, where the files allow it."""
+def _tell_drawn(drawn: Mapping[str, _Drawn]) -> Iterator[Finding]:
+    if drawn and all(matrix.is_initial for matrix in drawn.values()):
+        is_certain = sum(matrix.num_values for matrix in drawn.values()) >= MANY_VALUES
+        text = "never trained: every matrix is as it was drawn at initialisation"
+        yield Finding("problem" if is_certain else "warning", text)
+        return
+    # few values look drawn by chance; of an encoder such a table says nothing, of a head it is worth a look
+    untrained = [
+        name
+        for name, matrix in drawn.items()
+        if matrix.is_initial and (matrix.num_values >= MANY_VALUES or name.startswith("heads."))
+    ]
+    is_encoder = any(name.startswith("encoder.") and "pooler" not in name for name in untrained)
+    if untrained:
+        level: Level = "problem" if is_encoder else "warning"
+        yield Finding(level, f"never trained, by their statistics: {list_some(untrained, MAX_LISTED)}")
+
+
+def _iter_tensors(opened: Checkpoint | Source, damaged: list[str]) -> Iterator[tuple[str, str, Tensor]]:
+    """Each tensor under our name with the type it is stored in, one at a time; what cannot be read is told."""
     if isinstance(opened, Checkpoint):
-        for name, tensor in opened.load_weights().items():
+        try:
+            weights = opened.load_weights()
+        except (LitebertError, OSError) as error:
+            damaged.append(str(error))
+            return
+        for name, tensor in weights.items():
             yield name, str(tensor.dtype).removeprefix("torch."), tensor
         return
     shapes = model_shapes(opened.config, opened.heads)
     for name, place in opened.places.items():
         stored = opened.store.tensors.get(place.name)
-        if stored is not None and stored.shape == place.stored_shape(shapes[name]):
-            yield name, stored.dtype, opened.read(place)
+        if stored is None or not place.holds(stored, shapes[name]):
+            continue
+        try:
+            tensor = opened.read(place)
+        except (LitebertError, OSError) as error:
+            damaged.append(str(error))
+            continue
+        yield name, stored.dtype, tensor
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def _list_some(names: list[str]) -> str:
-    rest = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")

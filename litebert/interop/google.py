@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from litebert.core.errors import DataError
+from litebert.core.files import read_json
 from litebert.interop.google_names import (
     COUNTERS,
     HEADS,
@@ -18,14 +19,16 @@ from litebert.interop.google_names import (
     dead_names,
     name_table,
 )
-from litebert.interop.matching import Place, Store, Stored, match
+from litebert.interop.matching import Place, Store, Stored, match, note_rounding
+from litebert.interop.own_files import check_tokenizer_files, checked_file
 from litebert.interop.source import Partial, Source, Wishes, blame_heads, model_shapes, note_partial
 from litebert.interop.tensorflow import INDEX_SUFFIX, Bundle, open_bundle
-from litebert.interop.their_config import read_google_groups, read_json, read_their_config
+from litebert.interop.their_config import check_size, read_google_groups, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 CONFIG_PATTERNS = ("albert_config*.json", "bert_config*.json")
 TOKENIZER_PATTERNS = ("*.model", "vocab*.txt", "*vocab.txt")
+LARGEST_STEP = 1 << 53  # from there on a float64 skips numbers
 FAMILY_SCOPES: dict[GoogleFamily, str] = {"albert": "bert/encoder/transformer/group_", "bert": "bert/encoder/layer_"}
 
 
@@ -67,6 +70,7 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
     config = replace(config, has_pooler=any(name.startswith("bert/pooler/") for name in store.tensors))
     groups = read_google_groups(stated) if family == "albert" else None
     heads, partial = _find_heads(store, wishes, prefix)
+    check_size(config, heads, store, config_file)
     table = name_table(family, config, heads, groups)
     places = {ours: Place(variable.name, variable.is_transposed) for ours, variable in table.items()}
     mismatch = match(places, model_shapes(config, heads), store, _unread(config, groups).union(*partial.values()))
@@ -83,11 +87,24 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
         places=places,
         slots=_place_slots(places, slots),
         mismatch=mismatch,
-        step=int(bundle.read(STEP)) if STEP in bundle.variables else 0,
-        tokenizer_path=wishes.tokenizer or _find_file(prefix, TOKENIZER_PATTERNS),
+        step=_read_step(bundle),
+        tokenizer_path=wishes.tokenizer or _find_tokenizer(prefix),
         stated=stated,
         notes=(*_notes(groups, heads, store), *note_partial(partial), *(["there is no head"] if is_missing else [])),
     )
+
+
+def _read_step(bundle: Bundle) -> int:
+    """The update at which it was saved; 0 where it does not say."""
+    name = next((name for name in bundle.variables if canonical_name(name) == STEP), None)
+    if name is None:
+        return 0
+    if bundle.variables[name].shape not in ((), (1,)):
+        raise DataError(f"{bundle.prefix}: {name} is no number, but of shape {list(bundle.variables[name].shape)}")
+    step = bundle.read(name).item()
+    if not 0 <= step < LARGEST_STEP:  # nor is NaN
+        raise DataError(f"{bundle.prefix}: {name} = {step} is no number of updates")
+    return int(step)
 
 
 def _sort_variables(bundle: Bundle) -> tuple[Store, dict[str, dict[str, str]]]:
@@ -146,8 +163,15 @@ def _find_file(prefix: Path, patterns: Iterable[str]) -> Path | None:
             if len(found) > 1:
                 raise DataError(f"{folder}: which one of {', '.join(file.name for file in found)}? Remove the others")
             if found:
-                return found[0]
+                return checked_file(folder, found[0].name)
     return None
+
+
+def _find_tokenizer(prefix: Path) -> Path | None:
+    file = _find_file(prefix, TOKENIZER_PATTERNS)
+    if file is not None:
+        check_tokenizer_files(file)
+    return file
 
 
 def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadSpec, ...], Partial]:
@@ -183,6 +207,4 @@ def _notes(groups: Groups | None, heads: Iterable[HeadSpec], store: Store) -> tu
         )
     if HeadSpec("classification", 1) in heads:
         notes.append("a classifier with one output: taken for a regression; of RACE it would be --classifier choice")
-    if any(stored.dtype == "float64" for stored in store.tensors.values()):
-        notes.append("weights in float64 are rounded to float32")
-    return tuple(notes)
+    return (*notes, *note_rounding(store))

@@ -8,24 +8,27 @@ from typing import Any, get_args
 import torch
 
 from litebert.core.errors import DataError
-from litebert.interop.matching import Place, Store, match
+from litebert.core.files import read_json
+from litebert.interop.matching import Place, Store, match, note_rounding
 from litebert.interop.names import (
     CLASS_SUFFIX,
     HEADS,
     LABELLED_KINDS,
     POOLER,
+    POSITIONS,
     PROJECTION,
     ROBERTA_DEAD_ROWS,
+    SEGMENTS,
     Family,
     name_table,
 )
+from litebert.interop.own_files import check_tokenizer_files, checked_file
 from litebert.interop.source import Partial, Source, Wishes, blame_heads, model_shapes, note_partial
-from litebert.interop.tensor_files import checked_file, open_tensor_files
-from litebert.interop.their_config import read_json, read_their_config
+from litebert.interop.tensor_files import open_tensor_files
+from litebert.interop.their_config import check_size, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 CONFIG_FILE = "config.json"
-_POSITIONS = "encoder.embeddings.position.weight"
 _PLAIN_CLASSIFIERS: tuple[HeadKind, ...] = ("classification", "tokens", "choice")
 # A tensor that a file may repeat under a second name, because their module has it twice -> the first name.
 TIED: dict[Family, dict[str, str]] = {
@@ -44,22 +47,22 @@ TIED: dict[Family, dict[str, str]] = {
 }
 
 
-def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
-    """A folder with config.json and weights; whether it is whole is in the result's `mismatch`."""
+def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None = None) -> Source:
+    """A folder with config.json and weights, or one `named` file of them; `mismatch` tells whether it is whole."""
     stated = read_json(checked_file(folder, CONFIG_FILE))
     family = _read_family(stated, folder)
-    store = _with_official_names(open_tensor_files(folder), family, folder)
+    store = _with_official_names(open_tensor_files(folder, named), family, folder)
     notes: list[str] = []
     store, ignored = _drop_repeated(store, family, folder, notes)
     expected = _expected_heads(stated)
     heads, partial = _find_heads(store, family, expected, wishes, folder)
     config = read_their_config(stated, family, "huggingface", folder / CONFIG_FILE)
+    check_size(config, heads, store, folder / CONFIG_FILE)
     config = replace(config, has_pooler=_has_pooler(store, family, heads))
     config, unread = _settle(config, family, store, heads, notes)
-    places = {
-        ours: Place(theirs, dead_rows=ROBERTA_DEAD_ROWS if (family, ours) == ("roberta", _POSITIONS) else 0)
-        for ours, theirs in name_table(family, config, heads).items()
-    }
+    places = {ours: Place(theirs) for ours, theirs in name_table(family, config, heads).items()}
+    if family == "roberta":
+        config, places = _as_roberta_reads(config, places, notes)
     mismatch = match(places, model_shapes(config, heads), store, (ignored | unread).union(*partial.values()))
     lost = {kind for kind in expected & HEADS[family].keys() if kind not in {spec.kind for spec in heads}}
     if wishes.allows_missing_heads:
@@ -69,7 +72,7 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
     of_heads = {name for kind in (*lost, *(spec.kind for spec in heads)) for name in _tensors_of_head(family, kind)}
     mismatch = blame_heads(mismatch, of_heads - store.tensors.keys())
     return Source(
-        path=folder,
+        path=folder / named if named else folder,
         kind="huggingface",
         family=family,
         config=config,
@@ -81,7 +84,7 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes()) -> Source:
         step=0,
         tokenizer_path=wishes.tokenizer or _find_tokenizer(folder),
         stated=stated,
-        notes=tuple(notes),
+        notes=(*notes, *note_rounding(store)),
     )
 
 
@@ -234,6 +237,21 @@ def _settle(
     return config, unread
 
 
+def _as_roberta_reads(
+    config: ModelConfig, places: dict[str, Place], notes: list[str]
+) -> tuple[ModelConfig, dict[str, Place]]:
+    """The tables without the rows that nothing reads: positions begin late, and both sides of a pair are segment 0."""
+    spare_rows = config.num_segments - 1
+    if spare_rows:
+        notes.append(
+            f"{places[SEGMENTS].name} has {spare_rows + 1} rows, and roberta's tokenizers give 0 for both sides: "
+            "row 0 is kept, the others are left out"
+        )
+    positions = places[POSITIONS]._replace(dead_rows=ROBERTA_DEAD_ROWS)
+    segments = places[SEGMENTS]._replace(spare_rows=spare_rows)
+    return replace(config, num_segments=1), places | {POSITIONS: positions, SEGMENTS: segments}
+
+
 def _is_identity(store: Store, weight_name: str, bias_name: str) -> bool:
     weight, bias = store.read(weight_name), store.read(bias_name)
     return torch.equal(weight, torch.eye(len(weight), dtype=weight.dtype)) and not bool(bias.any())
@@ -241,4 +259,7 @@ def _is_identity(store: Store, weight_name: str, bias_name: str) -> bool:
 
 def _find_tokenizer(folder: Path) -> Path | None:
     patterns = ("*.model", "tokenizer.json", "vocab*.txt", "vocab.json")
-    return folder if any(next(folder.glob(pattern), None) for pattern in patterns) else None
+    if not any(next(folder.glob(pattern), None) for pattern in patterns):
+        return None
+    check_tokenizer_files(folder)
+    return folder

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from litebert.core.errors import DataError
-from litebert.interop.names import ROBERTA_DEAD_ROWS, Family, name_table
+from litebert.interop.names import POSITIONS, ROBERTA_DEAD_ROWS, Family, name_table
 from litebert.model.config import HeadSpec, ModelConfig
 
 _PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
-_POSITIONS = "encoder.embeddings.position.weight"
 
 
 def to_theirs(
@@ -22,7 +21,7 @@ def to_theirs(
         renamed[f"{_PROJECTION}.weight"] = torch.eye(config.hidden_size)
         renamed[f"{_PROJECTION}.bias"] = torch.zeros(config.hidden_size)
     if family == "roberta":
-        name = name_table(family, config, heads)[_POSITIONS]
+        name = name_table(family, config, heads)[POSITIONS]
         dead = torch.zeros(ROBERTA_DEAD_ROWS, config.embedding_size, dtype=renamed[name].dtype)
         renamed[name] = torch.cat([dead, renamed[name]])
     return renamed
@@ -49,5 +48,5 @@ def from_theirs(
     if missing or left:
         raise DataError(f"tensors missing: {', '.join(missing) or 'none'}; left over: {', '.join(left) or 'none'}")
     if family == "roberta":
-        ours[_POSITIONS] = ours[_POSITIONS][ROBERTA_DEAD_ROWS:]
+        ours[POSITIONS] = ours[POSITIONS][ROBERTA_DEAD_ROWS:]
     return ours

@@ -1,16 +1,17 @@
 """Whether a source has exactly the tensors that a model wants: each used once, none missing, none left over."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
 from litebert.core.errors import DataError
 
 MAX_LISTED = 12
-AllowMissing = Literal["nothing", "heads"]
+# anything else is a counter, a mask or a quantized weight, whose numbers are not the model's
+WEIGHT_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 
 class Stored(NamedTuple):
@@ -36,12 +37,17 @@ class Place(NamedTuple):
     name: str
     is_transposed: bool = False
     dead_rows: int = 0  # at its beginning, which nothing reads
+    spare_rows: int = 0  # at its end, likewise
 
     def stored_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape there of a tensor that has `shape` here."""
         if self.is_transposed:
             shape = shape[::-1]
-        return (shape[0] + self.dead_rows, *shape[1:]) if self.dead_rows else shape
+        return (self.dead_rows + shape[0] + self.spare_rows, *shape[1:]) if shape else shape
+
+    def holds(self, stored: Stored, shape: tuple[int, ...]) -> bool:
+        """Whether what is stored there can be a weight that has `shape` here."""
+        return stored.shape == self.stored_shape(shape) and stored.dtype in WEIGHT_TYPES
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,8 @@ class Mismatch:
         return bool(self.missing or self.left_over or self.misshapen)
 
     def describe(self) -> str:
-        parts = [("missing", self.missing), ("left over", self.left_over), ("of another shape", self.misshapen)]
-        return "; ".join(f"{len(names)} {what}: {_list_some(names)}" for what, names in parts if names)
+        parts = [("missing", self.missing), ("left over", self.left_over), ("of another shape or type", self.misshapen)]
+        return "; ".join(f"{len(names)} {what}: {list_some(names)}" for what, names in parts if names)
 
 
 def match(
@@ -67,10 +73,15 @@ def match(
     used = {place.name for place in wanted.values()}
     misshapen = []
     for ours, place in wanted.items():
-        expected = place.stored_shape(shapes[ours])
         stored = store.tensors.get(place.name)
-        if stored is not None and stored.shape != expected:
-            misshapen.append(f"{place.name} is {list(stored.shape)}, by the configuration {list(expected)}")
+        if stored is None or place.holds(stored, shapes[ours]):
+            continue
+        expected = place.stored_shape(shapes[ours])
+        misshapen.append(
+            f"{place.name} is {list(stored.shape)}, by the configuration {list(expected)}"
+            if stored.shape != expected
+            else f"{place.name} is of type {stored.dtype}, and weights are {', '.join(sorted(WEIGHT_TYPES))}"
+        )
     return Mismatch(
         missing=tuple(sorted(name for name in used if name not in store.tensors)),
         left_over=tuple(sorted(store.tensors.keys() - used - set(ignored))),
@@ -84,6 +95,13 @@ def check_match(where: Path, mismatch: Mismatch) -> None:
         raise DataError(f"{where} is not whole, or not what its configuration says: {mismatch.describe()}")
 
 
-def _list_some(names: tuple[str, ...]) -> str:
-    rest = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+def note_rounding(store: Store) -> tuple[str, ...]:
+    """What a person should know where numbers are stored more finely than we compute."""
+    is_rounded = any(stored.dtype == "float64" for stored in store.tensors.values())
+    return ("weights in float64 are rounded to float32",) if is_rounded else ()
+
+
+def list_some(names: Sequence[str], most: int = MAX_LISTED) -> str:
+    """The first of these names, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

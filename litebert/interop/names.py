@@ -11,10 +11,12 @@ from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 Family = Literal["albert", "bert", "roberta"]
 
+POSITIONS = "encoder.embeddings.position.weight"
+SEGMENTS = "encoder.embeddings.segment.weight"
 EMBEDDINGS = {
     "encoder.embeddings.token.weight": "embeddings.word_embeddings.weight",
-    "encoder.embeddings.segment.weight": "embeddings.token_type_embeddings.weight",
-    "encoder.embeddings.position.weight": "embeddings.position_embeddings.weight",
+    SEGMENTS: "embeddings.token_type_embeddings.weight",
+    POSITIONS: "embeddings.position_embeddings.weight",
     "encoder.embeddings.norm": "embeddings.LayerNorm",
 }
 PROJECTION = {"encoder.embeddings.projection": "encoder.embedding_hidden_mapping_in"}

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from litebert import checkpoint
-from litebert.checkpoint import MANIFEST, Checkpoint, list_checkpoints
+from litebert.checkpoint import MANIFEST, WEIGHTS, Checkpoint, list_checkpoints
 from litebert.core.errors import DataError
 from litebert.interop.foreign_task import read_foreign_task
 from litebert.interop.google import find_bundle, open_google
 from litebert.interop.hub import fetch_from_hub, is_hub_name
 from litebert.interop.huggingface import CONFIG_FILE, open_huggingface
 from litebert.interop.source import Source, Wishes
-from litebert.interop.tensor_files import has_tensor_files
+from litebert.interop.tensor_files import PICKLE_SUFFIX, SAFE_SUFFIX, has_tensor_files
 
 
 def load_checkpoint(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint:
@@ -45,8 +45,8 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
     ours = _find_ours(path)
     if ours is not None:
         return checkpoint.load_checkpoint(ours)
-    if path.suffix in (".safetensors", ".bin") and path.is_file():
-        path = path.parent
+    if path.suffix in (SAFE_SUFFIX, PICKLE_SUFFIX) and path.is_file():
+        return open_huggingface(path.parent, wishes, path.name)
     if path.is_dir() and ((path / CONFIG_FILE).is_file() or has_tensor_files(path)):
         return open_huggingface(path, wishes)
     bundle = find_bundle(path)
@@ -60,5 +60,7 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
 
 def _find_ours(path: Path) -> Path | None:
     """The checkpoint of ours that a person means: the folder itself, or of a run its model or else its last one."""
+    if path.name == WEIGHTS and (path.parent / MANIFEST).is_file():
+        return path.parent
     in_run = [path / "model", *reversed(list_checkpoints(path / "checkpoints"))]
     return next((folder for folder in (path, *in_run) if (folder / MANIFEST).is_file()), None)

@@ -11,6 +11,7 @@ from torch import Tensor
 from litebert.core.errors import DataError
 from litebert.interop.matching import Mismatch, Place, Store, check_match
 from litebert.interop.names import Family
+from litebert.interop.statistics import check_has_content
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.model import build_model
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -67,7 +68,9 @@ class Source:
     def load_weights(self) -> dict[str, Tensor]:
         """All weights under our names, in float32."""
         self.check()
-        return {ours: self.read(place) for ours, place in self.places.items()}
+        weights = {ours: self.read(place) for ours, place in self.places.items()}
+        check_has_content(weights, self.path)
+        return weights
 
     def load_optimizer(self) -> dict[str, Tensor]:
         """The optimizer's moments as checkpoints name them, with the step at which they are."""
@@ -80,6 +83,14 @@ class Source:
                 f"such as {missing[0].rpartition('/')[0]}: training cannot go on from it, only start from its weights"
             )
         moments = {name: self.read(self.slots[name]) for name in sorted(wanted)}
+        shapes = model_shapes(self.config, self.heads)
+        for name, moment in moments.items():
+            expected = shapes[name.rpartition("/")[0]]
+            if tuple(moment.shape) != expected:
+                raise DataError(
+                    f"{self.path}: the optimizer's moment {self.slots[name].name} is {list(moment.shape)}, "
+                    f"and its weight {list(expected)}: training cannot go on from it"
+                )
         return moments | {f"{name}/step": torch.tensor(float(self.step)) for name in self.places}
 
     def load_tokenizer(self) -> Tokenizer:
@@ -95,11 +106,16 @@ class Source:
         return tokenizer
 
     def read(self, place: Place) -> Tensor:
-        """One tensor as ours lies, in float32."""
-        tensor = self.store.read(place.name)
-        if place.is_transposed:
-            tensor = tensor.t()
-        return tensor[place.dead_rows :].to(torch.float32).contiguous() if tensor.ndim else tensor.to(torch.float32)
+        """One tensor as ours lies, in float32; a number that is too large for that is refused."""
+        stored = self.store.read(place.name)
+        if not stored.is_floating_point():  # an optimizer's moment, which the match has not seen
+            raise DataError(f"{self.path}: {place.name} is of type {str(stored.dtype)[6:]}, which holds no weights")
+        tensor = stored.t() if place.is_transposed else stored
+        tensor = tensor[place.dead_rows : len(tensor) - place.spare_rows] if tensor.ndim else tensor
+        ours = tensor.to(torch.float32).contiguous()
+        if tensor.dtype == torch.float64 and bool((ours.isinf() & ~tensor.isinf()).any()):
+            raise DataError(f"{self.path}: {place.name} has numbers in float64 that are too large for float32")
+        return ours
 
 
 def blame_heads(mismatch: Mismatch, names: Iterable[str]) -> Mismatch:

@@ -1,11 +1,14 @@
 """Whether a matrix is still as it was drawn: its moments are then those of the distribution, within chance."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from litebert.core.errors import DataError
 
 TRUNCATED_STD = 0.8796  # of a normal distribution cut at two sigma
 TRUNCATED_KURTOSIS = 2.3654
@@ -24,6 +27,33 @@ class Summary(NamedTuple):
     std: float
     largest: float
     kurtosis: float
+
+
+def is_matrix(tensor: Tensor) -> bool:
+    """Whether a tensor of nothing but zeros would be a fault: biases may be, and RoBERTa's one row of segments is."""
+    return tensor.ndim > 1 and len(tensor) > 1
+
+
+def find_empty(weights: Mapping[str, Tensor]) -> dict[str, list[str]]:
+    """Which tensors hold nothing: what is wrong -> their names."""
+    empty: dict[str, list[str]] = {"not finite": [], "all zero": []}
+    for name, tensor in weights.items():
+        if not tensor.numel():
+            continue
+        smallest, largest = torch.aminmax(tensor.detach())  # NaN comes through; takes no memory
+        if not (bool(smallest.isfinite()) and bool(largest.isfinite())):
+            empty["not finite"].append(name)
+        elif is_matrix(tensor) and not bool(smallest) and not bool(largest):
+            empty["all zero"].append(name)
+    return {what: names for what, names in empty.items() if names}
+
+
+def check_has_content(weights: Mapping[str, Tensor], where: Path) -> None:
+    """Refuse a model whose encoder holds nothing: it would be trained and scored as if it were one."""
+    matrices = {name for name, tensor in weights.items() if name.startswith("encoder.") and is_matrix(tensor)}
+    empty = find_empty(weights)
+    if matrices <= {name for names in empty.values() for name in names}:
+        raise DataError(f"{where} is empty: every matrix of its encoder is {' or '.join(empty)}")
 
 
 def summarize(tensor: Tensor) -> Summary:

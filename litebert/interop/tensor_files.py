@@ -3,7 +3,6 @@
 Nothing outside the folder is read, whatever an index or a link says, and nothing in a pickle is run.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from litebert.core.errors import DataError
+from litebert.core.files import read_json
 from litebert.interop.matching import Store, Stored
+from litebert.interop.own_files import checked_file
 
 SAFE = "model.safetensors"
 PICKLE = "pytorch_model.bin"
+SAFE_SUFFIX = ".safetensors"
+PICKLE_SUFFIX = ".bin"
 INDEX_SUFFIX = ".index.json"
 OTHERS = {
     "tf_model.h5": "Keras",
@@ -26,8 +29,10 @@ OTHERS = {
 }
 
 
-def open_tensor_files(folder: Path) -> Store:
-    """The tensors of a folder, safetensors before pickles; refused where there are none."""
+def open_tensor_files(folder: Path, named: str | None = None) -> Store:
+    """The tensors of a folder, safetensors before pickles, or of the one file named; refused where there are none."""
+    if named is not None:
+        return _join([(checked_file(folder, named), named.endswith(PICKLE_SUFFIX))])
     for name, is_pickle in ((SAFE, False), (PICKLE, True)):
         if (folder / f"{name}{INDEX_SUFFIX}").is_file():
             return _open_shards(folder, f"{name}{INDEX_SUFFIX}", is_pickle=is_pickle)
@@ -47,36 +52,15 @@ def has_tensor_files(folder: Path) -> bool:
 
 def _open_shards(folder: Path, index_name: str, *, is_pickle: bool) -> Store:
     index = checked_file(folder, index_name)
-    try:
-        weight_map = json.loads(index.read_text("utf-8"))["weight_map"]
-        wanted = {str(name): str(file) for name, file in weight_map.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{index} is no index of shards: {error}") from None
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise DataError(f"{index} is no index of shards: it has no weight_map that lists tensors")
+    wanted = {str(name): str(file) for name, file in weight_map.items()}
     store = _join([(checked_file(folder, name), is_pickle) for name in sorted(set(wanted.values()))])
     for name in sorted(wanted.keys() ^ store.tensors.keys()):
         verb = "is in no shard" if name in wanted else "is in a shard, but not in the index"
         raise DataError(f"{index}: {name} {verb}")
     return store
-
-
-def checked_file(folder: Path, name: str) -> Path:
-    """A file of a folder that is really in it."""
-    if name != Path(name).name or name in (".", ".."):
-        raise DataError(f"{folder}: the file name '{name}' leads out of the folder; a shard lies beside its index")
-    file = folder / name
-    real = file.resolve()
-    if not real.is_relative_to(_root(folder)):
-        raise DataError(f"{file} is a link out of the folder, to {real}; copy the file if it is wanted")
-    if not real.is_file():
-        raise DataError(f"{file} is missing; was the model copied completely?")
-    return file
-
-
-def _root(folder: Path) -> Path:
-    """The folder that files may lie in: itself, or in the hub's cache the one that a snapshot's links lead into."""
-    real = folder.resolve()
-    in_cache = real.parent.name == "snapshots" and (real.parent.parent / "blobs").is_dir()
-    return real.parent.parent if in_cache else real
 
 
 def _join(files: list[tuple[Path, bool]]) -> Store:
@@ -112,10 +96,21 @@ def _open_pickle(file: Path) -> dict[str, tuple[Stored, Any]]:
     loaded = _load_pickle(file)
     if not isinstance(loaded, Mapping) or not all(isinstance(tensor, Tensor) for tensor in loaded.values()):
         raise DataError(f"{file} holds more than tensors by name; is it a training state, and the weights elsewhere?")
+    for name, tensor in loaded.items():
+        _check_plain(tensor, f"{file}: {name}")
     return {
         str(name): (Stored(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")), lambda _, t=tensor: t)
         for name, tensor in loaded.items()
     }
+
+
+def _check_plain(tensor: Tensor, where: str) -> None:
+    """Refuse a tensor that is not its own numbers one by one: it could be read as far more than the file has."""
+    is_dense = tensor.layout == torch.strided and not tensor.is_nested
+    if not is_dense or tensor.is_quantized or tensor.device.type != "cpu":
+        raise DataError(f"{where} is sparse, nested, quantized or without numbers (meta): save it as a plain tensor")
+    if tensor.numel() * tensor.itemsize > tensor.untyped_storage().nbytes():
+        raise DataError(f"{where} is {list(tensor.shape)}, but the file has not so many numbers")
 
 
 def _load_pickle(file: Path) -> Any:

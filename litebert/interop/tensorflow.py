@@ -17,6 +17,7 @@ from torch import Tensor
 from litebert.core.errors import DataError
 from litebert.core.protobuf import get_bytes, get_number, iter_fields
 from litebert.interop.crc32c import masked_crc32c
+from litebert.interop.own_files import checked_file
 from litebert.interop.sstable import read_table
 
 INDEX_SUFFIX = ".index"
@@ -95,7 +96,7 @@ class Bundle:
 
 def open_bundle(prefix: Path) -> Bundle:
     """The checkpoint `prefix`.index with its data files; a missing or short one is refused."""
-    index = read_index(prefix.with_name(prefix.name + INDEX_SUFFIX))
+    index = read_index(checked_file(prefix.parent, prefix.name + INDEX_SUFFIX))
     ends: dict[int, tuple[int, str]] = {}  # how long each data file must be, and for which variable
     for name, variable in index.variables.items():
         if not variable.is_sliced:
@@ -107,6 +108,7 @@ def open_bundle(prefix: Path) -> Bundle:
         file = _shard_file(prefix, shard, index.num_shards)
         if not file.is_file():
             raise DataError(f"{file} is missing: the index lists {name} there; was the checkpoint copied completely?")
+        checked_file(file.parent, file.name)
         if file.stat().st_size < end:
             raise DataError(f"{file} is cut off: it has {file.stat().st_size:,} bytes, and {name} ends at {end:,}")
         files[shard] = file

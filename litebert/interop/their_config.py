@@ -1,6 +1,5 @@
 """Somebody else's configuration file as our ModelConfig: what it leaves out is what their library takes then."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -8,6 +7,7 @@ from typing import Any, Literal
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.options import build_options
 from litebert.interop.google_names import Groups, google_group
+from litebert.interop.matching import Store
 from litebert.interop.names import (
     CLASSIFIER_DROPOUT_KEY,
     CONFIG_KEYS,
@@ -16,7 +16,7 @@ from litebert.interop.names import (
     rows_of_groups,
     their_group,
 )
-from litebert.model.config import ModelConfig
+from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.sharing import group_of
 
 Dialect = Literal["huggingface", "google"]
@@ -67,18 +67,9 @@ ACTIVATIONS: dict[Dialect, dict[str, str]] = {
 }
 _COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 _MOST_LAYERS = 10_000  # more would only cost time until they are found missing
+_FEW_LAYERS = 100  # which may all be listed as missing
+_LARGEST = 1 << 24  # of anything in a configuration; two of them multiplied are still a shape
 _GOOGLE_DEFAULTS = {"hidden_act": "gelu"}
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
-    try:
-        values = json.loads(file.read_text("utf-8"))
-    except ValueError as error:
-        raise DataError(f"{file} is not JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise DataError(f"{file} holds no object; is it a model's configuration?")
-    return values
 
 
 def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialect, where: Path) -> ModelConfig:
@@ -135,15 +126,33 @@ def _group_map(num_layers: int, num_groups: int, dialect: Dialect) -> Sequence[i
     return [group(layer, num_layers, num_groups) for layer in range(num_layers)]
 
 
+def check_size(config: ModelConfig, heads: Sequence[HeadSpec], store: Store, where: Path) -> None:
+    """Refuse a model so much larger than its file that even to list its tensors would take long."""
+    num_blocks = config.layer_plan.num_attention_blocks
+    if num_blocks > max(_FEW_LAYERS, len(store.tensors)):
+        raise DataError(f"{where}: a model of {num_blocks:,} layers, and there are {len(store.tensors):,} tensors")
+    for spec in heads:
+        if spec.num_labels > _LARGEST:  # by the shape of a tensor without numbers
+            raise DataError(f"{where}: a head with {spec.num_labels:,} labels; the weights are damaged")
+
+
 def _check_numbers(given: Mapping[str, Any], where: Path) -> None:
     """Refuse what is not a number and should be; build_options checks the numbers themselves."""
     for key in CONFIG_KEYS.values():
         if isinstance(given[key], bool) or not isinstance(given[key], int | float):
             raise DataError(f"{where}: {key} = {given[key]!r} is not a number")
+    for key in (*CONFIG_KEYS.values(), "embedding_size", *CLASSIFIER_DROPOUT_KEY.values()):
+        number = given.get(key)
+        if isinstance(number, int | float) and abs(number) > _LARGEST:
+            raise DataError(f"{where}: {key} is over {_LARGEST:,}; no model is that large")
     for key in _COUNTS:
         number = given.get(key, 1)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= _MOST_LAYERS:
-            raise DataError(f"{where}: {key} = {number!r} is not a count from 1 to {_MOST_LAYERS}")
+            raise DataError(f"{where}: {key} = {str(number)[:20]} is not a count from 1 to {_MOST_LAYERS}")
+    num_layers, num_groups, num_inner = (given.get(key, 1) for key in _COUNTS)
+    if max(num_layers, num_groups) * num_inner > _MOST_LAYERS:
+        counts = ", ".join(f"{key} = {given.get(key, 1)}" for key in _COUNTS)
+        raise DataError(f"{where}: {counts} are more than {_MOST_LAYERS:,} layers; no model is that deep")
 
 
 def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) -> None:
@@ -156,5 +165,10 @@ def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) ->
     ):
         if given.get(key, expected) != expected:
             raise DataError(f"{where}: {key} = {given[key]!r}; only {expected!r} can be computed here")
+    if given.get("quantization_config") is not None:
+        raise DataError(
+            f"{where}: quantization_config: its weights are quantized, and their numbers are not the model's; "
+            "take the model that was quantized"
+        )
     if family == "roberta" and given["pad_token_id"] != 1:
         raise DataError(f"{where}: pad_token_id = {given['pad_token_id']}; roberta's positions are counted from 1")

@@ -1,6 +1,7 @@
 """The doctor finds what is wrong, and nothing where nothing is."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from litebert.text.tokenizer import Tokenizer
 CONFIG = ModelConfig(
     vocab_size=100,
     embedding_size=8,
-    hidden_size=16,
+    hidden_size=128,
     ffn_size=24,
     num_layers=4,
     num_heads=2,
@@ -85,7 +86,11 @@ def test_a_sound_checkpoint_is_said_to_be_sound_in_every_format(trained: Path) -
         ),
         (lambda f: change_tensor(f, QUERY, torch.zeros_like), "problem", "all zero: encoder.attention.0.query.weight"),
         (lambda f: change_tensor(f, QUERY, lambda _: None), "problem", "1 missing: albert.encoder"),
-        (lambda f: change_tensor(f, QUERY, lambda t: t[:3].clone()), "problem", "1 of another shape: albert.encoder"),
+        (
+            lambda f: change_tensor(f, QUERY, lambda t: t[:3].clone()),
+            "problem",
+            "1 of another shape or type: albert.encoder",
+        ),
         (
             lambda f: change_tensor(f, QUERY, lambda t: 0.02 * torch.randn(t.shape)),
             "problem",
@@ -190,3 +195,44 @@ def test_the_licence_travels_with_the_model(trained: Path, tmp_path: Path) -> No
     assert diagnose(trained).facts["licence"] == "apache-2.0"
     convert(trained, tmp_path / "out")
     assert diagnose(tmp_path / "out").facts["licence"] == "apache-2.0"
+
+
+@pytest.mark.parametrize("pattern", ["*.data-*", "*.index"])
+def test_a_damaged_tensorflow_file_gets_a_verdict(
+    pattern: str, tmp_path: Path, real_data: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tf"
+    shutil.copytree(real_data / "tf/toy_albert", folder)
+    (file,) = folder.glob(pattern)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    tiny_tokenizer.save(tmp_path / "tokenizer")
+    words = ["doctor", str(folder), "--tokenizer", str(tmp_path / "tokenizer")]
+    assert _run(words, debug=False) == 1
+    shown = capsys.readouterr().out
+    assert "checksum does not match" in shown
+    assert shown.splitlines()[-1].startswith("verdict: unfit")
+
+
+def test_a_damaged_checkpoint_of_ours_gets_a_verdict(trained: Path) -> None:
+    weights = trained.parent / "ours/model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    assert not diagnose(trained.parent / "ours").is_sound
+
+
+def test_the_one_row_of_segments_may_be_zero(trained: Path) -> None:
+    segments = "albert.embeddings.token_type_embeddings.weight"
+    change_config(trained, type_vocab_size=1)
+    change_tensor(trained, segments, lambda tensor: torch.zeros_like(tensor[:1]))
+    assert diagnose(trained).is_sound
+    change_tensor(trained, segments, lambda tensor: torch.zeros(2, tensor.shape[1]))
+    change_config(trained, type_vocab_size=2)
+    assert not diagnose(trained).is_sound
+
+
+def test_a_small_table_is_not_called_untrained(trained: Path) -> None:
+    torch.manual_seed(5)
+    segments = "albert.embeddings.token_type_embeddings.weight"
+    change_tensor(trained, segments, lambda tensor: 0.02 * torch.randn(tensor.shape))
+    assert told(diagnose(trained)) == []

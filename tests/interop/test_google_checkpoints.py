@@ -313,7 +313,7 @@ def test_a_checkpoint_without_pooler_and_heads_is_an_encoder(tmp_path: Path, tin
 def test_a_configuration_of_another_size_is_refused_with_the_shapes(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     _, theirs = make_variables("albert", CONFIG, PRETRAINING)
     save(tmp_path, "albert", replace(CONFIG, ffn_size=48), theirs, tiny_tokenizer)
-    with pytest.raises(DataError, match=r"3 of another shape: .*\[16, 24\], by the configuration \[16, 48\]"):
+    with pytest.raises(DataError, match=r"3 of another shape or type: .*\[16, 24\], by the configuration \[16, 48\]"):
         load_checkpoint(tmp_path)
 
 
@@ -363,3 +363,33 @@ def test_weights_of_another_precision_become_float32(
     assert same(checkpoint.load_weights(), {name: tensor.to(dtype).float() for name, tensor in ours.items()})
     done = convert(tmp_path / "tf", tmp_path / "out")
     assert ("weights in float64 are rounded to float32" in done.notes) == (dtype == torch.float64)
+
+
+@pytest.mark.parametrize(
+    "step", [torch.ones(2), torch.tensor(torch.nan), torch.tensor(-1), torch.tensor(1e300).double()]
+)
+def test_a_step_that_is_no_number_of_updates_is_refused(
+    step: Tensor, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    _, theirs = make_variables("albert", CONFIG, PRETRAINING)
+    save(tmp_path, "albert", CONFIG, theirs | {"global_step": step}, tiny_tokenizer)
+    with pytest.raises(DataError, match="global_step"):
+        load_checkpoint(tmp_path)
+
+
+def test_the_step_of_a_hub_module_is_read(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    _, theirs = make_variables("albert", CONFIG, PRETRAINING)
+    named = {f"module/{name}": tensor for name, tensor in theirs.items()}
+    save(tmp_path, "albert", CONFIG, named | {"module/global_step": torch.tensor(125_000)}, tiny_tokenizer)
+    assert load_checkpoint(tmp_path).step == 125_000
+
+
+@pytest.mark.parametrize("moment", [torch.ones(3, 16), torch.ones(16, 16, dtype=torch.int32)])
+def test_a_moment_that_is_not_its_weights_is_refused(moment: Tensor, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    _, theirs = make_variables("albert", CONFIG, PRETRAINING)
+    slots = {f"{name}/adam_{leaf}": torch.ones_like(tensor) for name, tensor in theirs.items() for leaf in "mv"}
+    slots["bert/pooler/dense/kernel/adam_v"] = moment
+    save(tmp_path / "tf", "albert", CONFIG, theirs | slots, tiny_tokenizer)
+    with pytest.raises(DataError, match="bert/pooler/dense/kernel/adam_v is"):
+        convert(tmp_path / "tf", tmp_path / "out", ConvertOptions(keeps_slots=True))
+    assert not (tmp_path / "out").exists()

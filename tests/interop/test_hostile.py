@@ -5,6 +5,7 @@ import os
 import pickle
 import struct
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,9 @@ def test_links_within_the_hubs_cache_are_followed_and_no_others(tmp_path: Path) 
         ({"v": "shard.safetensors"}, "v is in no shard"),
         ({"w": "shard.safetensors"}, "x is in a shard, but not in the index"),
         ({"w": "other.safetensors"}, "is missing"),
+        ({"w": "\0.safetensors"}, "cannot be the name of a file"),
+        ({"w": "x" * 5000}, "cannot be the name of a file"),
+        ({}, "no index of shards"),
         ([], "no index of shards"),
         ("text", "no index of shards"),
     ],
@@ -155,6 +159,53 @@ def test_a_pickle_of_anything_but_tensors_is_refused(content: Any, folder: Path)
     torch.save(content, folder / "pytorch_model.bin")
     with pytest.raises(DataError, match="more than tensors by name"):
         open_tensor_files(folder)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "message"),
+    [
+        (torch.eye(3).to_sparse(), "sparse, nested, quantized or without numbers"),
+        (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "sparse, nested, quantized or without numbers"),
+        (torch.empty(3, 3, device="meta"), "sparse, nested, quantized or without numbers"),
+        (torch.ones(1, 1).expand(1 << 20, 1 << 20), "has not so many numbers"),
+        (torch.ones(2000).as_strided((1000, 1000), (1, 1)), "has not so many numbers"),
+    ],
+)
+def test_a_pickle_of_tensors_that_are_not_plain_is_refused(tensor: torch.Tensor, message: str, folder: Path) -> None:
+    torch.save({"w": tensor}, folder / "pytorch_model.bin")
+    assert (folder / "pytorch_model.bin").stat().st_size < 20_000
+    with pytest.raises(DataError, match=message):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json", "litebert.json"])
+def test_a_file_nested_too_deeply_is_refused(name: str, folder: Path) -> None:
+    (folder / name).write_text('{"a":' + "[" * 100_000, "utf-8")
+    with pytest.raises(DataError, match=f"{name} is not JSON"):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"hidden_size": 10**12},
+        {"vocab_size": 10**400},
+        {"layer_norm_eps": 10**400},
+        {"num_hidden_layers": 10_000, "inner_group_num": 10_000},
+        {"num_hidden_groups": 10_000, "inner_group_num": 10_000},
+        {"num_hidden_layers": 10_000, "num_hidden_groups": 10_000},
+        {"model_type": "bert", "num_hidden_layers": 10_000},
+        {"hidden_size": 1 << 24, "intermediate_size": 1 << 24, "vocab_size": 1 << 24},
+    ],
+)
+def test_a_model_of_absurd_size_is_refused_before_it_is_built(values: dict[str, Any], folder: Path) -> None:
+    (folder / "config.json").write_text(json.dumps(CONFIG | values), "utf-8")
+    save_file({"w": torch.ones(2)}, folder / "model.safetensors")
+    started_at = time.process_time()
+    with pytest.raises(DataError) as caught:
+        load_checkpoint(folder)
+    assert len(str(caught.value)) < 2000
+    assert time.process_time() - started_at < 5  # of the processor, hence the same on a busy machine
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
@@ -199,10 +250,13 @@ def test_a_source_that_is_nothing_is_said_to_be_nothing(source: str, message: st
 
 
 KEYS = ["model_type", "architectures", *DEFAULTS["albert"], "tie_word_embeddings", "position_embedding_type"]
-JSON = st.one_of(st.none(), st.booleans(), st.integers(-3, 10**12), st.floats(), st.text(max_size=5), st.just([1]))
+ABSURD = st.sampled_from([10_000, 1 << 24, 10**12, 1 << 63, 10**400, -(10**400), 1e300])
+JSON = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 10**12), ABSURD, st.floats(), st.text(max_size=5), st.just([1])
+)
 
 
-@settings(max_examples=40)
+@settings(max_examples=150, deadline=None)
 @given(family=st.sampled_from(["albert", "bert", "roberta"]), values=st.dictionaries(st.sampled_from(KEYS), JSON))
 def test_a_configuration_of_anything_at_all_is_read_or_refused(family: str, values: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as name:

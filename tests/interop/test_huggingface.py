@@ -322,3 +322,19 @@ def test_what_a_classifier_is_has_to_be_said(make_theirs: Callable[..., Theirs])
         load_checkpoint(folder)
     checkpoint = load_checkpoint(folder, Wishes(classifier="tokens"))
     assert [(spec.kind, spec.num_labels) for spec in checkpoint.heads] == [("tokens", 3)]
+
+
+def test_roberta_with_two_segments_reads_pairs_as_its_tokenizer_writes_them(
+    make_theirs: Callable[..., Theirs], tmp_path: Path
+) -> None:
+    theirs = make_theirs("roberta", "ForSequenceClassification", type_vocab_size=2)
+    done = convert(theirs.folder, tmp_path / "ours")
+    assert any("row 0 is kept" in note for note in done.notes)
+    checkpoint = load_checkpoint(tmp_path / "ours")
+    assert checkpoint.config.num_segments == 1
+    tables = load_file(theirs.folder / "model.safetensors")
+    row = tables["roberta.embeddings.token_type_embeddings.weight"][:1]
+    assert torch.equal(checkpoint.load_weights()["encoder.embeddings.segment.weight"], row)
+    convert(tmp_path / "ours", tmp_path / "back", TO_HUGGINGFACE)
+    back = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "back")
+    assert torch.equal(read_logits(back), theirs.logits())

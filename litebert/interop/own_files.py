@@ -1,0 +1,43 @@
+"""Files of somebody else's folder that are really in it: a link elsewhere could hand out what is not the model's."""
+
+from pathlib import Path
+
+from litebert.core.errors import DataError
+from litebert.core.files import read_json
+
+TOKENIZER_FILES = ("*.model", "tokenizer*.json", "vocab*.json", "*vocab*.txt", "merges.txt", "manifest.json")
+
+
+def checked_file(folder: Path, name: str) -> Path:
+    """A file of a folder that is really in it."""
+    if name != Path(name).name or name in (".", ".."):
+        raise DataError(f"{folder}: the file name '{name}' leads out of the folder; a shard lies beside its index")
+    file = folder / name
+    try:
+        real, is_there = file.resolve(), file.is_file()
+    except (ValueError, OSError, RuntimeError):  # a NUL in the name, one too long, links in a circle
+        raise DataError(f"{folder}: {repr(name)[:80]} cannot be the name of a file") from None
+    if not real.is_relative_to(_root(folder)):
+        raise DataError(f"{file} is a link out of the folder, to {real}; copy the file if it is wanted")
+    if not is_there:
+        raise DataError(f"{file} is missing; was the model copied completely?")
+    return file
+
+
+def check_tokenizer_files(path: Path) -> None:
+    """Refuse a tokenizer, a folder or a file of it, of which a part is a link elsewhere, or JSON without an end."""
+    folder = path if path.is_dir() else path.parent
+    for pattern in TOKENIZER_FILES:
+        for found in sorted(folder.glob(pattern)):
+            file = checked_file(folder, found.name)
+            if file.suffix == ".json":
+                read_json(file)
+
+
+def _root(folder: Path) -> Path:
+    """The folder that files may lie in: itself, or in the hub's cache the one that a snapshot's links lead into."""
+    real = folder.resolve()
+    for snapshot in (real, *real.parents):
+        if snapshot.parent.name == "snapshots" and (snapshot.parent.parent / "blobs").is_dir():
+            return snapshot.parent.parent
+    return real

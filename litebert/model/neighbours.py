@@ -15,7 +15,9 @@ from torch import Tensor
 from litebert.model.blocks import AttentionBlock
 from litebert.model.encoder import Embeddings, Encoder
 
-OFFSETS = (-1, 1, -2, 2)  # where the first heads look; those after them begin as drawn
+# Where the first heads look (next door twice: a head carries only its own width); the two after them look at a segment
+# each, and those after these begin as drawn.
+OFFSETS = (-1, 1, -1, 1, -2, 2)
 _SHORTEST_WAVE = math.pi  # in tokens: next-door neighbours must differ
 _LONGEST_WAVE = 1024.0
 _FAST_SHARE = 0.6  # of the waves, those that tell near positions apart; a head reads these
@@ -31,6 +33,8 @@ def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
     for block in encoder.attention:
         assert isinstance(block, AttentionBlock)
         _rotate_heads(block, waves, to_hidden, zip(range(block.num_heads), OFFSETS, strict=False))
+        if block.num_heads >= len(OFFSETS) + 2 and encoder.config.num_segments == 2:
+            _look_at_segments(block, encoder.embeddings, to_hidden, len(OFFSETS))
 
 
 def _wave_numbers(num_waves: int) -> Tensor:
@@ -85,3 +89,19 @@ def _read_waves(chosen: Tensor, angles: Tensor, width: int) -> Tensor:
     matrix[pairs, 0, 2 * chosen], matrix[pairs, 0, 2 * chosen + 1] = cos, sin
     matrix[pairs, 1, 2 * chosen], matrix[pairs, 1, 2 * chosen + 1] = -sin, cos
     return matrix.flatten(0, 1)
+
+
+def _look_at_segments(block: AttentionBlock, embeddings: Embeddings, to_hidden: Tensor, first_head: int) -> None:
+    """Let two heads spread their attention over the first and the second segment, wherever they look from."""
+    hidden_size, embedding_size = to_hidden.shape
+    head_size = hidden_size // block.num_heads
+    apart = embeddings.segment.weight[1] - embeddings.segment.weight[0]
+    tables = (embeddings.token, embeddings.segment, embeddings.position)
+    deviation = torch.stack([table.weight.square().mean() for table in tables]).sum().sqrt()
+    distance = float(apart.norm() / deviation) * math.sqrt(hidden_size / embedding_size)  # normalised and projected
+    scale = math.sqrt(_LOGIT * math.sqrt(head_size) / distance)
+    direction = to_hidden @ (apart / apart.norm()).to(to_hidden)
+    for head, sign in ((first_head, -1), (first_head + 1, 1)):
+        row = head * head_size
+        block.query.weight[row], block.query.bias[row] = 0, scale
+        block.key.weight[row] = sign * scale * direction

@@ -2,8 +2,9 @@
 
 A masked word is first guessed from the words beside it, and with random weights a network has to find out where beside
 is: thousands of updates during which it knows nothing but how often words occur. Here positions begin as sinusoids, of
-which "one further" is a rotation, and the first heads begin with that rotation between query and key. These are initial
-values of ordinary weights, free to change from the first update on; any ALBERT or BERT code computes with them.
+which "one further" is a rotation, and the first heads begin with that rotation between query and key. Two more spread
+their attention over a segment each: what the first token needs, which is to tell their order. These are initial values
+of ordinary weights, free to change from the first update on; any ALBERT or BERT code computes with them.
 """
 
 import math
@@ -26,15 +27,15 @@ _LOGIT = 6.0  # of the place that a head looks for, where others are about 0: mo
 
 @torch.no_grad()
 def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
-    """Change freshly drawn weights so that heads look at the offsets of `OFFSETS`; values and outputs stay as drawn."""
+    """Change freshly drawn weights so that heads look at `OFFSETS` and segments; values and outputs stay as drawn."""
     waves = _wave_numbers(encoder.config.embedding_size // 4)
     _write_sinusoids(encoder.embeddings, waves, encoder.config.initializer_range)
     to_hidden = _spread_out(encoder.embeddings, generator)  # (H, E)
     for block in encoder.attention:
         assert isinstance(block, AttentionBlock)
         _rotate_heads(block, waves, to_hidden, zip(range(block.num_heads), OFFSETS, strict=False))
-        if block.num_heads >= len(OFFSETS) + 2 and encoder.config.num_segments == 2:
-            _look_at_segments(block, encoder.embeddings, to_hidden, len(OFFSETS))
+        if encoder.config.num_segments == 2 and block.num_heads >= len(OFFSETS) + 2:
+            _look_at_segments(block, encoder.embeddings, to_hidden)
 
 
 def _wave_numbers(num_waves: int) -> Tensor:
@@ -91,17 +92,17 @@ def _read_waves(chosen: Tensor, angles: Tensor, width: int) -> Tensor:
     return matrix.flatten(0, 1)
 
 
-def _look_at_segments(block: AttentionBlock, embeddings: Embeddings, to_hidden: Tensor, first_head: int) -> None:
-    """Let two heads spread their attention over the first and the second segment, wherever they look from."""
+def _look_at_segments(block: AttentionBlock, embeddings: Embeddings, to_hidden: Tensor) -> None:
+    """Let the next two heads spread their attention over the first and the second segment, from wherever they look."""
     hidden_size, embedding_size = to_hidden.shape
     head_size = hidden_size // block.num_heads
     apart = embeddings.segment.weight[1] - embeddings.segment.weight[0]
-    tables = (embeddings.token, embeddings.segment, embeddings.position)
-    deviation = torch.stack([table.weight.square().mean() for table in tables]).sum().sqrt()
-    distance = float(apart.norm() / deviation) * math.sqrt(hidden_size / embedding_size)  # normalised and projected
+    variances = [part.weight.square().mean() for part in (embeddings.token, embeddings.segment, embeddings.position)]
+    # between the two segments' tokens, normalised and projected
+    distance = float(apart.norm() / sum(variances) ** 0.5) * math.sqrt(hidden_size / embedding_size)
     scale = math.sqrt(_LOGIT * math.sqrt(head_size) / distance)
     direction = to_hidden @ (apart / apart.norm()).to(to_hidden)
-    for head, sign in ((first_head, -1), (first_head + 1, 1)):
+    for head, sign in enumerate((-1, 1), start=len(OFFSETS)):
         row = head * head_size
         block.query.weight[row], block.query.bias[row] = 0, scale
         block.key.weight[row] = sign * scale * direction

@@ -28,13 +28,24 @@ def looking(config: ModelConfig) -> Model:
 
 def attention_by_offset(model: Model, block: int) -> Tensor:
     """The mean attention of each head to the places -3..3 further on (heads, 7), over random words."""
+    weights = attention_weights(model, block)
+    return torch.stack([weights.diagonal(offset, 2, 3).mean((0, 2)) for offset in range(-3, 4)], -1)
+
+
+def attention_to_second_half(model: Model) -> Tensor:
+    """Of each head (heads,): the share of its attention that the second segment has, if there is one."""
+    return attention_weights(model, 0)[..., 30:].sum(-1).mean((0, 2))
+
+
+def attention_weights(model: Model, block: int) -> Tensor:
+    """(B, heads, 60, 60), over random words of which the second half is a segment of its own."""
     token_ids = torch.randint(5, NANO.vocab_size, (4, 60), generator=torch.Generator().manual_seed(1))
+    segment_ids = (torch.arange(60) >= 30).long().expand(4, 60) if model.config.num_segments == 2 else None
     attention = model.encoder.attention[block]
     with torch.no_grad():
-        hidden = model.encoder.embeddings(token_ids, None, None)
+        hidden = model.encoder.embeddings(token_ids, segment_ids, None)
         query, key = attention._split(attention.query(hidden)), attention._split(attention.key(hidden))
-        weights = (query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5).softmax(-1)  # (B, N, T, T)
-    return torch.stack([weights.diagonal(offset, 2, 3).mean((0, 2)) for offset in range(-3, 4)], -1)
+        return (query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5).softmax(-1)
 
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if name != "narrower than its embeddings"])
@@ -45,7 +56,21 @@ def test_the_first_heads_look_at_the_offsets_whatever_the_words_are(name: str) -
         for weights, offset in zip(seen, OFFSETS, strict=False):
             assert int(weights.argmax()) - 3 == offset
             assert weights.max() > 0.3  # of 60 places, where random weights give each about 0.02
-        assert seen[len(OFFSETS) :].lt(0.05).all()  # the other heads are as drawn
+        assert seen[len(OFFSETS) :].lt(0.05).all()  # the other heads look no nearer than elsewhere
+
+
+@pytest.mark.parametrize("config", [SHAPES["many heads"], replace(SHAPES["no projection"], num_heads=8)])
+def test_the_two_heads_after_them_look_at_a_segment_each(config: ModelConfig) -> None:
+    weights = attention_to_second_half(looking(config))
+    first, second, *others = weights[len(OFFSETS) :].tolist()
+    assert first < 0.05
+    assert second > 0.95
+    assert all(0.4 < other < 0.6 for other in [*weights[: len(OFFSETS)].tolist(), *others])
+
+
+def test_a_model_of_one_segment_has_no_such_heads() -> None:
+    weights = attention_to_second_half(looking(replace(SHAPES["many heads"], num_segments=1)))
+    assert all(0.4 < weight < 0.6 for weight in weights.tolist())
 
 
 def test_an_embedding_that_is_wider_than_the_model_can_be_begun_with_too() -> None:

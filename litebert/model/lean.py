@@ -114,17 +114,17 @@ class _VocabularyLoss(torch.autograd.Function):
         loss = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
         correct = labels.new_zeros(())
         is_training = any(ctx.needs_input_grad)
-        gradients = [torch.zeros_like(x) for x in (states, table, bias)] if is_training else []
+        gradients = [torch.empty_like(states), torch.empty_like(table), torch.zeros_like(bias)] if is_training else []
         num_rows = max(1, CHUNK_LOGITS // len(table))
-        for start in range(0, len(labels), num_rows):
+        for start in range(0, max(1, len(labels)), num_rows):  # no labels: once, for gradients of 0
             rows = slice(start, start + num_rows)
             targets = labels[rows, None]
             logits = F.linear(states[rows], table, bias).to(loss.dtype)
-            of_label, (largest, best) = logits.gather(1, targets), logits.max(-1, keepdim=True)
+            of_label, largest = logits.gather(1, targets), logits.amax(-1, keepdim=True)
             probabilities = torch.softmax(logits, -1, out=logits)
             # the best word's probability is at least 1 / V: its logarithm is safe where the label's is not
-            loss += (largest - probabilities.gather(1, best).log() - of_label).sum()
-            correct += (best == targets).sum()
+            loss += (largest - probabilities.amax(-1, keepdim=True).log() - of_label).sum()
+            correct += (of_label == largest).sum()
             if is_training:
                 error = probabilities.scatter_add_(1, targets, -torch.ones_like(of_label))
                 _add_gradients(gradients, rows, error, states[rows], table)
@@ -135,12 +135,13 @@ class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return *(gradient.to(x.dtype) * x for x in ctx.saved_tensors), None
+        return *(x.mul_(gradient.to(x.dtype)) for x in ctx.saved_tensors), None
 
 
 def _add_gradients(gradients: list[Tensor], rows: slice, error: Tensor, states: Tensor, table: Tensor) -> None:
     """What logits that are wrong by `error` say about states, table and bias."""
     of_states, of_table, of_bias = gradients
     of_states[rows] = error.to(table.dtype) @ table
-    of_table.addmm_(error.to(states.dtype).t(), states)
+    # the first rows are written rather than added: zeros would be one more pass over the table
+    of_table.addmm_(error.to(states.dtype).t(), states, beta=1 if rows.start else 0)
     of_bias += error.sum(0)

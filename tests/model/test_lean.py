@@ -25,6 +25,14 @@ def test_the_vocabulary_loss_does_not_depend_on_how_many_logits_exist_at_once(
     torch.testing.assert_close(ours, plain, rtol=1e-6, atol=1e-6)
 
 
+def test_the_vocabulary_loss_of_no_words_has_gradients_of_zero() -> None:
+    inputs = [torch.randn(shape, requires_grad=True) for shape in ((0, 4), (9, 4), (9,))]
+    loss, correct = lean.vocabulary_loss(*inputs, torch.empty(0, dtype=torch.int64))
+    loss.backward()
+    assert (float(loss.detach()), int(correct)) == (0.0, 0)
+    assert all(x.grad is not None and not x.grad.any() for x in inputs)
+
+
 def test_the_vocabulary_loss_of_a_hopeless_word_is_finite() -> None:
     states, table = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[1000.0], [-1000.0]])
     loss, correct = lean.vocabulary_loss(states, table, torch.zeros(2), torch.tensor([1]))

@@ -39,6 +39,10 @@ def convert_model(
         Literal["none", "all"] | None,
         typer.Option(help="none: each layer its own weights, exactly. all: one block, the average of the layers."),
     ] = None,
+    dtype: Annotated[
+        Literal["float32", "float16", "bfloat16"] | None,
+        typer.Option(help="Store the weights in this type: half the size, rounded. Computing stays in float32."),
+    ] = None,
     classifier: Classifier = None,
     tokenizer: TokenizerPath = None,
     config: ConfigPath = None,
@@ -51,6 +55,7 @@ def convert_model(
         keeps_slots=keep_slots,
         heads=None if heads is None else tuple(name for name in heads.split(",") if name),
         sharing=sharing or "",
+        dtype=dtype,
     )
     done = convert(source, out, options, read_wishes(allow_missing, classifier, tokenizer, config))
     for note in done.notes:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -36,6 +37,7 @@ from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer
 
 Target = Literal["litebert", "huggingface"]
+StoredType = Literal["float32", "float16", "bfloat16"]
 LABEL_KEYS = ("id2label", "label2id", "problem_type")
 
 
@@ -47,6 +49,7 @@ class ConvertOptions:
     keeps_slots: bool = False  # the optimizer's moments too, so that training can go on
     heads: tuple[str, ...] | None = None  # which heads to keep; None = all
     sharing: str = ""  # none = each layer its own blocks, all = one block by averaging; empty = as it is
+    dtype: StoredType | None = None  # of the stored weights; None = as they are
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def _check_options(options: ConvertOptions, out: Path) -> None:
         raise ConfigError(f"{out} exists already; choose another name, or remove it")
     if options.sharing:
         check_reshares(options.sharing)
-    if options.keeps_slots and (options.to == "huggingface" or options.sharing):
+    if options.keeps_slots and (options.to == "huggingface" or options.sharing or options.dtype):
         raise ConfigError("an optimizer's moments can be kept only with the model as it is, in litebert's own format")
 
 
@@ -120,12 +123,25 @@ def _read_parts(checkpoint: Checkpoint, heads: tuple[HeadSpec, ...], options: Co
         notes += (f"left out: {', '.join(name.split('.')[1] for name in dropped)}",)
     parts = _Parts(checkpoint.config, heads, weights, notes)
     if options.sharing == "none":
-        return _unrolled(parts)
-    if options.sharing == "all":
+        parts = _unrolled(parts)
+    elif options.sharing == "all":
         note = "an initialisation: one block is the average of all layers; this is another model until it is trained"
         weights = average_weights(parts.config, parts.weights)
-        return replace(parts, config=average_config(parts.config), weights=weights, notes=(*parts.notes, note))
-    return parts
+        parts = replace(parts, config=average_config(parts.config), weights=weights, notes=(*parts.notes, note))
+    return parts if options.dtype is None else _rounded(parts, options.dtype)
+
+
+def _rounded(parts: _Parts, dtype: StoredType) -> _Parts:
+    """The same with weights of another type; computing takes them back to float32."""
+    weights = {name: tensor.to(getattr(torch, dtype)) for name, tensor in parts.weights.items()}
+    lost = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
+    if lost:
+        raise ConfigError(f"dtype: {list_some(lost)} has numbers that {dtype} cannot hold; choose bfloat16 or float32")
+    furthest = max(
+        float((weights[name].float() - tensor.float()).abs().max()) for name, tensor in parts.weights.items()
+    )
+    note = f"weights are stored as {dtype}; the largest change by rounding is {furthest:.1e}"
+    return replace(parts, weights=weights, notes=(*parts.notes, note))
 
 
 def _unrolled(parts: _Parts) -> _Parts:
@@ -272,8 +288,9 @@ def _count(weights: Mapping[str, Tensor]) -> int:
 
 def _card(checkpoint: Checkpoint, notes: Sequence[str]) -> str:
     """The model card: where the model comes from, and what was noted."""
-    if checkpoint.foreign is None and not notes and (checkpoint.path / CARD).is_file():
-        return (checkpoint.path / CARD).read_text("utf-8")
+    if checkpoint.foreign is None and (checkpoint.path / CARD).is_file():
+        noted = "".join(f"\n- {note}" for note in notes)
+        return (checkpoint.path / CARD).read_text("utf-8") + (f"\n## Converted\n{noted}\n" if notes else "")
     licence = read_licence(checkpoint.path if checkpoint.path.is_dir() else checkpoint.path.parent)
     front = f"---\nlicense: {licence}\n---\n" if licence and not licence.startswith("see ") else ""
     lines = [f"# {checkpoint.path.name}", "", f"Converted by litebert from `{checkpoint.path.name}`."]

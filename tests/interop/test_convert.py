@@ -16,7 +16,7 @@ from litebert import load_checkpoint
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.infer.fill_mask import fill_mask
-from litebert.interop.convert import ConvertOptions, convert
+from litebert.interop.convert import ConvertOptions, Target, convert
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.heads import SpanLogits
 from litebert.model.model import Model, build_model
@@ -240,6 +240,33 @@ def test_bert_becomes_a_shared_albert_by_averaging_and_says_that_it_is_a_beginni
     mean = sum(state[f"encoder.ffn.{layer}.up.weight"] for layer in range(4)) / 4
     torch.testing.assert_close(weights["encoder.ffn.0.up.weight"], mean)
     assert torch.equal(weights["encoder.embeddings.token.weight"], state["encoder.embeddings.token.weight"])
+
+
+@pytest.mark.parametrize("to", ["litebert", "huggingface"])
+def test_half_precision_is_half_the_file_rounded_once_and_computed_in_full(
+    to: Target, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    ours = save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
+    done = convert(tmp_path / "ours", tmp_path / "half", ConvertOptions(to=to, dtype="float16"))
+    whole, half = ((tmp_path / name / "model.safetensors").stat().st_size for name in ("ours", "half"))
+    assert half < 0.6 * whole
+    assert "stored as float16" in done.notes[-1]
+    card = (tmp_path / "half/README.md").read_text("utf-8")
+    assert card.startswith("# ours\n")
+    assert done.notes[-1] in card
+    loaded = load_checkpoint(tmp_path / "half").load_model()
+    for parameter, original in zip(loaded.parameters(), ours.parameters(), strict=True):
+        assert torch.equal(parameter, original.half().float())
+
+
+def test_numbers_that_half_precision_cannot_hold_are_refused(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    model = build_model(ALBERT, PRETRAINING)
+    with torch.no_grad():
+        model.heads["mlm"].bias[3] = 1e6
+    save_checkpoint(tmp_path / "ours", model, tiny_tokenizer, CheckpointContent(step=7, card=""))
+    with pytest.raises(ConfigError, match=r"heads\.mlm\.bias has numbers that float16 cannot hold; choose bfloat16"):
+        convert(tmp_path / "ours", tmp_path / "half", ConvertOptions(dtype="float16"))
+    assert not (tmp_path / "half").exists()
 
 
 @pytest.mark.parametrize("sharing", ["all", "attention", "ffn"])

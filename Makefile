@@ -3,6 +3,7 @@
 #   make test    the tests; make test-slow: kills, torchrun, browser, fuzzing
 #   make check   format, lint, types, import direction
 #   make bench   benchmarks, ours beside our peers'
+#   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
 
 PYTHON ?= python3
 # Where torch comes from, e.g. make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -27,7 +28,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow check format bench clean broken
+.PHONY: demo test test-slow check format bench model clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -49,6 +50,22 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.test
 	@for file in benchmarks/*.py; do echo "== $$file" && OMP_WAIT_POLICY=passive $(VENV)/bin/python $$file || exit 1; done
+
+# Three hours on two cores. Interrupted, the same command goes on.
+TEXT ?= $(if $(LITEBERT_DATA),$(LITEBERT_DATA)/corpora/enwiki)
+MODEL := runs/cpu-small-en
+model: $(MODEL)/model
+	@echo "done: $(MODEL)/model"
+
+$(MODEL)/tokenizer: | $(VENV)/.demo
+	@test -n "$(TEXT)" || { echo "say which text to learn from: make model TEXT=folder" >&2; exit 2; }
+	$(RUN) litebert tokenizer train $(TEXT) --vocab-size 8000 --out $@
+$(MODEL)/corpus/manifest.json: | $(MODEL)/tokenizer
+	$(RUN) litebert corpus build $(TEXT) --tokenizer $(MODEL)/tokenizer --out $(@D)
+$(MODEL)/model: | $(MODEL)/corpus/manifest.json
+	OMP_NUM_THREADS=1 $(RUN) litebert pretrain cpu-small data.corpora=$(MODEL)/corpus --processes 2 --out $(MODEL)/run
+	$(RUN) litebert plot $(MODEL)/run --out $(MODEL)/curves.png
+	$(RUN) litebert convert $(MODEL)/run $@ --dtype float16
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

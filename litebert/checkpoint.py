@@ -166,13 +166,21 @@ def save_checkpoint(
                 has_segments=model.config.num_segments > 1,
                 max_length=model.config.max_positions,
             )
-        save_file(tensors, temporary / WEIGHTS, metadata={"format": "pt"})
+        write_tensors(tensors, temporary / WEIGHTS)
         if content.optimizer is not None:
-            save_file(dict(content.optimizer), temporary / OPTIMIZER)
+            write_tensors(content.optimizer, temporary / OPTIMIZER)
         tokenizer.save(temporary / TOKENIZER)
         (temporary / RECIPE).write_text(content.recipe_toml, "utf-8")
         (temporary / CARD).write_text(content.card, "utf-8")
         write_json(temporary / MANIFEST, _manifest(temporary, model, family, content))
+
+
+def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """A safetensors file that may be read by whoever may read others of this process (theirs: by its owner alone)."""
+    path.touch()
+    mode = path.stat().st_mode
+    save_file(dict(tensors), path, metadata={"format": "pt"})
+    path.chmod(mode)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
-from litebert.checkpoint import WEIGHTS, Checkpoint, CheckpointContent, save_checkpoint
+from litebert.checkpoint import WEIGHTS, Checkpoint, CheckpointContent, save_checkpoint, write_tensors
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, read_json, write_json
 from litebert.interop.card import CARD, read_licence
@@ -260,7 +259,7 @@ def _write_huggingface(
             tokenizer, temporary, has_segments=config.num_segments > 1, max_length=config.max_positions
         )
         tensors = to_theirs(plan.family, config, parts.heads, kept)
-        save_file(tensors, temporary / WEIGHTS, metadata={"format": "pt"})
+        write_tensors(tensors, temporary / WEIGHTS)
         (temporary / CARD).write_text(_card(checkpoint, notes), "utf-8")
     kinds = frozenset(spec.kind for spec in parts.heads)
     return Conversion(out, CLASS_PREFIX[plan.family] + CLASS_SUFFIX[kinds], _count(kept), notes)

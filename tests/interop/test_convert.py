@@ -248,7 +248,9 @@ def test_half_precision_is_half_the_file_rounded_once_and_computed_in_full(
 ) -> None:
     ours = save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
     done = convert(tmp_path / "ours", tmp_path / "half", ConvertOptions(to=to, dtype="float16"))
-    whole, half = ((tmp_path / name / "model.safetensors").stat().st_size for name in ("ours", "half"))
+    files = [tmp_path / name / "model.safetensors" for name in ("ours", "half")]
+    whole, half = (file.stat().st_size for file in files)
+    assert {file.stat().st_mode for file in files} == {(tmp_path / "half/README.md").stat().st_mode}
     assert half < 0.6 * whole
     assert "stored as float16" in done.notes[-1]
     card = (tmp_path / "half/README.md").read_text("utf-8")

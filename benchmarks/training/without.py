@@ -48,7 +48,7 @@ def whole_vocabulary_loss(states: Tensor, table: Tensor, bias: Tensor, labels: T
 
 
 def attend_unfused(
-    self: AttentionBlock, hidden: Tensor, _: Any, mask: Tensor | None, read_at: Tensor | None = None
+    self: AttentionBlock, hidden: Tensor, _: Any, mask: Tensor | None, read_at: Tensor | None, *__: Any
 ) -> Tensor:
     queries = hidden if read_at is None else gather_positions(hidden, read_at)
     context = F.scaled_dot_product_attention(

@@ -166,8 +166,12 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
 
 
 def load_finetune_recipe(task: str, source: str = "", overrides: Sequence[str] = ()) -> FinetuneRecipe:
-    """The recipe of a task: `paper`, `two-core` or a .toml file; without a word the paper's, where it has one."""
-    return build_finetune_recipe(merge(_base_values(task, source), parse_assignments(overrides)))
+    """The recipe of a task: `paper`, `two-core` or a .toml file; without a word the paper's, where it has one.
+
+    Overrides are words such as train.epochs=5; `lr` is short for optim.learning_rate.
+    """
+    words = [f"optim.learning_rate={word[3:]}" if word.startswith("lr=") else word for word in overrides]
+    return build_finetune_recipe(merge(_base_values(task, source), parse_assignments(words)))
 
 
 def build_finetune_recipe(values: Mapping[str, Any]) -> FinetuneRecipe:

@@ -255,3 +255,15 @@ def test_metrics_have_the_scores_of_each_evaluation(tiny_checkpoint: Path, tmp_p
     finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
     measured = [r["step"] for r in read_log(tmp_path / "run" / "metrics.jsonl") if "dev_accuracy" in r]
     assert measured == [4, 8, 12]
+
+
+def test_other_weights_of_labels_or_other_test_rows_are_another_job(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    source, recipe = load_checkpoint(tiny_checkpoint), make_recipe(train__steps=2, train__evaluations=1)
+    finetune(Job(source, read_dataset("classification", data), recipe), tmp_path / "run")
+    balanced = read_dataset("classification", data, ReadOptions(is_balanced=True))
+    with pytest.raises(ConfigError, match="class_weights"):
+        finetune(Job(source, balanced, recipe), tmp_path / "run")
+    (data / "test.jsonl").write_text('{"text": "a cat"}\n')
+    with pytest.raises(ConfigError, match=r"job\.test"):
+        finetune(Job(source, read_dataset("classification", data), recipe), tmp_path / "run")

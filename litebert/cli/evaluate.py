@@ -76,16 +76,17 @@ def _evaluate_task(
     from litebert.infer.predictor import load
     from litebert.tasks.predictions import predict_answers, write_predictions
     from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.report import is_labelled
 
     predictor = load(checkpoint)
     dataset = read_for(predictor, task, data, ReadOptions(**columns))
     examples = choose_examples(dataset, split, data)
+    if not (out or is_labelled(examples)):
+        raise DataError(f"{data}: {split or 'it'} has no labels to score by; write its answers with --out FILE")
     with Progress("evaluating", total=len(examples), unit="examples", scale=1) as progress:
         facts, outputs = evaluate(predictor, dataset, examples, progress.move_to)
     if out:
         write_predictions(out, predict_answers(predictor.task, outputs, examples))
-    if not facts and not out:
-        raise DataError(f"{data}: {split or 'it'} has no labels to score by; write its answers with --out FILE")
     if as_json:
         print(json.dumps(facts, indent=2))
     elif facts:

@@ -26,7 +26,8 @@ class Trial:
 
     @property
     def folder(self) -> Path:
-        grid = [word.rpartition(".")[2] for word in self.words]
+        pairs = [word.partition("=") for word in self.words]
+        grid = [f"{key.rpartition('.')[2]}={value}" for key, _, value in pairs]
         return Path(*([",".join(grid)] if grid else []), f"seed-{self.seed}")
 
 

@@ -105,8 +105,8 @@ def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
     if isinstance(value, str):
         if value in choices:
             return choices.index(value)
-        if len(value) == 1 and value in string.ascii_uppercase[: len(choices)]:
-            return string.ascii_uppercase.index(value)
+        if len(value) == 1 and value.upper() in string.ascii_uppercase[: len(choices)]:
+            return string.ascii_uppercase.index(value.upper())
     last = len(choices) - 1
     letter = f", a letter from A to {string.ascii_uppercase[last]}" if last < 26 else ""
     raise DataError(f"{where}: {json.dumps(value)} is none of the choices; give a number from 0 to {last}{letter}")

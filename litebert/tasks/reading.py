@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.tasks.columnar import find_columnar
 from litebert.tasks.tables import SUFFIXES
 
 # the names under which a split's file is looked for in a folder
@@ -42,8 +43,13 @@ class PassageOptions:
 
 
 def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path | None:
-    """The file of a split in a folder; None where there is none, and two that could be meant are refused."""
-    found = [path for stem in SPLITS[split] for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    """The file of a split in a folder, or the folder or first shard in which `datasets` keeps it; None without one.
+
+    Two that could be meant are refused.
+    """
+    stems = SPLITS[split]
+    found = [path for stem in stems for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    found += [path for stem in stems if ".parquet" in suffixes for path in find_columnar(folder, stem)]
     if len(found) > 1:
         raise DataError(f"{folder}: which is the {split} file, {' or '.join(path.name for path in found)}? Name it")
     return found[0] if found else None

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.tasks.columnar import is_columnar
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import ReadOptions, find_split
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 from litebert.tasks.squad.task import SpanTask
 
@@ -15,20 +16,22 @@ def squad_reader(task: SpanTask) -> Callable[[Path, ReadOptions], Dataset]:
 
     def read(path: Path, options: ReadOptions) -> Dataset:
         files = _find_files(path, options, task)
-        splits = {split: read_squad(file) for split, file in files.items()}
+        splits = {split: read_squad(file, options.encoding) for split, file in files.items()}
         notes: list[str] = []
         if "dev" not in splits and options.dev_share:
             splits["train"], splits["dev"] = _hold_out(splits["train"], options, files["train"], notes)
-        if "dev" in splits:  # else it is read to be answered, and whether there are answers shows later
-            for split in ("train", "dev"):
-                check_answers(splits.get(split, ()), allows_none=task.version == "2.0")
+        for split, questions in splits.items():
+            # a test split, or a file that is read to be answered, may tell no answers at all
+            may_be_silent = split == "test" or not options.dev_share
+            if not (may_be_silent and all(question.answers is None for question in questions)):
+                check_answers(questions, allows_none=task.version == "2.0")
         return Dataset.of(task, splits, notes)
 
     return read
 
 
 def _find_files(path: Path, options: ReadOptions, task: SpanTask) -> dict[str, Path]:
-    if path.is_dir():
+    if path.is_dir() and not is_columnar(path):
         found = {split: _find_split(path, split, task.version) for split in ("train", "dev", "test")}
         if found["train"] is None and options.dev_share:
             raise DataError(f"{path}: no train-v{task.version}.json or train.json in it; name the training file")
@@ -39,8 +42,8 @@ def _find_files(path: Path, options: ReadOptions, task: SpanTask) -> dict[str, P
 
 
 def _find_split(folder: Path, split: str, version: str) -> Path | None:
-    names = (f"{split}-v{version}.json", f"{split}.json")
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+    official = folder / f"{split}-v{version}.json"
+    return official if official.is_file() else find_split(folder, split, (".json", ".jsonl", ".parquet"))
 
 
 def _hold_out(

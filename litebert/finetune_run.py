@@ -28,6 +28,7 @@ from litebert.finetune_recipe import FinetuneRecipe, Length, list_differences, s
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import task_facts, with_passage
 from litebert.tasks.finetuning import Dataset, FinetuneTask, fingerprint
+from litebert.tasks.report import REPORT_FILE
 from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.task import SpanTask
 from litebert.train.distributed import TaskLoss
@@ -209,7 +210,8 @@ def save(run: Run, log: RunLog) -> None:
 def check_same_job(folder: Path, job: Job) -> None:
     """Refuse to go on with a run under other words; before its first checkpoint there is nothing to go on with."""
     file = folder / RECIPE_FILE
-    if not file.is_file() or not list_checkpoints(folder / CHECKPOINTS):
+    is_under_way = list_checkpoints(folder / CHECKPOINTS) or (folder / REPORT_FILE).is_file()
+    if not file.is_file() or not is_under_way:
         return
     begun = tomllib.loads(file.read_text("utf-8"))
     if "job" not in begun:

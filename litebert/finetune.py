@@ -13,11 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from litebert.checkpoint import (
-    CheckpointContent,
-    load_checkpoint,
-    save_checkpoint,
-)
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.files import exclusive_lock, remove_leftovers, write_json
 from litebert.core.runlog import RunLog
 from litebert.core.view import Status, View, open_view
@@ -39,12 +35,7 @@ from litebert.tasks.report import (
     write_report,
 )
 from litebert.train.card import write_task_card
-from litebert.train.keeping import (
-    CHECKPOINTS,
-    best_step,
-    check_is_ours,
-    checkpoint_path,
-)
+from litebert.train.keeping import CHECKPOINTS, best_step, check_is_ours, checkpoint_path
 from litebert.train.loop import StepReport, iter_updates
 from litebert.train.schedule import learning_rate
 

@@ -44,20 +44,12 @@ READERS: dict[str, Callable[[Path, ReadOptions], Dataset]] = {
 }
 # What a reader does not read, by its name in ReadOptions: saying it all the same is a slip, and would go unnoticed.
 _COLUMNS = ("text", "text_b", "label")
-_RACE_UNREAD = ("dev", "test", *_COLUMNS, "encoding", "is_balanced")
 UNREAD: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GLUE, ("dev", "test", *_COLUMNS)),
     "sts-b": ("dev", "test", *_COLUMNS, "is_balanced"),
-    "regression": ("is_balanced",),
-    "multi-label": ("is_balanced",),
-    "tags": (*_COLUMNS, "is_balanced"),
-    "squad-v1": (*_COLUMNS, "is_balanced"),
-    "squad-v2": (*_COLUMNS, "is_balanced"),
-    "squad-v2-simple": (*_COLUMNS, "is_balanced"),
-    "race": _RACE_UNREAD,
-    "race-middle": _RACE_UNREAD,
-    "race-high": _RACE_UNREAD,
-    "choice": ("is_balanced",),
+    **dict.fromkeys(("regression", "multi-label", "choice"), ("is_balanced",)),
+    **dict.fromkeys(("tags", "squad-v1", "squad-v2", "squad-v2-simple"), (*_COLUMNS, "is_balanced")),
+    **dict.fromkeys(("race", "race-middle", "race-high"), ("dev", "test", *_COLUMNS, "encoding", "is_balanced")),
 }
 # Tasks that learn something more from the dev outputs of the finished model (a threshold), or write more files.
 Finish = Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]]

@@ -37,6 +37,9 @@ def test_a_file_becomes_a_model_that_is_scored_and_asked(
     code, printed, _ = run(capsys, "evaluate", out, *words, "--out", tmp_path / "answers.jsonl")
     assert f"32 examples: accuracy {score:.4f}" in printed
     assert len((tmp_path / "answers.jsonl").read_text().splitlines()) == 32
+    run(capsys, "evaluate", out, *words, "--out", tmp_path / "answers.json")
+    answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    assert json.loads((tmp_path / "answers.json").read_text()) == {one["id"]: one["answer"] for one in answers}
     (tmp_path / "texts.txt").write_text("a cat\n\nthe dog sees\n")
     code, printed, _ = run(capsys, "predict", out, tmp_path / "texts.txt")
     first, second = (json.loads(line) for line in printed.splitlines())

@@ -216,6 +216,12 @@ def test_every_recipe_is_the_papers_row() -> None:
         assert load_finetune_recipe(name, "two-core").train.max_length <= 256
 
 
+@pytest.mark.parametrize(("hidden_size", "rate"), [(32, 1e-3), (256, 5e-4), (768, 5.6e-5), (4096, 2e-6)])
+def test_wider_models_take_smaller_steps(hidden_size: int, rate: float) -> None:
+    recipe = load_finetune_recipe("classification", hidden_size=hidden_size)
+    assert recipe.optim.learning_rate == pytest.approx(rate, rel=0.01)
+
+
 def test_a_run_begun_otherwise_is_not_gone_on_with(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,17 +7,18 @@ training rows is held out, always the same ones. Labels of a test file are score
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
 from litebert.tasks.columnar import is_columnar
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions, find_split
-from litebert.tasks.tables import Row, Table, cell_text, name_labels, read_table, read_text
+from litebert.tasks.reading import ReadOptions, find_files, find_split
+from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, read_text
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
@@ -28,6 +29,7 @@ LABEL = ("label", "labels", "class", "category", "score", "target", "gold_label"
 WORDS = ("tokens", "words")
 TAGS = ("tags", "ner_tags", "labels", "pos_tags")
 MAX_LABELS = 500  # more distinct labels than this are no labels
+MAX_TOLD = 20
 SEPARATORS = ("|", ";", ",")  # between the labels of one cell
 _BY_NUMBER = "or where the file has no row of names, by number: --text 1 --label 2"
 
@@ -53,8 +55,7 @@ def read_classes(path: Path, options: ReadOptions) -> Dataset:
     labels = options.labels or _discover_labels([example.label for example in splits["train"]], path)
     _settle_labels(splits, labels, lambda example: [example.label], notes)
     _hold_out(splits, options, notes)
-    counts = Counter(example.label for example in splits["train"])
-    notes.append("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:20]))
+    notes.append(_tell("labels", labels, [example.label for example in splits["train"]]))
     weights = balanced_weights(splits["train"], labels) if options.is_balanced else ()
     names = ("accuracy", "f1") if labels == ("0", "1") else ("accuracy", "macro_f1")
     task = Classification("classification", labels, names, weights, num_texts=_count_texts(splits))
@@ -65,7 +66,7 @@ def read_numbers(path: Path, options: ReadOptions) -> Dataset:
     """A number for each row."""
     splits, notes = read_splits(path, options, _label_number)
     _hold_out(splits, options, notes)
-    values = [example.label for example in splits["train"]]
+    values = [example.label for example in _first(splits)]
     if min(values) == max(values):
         raise DataError(f"{path}: every number is {values[0]:g}: there is nothing to learn")
     center, scale = float(np.mean(values)), float(np.std(values))
@@ -79,7 +80,8 @@ def read_multi_labels(path: Path, options: ReadOptions) -> Dataset:
     splits, notes = read_splits(path, options, _label_cell)
     cells = [example.label for examples in splits.values() for example in examples]
     # one mark for all files: a label may have a comma in it where another mark separates
-    mark = next((mark for mark in SEPARATORS if any(isinstance(cell, str) and mark in cell for cell in cells)), "")
+    joined = [cell for cell in cells if isinstance(cell, str) and cell.strip() not in options.labels]
+    mark = next((mark for mark in SEPARATORS if any(mark in cell for cell in joined)), "")
     splits = {
         split: [dataclasses.replace(example, label=_split_labels(example.label, mark)) for example in examples]
         for split, examples in splits.items()
@@ -90,25 +92,22 @@ def read_multi_labels(path: Path, options: ReadOptions) -> Dataset:
     labels = options.labels or _discover_labels(list(found), path)
     _settle_labels(splits, labels, lambda example: example.label, notes)
     _hold_out(splits, options, notes)
-    counts = Counter(label for example in splits["train"] for label in example.label)
-    notes.append("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:20]))
+    notes.append(_tell("labels", labels, [label for example in splits["train"] for label in example.label]))
     return Dataset.of(MultiLabel("multi-label", labels, num_texts=_count_texts(splits)), splits, notes)
 
 
 def read_tags(path: Path, options: ReadOptions) -> Dataset:
     """A tag for each word: CoNLL columns (word first, tag last, a blank line between sentences) or JSON lines."""
-    splits = {
-        split: read_tagged(file, options, needs_tags=split != "test")
-        for split, file in _find_files(path, options).items()
-    }
+    splits: dict[str, list[TaggedWords]] = {"train": []}
+    for split, file in _find_files(path, options).items():
+        splits[split] = read_tagged(file, options, needs_tags=split != "test")
     notes: list[str] = []
     found = {tag for example in splits["train"] for tag in example.label or ()}
     labels = options.labels or _discover_labels(list(found), path)
     labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
     _settle_labels(splits, labels, lambda example: example.label or (), notes)
     _hold_out(splits, options, notes)
-    counts = Counter(tag for example in splits["train"] for tag in example.label or ())
-    notes.append("tags: " + ", ".join(f"{tag} ({counts[tag]:,})" for tag in labels[:20]))
+    notes.append(_tell("tags", labels, [tag for example in splits["train"] for tag in example.label or ()]))
     return Dataset.of(TokenTags("tags", labels), splits, notes)
 
 
@@ -116,7 +115,7 @@ def read_splits(
     path: Path, options: ReadOptions, read_label: Callable[[Row, str], Any]
 ) -> tuple[dict[str, list[TextExample]], list[str]]:
     """The rows of each split, and what was guessed on the way."""
-    splits: dict[str, list[TextExample]] = {}
+    splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
     notes: list[str] = []
     for split, file in _find_files(path, options).items():
         table = name_labels(read_table(file, encoding=options.encoding, has_header=_has_header(options)))
@@ -201,15 +200,8 @@ def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
 
 
 def _find_files(path: Path, options: ReadOptions) -> dict[str, Path]:
-    if path.is_dir() and not is_columnar(path):
-        suffixes = (".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet", ".conll", ".bio")
-        found = {split: find_split(path, split, suffixes) for split in ("train", "dev", "test")}
-        if found["train"] is None:
-            raise DataError(f"{path}: no train.csv, train.tsv, train.jsonl or the like in it; name the training file")
-    else:
-        found = {"train": path, "dev": None, "test": None}
-    found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
-    return {split: file for split, file in found.items() if file is not None}
+    find = partial(find_split, suffixes=(*SUFFIXES, ".conll", ".bio"))
+    return find_files(path, options, find, usual="train.csv, train.tsv, train.jsonl")
 
 
 def _has_header(options: ReadOptions) -> bool:
@@ -233,7 +225,19 @@ def _is_labelled(table: Table, column: str | None) -> bool:
 
 
 def _count_texts(splits: Mapping[str, Sequence[TextExample]]) -> int:
-    return 1 if splits["train"][0].text_b is None else 2
+    return 1 if _first(splits)[0].text_b is None else 2
+
+
+def _first(splits: Mapping[str, Sequence[TextExample]]) -> Sequence[TextExample]:
+    """The training rows, or where there are none those of the next split."""
+    return next(rows for rows in splits.values() if rows)
+
+
+def _tell(word: str, labels: Sequence[str], found: Sequence[str]) -> str:
+    """The labels and how often each was found, for a person to check."""
+    counts = Counter(found)
+    more = f", and {len(labels) - MAX_TOLD} more" if len(labels) > MAX_TOLD else ""
+    return f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more
 
 
 def _label_word(row: Row, column: str) -> str:
@@ -290,7 +294,7 @@ def _settle_labels(
         known = [example for example in examples if example.label is not None]
         unknown = [(one, label) for one in known for label in labels_of(one) if label not in labels]
         if unknown and split != "test":
-            shown = ", ".join(labels[:20])
+            shown = ", ".join(labels[:MAX_TOLD])
             raise DataError(f"{unknown[0][0].where}: label '{unknown[0][1]}' is not one of those to learn: {shown}")
         if known and (unknown or len(known) < len(examples)):
             shown = f"'{unknown[0][1]}' is none of those to learn" if unknown else "some are missing"
@@ -302,8 +306,6 @@ def _hold_out(splits: dict[str, list[Example]], options: ReadOptions, notes: lis
     """Without a dev split, take a share of the training rows, spread evenly over a shuffle that is always the same."""
     if "dev" in splits or not options.dev_share:
         return
-    if not 0 < options.dev_share < 1:
-        raise ConfigError(f"--dev-share {options.dev_share}: a share lies between 0 and 1")
     rows = splits["train"]
     num_held = max(1, round(len(rows) * options.dev_share))
     if num_held >= len(rows):

@@ -1,10 +1,11 @@
 """What a person may say about their data, and where its splits are found."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.columnar import find_columnar
+from litebert.tasks.columnar import find_columnar, is_columnar
 from litebert.tasks.tables import SUFFIXES
 
 # the names under which a split's file is looked for in a folder
@@ -25,6 +26,10 @@ class ReadOptions:
     labels: tuple[str, ...] = ()  # those that a model knows already; empty: whatever the training rows have
     is_balanced: bool = False  # weigh every label alike in the loss, however rare
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.dev_share < 1:
+            raise ConfigError(f"--dev-share {self.dev_share}: a share lies between 0 and 1")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PassageOptions:
@@ -40,6 +45,23 @@ class PassageOptions:
         for key, value in asdict(self).items():
             if value < 1:
                 raise ConfigError(f"passage.{key} = {value} must be at least 1")
+
+
+def find_files(
+    path: Path, options: ReadOptions, find: Callable[[Path, str], Path | None], *, usual: str
+) -> dict[str, Path]:
+    """The file of each split: of a folder what `find` finds there, else `path` itself for training.
+
+    Files that are named beside it count before those. Without a share to hold out, data is read to be scored, and needs
+    no training file.
+    """
+    is_folder = path.is_dir() and not is_columnar(path)
+    found = {split: find(path, split) for split in SPLITS} if is_folder else {"train": path}
+    found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
+    files = {split: file for split, file in found.items() if file is not None}
+    if not files or ("train" not in files and options.dev_share):
+        raise DataError(f"{path}: no {usual} or the like in it; name the training file")
+    return files
 
 
 def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path | None:

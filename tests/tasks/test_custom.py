@@ -232,3 +232,19 @@ def test_the_encoding_that_is_advised_reads_the_file(text: str, encoding: str, a
 def test_words_that_a_task_does_not_read_are_refused(task: str, options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"says nothing to --task {task}"):
         read_dataset(task, tmp_path, ReadOptions(**options))
+
+
+def test_a_folder_that_is_scored_needs_no_training_file(tmp_path: Path) -> None:
+    write(tmp_path / "dev.csv", 'text,labels\nx,"war, peace"\n')
+    known = ReadOptions(dev_share=0.0, labels=("red", "war, peace"))
+    dataset = read_dataset("multi-label", tmp_path, known)
+    assert [example.label for example in dataset.dev["dev"]] == [("war, peace",)]
+    write(tmp_path / "dev.csv", "text,labels\nx,1\ny,2\n")
+    assert len(read_dataset("regression", tmp_path, ReadOptions(dev_share=0.0)).dev["dev"]) == 2
+    with pytest.raises(DataError, match=r"no train\.csv"):
+        read_dataset("multi-label", tmp_path, ReadOptions())
+
+
+def test_a_share_is_less_than_all() -> None:
+    with pytest.raises(ConfigError, match="a share lies between 0 and 1"):
+        ReadOptions(dev_share=1.0)

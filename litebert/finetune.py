@@ -13,11 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from litebert.checkpoint import (
-    CheckpointContent,
-    load_checkpoint,
-    save_checkpoint,
-)
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.files import exclusive_lock, remove_leftovers, write_json
 from litebert.core.runlog import RunLog
 from litebert.core.view import Status, View, open_view
@@ -29,14 +25,17 @@ from litebert.model.model import Model
 from litebert.tasks.catalog import finish_task, task_facts
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.predictions import PREDICTIONS, predict_answers, predictions_file, write_predictions
-from litebert.tasks.report import ERRORS_FILE, REPORT_FILE, describe_split, read_report, write_errors, write_report
-from litebert.train.card import write_task_card
-from litebert.train.keeping import (
-    CHECKPOINTS,
-    best_step,
-    check_is_ours,
-    checkpoint_path,
+from litebert.tasks.report import (
+    ERRORS_FILE,
+    REPORT_FILE,
+    describe_split,
+    is_labelled,
+    read_report,
+    write_errors,
+    write_report,
 )
+from litebert.train.card import write_task_card
+from litebert.train.keeping import CHECKPOINTS, best_step, check_is_ours, checkpoint_path
 from litebert.train.loop import StepReport, iter_updates
 from litebert.train.schedule import learning_rate
 
@@ -124,20 +123,26 @@ def finish(run: Run, view: View) -> dict[str, Any]:
     task, files = finish_task(run.task, chosen, job.dataset.dev[chosen_by])
     dev = {name: describe_split(task, outputs[name], job.dataset.dev[name]) for name in outputs}
     save_model(run, model, task, step, dev[chosen_by]["scores"])
-    examples = dict(job.dataset.dev)
-    if job.predicts_test:
-        tokenizer = job.source.load_tokenizer()
-        for name, unlabelled in job.dataset.test.items():
-            view.say(f"answering {name} ({len(unlabelled):,} examples)")
-            outputs[name] = outputs_of(run, model, task.encode(unlabelled, tokenizer, run.form))
-            examples[name] = unlabelled
-    for name, values in outputs.items():
+    test = answer_test(run, model, task, view)
+    examples = {**job.dataset.dev, **job.dataset.test}
+    for name, values in (outputs | test).items():
         write_predictions(predictions_file(run.folder, name), predict_answers(task, values, examples[name]))
     for name, value in files.items():
         write_json(run.folder / name, value)
     write_errors(run.folder / ERRORS_FILE, task, chosen, job.dataset.dev[chosen_by], title=run.folder.name)
-    write_report(run.folder, build_report(run, task, step, dev))
+    scored = {n: describe_split(task, v, examples[n]) for n, v in test.items() if is_labelled(examples[n])}
+    write_report(run.folder, build_report(run, task, step, dev, scored))
     return read_report(run.folder)
+
+
+def answer_test(run: Run, model: Model, task: FinetuneTask, view: View) -> dict[str, list[Output]]:
+    """The outputs for the test splits, if they are wanted."""
+    outputs: dict[str, list[Output]] = {}
+    for name, examples in run.job.dataset.test.items() if run.job.predicts_test else ():
+        view.say(f"answering {name} ({len(examples):,} examples)")
+        groups = task.encode(examples, run.job.source.load_tokenizer(), run.form)
+        outputs[name] = outputs_of(run, model, groups)
+    return outputs
 
 
 def save_model(run: Run, model: Model, task: FinetuneTask, step: int, scores: Mapping[str, float]) -> None:
@@ -152,7 +157,9 @@ def save_model(run: Run, model: Model, task: FinetuneTask, step: int, scores: Ma
     save_checkpoint(run.folder / MODEL, model, run.job.source.load_tokenizer(), content, replaces=True)
 
 
-def build_report(run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any]) -> dict[str, Any]:
+def build_report(
+    run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any], test: Mapping[str, Any]
+) -> dict[str, Any]:
     """All that is worth knowing of the run, and nothing that differs between two runs of the same words."""
     parameters = list(run.engine.model.parameters())
     history = [
@@ -172,6 +179,7 @@ def build_report(run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any]
         "last_step": run.progress.step,
         "best_step": step,
         "dev": dict(dev),
+        "test": dict(test),  # empty where the right answers are not known
         "history": history,
     }
 

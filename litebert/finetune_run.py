@@ -27,7 +27,8 @@ from litebert.data.groups import Group, SequenceForm, build_form
 from litebert.finetune_recipe import FinetuneRecipe, Length, list_differences, settle_length
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import task_facts, with_passage
-from litebert.tasks.finetuning import Dataset, FinetuneTask
+from litebert.tasks.finetuning import Dataset, FinetuneTask, fingerprint
+from litebert.tasks.report import REPORT_FILE
 from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.task import SpanTask
 from litebert.train.distributed import TaskLoss
@@ -52,7 +53,9 @@ class Job:
         """All that decides the result; files count by their content, not by where they lie."""
         identity = {
             "task": self.dataset.task.name,
-            "examples": self.dataset.fingerprint,
+            "class_weights": list(getattr(self.dataset.task, "class_weights", ())),
+            "examples": fingerprint([self.dataset.train, *self.dataset.dev.values()]),
+            "test": fingerprint(list(self.dataset.test.values())) if self.predicts_test else "",
             "weights": self.source.fingerprint,
             "is_from_scratch": self.is_from_scratch,
             "predicts_test": self.predicts_test,
@@ -101,8 +104,10 @@ class Run:
 def open_run(job: Job, folder: Path, view: View) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
     dataset, tokenizer, form = job.dataset, job.source.load_tokenizer(), job.form
-    if not dataset.train or not dataset.dev:
-        raise DataError(f"{dataset.task.name} has no {'dev' if dataset.train else 'train'} split here: nothing to do")
+    if not dataset.train:
+        raise DataError(f"--data has no train split of {dataset.task.name}: there is nothing to learn from")
+    if not dataset.dev:
+        raise DataError(f"--data has no dev split of {dataset.task.name}: add one, for it chooses the best model")
     for note in dataset.notes:
         view.say(note)
     groups = dataset.task.encode(dataset.train, tokenizer, form)
@@ -205,9 +210,13 @@ def save(run: Run, log: RunLog) -> None:
 def check_same_job(folder: Path, job: Job) -> None:
     """Refuse to go on with a run under other words; before its first checkpoint there is nothing to go on with."""
     file = folder / RECIPE_FILE
-    if not file.is_file() or not list_checkpoints(folder / CHECKPOINTS):
+    is_under_way = list_checkpoints(folder / CHECKPOINTS) or (folder / REPORT_FILE).is_file()
+    if not file.is_file() or not is_under_way:
         return
-    changes = list_differences(tomllib.loads(file.read_text("utf-8")), job.values)
+    begun = tomllib.loads(file.read_text("utf-8"))
+    if "job" not in begun:
+        raise ConfigError(f"{folder} is a run of pre-training; choose another --out")
+    changes = list_differences(begun, job.values)
     if changes:
         raise ConfigError(
             f"{folder} was begun otherwise ({'; '.join(changes[:5])}); say the same words, or choose another --out"

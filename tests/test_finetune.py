@@ -216,6 +216,12 @@ def test_every_recipe_is_the_papers_row() -> None:
         assert load_finetune_recipe(name, "two-core").train.max_length <= 256
 
 
+@pytest.mark.parametrize(("hidden_size", "rate"), [(32, 1e-3), (256, 5e-4), (768, 5.6e-5), (4096, 2e-6)])
+def test_wider_models_take_smaller_steps(hidden_size: int, rate: float) -> None:
+    recipe = load_finetune_recipe("classification", hidden_size=hidden_size)
+    assert recipe.optim.learning_rate == pytest.approx(rate, rel=0.01)
+
+
 def test_a_run_begun_otherwise_is_not_gone_on_with(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,3 +261,15 @@ def test_metrics_have_the_scores_of_each_evaluation(tiny_checkpoint: Path, tmp_p
     finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
     measured = [r["step"] for r in read_log(tmp_path / "run" / "metrics.jsonl") if "dev_accuracy" in r]
     assert measured == [4, 8, 12]
+
+
+def test_other_weights_of_labels_or_other_test_rows_are_another_job(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    source, recipe = load_checkpoint(tiny_checkpoint), make_recipe(train__steps=2, train__evaluations=1)
+    finetune(Job(source, read_dataset("classification", data), recipe), tmp_path / "run")
+    balanced = read_dataset("classification", data, ReadOptions(is_balanced=True))
+    with pytest.raises(ConfigError, match="class_weights"):
+        finetune(Job(source, balanced, recipe), tmp_path / "run")
+    (data / "test.jsonl").write_text('{"text": "a cat"}\n')
+    with pytest.raises(ConfigError, match=r"job\.test"):
+        finetune(Job(source, read_dataset("classification", data), recipe), tmp_path / "run")

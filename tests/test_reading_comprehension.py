@@ -229,10 +229,10 @@ def test_questions_are_evaluated_and_answered_from_files(
     assert code == 0
     assert {record["id"]: record["answer"] for record in records} == expected
     first = read_squad(data)[0]
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{first.text}\t{first.context}\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{first.text}\t{first.context}\n".encode())))
     code, printed = litebert_says(capsys, "predict", model)
     assert json.loads(next(line for line in printed.splitlines() if line.startswith("{")))["answer"] == expected["0"]
-    monkeypatch.setattr("sys.stdin", io.StringIO("who\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"who\n")))
     code, printed = litebert_says(capsys, "predict", model)
     assert (code, "standard input:1: expected a question, a tab" in printed) == (2, True)
 

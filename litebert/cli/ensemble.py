@@ -1,10 +1,21 @@
 """`litebert ensemble` and `litebert submission`: several runs answer as one; answers to hand in."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from litebert.cli.finetune import (
+    DataPath,
+    DevFile,
+    DevShare,
+    Encoding,
+    LabelColumn,
+    TaskName,
+    TestFile,
+    TextBColumn,
+    TextColumn,
+)
 from litebert.core.errors import ConfigError, DataError
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of finished fine-tuning runs.", show_default=False)]
@@ -31,25 +42,35 @@ def show_scores(runs: Runs) -> None:
 
 def run_ensemble(
     runs: Runs,
-    task: Annotated[str, typer.Option("--task", help="Their task.")],
-    data: Annotated[Path, typer.Option("--data", help="The data they were measured on.")],
+    task: TaskName,
+    data: DataPath,
     out: Annotated[Path, typer.Option(help="Where the ensemble's predictions and report go.")],
     select: Annotated[
         bool, typer.Option("--select/--all", help="Choose members on dev, one by one, or take all of them.")
     ] = True,
+    dev: DevFile = None,
+    test: TestFile = None,
+    text: TextColumn = None,
+    text_b: TextBColumn = None,
+    label: LabelColumn = None,
+    encoding: Encoding = "utf-8",
+    dev_share: DevShare = 0.1,
 ) -> None:
-    """Average the outputs of several runs; members are chosen on dev as long as each helps."""
+    """Average the outputs of several runs; members are chosen on dev as long as each helps.
+
+    The data is that of their fine-tuning, said in the same words.
+    """
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.ensemble import make_ensemble
+    from litebert.tasks.reading import ReadOptions
 
-    _print_ensemble(make_ensemble(runs, read_dataset(task, data), out, selects=select))
-
-
-def _print_ensemble(report: dict[str, Any]) -> None:
+    options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share)
+    report = make_ensemble(runs, read_dataset(task, data, options), out, selects=select)
     for name, value in report["member_scores"].items():
         print(f"{value:.4f}  {name}{'  (member)' if name in report['members'] else ''}")
-    (scores,) = (facts["scores"] for facts in report["dev"].values())
-    print("ensemble: " + ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.items()))
+    for split, facts in {**report["dev"], **report["test"]}.items():
+        scores = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in facts["scores"].items())
+        print(f"ensemble of {len(report['members'])}, {split}: {scores}")
 
 
 def write_submission(
@@ -69,6 +90,8 @@ def write_submission(
     from litebert.tasks.report import read_report
     from litebert.tasks.submission import SHEETS, check_zip, gather_sheets, write_zip
 
+    if not runs and check is None:
+        raise ConfigError("name the runs whose test answers are handed in, or --check FILE")
     glue = {sheet.task for sheet in SHEETS.values()}
     is_glue = read_report(runs[0])["task"] in glue if runs else not (check and check.suffix == ".json")
     file = check or out or Path("submission.zip" if is_glue else "submission.json")

@@ -43,7 +43,11 @@ def run_evaluation(
     encoding: Encoding = "utf-8",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="A file to write: of --intrinsic the JSON, of --task the answers as JSON lines.")
+        Path | None,
+        typer.Option(
+            help="A file to write: of --intrinsic the JSON; of --task the answers, as JSON lines with all outputs, or "
+            "if it ends in .json as the one object that SQuAD's scripts take."
+        ),
     ] = None,
 ) -> None:
     """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--task)."""
@@ -71,21 +75,25 @@ class IntrinsicRequest(NamedTuple):
 def _evaluate_task(
     checkpoint: Path, task: str, data: Path, split: str, columns: dict[str, Any], *, out: Path | None, as_json: bool
 ) -> None:
+    from litebert.core.files import write_json
     from litebert.core.progress import Progress
     from litebert.infer.evaluation import choose_examples, evaluate, read_for
     from litebert.infer.predictor import load
+    from litebert.tasks.answer_sheets import to_sheet
     from litebert.tasks.predictions import predict_answers, write_predictions
     from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.report import is_labelled
 
     predictor = load(checkpoint)
     dataset = read_for(predictor, task, data, ReadOptions(**columns))
     examples = choose_examples(dataset, split, data)
+    if not (out or is_labelled(examples)):
+        raise DataError(f"{data}: {split or 'it'} has no labels to score by; write its answers with --out FILE")
     with Progress("evaluating", total=len(examples), unit="examples", scale=1) as progress:
         facts, outputs = evaluate(predictor, dataset, examples, progress.move_to)
     if out:
-        write_predictions(out, predict_answers(predictor.task, outputs, examples))
-    if not facts and not out:
-        raise DataError(f"{data}: {split or 'it'} has no labels to score by; write its answers with --out FILE")
+        answers = predict_answers(predictor.task, outputs, examples)
+        write_json(out, to_sheet(answers)) if out.suffix == ".json" else write_predictions(out, answers)
     if as_json:
         print(json.dumps(facts, indent=2))
     elif facts:

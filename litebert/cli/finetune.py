@@ -31,6 +31,7 @@ TestFile = Annotated[Path | None, typer.Option("--test", help="The test file, wi
 TextColumn = Annotated[str | None, typer.Option("--text", help="The text's column; a number if there are no names.")]
 TextBColumn = Annotated[str | None, typer.Option("--text-b", help="The second text's column, of pairs.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column.")]
+DevShare = Annotated[float, typer.Option(help="Of the training rows held out for dev, where there is no dev file.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="The files' encoding.")]
 
 
@@ -56,7 +57,7 @@ def run_finetuning(
     text_b: TextBColumn = None,
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
-    dev_share: Annotated[float, typer.Option(help="Of the training rows, where there is no dev file.")] = 0.1,
+    dev_share: DevShare = 0.1,
     seeds: Annotated[int, typer.Option(min=1, help="Run with so many seeds, and report their median and spread.")] = 1,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
 ) -> None:
@@ -69,6 +70,7 @@ def run_finetuning(
     from litebert.study.trials import plan_trials, run_trials
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.report import read_report
 
     options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
     source = load_checkpoint(checkpoint, FOR_TRAINING)
@@ -76,7 +78,10 @@ def run_finetuning(
     trials = plan_trials(job, recipe, overrides or [], seeds)
     folder = out or Path("runs") / task
     if len(trials) > 1:
-        print_trials(run_trials(trials, folder), folder)
+        summary = run_trials(trials, folder)
+        for run in summary["runs"]:
+            draw_confusion(read_report(folder / run["folder"]), folder / run["folder"])
+        print_trials(summary, folder)
         return
     report = finetune(trials[0].job, folder)
     print_report(report, folder)
@@ -85,7 +90,7 @@ def run_finetuning(
 
 def print_report(report: dict[str, Any], folder: Path) -> None:
     """The scores of a finished run, and where everything lies."""
-    for name, split in report["dev"].items():
+    for name, split in {**report["dev"], **report["test"]}.items():
         scores = ", ".join(f"{metric.replace('_', ' ')} {value:.4f}" for metric, value in split["scores"].items())
         print(f"{name} ({split['num_examples']:,} examples): {scores}")
         chance = split["chance"]

@@ -1,8 +1,11 @@
 """`litebert predict`: texts in, a fine-tuned model's answers out."""
 
 import json
+import string
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +17,10 @@ from litebert.core.errors import DataError
 if TYPE_CHECKING:
     from litebert.infer.predictor import Predictor
     from litebert.tasks.predictions import Prediction
+    from litebert.tasks.reading import ReadOptions
 
+STDIN = "standard input"
+TABLES = (".csv", ".tsv", ".jsonl", ".json")
 CHUNK = 8192  # texts that are sorted by length and answered together, before any is printed
 
 
@@ -28,7 +34,7 @@ def predict_texts(
     encoding: Encoding = "utf-8",
     as_table: Annotated[bool, typer.Option("--table", help="Print a table instead of JSON lines.")] = False,
 ) -> None:
-    """Let a fine-tuned model answer texts: one a line (a tab between the two of a pair), or .csv, .jsonl, .parquet."""
+    """Let a fine-tuned model answer texts: one a line (a tab inside a pair), or tables (.csv, .tsv, .jsonl, ...)."""
     from litebert.core.progress import Progress
     from litebert.infer.predictor import load
     from litebert.tasks.predictions import predict_answers
@@ -47,83 +53,115 @@ def _iter_examples(
     predictor: "Predictor", files: Sequence[Path], text: str | None, text_b: str | None, encoding: str
 ) -> Iterator[Any]:
     from litebert.tasks.choices import Choices
-    from litebert.tasks.squad.task import SpanTask
-    from litebert.tasks.tables import read_text
-
-    if isinstance(predictor.task, SpanTask | Choices):
-        yield from _iter_questions(predictor, files, text, text_b, encoding)
-        return
-    if not files:
-        if sys.stdin.isatty():
-            print("reading texts from the terminal, one a line; end with Ctrl-D", file=sys.stderr)
-        yield from _examples_of_lines(predictor, sys.stdin.read().split("\n"), "standard input")
-    for file in files:
-        if file.suffix in (".csv", ".jsonl", ".json", ".parquet") or text is not None:
-            yield from _examples_of_table(predictor, file, text, text_b, encoding)
-        else:
-            yield from _examples_of_lines(predictor, read_text(file, encoding).split("\n"), str(file))
-
-
-def _iter_questions(
-    predictor: "Predictor", files: Sequence[Path], text: str | None, text_b: str | None, encoding: str
-) -> Iterator[Any]:
-    """Questions about texts: lines of `question TAB context`, or SQuAD's JSON; multiple choice in JSON lines."""
-    from litebert.tasks.choice_files import build_choices
-    from litebert.tasks.choices import Choices
     from litebert.tasks.reading import ReadOptions
-    from litebert.tasks.squad.reading import read_question_lines, read_squad
-    from litebert.tasks.tables import parse_json_lines, read_table, read_text
+    from litebert.tasks.squad.task import SpanTask
+    from litebert.tasks.token_tags import TokenTags
 
     options = ReadOptions(text=text, text_b=text_b, encoding=encoding)
-    is_choice = isinstance(predictor.task, Choices)
+    if isinstance(predictor.task, Choices):
+        read_lines, read_file = _choices_of_lines, _choices_of_file
+    elif isinstance(predictor.task, SpanTask):
+        read_lines, read_file = _questions_of_lines, _questions_of_file
+    elif isinstance(predictor.task, TokenTags):
+        read_lines, read_file = _sentences_of_lines, _sentences_of_file
+    else:
+        read_lines, read_file = (
+            _texts_of_lines,
+            partial(_texts_of_file, num_texts=getattr(predictor.task, "num_texts", 0)),
+        )
     if not files:
-        lines, name = sys.stdin.read(), "standard input"
-        if is_choice:
-            yield from build_choices(parse_json_lines(Path(name), lines), options, has_labels=False)
-        else:
-            yield from read_question_lines(lines, name)
+        yield from read_lines(_read_stdin(encoding), STDIN, options)
     for file in files:
-        if is_choice:
-            yield from build_choices(read_table(file, encoding=encoding), options, has_labels=False)
-        elif file.suffix in (".json", ".jsonl", ".parquet"):
-            yield from read_squad(file)
-        else:
-            yield from read_question_lines(read_text(file, encoding), str(file))
+        yield from read_file(file, options)
 
 
-def _examples_of_lines(predictor: "Predictor", lines: Sequence[str], where: str) -> Iterator[Any]:
+def _read_stdin(encoding: str) -> str:
+    from litebert.tasks.tables import decode
+
+    if sys.stdin.isatty():
+        print("reading from the terminal, one a line; end with Ctrl-D", file=sys.stderr)
+    return decode(sys.stdin.buffer.read(), encoding, where=STDIN)
+
+
+def _choices_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[Any]:
+    from litebert.tasks.choice_files import build_choices
+    from litebert.tasks.tables import parse_json
+
+    return build_choices(parse_json(Path(where), lines), options, has_labels=False)
+
+
+def _choices_of_file(file: Path, options: "ReadOptions") -> Iterable[Any]:
+    from litebert.tasks.choice_files import read_choices
+
+    return read_choices(file, options, has_labels=False)
+
+
+def _questions_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[Any]:
+    from litebert.tasks.squad.reading import read_question_lines
+
+    del options  # a line has no columns
+    return read_question_lines(lines, where)
+
+
+def _questions_of_file(file: Path, options: "ReadOptions") -> Iterable[Any]:
+    """SQuAD's JSON, or lines of `question TAB context`."""
+    from litebert.tasks.squad.reading import read_question_lines, read_squad
+    from litebert.tasks.tables import read_text
+
+    if file.suffix in (".json", ".jsonl", ".parquet"):
+        return read_squad(file, options.encoding)
+    return read_question_lines(read_text(file, options.encoding), str(file))
+
+
+def _sentences_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[Any]:
+    from litebert.tasks.token_tags import TaggedWords
+
+    del options  # a line has no columns
+    for number, line in enumerate(lines.split("\n"), start=1):
+        if line.strip():
+            yield TaggedWords(str(number), tuple(line.split()), where=f"{where}:{number}")
+
+
+def _sentences_of_file(file: Path, options: "ReadOptions") -> Iterable[Any]:
+    """JSON lines, CoNLL columns with or without tags, or a sentence a line."""
+    from litebert.tasks.custom import read_tagged
+    from litebert.tasks.tables import read_text
+
+    if file.suffix == ".txt":
+        return _sentences_of_lines(read_text(file, options.encoding), str(file), options)
+    return read_tagged(file, options, needs_tags=False)
+
+
+def _texts_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[Any]:
     from litebert.tasks.texts import TextExample
-    from litebert.tasks.token_tags import TaggedWords, TokenTags
 
-    takes_words = isinstance(predictor.task, TokenTags)
-    for number, line in enumerate(lines, start=1):
+    del options  # a line has no columns
+    for number, line in enumerate(lines.split("\n"), start=1):
         if not line.strip():
             continue
         place = f"{where}:{number}"
-        if takes_words:
-            yield TaggedWords(str(number), tuple(line.split()), where=place)
-            continue
         texts = line.rstrip("\r").split("\t")
         if len(texts) > 2:
             raise DataError(f"{place}: {len(texts)} texts with tabs between them; one or a pair can be answered")
         yield TextExample(str(number), texts[0], texts[1] if len(texts) == 2 else None, where=place)
 
 
-def _examples_of_table(
-    predictor: "Predictor", file: Path, text: str | None, text_b: str | None, encoding: str
-) -> Iterator[Any]:
-    from litebert.tasks.custom import find_columns, read_rows, read_tagged
-    from litebert.tasks.reading import ReadOptions
-    from litebert.tasks.tables import read_table
-    from litebert.tasks.token_tags import TokenTags
+def _texts_of_file(file: Path, options: "ReadOptions", *, num_texts: int) -> Iterable[Any]:
+    """A table, or a text a line (a tab between the two of a pair)."""
+    from litebert.tasks.columnar import is_columnar
+    from litebert.tasks.custom import find_columns, read_rows
+    from litebert.tasks.tables import read_table, read_text
 
-    options = ReadOptions(text=text, text_b=text_b, encoding=encoding)
-    if isinstance(predictor.task, TokenTags):
-        yield from read_tagged(file, options, has_tags=False)
-        return
-    has_header = text is None or not text.isdecimal()
-    table = read_table(file, encoding=encoding, has_header=has_header)
-    yield from read_rows(table, find_columns(table, options, needs_label=False))
+    if not (file.suffix in TABLES or is_columnar(file) or options.text):
+        return _texts_of_lines(read_text(file, options.encoding), str(file), options)
+    has_header = options.text is None or not options.text.isdecimal()
+    table = read_table(file, encoding=options.encoding, has_header=has_header)
+    columns = find_columns(table, options, needs_label=False)
+    if num_texts == 1 and options.text_b is None:
+        columns = replace(columns, text_b=None)
+    if options.text is None:
+        print(f"columns of {file.name}: {replace(columns, label=None)}", file=sys.stderr)
+    return read_rows(table, replace(columns, label=None))
 
 
 def _print_answers(
@@ -131,16 +169,30 @@ def _print_answers(
 ) -> None:
     labels = getattr(predictor.task, "labels", None)
     for example, one in zip(examples, predictions, strict=True):
-        shown = " ".join(one.answer) if isinstance(one.answer, list) else one.answer
+        probabilities = one.output if isinstance(one.output, list) and _is_flat(one.output) else []
         if as_table:
-            words = " ".join(example.words) if hasattr(example, "words") else getattr(example, "text", "")
-            best = f"{max(one.output):.3f}" if isinstance(one.output, list) and _is_flat(one.output) else ""
-            print(f"{shown}\t{best}\t{words}")
+            best = f"{max(probabilities):.3f}" if probabilities else ""
+            print(f"{_show(example, one.answer)}\t{best}\t{_text_of(example)}")
             continue
         record: dict[str, Any] = {"id": one.id, "answer": one.answer}
-        if labels and isinstance(one.output, list) and _is_flat(one.output):
-            record["probabilities"] = dict(zip(labels, one.output, strict=True))
+        if labels and probabilities:
+            record["probabilities"] = dict(zip(labels, probabilities, strict=True))
         print(json.dumps(record | _place_of(predictor, example, one), ensure_ascii=False))
+
+
+def _show(example: Any, answer: Any) -> str:
+    """An answer for a person: tags as words, several labels with a bar between them, a choice with its text."""
+    if isinstance(answer, list):
+        return (" " if hasattr(example, "words") else "|").join(answer)
+    if hasattr(example, "choices"):
+        number = answer if isinstance(answer, int) else string.ascii_uppercase.index(answer)
+        return f"{answer} ({example.choices[number]})"
+    return str(answer)
+
+
+def _text_of(example: Any) -> str:
+    texts = [" ".join(example.words)] if hasattr(example, "words") else [example.text, getattr(example, "text_b", None)]
+    return "\t".join(" ".join(text.split()) for text in texts if text is not None)  # one line each
 
 
 def _place_of(predictor: "Predictor", example: Any, one: "Prediction") -> dict[str, Any]:

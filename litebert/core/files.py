@@ -57,8 +57,11 @@ def atomic_directory(path: Path, *, replaces: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
-    """Hold a directory for this process; a second one is refused, and a killed one holds nothing."""
-    file = directory / LOCK_FILE
+    """Hold a directory for this process; a second one is refused, and a killed one holds nothing.
+
+    A directory that is made for the lock goes again where an error comes before anything else was written.
+    """
+    file, is_new = directory / LOCK_FILE, not directory.exists()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
@@ -70,6 +73,10 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
         except BlockingIOError:
             raise ConfigError(f"another process is {purpose} in {directory}; wait for it, or stop it") from None
         yield
+    except Exception:
+        if is_new and list(directory.iterdir()) == [file]:
+            shutil.rmtree(directory)
+        raise
     finally:
         os.close(handle)  # the lock goes with it
 

@@ -18,14 +18,21 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
     """The dataclass `kind` from a mapping; unknown or missing keys and wrong types are refused by their full name."""
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     prefix = f"{where}." if where else ""
+    hints = get_type_hints(kind)
     for name in values:
         if name not in known:
-            raise ConfigError(f"unknown key '{prefix}{name}'; {suggest(name, known)}")
+            inside = [f"{prefix}{section}.{name}" for section, hint in hints.items() if name in _field_names(hint)]
+            remedy = f"did you mean '{inside[0]}'?" if inside else suggest(name, known)
+            raise ConfigError(f"unknown key '{prefix}{name}'; {remedy}")
     for name, field in known.items():
         if name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise ConfigError(f"'{prefix}{name}' is missing: it has no default")
-    hints = get_type_hints(kind)
     return kind(**{name: _build_value(hints[name], value, where=f"{prefix}{name}") for name, value in values.items()})
+
+
+def _field_names(hint: Any) -> set[str]:
+    """The keys of a section; none of anything else."""
+    return {field.name for field in fields(hint)} if isinstance(hint, type) and is_dataclass(hint) else set()
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, Any]:

@@ -48,7 +48,8 @@ class Progress:
             self._bar.move_to(position, f"{rate}, {left}")
         elif now >= self._next_line:
             self._next_line = now + _LINE_SECONDS
-            amount = f"{position / self.scale:.1f} of {self.total / self.scale:.1f} {self.unit}"
+            digits = 0 if self.scale == 1 else 1  # things are counted, bytes are measured
+            amount = f"{position / self.scale:,.{digits}f} of {self.total / self.scale:,.{digits}f} {self.unit}"
             print(f"{self.title}: {share:.0%} ({amount}), {rate}, {left}", file=self._stream, flush=True)
 
 

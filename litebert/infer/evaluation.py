@@ -8,12 +8,14 @@ from typing import Any
 from litebert.core.errors import ConfigError, DataError
 from litebert.infer.predictor import Predictor
 from litebert.tasks.catalog import read_dataset
+from litebert.tasks.columnar import is_columnar
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.reading import ReadOptions
-from litebert.tasks.report import describe_split
+from litebert.tasks.report import describe_split, is_labelled
 
-# data that a model of another task may be asked, though it was never trained on them
-_ALSO_ASKED = {"ax": "mnli"}
+# data that a model may be asked, though it was never trained on them: GLUE's diagnostic set, and one's own files
+_ALSO_ASKED = {"mnli": ("ax",), "squad-v2": ("squad-v2-simple",), "squad-v2-simple": ("squad-v2",)}
+_OWN_FILES = ("classification", "regression", "multi-label", "tags", "choice")
 
 
 def read_for(predictor: Predictor, name: str, path: Path, options: ReadOptions) -> Dataset:
@@ -25,8 +27,9 @@ def read_for(predictor: Predictor, name: str, path: Path, options: ReadOptions) 
 
 
 def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
-    """Refuse data of another task than the model's."""
-    if type(models) is not type(asked) or models.name not in (asked.name, _ALSO_ASKED.get(asked.name)):
+    """Refuse data of another task than the model's; a user's own files of its kind are none."""
+    fitting = (models.name, *_OWN_FILES, *_ALSO_ASKED.get(models.name, ()))
+    if type(models) is not type(asked) or asked.name not in fitting:
         raise ConfigError(
             f"{path} answers {models.name} ({type(models).__name__}), not {asked.name} ({type(asked).__name__}): "
             f"say --task {models.name}, or take another model"
@@ -35,10 +38,10 @@ def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
 
 def choose_examples(dataset: Dataset, split: str, path: Path) -> Sequence[Any]:
     """The examples of a split, the first of dev without a name; of a file, all there are."""
-    splits = {"train": dataset.train, **dataset.dev, **dataset.test}
-    if path.is_file():
+    splits = {"train": dataset.train, **dataset.test, **dataset.dev}  # the diagnostic set is both, labelled in dev
+    if path.is_file() or is_columnar(path):
         return dataset.train
-    split = split or next(iter(dataset.dev), "dev")
+    split = split or next(iter({**dataset.dev, **dataset.test}), "dev")
     if split not in splits or not splits[split]:
         has = ", ".join(name for name, examples in splits.items() if examples)
         raise DataError(f"{path} has no split '{split}', but {has}: say --split")
@@ -50,7 +53,7 @@ def evaluate(
 ) -> tuple[dict[str, Any], list[Output]]:
     """The scores, beside chance, and the outputs they come from; without labels no scores."""
     outputs = predictor.predict(examples, report=report)
-    if any(example.label is None for example in examples):
+    if not is_labelled(examples):
         return {}, outputs
     return describe_split(_with_metrics(predictor.task, dataset.task), outputs, examples), outputs
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.model.model import Model
 from litebert.text.tokenizer import Tokenizer
 
@@ -23,6 +23,8 @@ class Guess(NamedTuple):
 
 def fill_mask(model: Model, tokenizer: Tokenizer, text: str, top_k: int = 5) -> list[list[Guess]]:
     """The `top_k` most probable pieces for each `[MASK]` of a text, the best first."""
+    if not 1 <= top_k <= tokenizer.vocab_size:
+        raise ConfigError(f"top_k = {top_k}: the vocabulary has {tokenizer.vocab_size:,} pieces to choose from")
     body, places = encode_masked(tokenizer, text)
     token_ids = torch.tensor([[tokenizer.cls_id, *body, tokenizer.sep_id]])
     model.eval()

@@ -83,6 +83,8 @@ class Predictor:
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tag of each word of each sentence."""
         task = self._expect(TokenTags)
+        if isinstance(sentences, str) or any(isinstance(words, str) for words in sentences):
+            raise ConfigError("a sentence is a list of its words: text.split(), or your own tokenizer's")
         examples = [TaggedWords(str(n), tuple(words)) for n, words in enumerate(sentences)]
         return [task.decide(output) for output in self.predict(examples)]
 
@@ -160,5 +162,11 @@ def load(source: str | Path, *, device: str = "auto") -> Predictor:
 def _to_examples(texts: Sequence[Text]) -> list[TextExample]:
     if isinstance(texts, str):
         raise ConfigError(f"'{texts[:40]}' is one text: give a list of texts")
-    pairs = [(text, None) if isinstance(text, str) else text for text in texts]
-    return [TextExample(str(number), first, second) for number, (first, second) in enumerate(pairs)]
+    return [TextExample(str(number), *_check_texts(text, number)) for number, text in enumerate(texts)]
+
+
+def _check_texts(text: Any, number: int) -> tuple[str, ...]:
+    parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, tuple | list) else ()
+    if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
+        raise ConfigError(f"text {number} is {text!r:.60}: give a text, or a pair of texts as a tuple")
+    return parts

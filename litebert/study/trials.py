@@ -26,7 +26,8 @@ class Trial:
 
     @property
     def folder(self) -> Path:
-        grid = [word.rpartition(".")[2] for word in self.words]
+        pairs = [word.partition("=") for word in self.words]
+        grid = [f"{key.rpartition('.')[2]}={value}" for key, _, value in pairs]
         return Path(*([",".join(grid)] if grid else []), f"seed-{self.seed}")
 
 
@@ -52,7 +53,8 @@ def plan_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int)
 
 def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> Iterator[Trial]:
     for words, varied in expand_grid(overrides):
-        resolved = load_finetune_recipe(job.dataset.task.name, recipe, words)
+        width = job.source.config.hidden_size
+        resolved = load_finetune_recipe(job.dataset.task.name, recipe, words, hidden_size=width)
         if any(word.startswith("seed=") for word in varied) and num_seeds > 1:
             raise ConfigError("seed=... lists seeds, and so does --seeds: say it once")
         for seed in range(resolved.seed, resolved.seed + num_seeds):

@@ -10,14 +10,19 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import write_json
 from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.predictions import predictions_file, read_predictions
+from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
 
 
 def write_answer_sheet(run: Path, split: str, path: Path) -> None:
     """The answers of a run or an ensemble to one split."""
-    write_json(path, {one.id: one.answer for one in read_predictions(predictions_file(run, split))})
+    write_json(path, to_sheet(read_predictions(predictions_file(run, split))))
+
+
+def to_sheet(predictions: Sequence[Prediction]) -> dict[str, Any]:
+    """The answers by the ids of their questions."""
+    return {one.id: one.answer for one in predictions}
 
 
 def check_answer_sheet(path: Path, dataset: Dataset, split: str) -> list[str]:

@@ -42,6 +42,15 @@ READERS: dict[str, Callable[[Path, ReadOptions], Dataset]] = {
     "race-high": race_reader(("high",)),
     "choice": read_choice_dataset,
 }
+# What a reader does not read, by its name in ReadOptions: saying it all the same is a slip, and would go unnoticed.
+_COLUMNS = ("text", "text_b", "label")
+UNREAD: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(GLUE, ("dev", "test", *_COLUMNS)),
+    "sts-b": ("dev", "test", *_COLUMNS, "is_balanced"),
+    **dict.fromkeys(("regression", "multi-label", "choice"), ("is_balanced",)),
+    **dict.fromkeys(("tags", "squad-v1", "squad-v2", "squad-v2-simple"), (*_COLUMNS, "is_balanced")),
+    **dict.fromkeys(("race", "race-middle", "race-high"), ("dev", "test", *_COLUMNS, "encoding", "is_balanced")),
+}
 # Tasks that learn something more from the dev outputs of the finished model (a threshold), or write more files.
 Finish = Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]]
 FINISHERS: dict[type[Any], Finish] = {SpanTask: SpanTask.finish}
@@ -74,7 +83,12 @@ def read_dataset(name: str, path: Path, options: ReadOptions | None = None) -> D
     """The task of a name with the examples that lie at a path."""
     if name not in READERS:
         raise ConfigError(f"--task {name}: no such task; {suggest(name, READERS)}")
-    return READERS[name](path, options or ReadOptions())
+    options = options or ReadOptions()
+    for option in UNREAD.get(name, ()):
+        if getattr(options, option) != getattr(ReadOptions(), option):
+            flag = option.removeprefix("is_").replace("_", "-")
+            raise ConfigError(f"--{flag} says nothing to --task {name}: leave it out")
+    return READERS[name](path, options)
 
 
 def task_facts(task: FinetuneTask, *, max_length: int) -> dict[str, Any]:

@@ -3,15 +3,16 @@
 import json
 import string
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import DataError
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions, find_split
+from litebert.tasks.reading import ReadOptions, find_files, find_split
 from litebert.tasks.tables import Row, Table, read_table
 
 LEVELS = ("middle", "high")
@@ -54,14 +55,9 @@ def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExampl
 
 def read_choice_dataset(path: Path, options: ReadOptions) -> Dataset:
     """A user's own questions: a folder with train, dev and test files, or a training file with --dev and --test."""
-    if path.is_dir():
-        found = {split: find_split(path, split, (".jsonl", ".json", ".parquet")) for split in ("train", "dev", "test")}
-        if found["train"] is None and options.dev_share:
-            raise DataError(f"{path}: no train.jsonl in it; name the training file")
-    else:
-        found = {"train": path}
-    found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
-    splits = {split: read_choices(file, options, has_labels=split != "test") for split, file in found.items() if file}
+    find = partial(find_split, suffixes=(".jsonl", ".json", ".parquet"))
+    found = find_files(path, options, find, usual="train.jsonl")
+    splits = {split: read_choices(file, options, has_labels=split != "test") for split, file in found.items()}
     notes = _hold_out(splits, options) if "dev" not in splits and options.dev_share else ()
     counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
     notes = (*notes, f"choices of each question: {', '.join(map(str, counts))}")
@@ -105,8 +101,8 @@ def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
     if isinstance(value, str):
         if value in choices:
             return choices.index(value)
-        if len(value) == 1 and value in string.ascii_uppercase[: len(choices)]:
-            return string.ascii_uppercase.index(value)
+        if len(value) == 1 and value.upper() in string.ascii_uppercase[: len(choices)]:
+            return string.ascii_uppercase.index(value.upper())
     last = len(choices) - 1
     letter = f", a letter from A to {string.ascii_uppercase[last]}" if last < 26 else ""
     raise DataError(f"{where}: {json.dumps(value)} is none of the choices; give a number from 0 to {last}{letter}")
@@ -163,8 +159,6 @@ def _find(columns: Sequence[str], wanted: str | None, usual: Sequence[str]) -> s
 
 def _hold_out(splits: dict[str, list[ChoiceExample]], options: ReadOptions) -> tuple[str, ...]:
     """Take a share of the training questions for dev, always the same; questions about one passage stay together."""
-    if not 0 < options.dev_share < 1:
-        raise ConfigError(f"--dev-share {options.dev_share}: a share lies between 0 and 1")
     rows = splits["train"]
     passages = list(dict.fromkeys(row.context or row.question for row in rows))
     order = np.random.default_rng(0).permutation(len(passages))

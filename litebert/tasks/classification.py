@@ -37,6 +37,7 @@ class Classification:
     labels: tuple[str, ...]
     metrics: tuple[str, ...] = ("accuracy",)  # the first one chooses the model
     class_weights: tuple[float, ...] = ()  # of each label in the loss; empty: all alike
+    num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
 
     @property
     def metric(self) -> str:
@@ -47,8 +48,8 @@ class Classification:
         return (HeadSpec("classification", len(self.labels)),)
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
-        targets = [None if e.label is None else np.int64(self.labels.index(e.label)) for e in examples]
-        return group_texts(join_texts(examples, tokenizer, form), [t if t is None else np.array(t) for t in targets])
+        targets = [None if e.label is None else np.array(self.labels.index(e.label)) for e in examples]
+        return group_texts(join_texts(examples, tokenizer, form, num_texts=self.num_texts), targets)
 
     def count(self, part: GroupBatch) -> dict[str, int]:
         return count_texts(part)
@@ -103,6 +104,7 @@ class Regression:
     # The model says how many scales above the center: a head would take long to reach numbers in the thousands.
     center: float = 0.0
     scale: float = 1.0
+    num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
 
     @property
     def metric(self) -> str:
@@ -114,7 +116,7 @@ class Regression:
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
         targets = [None if e.label is None else np.array(e.label, dtype=np.float32) for e in examples]
-        return group_texts(join_texts(examples, tokenizer, form), targets)
+        return group_texts(join_texts(examples, tokenizer, form, num_texts=self.num_texts), targets)
 
     def count(self, part: GroupBatch) -> dict[str, int]:
         return count_texts(part)
@@ -157,6 +159,7 @@ class MultiLabel:
 
     name: str
     labels: tuple[str, ...]
+    num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
 
     @property
     def metric(self) -> str:
@@ -168,7 +171,7 @@ class MultiLabel:
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
         targets = [None if e.label is None else self._mark(e)[None].astype(np.float32) for e in examples]
-        return group_texts(join_texts(examples, tokenizer, form), targets)
+        return group_texts(join_texts(examples, tokenizer, form, num_texts=self.num_texts), targets)
 
     def count(self, part: GroupBatch) -> dict[str, int]:
         return count_texts(part)

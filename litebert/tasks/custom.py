@@ -1,22 +1,24 @@
 """A user's own files: columns and labels are found, shown, and checked row by row.
 
 A folder with train, dev and test files, or a training file with --dev and --test; without a dev file a share of the
-training rows is held out, always the same ones.
+training rows is held out, always the same ones. Labels of a test file are scored if all of them are known.
 """
 
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
+from litebert.tasks.columnar import is_columnar
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions, find_split
-from litebert.tasks.tables import Row, Table, cell_text, read_table, read_text
+from litebert.tasks.reading import ReadOptions, find_files, find_split
+from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, read_text
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
@@ -27,7 +29,9 @@ LABEL = ("label", "labels", "class", "category", "score", "target", "gold_label"
 WORDS = ("tokens", "words")
 TAGS = ("tags", "ner_tags", "labels", "pos_tags")
 MAX_LABELS = 500  # more distinct labels than this are no labels
+MAX_TOLD = 20
 SEPARATORS = ("|", ";", ",")  # between the labels of one cell
+_BY_NUMBER = "or where the file has no row of names, by number: --text 1 --label 2"
 
 Example = TypeVar("Example", TextExample, TaggedWords)
 
@@ -49,65 +53,78 @@ def read_classes(path: Path, options: ReadOptions) -> Dataset:
     """One label for each row."""
     splits, notes = read_splits(path, options, _label_word)
     labels = options.labels or _discover_labels([example.label for example in splits["train"]], path)
-    counts = Counter(example.label for example in splits["train"])
-    notes.append("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:20]))
-    _check_known(splits, labels, lambda example: [example.label])
+    _settle_labels(splits, labels, lambda example: [example.label], notes)
+    _hold_out(splits, options, notes)
+    notes.append(_tell("labels", labels, [example.label for example in splits["train"]]))
     weights = balanced_weights(splits["train"], labels) if options.is_balanced else ()
     names = ("accuracy", "f1") if labels == ("0", "1") else ("accuracy", "macro_f1")
-    return _build_dataset(Classification("classification", labels, names, weights), splits, notes)
+    task = Classification("classification", labels, names, weights, num_texts=_count_texts(splits))
+    return Dataset.of(task, splits, notes)
 
 
 def read_numbers(path: Path, options: ReadOptions) -> Dataset:
     """A number for each row."""
     splits, notes = read_splits(path, options, _label_number)
-    values = [example.label for example in splits["train"]]
+    _hold_out(splits, options, notes)
+    values = [example.label for example in _first(splits)]
     if min(values) == max(values):
         raise DataError(f"{path}: every number is {values[0]:g}: there is nothing to learn")
     center, scale = float(np.mean(values)), float(np.std(values))
     notes.append(f"numbers between {min(values):g} and {max(values):g}, mean {center:.4g}, deviation {scale:.4g}")
-    return _build_dataset(Regression("regression", center=center, scale=scale), splits, notes)
+    task = Regression("regression", center=center, scale=scale, num_texts=_count_texts(splits))
+    return Dataset.of(task, splits, notes)
 
 
 def read_multi_labels(path: Path, options: ReadOptions) -> Dataset:
     """Any number of labels for each row: a list in JSON, or one cell with | ; or , between them."""
-    splits, notes = read_splits(path, options, _label_set)
-    counts = Counter(label for example in splits["train"] for label in example.label)
-    labels = options.labels or _discover_labels(list(counts), path)
-    notes.append("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:20]))
-    _check_known(splits, labels, lambda example: example.label)
-    return _build_dataset(MultiLabel("multi-label", labels), splits, notes)
+    splits, notes = read_splits(path, options, _label_cell)
+    cells = [example.label for examples in splits.values() for example in examples]
+    # one mark for all files: a label may have a comma in it where another mark separates
+    joined = [cell for cell in cells if isinstance(cell, str) and cell.strip() not in options.labels]
+    mark = next((mark for mark in SEPARATORS if any(mark in cell for cell in joined)), "")
+    splits = {
+        split: [dataclasses.replace(example, label=_split_labels(example.label, mark)) for example in examples]
+        for split, examples in splits.items()
+    }
+    if mark:
+        notes.append(f"labels of one cell are separated by '{mark}'")
+    found = {label for example in splits["train"] for label in example.label}
+    labels = options.labels or _discover_labels(list(found), path)
+    _settle_labels(splits, labels, lambda example: example.label, notes)
+    _hold_out(splits, options, notes)
+    notes.append(_tell("labels", labels, [label for example in splits["train"] for label in example.label]))
+    return Dataset.of(MultiLabel("multi-label", labels, num_texts=_count_texts(splits)), splits, notes)
 
 
 def read_tags(path: Path, options: ReadOptions) -> Dataset:
     """A tag for each word: CoNLL columns (word first, tag last, a blank line between sentences) or JSON lines."""
-    files = _find_files(path, options)
-    splits: dict[str, list[TaggedWords]] = {
-        split: read_tagged(file, options, has_tags=split != "test") for split, file in files.items()
-    }
+    splits: dict[str, list[TaggedWords]] = {"train": []}
+    for split, file in _find_files(path, options).items():
+        splits[split] = read_tagged(file, options, needs_tags=split != "test")
     notes: list[str] = []
-    _hold_out(splits, options, notes)
-    counts = Counter(tag for example in splits["train"] for tag in example.label or ())
-    labels = options.labels or _discover_labels(list(counts), path)
+    found = {tag for example in splits["train"] for tag in example.label or ()}
+    labels = options.labels or _discover_labels(list(found), path)
     labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
-    notes.append("tags: " + ", ".join(f"{tag} ({counts[tag]:,})" for tag in labels[:20]))
-    _check_known(splits, labels, lambda example: example.label or ())
-    return _build_dataset(TokenTags("tags", labels), splits, notes)
+    _settle_labels(splits, labels, lambda example: example.label or (), notes)
+    _hold_out(splits, options, notes)
+    notes.append(_tell("tags", labels, [tag for example in splits["train"] for tag in example.label or ()]))
+    return Dataset.of(TokenTags("tags", labels), splits, notes)
 
 
 def read_splits(
     path: Path, options: ReadOptions, read_label: Callable[[Row, str], Any]
 ) -> tuple[dict[str, list[TextExample]], list[str]]:
     """The rows of each split, and what was guessed on the way."""
-    files = _find_files(path, options)
-    splits: dict[str, list[TextExample]] = {}
+    splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
     notes: list[str] = []
-    for split, file in files.items():
-        table = read_table(file, encoding=options.encoding, has_header=_has_header(options))
+    for split, file in _find_files(path, options).items():
+        table = name_labels(read_table(file, encoding=options.encoding, has_header=_has_header(options)))
         columns = find_columns(table, options, needs_label=split != "test")
         if not notes and not (options.text and options.label):
             notes.append(f"columns of {file.name}: {columns}")
+        if split == "test" and not _is_labelled(table, columns.label):
+            columns = dataclasses.replace(columns, label=None)
         splits[split] = read_rows(table, columns, read_label)
-    _hold_out(splits, options, notes)
     return splits, notes
 
 
@@ -128,10 +145,11 @@ def read_rows(
 
 
 def find_columns(table: Table, options: ReadOptions, *, needs_label: bool) -> Columns:
-    """The columns as they were named, or as they are usually called."""
+    """The columns as they were named, or as they are usually called; where none is needed, a label may be missing."""
     text = _find_column(table, options.text, TEXT, "--text")
     text_b = _find_column(table, options.text_b, TEXT_B, "--text-b")
-    label = _find_column(table, options.label, LABEL, "--label") if needs_label else None
+    wants_label = needs_label or options.label in table.columns or options.label is None
+    label = _find_column(table, options.label, LABEL, "--label") if wants_label else None
     others = [column for column in table.columns if column not in (text, text_b, label, "id")]
     if text is None and len(others) == 1:
         text = others.pop()
@@ -139,59 +157,51 @@ def find_columns(table: Table, options: ReadOptions, *, needs_label: bool) -> Co
         label = others.pop()
     has = f"it has {', '.join(table.columns)}"
     if text is None:
-        raise DataError(f"{table.path}: which column is the text? {has}; name it: --text {table.columns[0]}")
+        raise DataError(f"{table.path}: which column is the text? {has}; name it with --text, {_BY_NUMBER}")
     if needs_label and label is None:
-        raise DataError(f"{table.path}: which column is the label? {has}; name it: --label {table.columns[-1]}")
+        raise DataError(f"{table.path}: which column is the label? {has}; name it with --label, {_BY_NUMBER}")
     return Columns(text, text_b, label)
 
 
-def read_tagged(file: Path, options: ReadOptions, *, has_tags: bool = True) -> list[TaggedWords]:
-    """The sentences of a file."""
-    if file.suffix in (".jsonl", ".json", ".parquet"):
-        return [_tagged_row(row, number, has_tags) for number, row in enumerate(read_table(file).rows)]
+def read_tagged(file: Path, options: ReadOptions, *, needs_tags: bool) -> list[TaggedWords]:
+    """The sentences of a file; where no tags are needed, they are read if each word has one."""
+    if file.suffix in (".jsonl", ".json") or is_columnar(file):
+        table = name_labels(read_table(file, encoding=options.encoding))
+        return [_tagged_row(row, number, needs_tags) for number, row in enumerate(table.rows)]
     sentences: list[TaggedWords] = []
-    words: list[tuple[int, list[str]]] = []
+    words: list[list[str]] = []
     for number, line in enumerate([*read_text(file, options.encoding).split("\n"), ""], start=1):
-        cells = line.split()
-        if cells and cells[0] != "-DOCSTART-":
-            if has_tags and len(cells) < 2:
+        cells = [cell.strip() for cell in line.split("\t")] if "\t" in line else line.split()
+        if any(cells) and cells[0] != "-DOCSTART-":
+            if needs_tags and len(cells) < 2:
                 raise DataError(f"{file}:{number}: a word without a tag; write the tag behind it")
-            words.append((number, cells))
+            words.append(cells)
         elif words:
-            tags = tuple(cells[-1] for _, cells in words) if has_tags else None
-            where = f"{file}:{words[0][0]}"
-            sentences.append(TaggedWords(str(len(sentences)), tuple(cells[0] for _, cells in words), tags, where))
+            is_tagged = all(len(cells) > 1 for cells in words)
+            tags = tuple(cells[-1] for cells in words) if is_tagged else None
+            where = f"{file}:{number - len(words)}"
+            sentences.append(TaggedWords(str(len(sentences)), tuple(cells[0] for cells in words), tags, where))
             words = []
     if not sentences:
         raise DataError(f"{file}: there is no sentence in it")
     return sentences
 
 
-def _tagged_row(row: Row, number: int, has_tags: bool) -> TaggedWords:
+def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
     words = next((row.cells[name] for name in WORDS if name in row.cells), None)
-    tags = next((row.cells[name] for name in TAGS if name in row.cells), None) if has_tags else None
+    tags: Any = next((row.cells[name] for name in TAGS if name in row.cells), None)
     if not isinstance(words, list) or not words:
         raise DataError(f"{row.where}: no list of words called {' or '.join(WORDS)}")
-    if has_tags and not (isinstance(tags, list) and len(tags) == len(words)):
+    is_tagged = isinstance(tags, list) and len(tags) == len(words)
+    if needs_tags and not is_tagged:
         raise DataError(f"{row.where}: {len(words)} words, and not as many tags in a list called {', '.join(TAGS)}")
-    return TaggedWords(
-        str(row.cells.get("id", number)),
-        tuple(map(str, words)),
-        tuple(map(str, tags)) if tags is not None else None,
-        row.where,
-    )
+    labels = tuple(map(str, tags)) if is_tagged else None
+    return TaggedWords(str(row.cells.get("id", number)), tuple(map(str, words)), labels, row.where)
 
 
 def _find_files(path: Path, options: ReadOptions) -> dict[str, Path]:
-    if path.is_dir():
-        suffixes = (".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet", ".conll", ".bio")
-        found = {split: find_split(path, split, suffixes) for split in ("train", "dev", "test")}
-        if found["train"] is None:
-            raise DataError(f"{path}: no train.csv, train.tsv, train.jsonl or the like in it; name the training file")
-    else:
-        found = {"train": path, "dev": None, "test": None}
-    found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
-    return {split: file for split, file in found.items() if file is not None}
+    find = partial(find_split, suffixes=(*SUFFIXES, ".conll", ".bio"))
+    return find_files(path, options, find, usual="train.csv, train.tsv, train.jsonl")
 
 
 def _has_header(options: ReadOptions) -> bool:
@@ -209,6 +219,27 @@ def _find_column(table: Table, wanted: str | None, usual: Sequence[str], flag: s
     return next((by_lower_case[name] for name in usual if name in by_lower_case), None)
 
 
+def _is_labelled(table: Table, column: str | None) -> bool:
+    """Whether a test file tells the labels; an empty cell or -1 in every row stands for labels that are not told."""
+    return column is not None and any(row.cells.get(column) not in (None, "", -1, "-1") for row in table.rows)
+
+
+def _count_texts(splits: Mapping[str, Sequence[TextExample]]) -> int:
+    return 1 if _first(splits)[0].text_b is None else 2
+
+
+def _first(splits: Mapping[str, Sequence[TextExample]]) -> Sequence[TextExample]:
+    """The training rows, or where there are none those of the next split."""
+    return next(rows for rows in splits.values() if rows)
+
+
+def _tell(word: str, labels: Sequence[str], found: Sequence[str]) -> str:
+    """The labels and how often each was found, for a person to check."""
+    counts = Counter(found)
+    more = f", and {len(labels) - MAX_TOLD} more" if len(labels) > MAX_TOLD else ""
+    return f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more
+
+
 def _label_word(row: Row, column: str) -> str:
     return cell_text(row, column).strip()
 
@@ -224,20 +255,26 @@ def _label_number(row: Row, column: str) -> float:
     return value
 
 
-def _label_set(row: Row, column: str) -> tuple[str, ...]:
+def _label_cell(row: Row, column: str) -> list[str] | str:
     value = row.cells.get(column)
     if isinstance(value, list):
-        return tuple(str(label).strip() for label in value)
-    text = "" if value is None else str(value)  # no label at all is an answer too
-    separator = next((mark for mark in SEPARATORS if mark in text), SEPARATORS[0])
-    return tuple(label.strip() for label in text.split(separator) if label.strip())
+        return [str(label).strip() for label in value]
+    return "" if value is None else str(value)  # no label at all is an answer too
+
+
+def _split_labels(cell: list[str] | str | None, mark: str) -> tuple[str, ...] | None:
+    if cell is None:
+        return None
+    parts = cell if isinstance(cell, list) else cell.split(mark) if mark else [cell]
+    return tuple(label.strip() for label in parts if label.strip())
 
 
 def _discover_labels(found: Sequence[str], path: Path) -> tuple[str, ...]:
     """The distinct labels in order: of numbers, or of the alphabet."""
     labels = set(found)
     if len(labels) < 2:
-        raise DataError(f"{path}: {'one label only' if labels else 'no label'} in the training rows")
+        shown = f"every training row has the label '{labels.pop()}'" if labels else "no training row has a label"
+        raise DataError(f"{path}: {shown}: there is nothing to learn")
     if len(labels) > MAX_LABELS:
         raise DataError(
             f"{path}: {len(labels):,} different labels; is this the label's column? (numbers: --task regression)"
@@ -246,23 +283,29 @@ def _discover_labels(found: Sequence[str], path: Path) -> tuple[str, ...]:
     return tuple(sorted(labels, key=int) if are_numbers else sorted(labels))
 
 
-def _check_known(
-    splits: Mapping[str, Sequence[Example]], labels: Sequence[str], labels_of: Callable[[Example], Sequence[str]]
+def _settle_labels(
+    splits: dict[str, list[Example]],
+    labels: Sequence[str],
+    labels_of: Callable[[Example], Sequence[str]],
+    notes: list[str],
 ) -> None:
-    for split in ("train", "dev"):
-        for example in splits.get(split, ()):
-            unknown = [label for label in labels_of(example) if label not in labels]
-            if unknown:
-                shown = ", ".join(labels[:20])
-                raise DataError(f"{example.where}: label '{unknown[0]}' is not one of those to learn: {shown}")
+    """Refuse labels that are not to be learned; a test split that has such is answered, and not scored."""
+    for split, examples in splits.items():
+        known = [example for example in examples if example.label is not None]
+        unknown = [(one, label) for one in known for label in labels_of(one) if label not in labels]
+        if unknown and split != "test":
+            shown = ", ".join(labels[:MAX_TOLD])
+            raise DataError(f"{unknown[0][0].where}: label '{unknown[0][1]}' is not one of those to learn: {shown}")
+        if known and (unknown or len(known) < len(examples)):
+            shown = f"'{unknown[0][1]}' is none of those to learn" if unknown else "some are missing"
+            notes.append(f"the test file's labels are not used ({shown}): it is answered, and not scored")
+            splits[split] = [dataclasses.replace(example, label=None) for example in examples]
 
 
 def _hold_out(splits: dict[str, list[Example]], options: ReadOptions, notes: list[str]) -> None:
     """Without a dev split, take a share of the training rows, spread evenly over a shuffle that is always the same."""
     if "dev" in splits or not options.dev_share:
         return
-    if not 0 < options.dev_share < 1:
-        raise ConfigError(f"--dev-share {options.dev_share}: a share lies between 0 and 1")
     rows = splits["train"]
     num_held = max(1, round(len(rows) * options.dev_share))
     if num_held >= len(rows):
@@ -272,13 +315,3 @@ def _hold_out(splits: dict[str, list[Example]], options: ReadOptions, notes: lis
     splits["dev"] = [row for number, row in enumerate(rows) if number in held]
     splits["train"] = [row for number, row in enumerate(rows) if number not in held]
     notes.append(f"no dev file: {num_held:,} of {len(rows):,} training rows are held out")
-
-
-def _build_dataset(task: Any, splits: Mapping[str, Sequence[Any]], notes: Sequence[str]) -> Dataset:
-    return Dataset(
-        task,
-        splits["train"],
-        {"dev": splits["dev"]} if "dev" in splits else {},
-        {"test": splits["test"]} if "test" in splits else {},
-        tuple(notes),
-    )

@@ -10,7 +10,7 @@ from litebert.core.files import write_json
 from litebert.tasks.catalog import finish_task, restore_task, task_facts, untuned
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.predictions import predict_answers, predictions_file, read_predictions, write_predictions
-from litebert.tasks.report import describe_split, read_report, write_report
+from litebert.tasks.report import REPORT_FILE, describe_split, is_labelled, read_report, write_report
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
     """Average finished runs, all or those that help on dev; predictions and report lie in `out` as a run's do."""
     if not dataset.dev:
         raise DataError(f"{dataset.task.name} has no dev split here to measure an ensemble on")
-    facts = read_report(runs[0])["facts"]
+    check_out(out)
+    facts = read_facts(runs, dataset.task)
     task = untuned(restore_task(facts, where=str(runs[0])))  # a member's threshold is not the ensemble's
     split, examples = next(iter(dataset.dev.items()))
     outputs = read_outputs(runs, split, [example.id for example in examples])
@@ -60,25 +61,56 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
 
     members = list(select_greedily(outputs, score, task).members if selects else outputs)
     member_scores = {name: score(values) for name, values in outputs.items()}
-    averaged = average(task, [outputs[name] for name in members])
-    task, files = finish_task(task, averaged, examples)
-    for name, asked in {**dataset.dev, **dataset.test}.items():
-        if all(predictions_file(Path(run), name).is_file() for run in members):
-            answered = read_outputs([Path(run) for run in members], name, [example.id for example in asked])
-            answers = predict_answers(task, average(task, list(answered.values())), asked)
-            write_predictions(predictions_file(out, name), answers)
+    task, files = finish_task(task, average(task, [outputs[name] for name in members]), examples)
+    asked = {**dataset.dev, **dataset.test}
+    averaged = average_splits(task, [Path(name) for name in members], asked)
+    for name, values in averaged.items():
+        write_predictions(predictions_file(out, name), predict_answers(task, values, asked[name]))
+    for name, value in files.items():
+        write_json(out / name, value)
+    described = {n: describe_split(task, v, asked[n]) for n, v in averaged.items() if is_labelled(asked[n])}
     report = {
         "task": task.name,
         "metric": task.metric,
         "facts": task_facts(task, max_length=facts["max_length"]),
         "members": members,
         "member_scores": member_scores,
-        "dev": {split: describe_split(task, averaged, examples)},
+        "dev": {name: facts for name, facts in described.items() if name in dataset.dev},
+        "test": {name: facts for name, facts in described.items() if name not in dataset.dev},
     }
-    for name, value in files.items():
-        write_json(out / name, value)
     write_report(out, report)
     return report
+
+
+def check_out(out: Path) -> None:
+    """Refuse to write over a fine-tuned run, or among somebody's other files; an ensemble may be made again."""
+    is_ensemble = (out / REPORT_FILE).is_file() and "members" in read_report(out)
+    if out.exists() and not is_ensemble and any(out.iterdir()):
+        raise ConfigError(f"{out} is not empty and no ensemble; choose another --out")
+
+
+def read_facts(runs: Sequence[Path], task: FinetuneTask) -> dict[str, Any]:
+    """The facts that the runs' models agree upon: what they answer, and in which words."""
+    reports = {run: read_report(run) for run in runs}
+    first: dict[str, Any] = reports[runs[0]]["facts"]
+    for run, report in reports.items():
+        if report["task"] != task.name:
+            raise ConfigError(f"{run} answers {report['task']}, not {task.name}: it cannot take part")
+        if report["facts"].get("labels") != first.get("labels"):
+            raise ConfigError(f"{run} and {runs[0]} know different labels: they cannot be averaged")
+    return first
+
+
+def average_splits(
+    task: FinetuneTask, members: Sequence[Path], asked: Mapping[str, Sequence[Any]]
+) -> dict[str, list[Output]]:
+    """The ensemble's outputs for the splits that every member has answered."""
+    answered = {
+        name: read_outputs(members, name, [example.id for example in examples])
+        for name, examples in asked.items()
+        if all(predictions_file(run, name).is_file() for run in members)
+    }
+    return {name: average(task, list(outputs.values())) for name, outputs in answered.items()}
 
 
 def read_outputs(runs: Sequence[Path], split: str, ids: Sequence[str]) -> dict[str, list[Output]]:
@@ -89,6 +121,9 @@ def read_outputs(runs: Sequence[Path], split: str, ids: Sequence[str]) -> dict[s
     for run in runs:
         predictions = read_predictions(predictions_file(run, split))
         if [one.id for one in predictions] != list(ids):
-            raise DataError(f"{run} answered other examples in '{split}' than --data has: it cannot take part")
+            raise DataError(
+                f"{run} answered other examples in '{split}' than --data has: say what its fine-tuning said "
+                f"(--dev, --dev-share, ...), or leave it out"
+            )
         outputs[str(run)] = [one.output for one in predictions]
     return outputs

@@ -1,16 +1,19 @@
 """The GLUE tasks: where their official files keep texts and labels, and how each is scored.
 
-Also read are files of the same rows in JSON lines or Parquet, as the `datasets` library writes them; labels there may
-be numbers, and -1 stands for a label that is not told.
+Also read are the same rows as the `datasets` library has them: JSON lines, Parquet, or a folder of `save_to_disk`.
+Labels may be numbers there, and -1 stands for a label that is not told.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, Regression, balanced_weights
+from litebert.tasks.columnar import find_columnar
 from litebert.tasks.finetuning import Dataset, FinetuneTask
 from litebert.tasks.reading import ReadOptions, find_split
 from litebert.tasks.tables import Row, Table, read_table
@@ -26,7 +29,7 @@ MAX_RAGGED_SHARE = 0.001  # of a file's lines; more means that the file is not w
 class GlueTask:
     """The facts of one task."""
 
-    folder: str
+    folders: tuple[str, ...]  # GLUE's own name, and that of `datasets`
     texts: tuple[tuple[str, ...], ...]  # of one or two texts, the names their column goes by
     labels: tuple[str, ...]  # in the order of `datasets`; empty: a number between 0 and 5
     metrics: tuple[str, ...] = ("accuracy",)
@@ -35,30 +38,37 @@ class GlueTask:
 
 # What is printed second for MRPC and QQP is averaged with the first by the leaderboard.
 GLUE = {
-    "cola": GlueTask("CoLA", (("sentence",),), BINARY, ("matthews", "accuracy")),
-    "sst-2": GlueTask("SST-2", (("sentence",),), BINARY),
+    "cola": GlueTask(("CoLA", "cola"), (("sentence",),), BINARY, ("matthews", "accuracy")),
+    "sst-2": GlueTask(("SST-2", "sst2"), (("sentence",),), BINARY),
     "mrpc": GlueTask(
-        "MRPC",
+        ("MRPC", "mrpc"),
         (("#1 String", "sentence1"), ("#2 String", "sentence2")),
         BINARY,
         ("accuracy", "f1"),
         ("Quality", "label"),
     ),
-    "sts-b": GlueTask("STS-B", (("sentence1",), ("sentence2",)), (), label_names=("score", "label")),
-    "qqp": GlueTask("QQP", (("question1",), ("question2",)), BINARY, ("accuracy", "f1"), ("is_duplicate", "label")),
+    "sts-b": GlueTask(("STS-B", "stsb"), (("sentence1",), ("sentence2",)), (), label_names=("score", "label")),
+    "qqp": GlueTask(
+        ("QQP", "qqp"), (("question1",), ("question2",)), BINARY, ("accuracy", "f1"), ("is_duplicate", "label")
+    ),
     "mnli": GlueTask(
-        "MNLI",
+        ("MNLI", "mnli"),
         (("sentence1", "premise"), ("sentence2", "hypothesis")),
         NLI,
         label_names=("gold_label", "label"),
     ),
-    "qnli": GlueTask("QNLI", (("question",), ("sentence",)), ENTAILMENT),
-    "rte": GlueTask("RTE", (("sentence1",), ("sentence2",)), ENTAILMENT),
-    "wnli": GlueTask("WNLI", (("sentence1",), ("sentence2",)), BINARY),
+    "qnli": GlueTask(("QNLI", "qnli"), (("question",), ("sentence",)), ENTAILMENT),
+    "rte": GlueTask(("RTE", "rte"), (("sentence1",), ("sentence2",)), ENTAILMENT),
+    "wnli": GlueTask(("WNLI", "wnli"), (("sentence1",), ("sentence2",)), BINARY),
     # the diagnostic set: read by an MNLI model, never trained on
-    "ax": GlueTask("AX", (("sentence1", "premise"), ("sentence2", "hypothesis")), NLI, ("matthews", "accuracy")),
+    "ax": GlueTask(
+        ("AX", "diagnostic", "ax"),
+        (("sentence1", "premise"), ("sentence2", "hypothesis")),
+        NLI,
+        ("matthews", "accuracy"),
+    ),
 }
-# our own files, such as samples of a task
+# what the columns are called in plain files, such as samples of a task
 _PLAIN_TEXTS = (("text_a", "text"), ("text_b",))
 _FILES: dict[str, dict[str, dict[str, tuple[str, ...]]]] = {
     "mnli": {
@@ -69,17 +79,17 @@ _FILES: dict[str, dict[str, dict[str, tuple[str, ...]]]] = {
         },
         "test": {"test_matched": ("test_matched", "test"), "test_mismatched": ("test_mismatched",)},
     },
-    "ax": {"train": {}, "dev": {"ax": ("diagnostic-full",)}, "test": {"ax": ("diagnostic", "test")}},
+    "ax": {"train": {}, "dev": {"ax": ("diagnostic-full",)}, "test": {"ax": ("diagnostic", "AX", "test")}},
 }
 _SUFFIXES = (".tsv", ".jsonl", ".parquet")
 
 
-def build_glue_task(name: str) -> FinetuneTask:
+def build_glue_task(name: str, class_weights: tuple[float, ...] = ()) -> FinetuneTask:
     """The task of a name, without data."""
     facts = GLUE[name]
     if not facts.labels:
-        return Regression(name, 0.0, 5.0)
-    return Classification(name, facts.labels, facts.metrics)
+        return Regression(name, 0.0, 5.0, num_texts=len(facts.texts))
+    return Classification(name, facts.labels, facts.metrics, class_weights, len(facts.texts))
 
 
 def glue_reader(name: str) -> Callable[[Path, ReadOptions], Dataset]:
@@ -91,29 +101,37 @@ def read_glue(name: str, path: Path, options: ReadOptions) -> Dataset:
     """The splits of a task that are there, from GLUE's folder or the task's own."""
     folder = _find_folder(name, path)
     notes: list[str] = []
-    splits = {split: _read_splits(name, folder, split, notes) for split in ("train", "dev", "test")}
-    if name == "mnli" and (folder.parent / "AX").is_dir():
-        splits["test"] |= _read_splits("ax", folder.parent / "AX", "test", notes)
+    read = partial(_read_splits, options=options, notes=notes)
+    splits = {split: read(name, folder, split) for split in ("train", "dev", "test")}
+    diagnostic = _find_inside("ax", folder.parent)
+    if name == "mnli" and diagnostic:
+        splits["test"] |= read("ax", diagnostic, "test")
     if not any(splits.values()):
-        raise DataError(f"{folder}: no train, dev or test file of {GLUE[name].folder} in it")
+        raise DataError(f"{folder}: no train, dev or test file of {GLUE[name].folders[0]} in it")
     train = splits["train"].get("train", [])
-    task = build_glue_task(name)
-    if options.is_balanced and isinstance(task, Classification):
-        task = Classification(task.name, task.labels, task.metrics, balanced_weights(train, task.labels))
-    return Dataset(task, train, splits["dev"], splits["test"], tuple(notes))
+    weights = balanced_weights(train, GLUE[name].labels) if options.is_balanced else ()
+    return Dataset(build_glue_task(name, weights), train, splits["dev"], splits["test"], tuple(notes))
 
 
 def _find_folder(name: str, path: Path) -> Path:
     if not path.is_dir():
-        raise DataError(f"{path}: no such folder; give GLUE's own, or {GLUE[name].folder}'s")
-    inside = path / GLUE[name].folder
-    return inside if inside.is_dir() else path
+        raise DataError(f"{path}: no such folder; give GLUE's own, or {GLUE[name].folders[0]}'s")
+    return _find_inside(name, path) or path
 
 
-def _read_splits(name: str, folder: Path, split: str, notes: list[str]) -> dict[str, list[TextExample]]:
+def _find_inside(name: str, path: Path) -> Path | None:
+    return next((path / folder for folder in GLUE[name].folders if (path / folder).is_dir()), None)
+
+
+def _read_splits(
+    name: str, folder: Path, split: str, *, options: ReadOptions, notes: list[str]
+) -> dict[str, list[TextExample]]:
     examples: dict[str, list[TextExample]] = {}
     for key, file in _find_files(name, folder, split).items():
-        table = read_table(file, has_header=_has_header(name, file), skips_ragged=True)
+        # a test row that is left out would move the answers of all that follow
+        skips_ragged = split != "test"
+        has_header = _has_header(name, file)
+        table = read_table(file, encoding=options.encoding, has_header=has_header, skips_ragged=skips_ragged)
         _check_ragged(table)
         if table.ragged:
             notes.append(f"{len(table.ragged)} ragged lines were left out ({', '.join(table.ragged[:3])}, ...)")
@@ -125,12 +143,14 @@ def _find_files(name: str, folder: Path, split: str) -> dict[str, Path]:
     if name not in _FILES:
         file = find_split(folder, split, _SUFFIXES)
         return {split: file} if file else {}
-    candidates = {
-        key: [folder / f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
-        for key, stems in _FILES[name][split].items()
-    }
-    found = {key: next((file for file in files if file.is_file()), None) for key, files in candidates.items()}
-    return {key: file for key, file in found.items() if file is not None}
+    found: dict[str, Path] = {}
+    for key, stems in _FILES[name][split].items():
+        files = [folder / f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
+        candidates = [file for file in files if file.is_file()]
+        candidates += [path for stem in stems for path in find_columnar(folder, stem)]
+        if candidates:
+            found[key] = candidates[0]
+    return found
 
 
 def _has_header(name: str, file: Path) -> bool:
@@ -150,28 +170,32 @@ def _read_examples(name: str, table: Table, *, is_test: bool) -> list[TextExampl
     if name == "cola" and table.columns == ("1", "2", "3", "4"):
         text_columns, label_column = ["4"], "2"
     else:
-        text_columns = [_find_column(table, names) for names in _text_names(facts, table)]
-        label_column = "" if is_test else _find_column(table, facts.label_names)
+        names = [(*official, *plain) for official, plain in zip(facts.texts, _PLAIN_TEXTS, strict=False)]
+        text_columns = [_find_column(table, one, "is the file what its name says?") for one in names]
+        label_column = "" if is_test else _find_column(table, facts.label_names, "is this a test split?")
     id_column = next((column for column in ("index", "id", "idx") if column in table.columns), "")
     examples = []
     for number, row in enumerate(table.rows):
-        texts = [str(row.cells[column]) for column in text_columns]  # a few of QQP's are really empty
+        texts = [_read_text(row, column) for column in text_columns]
         label = None if is_test else _read_label(facts, row, label_column)
         row_id = str(row.cells[id_column]) if id_column else str(number)
         examples.append(TextExample(row_id, texts[0], texts[1] if len(texts) > 1 else None, label, row.where))
     return examples
 
 
-def _text_names(facts: GlueTask, table: Table) -> Sequence[tuple[str, ...]]:
-    is_official = any(name in table.columns for name in facts.texts[0])
-    return facts.texts if is_official else _PLAIN_TEXTS[: len(facts.texts)]
-
-
-def _find_column(table: Table, names: tuple[str, ...]) -> str:
+def _find_column(table: Table, names: tuple[str, ...], doubt: str) -> str:
+    by_lower_case = {column.lower(): column for column in reversed(table.columns)}
     for name in names:
-        if name in table.columns:
-            return name
-    raise DataError(f"{table.path}: no column '{names[0]}'; it has {', '.join(table.columns)}")
+        if name.lower() in by_lower_case:
+            return by_lower_case[name.lower()]
+    raise DataError(f"{table.path}: no column '{names[0]}', but {', '.join(table.columns)}; {doubt}")
+
+
+def _read_text(row: Row, column: str) -> str:
+    value = row.cells.get(column)
+    if not isinstance(value, str):  # yet it may be empty: a few of QQP's are
+        raise DataError(f"{row.where}: there is no text in '{column}'; fill it, or remove the row")
+    return value
 
 
 def _read_label(facts: GlueTask, row: Row, column: str) -> Any:
@@ -179,12 +203,19 @@ def _read_label(facts: GlueTask, row: Row, column: str) -> Any:
     if value is None or value == -1:
         raise DataError(f"{row.where}: the label is not told; is this a test split?")
     if not facts.labels:
-        try:
-            return float(value)
-        except ValueError:
-            raise DataError(f"{row.where}: '{value}' is not a number") from None
-    if isinstance(value, int) and value < len(facts.labels):
+        return _read_score(value, row.where)
+    if isinstance(value, int) and 0 <= value < len(facts.labels):
         return facts.labels[value]
     if str(value) not in facts.labels:
         raise DataError(f"{row.where}: label '{value}' is not one of {', '.join(facts.labels)}; is this a test split?")
     return str(value)
+
+
+def _read_score(value: Any, where: str) -> float:
+    try:
+        score = float(value)
+    except (TypeError, ValueError):
+        score = math.nan
+    if not 0 <= score <= 5:
+        raise DataError(f"{where}: '{value}' is not a number from 0 to 5")
+    return score

@@ -1,9 +1,11 @@
 """What a person may say about their data, and where its splits are found."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.tasks.columnar import find_columnar, is_columnar
 from litebert.tasks.tables import SUFFIXES
 
 # the names under which a split's file is looked for in a folder
@@ -24,6 +26,10 @@ class ReadOptions:
     labels: tuple[str, ...] = ()  # those that a model knows already; empty: whatever the training rows have
     is_balanced: bool = False  # weigh every label alike in the loss, however rare
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.dev_share < 1:
+            raise ConfigError(f"--dev-share {self.dev_share}: a share lies between 0 and 1")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PassageOptions:
@@ -41,9 +47,31 @@ class PassageOptions:
                 raise ConfigError(f"passage.{key} = {value} must be at least 1")
 
 
+def find_files(
+    path: Path, options: ReadOptions, find: Callable[[Path, str], Path | None], *, usual: str
+) -> dict[str, Path]:
+    """The file of each split: of a folder what `find` finds there, else `path` itself for training.
+
+    Files that are named beside it count before those. Without a share to hold out, data is read to be scored, and needs
+    no training file.
+    """
+    is_folder = path.is_dir() and not is_columnar(path)
+    found = {split: find(path, split) for split in SPLITS} if is_folder else {"train": path}
+    found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
+    files = {split: file for split, file in found.items() if file is not None}
+    if not files or ("train" not in files and options.dev_share):
+        raise DataError(f"{path}: no {usual} or the like in it; name the training file")
+    return files
+
+
 def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path | None:
-    """The file of a split in a folder; None where there is none, and two that could be meant are refused."""
-    found = [path for stem in SPLITS[split] for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    """The file of a split in a folder, or the folder or first shard in which `datasets` keeps it; None without one.
+
+    Two that could be meant are refused.
+    """
+    stems = SPLITS[split]
+    found = [path for stem in stems for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    found += [path for stem in stems if ".parquet" in suffixes for path in find_columnar(folder, stem)]
     if len(found) > 1:
         raise DataError(f"{folder}: which is the {split} file, {' or '.join(path.name for path in found)}? Name it")
     return found[0] if found else None

@@ -25,7 +25,7 @@ def describe_split(task: FinetuneTask, outputs: Sequence[Output], examples: Sequ
     facts: dict[str, Any] = {
         "num_examples": len(examples),
         "scores": scores,
-        "chance": {"score": chance.score, "margin": chance.margin},
+        "chance": {"score": chance.score, "margin": min(chance.margin, 1.0 - chance.score)},
         # a difference that luck alone would make
         "is_at_chance": scores[task.metric] <= chance.score + chance.margin,
     }
@@ -35,6 +35,11 @@ def describe_split(task: FinetuneTask, outputs: Sequence[Output], examples: Sequ
         truths = [numbers[example.label] for example in examples]
         facts["confusion"] = confusion_matrix(guesses, truths, len(task.labels)).tolist()
     return facts
+
+
+def is_labelled(examples: Sequence[Any]) -> bool:
+    """Whether all the right answers are known."""
+    return all(example.label is not None for example in examples)
 
 
 def list_hardest(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> list[int]:

@@ -2,8 +2,9 @@
 
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from litebert.tasks.glue import BINARY, ENTAILMENT, NLI, read_glue
 from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
 from litebert.tasks.reading import ReadOptions
 from litebert.tasks.report import read_report
+from litebert.tasks.texts import TextExample
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,33 @@ SHEETS = {
 
 
 class Ranked(NamedTuple):
-    """A task whose rows compete: of those with the same first text, one is positive."""
+    """A task whose rows compete: of rivals, which have the same first text, one is positive."""
 
     positive: str
     negative: str
     column: int  # of the positive label's probability
+    are_rivals: Callable[[str, str], bool] = lambda *_: True  # by their second texts
+
+
+def differ_in_one_place(first: str, second: str) -> bool:
+    """Whether two sentences of WNLI put different names for the same pronoun: most words around it are the same."""
+    words, others = (sentence.lower().rstrip(".!").split() for sentence in (first, second))
+    ahead = sum(1 for _ in takewhile(_are_equal, zip(words, others, strict=False)))
+    rest = list(zip(reversed(words[ahead:]), reversed(others[ahead:]), strict=False))
+    behind = sum(1 for _ in takewhile(_are_equal, rest))
+    return 2 * (ahead + behind) >= min(len(words), len(others))
+
+
+def _are_equal(pair: tuple[str, str]) -> bool:
+    return pair[0] == pair[1]
 
 
 # The tricks that the paper borrows for test sets: a question of QNLI, or a sentence of WNLI with its pronoun, has one
 # right candidate among its rows.
-RANKED = {"qnli": Ranked("entailment", "not_entailment", 0), "wnli": Ranked("1", "0", 1)}
+RANKED = {
+    "qnli": Ranked("entailment", "not_entailment", 0),
+    "wnli": Ranked("1", "0", 1, differ_in_one_place),
+}
 HEADER = "index\tprediction"
 
 
@@ -72,8 +91,10 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
             if file.is_file():
                 predictions = read_predictions(file)
                 if ranked_by and task in RANKED:
-                    texts = [example.text for example in read_glue(task, ranked_by, ReadOptions()).test["test"]]
-                    predictions = rank_within(predictions, texts, RANKED[task])
+                    examples = read_glue(task, ranked_by, ReadOptions()).test.get("test", [])
+                    if len(examples) != len(predictions):
+                        raise DataError(f"--rank {ranked_by}: its {name} test file is not the one that {run} answered")
+                    predictions = rank_rivals(predictions, examples, RANKED[task])
                 sheets[name] = write_sheet(predictions)
     return sheets
 
@@ -148,14 +169,24 @@ def _check_row(cells: Sequence[str], number: int, sheet: Sheet) -> str:
     return "" if is_valid else f"'{cells[1]}' is no number between 0 and 5"
 
 
-def rank_within(predictions: Sequence[Prediction], texts: Sequence[str], ranked: Ranked) -> list[Prediction]:
-    """Of the rows that share a text, the likeliest gets the positive label and the others the negative one."""
-    best: dict[str, int] = {}
-    for number, (one, text) in enumerate(zip(predictions, texts, strict=True)):
-        if text not in best or one.output[ranked.column] > predictions[best[text]].output[ranked.column]:
-            best[text] = number
-    winners = set(best.values())
-    return [
-        replace(one, answer=ranked.positive if number in winners else ranked.negative)
-        for number, one in enumerate(predictions)
-    ]
+def rank_rivals(predictions: Sequence[Prediction], examples: Sequence[TextExample], ranked: Ranked) -> list[Prediction]:
+    """Of rivals the likeliest gets the positive label and the others the negative one; a row without keeps its own."""
+    ranks = list(predictions)
+    for rivals in group_rivals(examples, ranked.are_rivals):
+        if len(rivals) > 1:
+            best = max(rivals, key=lambda number: predictions[number].output[ranked.column])
+            for number in rivals:
+                answer = ranked.positive if number == best else ranked.negative
+                ranks[number] = replace(predictions[number], answer=answer)
+    return ranks
+
+
+def group_rivals(examples: Sequence[TextExample], are_rivals: Callable[[str, str], bool]) -> list[list[int]]:
+    """The numbers of the rows that compete with one another, directly or through others."""
+    by_text: dict[str, list[list[int]]] = {}
+    for number, example in enumerate(examples):
+        groups = by_text.setdefault(example.text, [])
+        mine = [g for g in groups if any(are_rivals(examples[n].text_b or "", example.text_b or "") for n in g)]
+        groups[:] = [group for group in groups if group not in mine]
+        groups.append([*(n for group in mine for n in group), number])
+    return [sorted(group) for groups in by_text.values() for group in groups]

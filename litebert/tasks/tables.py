@@ -1,4 +1,4 @@
-"""Rows of a user's file with the line of each: CSV, TSV, JSON lines and Parquet, read strictly.
+"""Rows of a user's file with the line of each: CSV, TSV, JSON, Parquet and Arrow, read strictly.
 
 CSV has its quotes (RFC 4180); in TSV a quotation mark is a letter like any other, as in GLUE's files. A slip is named
 with file and line.
@@ -7,15 +7,16 @@ with file and line.
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.tasks.columnar import is_columnar, read_columns
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet")
-_OTHER_ENCODINGS = ("gb18030", "cp1252")  # what files that are not UTF-8 usually are
 _MAX_CELL = 10_000_000
 
 
@@ -35,37 +36,69 @@ class Table:
     columns: tuple[str, ...]
     rows: list[Row]
     ragged: tuple[str, ...] = ()
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what the numbers of a column's labels mean
 
 
 def read_table(path: Path, *, encoding: str = "utf-8", has_header: bool = True, skips_ragged: bool = False) -> Table:
     """All rows of a file; without a header the columns are called 1, 2, 3, ..."""
-    if path.suffix == ".parquet":
-        return _read_parquet(path)
+    if is_columnar(path):
+        return _read_columnar(path)
+    if path.suffix not in SUFFIXES:
+        raise DataError(f"{path}: a table is one of {', '.join(SUFFIXES)}; save it as one of them")
     text = read_text(path, encoding)
     if path.suffix in (".jsonl", ".json"):
-        return parse_json_lines(path, text)
+        return parse_json(path, text)
     lines = _iter_csv(path, text) if path.suffix == ".csv" else _iter_tsv(text)
     return _build_table(path, lines, has_header=has_header, skips_ragged=skips_ragged)
+
+
+def name_labels(table: Table) -> Table:
+    """The table with names for numbered labels, where it says what they mean; a number without a name is no label."""
+    if not table.names:
+        return table
+    rows = [
+        replace(row, cells={column: _name(value, table.names.get(column, ())) for column, value in row.cells.items()})
+        for row in table.rows
+    ]
+    return replace(table, rows=rows, names={})
+
+
+def _name(value: Any, names: Sequence[str]) -> Any:
+    if not names:
+        return value
+    if isinstance(value, list):
+        return [_name(one, names) for one in value]
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else None
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """A file's text; a byte that is none in this encoding is named with its line and the encoding that may be right."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    data = path.read_bytes()
+        raise DataError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
+    return decode(path.read_bytes(), encoding, where=str(path))
+
+
+def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
+    """The text of bytes, without a byte-order mark."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     try:
         return data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        fitting = next((name for name in _OTHER_ENCODINGS if _decodes(data, name)), "latin-1")
         raise DataError(
-            f"{path}:{line}: byte 0x{data[error.start]:02x} is not {encoding}; "
-            f"say which encoding it is, perhaps --encoding {fitting}"
+            f"{where}:{line}: byte 0x{data[error.start]:02x} is not {encoding}; "
+            f"say which encoding it is, perhaps --encoding {_guess_encoding(data)}"
         ) from None
     except LookupError:
         raise ConfigError(f"--encoding {encoding}: Python knows no such encoding") from None
+
+
+def _guess_encoding(data: bytes) -> str:
+    """What text that is not UTF-8 usually is: Chinese has its high bytes in pairs, European letters stand alone."""
+    runs = re.findall(rb"[\x80-\xff]+", data)
+    names = ("cp1252", "gb18030") if 2 * sum(len(run) == 1 for run in runs) > len(runs) else ("gb18030", "cp1252")
+    return next((name for name in names if _decodes(data, name)), "latin-1")
 
 
 def _decodes(data: bytes, encoding: str) -> bool:
@@ -79,7 +112,7 @@ def _decodes(data: bytes, encoding: str) -> bool:
 def _iter_tsv(text: str) -> Iterator[tuple[int, list[str]]]:
     # not splitlines(): it would also break at characters that are part of sentences, such as U+2028
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
+        if line.strip(" \r"):
             yield number, line.removesuffix("\r").split("\t")
 
 
@@ -94,7 +127,7 @@ def _iter_csv(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise DataError(f"{path}:{number}: not CSV ({error}); is a quotation mark not closed?") from None
-        if any(cell.strip() for cell in cells):
+        if cells and (len(cells) > 1 or cells[0].strip()):  # an empty line is none, a row of empty cells is a slip
             yield number, cells
 
 
@@ -118,7 +151,8 @@ def _build_table(path: Path, lines: Iterator[tuple[int, list[str]]], *, has_head
         elif skips_ragged:
             ragged.append(where)
         else:
-            raise DataError(f"{where}: {len(cells)} cells, but the table has {len(columns)} columns; mend this line")
+            remedy = "quote the cell that has a comma in it" if path.suffix == ".csv" else "mend this line"
+            raise DataError(f"{where}: {len(cells)} cells, but the table has {len(columns)} columns; {remedy}")
     if not rows:
         raise DataError(f"{path}: there is no row in it")
     return Table(path, columns, rows, tuple(ragged))
@@ -132,41 +166,42 @@ def _name_columns(cells: Sequence[str], has_header: bool, where: str) -> tuple[s
     return names
 
 
-def parse_json_lines(path: Path, text: str) -> Table:
-    """The rows of JSON lines; `path` names them in messages."""
+def parse_json(path: Path, text: str) -> Table:
+    """The rows of JSON lines, or of one JSON list; `path` names them in messages."""
     rows: list[Row] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            rows.append(Row(_parse_object(line, f"{path}:{number}"), f"{path}:{number}"))
+    if text.lstrip().startswith("["):
+        values = _parse(text, str(path), "is the list complete?")
+        rows = [_build_row(value, f"{path}: row {number}") for number, value in enumerate(values, start=1)]
+    else:
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                where = f"{path}:{number}"
+                rows.append(_build_row(_parse(line, where, "every line must be an object of its own"), where))
     if not rows:
         raise DataError(f"{path}: there is no row in it")
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     return Table(path, tuple(columns), rows)
 
 
-def _parse_object(line: str, where: str) -> dict[str, Any]:
+def _parse(text: str, where: str, remedy: str) -> Any:
     try:
-        value = json.loads(line)
+        return json.loads(text)
     except ValueError as error:
-        raise DataError(f"{where}: not JSON ({error}); every line must be an object of its own") from None
+        raise DataError(f"{where}: not JSON ({error}); {remedy}") from None
+
+
+def _build_row(value: Any, where: str) -> Row:
     if not isinstance(value, dict):
         raise DataError(f"{where}: a {type(value).__name__}, not an object with columns")
-    return value
+    return Row(value, where)
 
 
-def _read_parquet(path: Path) -> Table:
-    try:
-        from pyarrow import ArrowInvalid, parquet
-    except ImportError:
-        raise ConfigError(f"{path}: reading Parquet needs pyarrow: pip install 'litebert[parquet]'") from None
-    try:
-        table = parquet.read_table(path)
-    except (OSError, ArrowInvalid) as error:
-        raise DataError(f"{path}: not Parquet ({error})") from None
-    rows = [Row(cells, f"{path}: row {number}") for number, cells in enumerate(table.to_pylist(), start=1)]
+def _read_columnar(path: Path) -> Table:
+    values, names = read_columns(path)
+    rows = [Row(cells, f"{path}: row {number}") for number, cells in enumerate(values, start=1)]
     if not rows:
         raise DataError(f"{path}: there is no row in it")
-    return Table(path, tuple(table.column_names), rows)
+    return Table(path, tuple(rows[0].cells), rows, names=names)
 
 
 def cell_text(row: Row, column: str) -> str:
@@ -174,6 +209,8 @@ def cell_text(row: Row, column: str) -> str:
     value = row.cells.get(column)
     if value is None:
         raise DataError(f"{row.where}: there is no '{column}'; fill it, or remove the row")
+    if isinstance(value, list | dict):
+        raise DataError(f"{row.where}: '{column}' is {json.dumps(value, default=str)[:40]}, not a text; which is it?")
     text = value if isinstance(value, str) else str(value)
     if not text.strip():
         raise DataError(f"{row.where}: '{column}' is empty; fill it, or remove the row")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.core.errors import DataError
 from litebert.data.groups import Group, SequenceForm, TokenSequence
 from litebert.text.tokenizer import Tokenizer
 
@@ -22,8 +23,18 @@ class TextExample:
     where: str = ""  # file:line, for messages
 
 
-def join_texts(examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[TokenSequence]:
-    """The input of each example; all texts are encoded at once, which is several times faster."""
+def join_texts(
+    examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm, *, num_texts: int = 0
+) -> list[TokenSequence]:
+    """The input of each example; all texts are encoded at once, which is several times faster.
+
+    `num_texts` is how many texts an example must have, 0 for any number.
+    """
+    for example in examples:
+        if num_texts and num_texts != (1 if example.text_b is None else 2):
+            has, wants = ("a pair of texts", "single texts") if num_texts == 1 else ("one text", "pairs of texts")
+            where = f"{example.where}: " if example.where else ""
+            raise DataError(f"{where}'{example.text[:40]}' is {has}, but the model is for {wants}")
     first = tokenizer.encode_batch([example.text for example in examples])
     second = iter(tokenizer.encode_batch([example.text_b for example in examples if example.text_b is not None]))
     return [

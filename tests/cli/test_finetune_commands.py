@@ -1,5 +1,6 @@
 """The commands of fine-tuning: from a file to answers, and one line for each slip."""
 
+import io
 import json
 from pathlib import Path
 
@@ -36,6 +37,9 @@ def test_a_file_becomes_a_model_that_is_scored_and_asked(
     code, printed, _ = run(capsys, "evaluate", out, *words, "--out", tmp_path / "answers.jsonl")
     assert f"32 examples: accuracy {score:.4f}" in printed
     assert len((tmp_path / "answers.jsonl").read_text().splitlines()) == 32
+    run(capsys, "evaluate", out, *words, "--out", tmp_path / "answers.json")
+    answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    assert json.loads((tmp_path / "answers.json").read_text()) == {one["id"]: one["answer"] for one in answers}
     (tmp_path / "texts.txt").write_text("a cat\n\nthe dog sees\n")
     code, printed, _ = run(capsys, "predict", out, tmp_path / "texts.txt")
     first, second = (json.loads(line) for line in printed.splitlines())
@@ -69,12 +73,122 @@ def test_ensembles_and_submissions_are_made_of_runs(
     code, printed, _ = run(
         capsys, "ensemble", tmp_path / "a", tmp_path / "b", *words, "--out", tmp_path / "both", "--all"
     )
-    assert (code, "ensemble: accuracy" in printed) == (0, True)
+    assert (code, "ensemble of 2, dev: accuracy" in printed) == (0, True)
     code, printed, _ = run(capsys, "submission", tmp_path / "both", "--out", tmp_path / "glue.zip")
     assert code == 0
     assert "SST-2.tsv: 2 rows, but the test set has 1,821" in printed
     assert "RTE.tsv is missing" in printed
     assert run(capsys, "submission", "--check", tmp_path / "glue.zip")[0] == 2
+
+
+@pytest.fixture
+def classifier(tiny_checkpoint: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    words = ["--task", "classification", "--data", data, "--out", tmp_path / "classifier"]
+    run(capsys, "finetune", tiny_checkpoint, *words, *SHORT)
+    return tmp_path / "classifier"
+
+
+def speak(monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+
+
+def test_standard_input_is_read_as_files_are(
+    classifier: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speak(monkeypatch, "\ufeffa cat\r\n".encode())
+    code, printed, _ = run(capsys, "predict", classifier, "--table")
+    assert (code, printed.split("\t")[-1]) == (0, "a cat\n")
+    speak(monkeypatch, "fine\ncaf\u00e9\n".encode("latin-1"))
+    code, _, errors = run(capsys, "predict", classifier)
+    assert (code, errors) == (2, "error: standard input:2: byte 0xe9 is not utf-8; say which encoding it is, perhaps "
+                              "--encoding cp1252\n")  # fmt: skip
+
+
+def test_a_pair_is_no_text_of_a_model_for_single_texts(
+    classifier: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speak(monkeypatch, b"a cat\nthe dog\tsees\n")
+    code, _, errors = run(capsys, "predict", classifier)
+    assert code == 2
+    assert "standard input:2: 'the dog' is a pair of texts, but the model is for single texts" in errors
+
+
+def test_a_tsv_is_a_table_when_asked_as_when_learned(
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test.tsv").write_text("index\tsentence\n7\ta cat\n8\ta dog\n")
+    code, printed, errors = run(capsys, "predict", classifier, tmp_path / "test.tsv", "--table")
+    assert (code, [line.split("\t")[-1] for line in printed.splitlines()]) == (0, ["a cat", "a dog"])
+    assert "text = 'sentence'" in errors
+
+
+def test_tagged_files_are_answered_sentence_by_sentence(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.conll").write_text("the O\ncat B-ANIMAL\n\na O\ndog B-ANIMAL\n\n" * 8)
+    out = tmp_path / "tagger"
+    run(capsys, "finetune", tiny_checkpoint, "--task", "tags", "--data", tmp_path, "--out", out, *SHORT)
+    code, printed, _ = run(capsys, "predict", out, tmp_path / "train.conll")
+    answers = [json.loads(line)["answer"] for line in printed.splitlines()]
+    assert (code, len(answers), {len(answer) for answer in answers}) == (0, 16, {2})
+
+
+def test_a_labelled_test_file_is_scored_with_the_run(
+    tiny_checkpoint: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / "test.jsonl").write_text((data / "dev.jsonl").read_text())
+    out = tmp_path / "run"
+    words = ["--task", "classification", "--data", data]
+    _, printed, _ = run(capsys, "finetune", tiny_checkpoint, *words, "--out", out, *SHORT)
+    report = json.loads((out / "report.json").read_text())
+    assert report["test"]["test"]["scores"] == report["dev"]["dev"]["scores"]
+    assert "test (32 examples): accuracy" in printed
+    _, printed, _ = run(capsys, "evaluate", out, *words, "--split", "test")
+    assert f"32 examples: accuracy {report['test']['test']['scores']['accuracy']:.4f}" in printed
+
+
+def test_an_ensemble_of_ones_own_files_takes_the_words_of_fine_tuning(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{row['text']},{row['label']}\n" for row in invent_rows())
+    (tmp_path / "rows.csv").write_text(f"review,animal,other\n{rows}".replace("\n", ",x\n").replace("other,x", "other"))
+    words = ["--task", "classification", "--data", tmp_path / "rows.csv", "--text", "review", "--label", "animal"]
+    for name in "ab":
+        seed = f"seed={ord(name)}"
+        run(capsys, "finetune", tiny_checkpoint, *words, "--dev-share", 0.5, *SHORT, seed, "--out", tmp_path / name)
+    both = [tmp_path / "a", tmp_path / "b"]
+    code, printed, _ = run(capsys, "ensemble", *both, *words, "--dev-share", 0.5, "--out", tmp_path / "both")
+    assert (code, "dev: accuracy" in printed) == (0, True)
+    code, _, errors = run(capsys, "ensemble", *both, *words, "--out", tmp_path / "other")
+    assert (code, "say what its fine-tuning said" in errors) == (2, True)
+
+
+def test_a_model_of_a_known_task_is_scored_on_ones_own_file(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{row['text']}\t{int(row['label'] == 'cat')}\n" for row in invent_rows())
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text(f"sentence\tlabel\n{rows}")
+    words = ["--task", "sst-2", "--data", tmp_path, "--recipe", "two-core"]
+    run(capsys, "finetune", tiny_checkpoint, *words, *SHORT, "--out", tmp_path / "run")
+    (tmp_path / "own.csv").write_text("text,label\na cat,1\na dog,0\n")
+    own = ["--task", "classification", "--data", tmp_path / "own.csv"]
+    assert run(capsys, "evaluate", tmp_path / "run", *own)[1].startswith("2 examples: accuracy")
+    code, _, errors = run(capsys, "evaluate", tmp_path / "run", "--task", "cola", "--data", tmp_path)
+    assert code == 2, errors
+
+
+def test_every_run_of_a_grid_has_its_picture_and_lr_is_understood(
+    tiny_checkpoint: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--task", "classification", "--data", data, "--out", tmp_path / "run", "lr=0.001,0.01"]
+    code, _, _ = run(capsys, "finetune", tiny_checkpoint, *words, *SHORT)
+    assert code == 0
+    for rate in ("0.001", "0.01"):
+        folder = tmp_path / "run" / f"lr={rate}" / "seed-1"
+        assert (folder / "confusion.png").is_file()
+        report = json.loads((folder / "report.json").read_text())
+        assert report["values"]["optim"]["learning_rate"] == float(rate)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +207,16 @@ def test_ensembles_and_submissions_are_made_of_runs(
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.warmup_steps=999"], "shorten it"),
         (["predict", "CKPT", "DATA/dev.jsonl"], "was not fine-tuned"),
         (["evaluate", "CKPT", "--task", "classification", "--data", "DATA"], "was not fine-tuned"),
+        (
+            ["finetune", "CKPT", "--task", "classification", "--data", "DATA", "epochs=2"],
+            "did you mean 'train.epochs'?",
+        ),
+        (["finetune", "CKPT", "--task", "regression", "--data", "DATA", "--balanced"], "--balanced says nothing to"),
+        (
+            ["finetune", "CKPT", "--task", "classification", "--data", "DATA/dev.jsonl", "--dev-share", "0"],
+            "no dev split",
+        ),
+        (["submission"], "name the runs"),
         (["submission", "DATA"], "has no report.json"),
         (["submission", "--check", "DATA/dev.jsonl"], "not a zip"),
     ],
@@ -113,4 +237,4 @@ def test_a_slip_is_one_line_and_leaves_nothing(
     assert code == 2
     assert len(errors.splitlines()) == 1
     assert message in errors
-    assert not list((tmp_path / "run").rglob("*.safetensors"))
+    assert not (tmp_path / "run").exists()

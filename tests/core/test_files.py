@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from litebert.core.files import atomic_directory, atomic_path, hash_file, write_json
+from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, hash_file, write_json
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
@@ -107,3 +107,17 @@ def test_json_is_written_for_people_and_hashed_by_content(tmp_path: Path) -> Non
     assert json.loads((tmp_path / "a.json").read_text("utf-8")) == {"中": 1}
     assert "中" in (tmp_path / "a.json").read_text("utf-8")
     assert hash_file(tmp_path / "a.json") == hash_file(tmp_path / "b.json")
+
+
+def test_a_folder_made_for_a_lock_goes_with_an_error_unless_something_was_written(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), exclusive_lock(tmp_path / "a", purpose="testing"):
+        raise ZeroDivisionError
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(ZeroDivisionError), exclusive_lock(tmp_path / "b", purpose="testing"):
+        (tmp_path / "b" / "result").touch()
+        raise ZeroDivisionError
+    assert (tmp_path / "b" / "result").exists()
+    (tmp_path / "c").mkdir()
+    with pytest.raises(ZeroDivisionError), exclusive_lock(tmp_path / "c", purpose="testing"):
+        raise ZeroDivisionError
+    assert (tmp_path / "c").exists()

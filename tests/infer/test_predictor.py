@@ -9,7 +9,7 @@ from small_tasks import invent_rows, split_pairs, tag_words, write_rows
 
 import litebert
 from litebert.checkpoint import load_checkpoint
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, DataError
 from litebert.finetune import finetune
 from litebert.finetune_recipe import build_finetune_recipe
 from litebert.finetune_run import Job
@@ -96,3 +96,25 @@ def test_a_question_that_a_model_cannot_answer_is_refused(ask: object, message: 
 def test_a_model_that_was_only_pretrained_does_not_classify(tiny_checkpoint: Path) -> None:
     with pytest.raises(ConfigError, match="was not fine-tuned"):
         litebert.load(tiny_checkpoint).classify(["a cat"])
+
+
+@pytest.mark.parametrize("text", [None, 3, ("a", "b", "c"), ("a", None), ()])
+def test_what_is_neither_a_text_nor_a_pair_is_refused(text: object, classifier: Path) -> None:
+    with pytest.raises(ConfigError, match="text 1 is"):
+        litebert.load(classifier).classify([("a", "b"), text])  # type: ignore[list-item]
+
+
+def test_a_model_for_pairs_refuses_single_texts(classifier: Path) -> None:
+    with pytest.raises(DataError, match="'a cat' is one text, but the model is for pairs"):
+        litebert.load(classifier).classify(["a cat"])
+
+
+def test_more_guesses_than_pieces_are_refused(tiny_checkpoint: Path) -> None:
+    with pytest.raises(ConfigError, match="top_k = 101"):
+        litebert.load(tiny_checkpoint).fill_mask("the [MASK]", top_k=101)
+
+
+def test_a_sentence_to_tag_is_a_list_of_words(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    tagger = litebert.load(tune(tiny_checkpoint, "tags", tmp_path, tag_words(invent_rows())))
+    with pytest.raises(ConfigError, match="a list of its words"):
+        tagger.tag(["the cat"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import ReadOptions
@@ -108,8 +108,14 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ("classification", "r.csv", "text,label\nx,1\n,2\n", r"r\.csv:3: 'text' is empty"),
         ("classification", "r.csv", 'text,label\n"two\nlines",1\nx, \n', r"r\.csv:4: 'label' is empty"),
         ("classification", "r.csv", "text,label\nx,1\ny,2,3\n", r"r\.csv:3: 3 cells, but the table has 2 columns"),
+        ("classification", "r.csv", "text,label\nx,1\n,\ny,2\n", r"r\.csv:3: 'text' is empty"),
+        ("classification", "r.tsv", "text\tlabel\nx\t1\n\t\ny\t2\n", r"r\.tsv:3: 'text' is empty"),
+        ("classification", "r.tsv", "good\tpos\nbad\tneg\n", r"by number: --text 1 --label 2"),
+        ("classification", "r.xlsx", "PK", r"r\.xlsx: a table is one of \.csv"),
+        ("classification", "r.jsonl", '{"text": ["x"], "label": 1}\n', r"r\.jsonl:1: 'text' is \[\"x\"\], not a text"),
+        ("classification", "r.json", '[{"text": "x", "label": 1}, 2]', r"r\.json: row 2: a int, not an object"),
         ("classification", "r.csv", 'text,label\n"open,1\n', r"r\.csv:2: not CSV"),
-        ("classification", "r.csv", "text,label\nx,1\ny,1\n", r"one label only"),
+        ("classification", "r.csv", "text,label\nx,1\ny,1\n", r"every training row has the label '1'"),
         ("classification", "r.csv", "text,text\nx,1\n", r"r\.csv:1: two columns are called 'text'"),
         ("classification", "r.csv", "", r"r\.csv: there is no row"),
         ("classification", "r.jsonl", '{"text": "x", "label": 1}\n[1]\n', r"r\.jsonl:2: a list, not an object"),
@@ -157,3 +163,88 @@ def test_two_files_that_could_be_the_split_are_refused(tmp_path: Path) -> None:
 def test_chinese_files_are_read_with_their_true_rows(real_data: Path) -> None:
     dataset = read_dataset("classification", real_data / "clue" / "AFQMC", ReadOptions(text="1", text_b="2", label="3"))
     assert (len(dataset.train), len(dataset.dev["dev"]), len(dataset.test["test"])) == (34334, 4316, 3861)
+
+
+def test_a_label_that_is_held_out_is_known_all_the_same(tmp_path: Path) -> None:
+    rows = "".join(f"t{n},common{n % 2}\n" for n in range(20)) + "".join(f"r{n},rare{n}\n" for n in range(20))
+    dataset = read_dataset("classification", write(tmp_path / "rows.csv", f"text,label\n{rows}"), ReadOptions())
+    assert any(example.label.startswith("rare") for example in dataset.dev["dev"])
+    assert len(dataset.task.labels) == 22  # type: ignore[attr-defined]
+
+
+def test_a_mark_that_separates_labels_leaves_commas_in_peace(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.csv", 'text,labels\nx,red|blue\ny,"war, peace"\n')
+    dataset = read_dataset("multi-label", path, ReadOptions(dev_share=0.0))
+    assert [example.label for example in dataset.train] == [("red", "blue"), ("war, peace",)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        ("a,yes\nb,no\n", ["yes", "no"]),
+        ("a,\nb,\n", [None, None]),
+        ("a,-1\nb,-1\n", [None, None]),
+        ("a,yes\nb,perhaps\n", [None, None]),  # told in a note
+    ],
+)
+def test_labels_of_a_test_file_are_kept_if_all_are_known(rows: str, labels: list[str], tmp_path: Path) -> None:
+    train = write(tmp_path / "train.csv", "text,label\nx,yes\ny,no\n")
+    test = write(tmp_path / "other.csv", f"text,label\n{rows}")
+    dataset = read_dataset("classification", train, ReadOptions(dev_share=0.0, test=test))
+    assert [example.label for example in dataset.test["test"]] == labels
+    assert any("not scored" in note for note in dataset.notes) == ("perhaps" in rows)
+
+
+def test_a_test_file_needs_no_label_column(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.csv", "text,stars\nx,yes\ny,no\n")
+    test = write(tmp_path / "other.csv", "text,when\nx,today\n")
+    dataset = read_dataset("classification", train, ReadOptions(dev_share=0.0, test=test, label="stars"))
+    assert dataset.test["test"][0].label is None
+
+
+def test_words_of_a_tagged_file_may_have_spaces_where_tabs_separate(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.conll", "New\u00a0York\tB-LOC\nhas\tO\n\n")
+    (example,) = read_dataset("tags", path, ReadOptions(dev_share=0.0)).train
+    assert example.words == ("New\u00a0York", "has")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "advice"), [("Être à l'aise", "latin-1", "cp1252"), ("很好的电影", "gb18030", "gb18030")]
+)
+def test_the_encoding_that_is_advised_reads_the_file(text: str, encoding: str, advice: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", f"text,label\nplain,1\n{text},2\n", encoding)
+    with pytest.raises(DataError, match=rf"r\.csv:3: byte 0x.. is not utf-8; .* --encoding {advice}"):
+        read_file(path)
+    assert read_file(path, encoding=advice).train[1].text == text
+
+
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("sst-2", {"text": "review"}),
+        ("sst-2", {"dev": Path("dev.tsv")}),
+        ("sts-b", {"is_balanced": True}),
+        ("regression", {"is_balanced": True}),
+        ("squad-v1", {"label": "answer"}),
+        ("race", {"test": Path("test.txt")}),
+    ],
+)
+def test_words_that_a_task_does_not_read_are_refused(task: str, options: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"says nothing to --task {task}"):
+        read_dataset(task, tmp_path, ReadOptions(**options))
+
+
+def test_a_folder_that_is_scored_needs_no_training_file(tmp_path: Path) -> None:
+    write(tmp_path / "dev.csv", 'text,labels\nx,"war, peace"\n')
+    known = ReadOptions(dev_share=0.0, labels=("red", "war, peace"))
+    dataset = read_dataset("multi-label", tmp_path, known)
+    assert [example.label for example in dataset.dev["dev"]] == [("war, peace",)]
+    write(tmp_path / "dev.csv", "text,labels\nx,1\ny,2\n")
+    assert len(read_dataset("regression", tmp_path, ReadOptions(dev_share=0.0)).dev["dev"]) == 2
+    with pytest.raises(DataError, match=r"no train\.csv"):
+        read_dataset("multi-label", tmp_path, ReadOptions())
+
+
+def test_a_share_is_less_than_all() -> None:
+    with pytest.raises(ConfigError, match="a share lies between 0 and 1"):
+        ReadOptions(dev_share=1.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.catalog import task_facts
+from litebert.tasks.catalog import read_dataset, task_facts
 from litebert.tasks.classification import Classification, Regression
 from litebert.tasks.ensemble import average, make_ensemble, select_greedily
 from litebert.tasks.finetuning import Dataset
@@ -20,7 +20,16 @@ from litebert.tasks.predictions import (
     write_predictions,
 )
 from litebert.tasks.report import write_report
-from litebert.tasks.submission import RANKED, SHEETS, check_zip, gather_sheets, rank_within, write_sheet, write_zip
+from litebert.tasks.submission import (
+    RANKED,
+    SHEETS,
+    check_zip,
+    gather_sheets,
+    group_rivals,
+    rank_rivals,
+    write_sheet,
+    write_zip,
+)
 from litebert.tasks.texts import TextExample
 
 TASK = Classification("sst-2", ("0", "1"))
@@ -49,6 +58,41 @@ def make_run(folder: Path, task: Classification, outputs: list[list[float]], exa
     write_report(folder, {"task": task.name, "facts": task_facts(task, max_length=8)})
     write_predictions(predictions_file(folder, "dev"), predict_answers(task, outputs, examples))
     return folder
+
+
+def test_an_ensemble_never_writes_over_a_run_or_other_files(tmp_path: Path) -> None:
+    examples = [TextExample(str(n), "text", label=str(n % 2)) for n in range(2)]
+    runs = [make_run(tmp_path / name, TASK, [[0.9, 0.1], [0.1, 0.9]], examples) for name in "ab"]
+    before = (runs[0] / "report.json").read_bytes()
+    dataset = Dataset(TASK, [], {"dev": examples})
+    with pytest.raises(ConfigError, match="no ensemble"):
+        make_ensemble(runs, dataset, runs[0], selects=True)
+    assert (runs[0] / "report.json").read_bytes() == before
+    make_ensemble(runs, dataset, tmp_path / "out", selects=True)
+    make_ensemble(runs, dataset, tmp_path / "out", selects=False)  # an ensemble may be made again
+
+
+def test_members_of_other_tasks_or_labels_are_refused(tmp_path: Path) -> None:
+    examples = [TextExample(str(n), "text", label=str(n % 2)) for n in range(2)]
+    outputs = [[0.9, 0.1], [0.1, 0.9]]
+    same = make_run(tmp_path / "a", TASK, outputs, examples)
+    dataset = Dataset(TASK, [], {"dev": examples})
+    other = make_run(tmp_path / "b", Classification("cola", ("0", "1")), outputs, examples)
+    with pytest.raises(ConfigError, match="answers cola, not sst-2"):
+        make_ensemble([same, other], dataset, tmp_path / "out", selects=True)
+    other = make_run(tmp_path / "c", Classification("sst-2", ("1", "0")), outputs, examples)
+    with pytest.raises(ConfigError, match="different labels"):
+        make_ensemble([same, other], dataset, tmp_path / "out", selects=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_dev_split_of_an_ensemble_is_scored(tmp_path: Path) -> None:
+    examples = [TextExample(str(n), "text", label=str(n % 2)) for n in range(2)]
+    run = make_run(tmp_path / "a", TASK, [[0.9, 0.1], [0.1, 0.9]], examples)
+    write_predictions(predictions_file(run, "other"), predict_answers(TASK, [[0.9, 0.1]] * 2, examples))
+    dataset = Dataset(TASK, [], {"dev": examples, "other": examples})
+    report = make_ensemble([run], dataset, tmp_path / "out", selects=True)
+    assert [facts["scores"]["accuracy"] for facts in report["dev"].values()] == [1.0, 0.5]
 
 
 def test_an_ensemble_of_runs_is_written_as_a_run(tmp_path: Path) -> None:
@@ -121,8 +165,40 @@ def test_missing_and_unknown_tables_are_said(sheets: dict[str, str], tmp_path: P
 
 def test_of_rows_with_one_question_the_likeliest_wins() -> None:
     rows = [Prediction(str(n), "not_entailment", [p, 1 - p]) for n, p in enumerate([0.1, 0.3, 0.2, 0.9])]
-    ranked = rank_within(rows, ["q1", "q1", "q2", "q2"], RANKED["qnli"])
+    examples = [TextExample(str(n), text, "sentence") for n, text in enumerate(["q1", "q1", "q2", "q2"])]
+    ranked = rank_rivals(rows, examples, RANKED["qnli"])
     assert [one.answer for one in ranked] == ["not_entailment", "entailment", "not_entailment", "entailment"]
+
+
+def test_a_row_without_a_rival_keeps_its_own_answer() -> None:
+    rows = [Prediction("0", "not_entailment", [0.3, 0.7]), Prediction("1", "entailment", [0.8, 0.2])]
+    examples = [TextExample("0", "q1", "a"), TextExample("1", "q2", "b")]
+    assert rank_rivals(rows, examples, RANKED["qnli"]) == rows
+
+
+def test_sentences_about_another_pronoun_are_no_rivals() -> None:
+    sentence = "Mark saw Blaze, because he was tired and he was cold."
+    seconds = [
+        "Mark was tired.",
+        "Blaze was tired.",
+        "He was cold like Mark is, they say.",
+        "He was cold like Blaze is.",
+    ]
+    examples = [TextExample(str(n), sentence, second) for n, second in enumerate(seconds)]
+    assert group_rivals(examples, RANKED["wnli"].are_rivals) == [[0, 1], [2, 3]]
+
+
+def test_labelled_rivals_have_one_right_row_each(real_data: Path) -> None:
+    """The tricks' assumption, where it can be checked: of rivals with known labels exactly one is positive."""
+    counts = {}
+    for task, split in (("qnli", "dev"), ("wnli", "train")):
+        dataset = read_dataset(task, real_data / "glue")
+        examples = [*dataset.train, *dataset.dev["dev"]] if split == "train" else dataset.dev["dev"]
+        groups = [group for group in group_rivals(examples, RANKED[task].are_rivals) if len(group) > 1]
+        right = [sum(examples[n].label == RANKED[task].positive for n in group) for group in groups]
+        counts[task] = (len(groups), sum(number == 1 for number in right))
+    assert counts["qnli"] == (1362, 1362)
+    assert counts["wnli"][1] >= 0.98 * counts["wnli"][0] > 250  # a few sentences say the same of two pronouns
 
 
 def test_two_runs_of_one_task_cannot_be_submitted(tmp_path: Path) -> None:

@@ -41,6 +41,20 @@ def test_the_diagnostic_set_comes_with_mnli(real_data: Path, tmp_path: Path) -> 
     assert (len(dataset.train), len(dataset.dev["dev_matched"]), len(dataset.test["ax"])) == (8999, 1000, 1104)
 
 
+@pytest.mark.parametrize("folder", ["diagnostic", "ax"])
+def test_the_diagnostic_set_has_several_names(folder: str, tmp_path: Path) -> None:
+    write(tmp_path / "MNLI", "train.jsonl", '{"premise": "a", "hypothesis": "b", "label": 2}\n')
+    write(tmp_path / folder, "diagnostic.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n")
+    assert [example.text_b for example in read_dataset("mnli", tmp_path).test["ax"]] == ["b"]
+
+
+def test_the_diagnostic_set_with_labels_is_scored(tmp_path: Path) -> None:
+    header = "Lexical Semantics\tLogic\tDomain\tPremise\tHypothesis\tLabel\n"
+    write(tmp_path, "diagnostic-full.tsv", f"{header}\tNegation\tNews\ta\tb\tneutral\n")
+    (example,) = read_dataset("ax", tmp_path).dev["ax"]
+    assert (example.text, example.text_b, example.label) == ("a", "b", "neutral")
+
+
 def write(folder: Path, name: str, text: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text, "utf-8")
@@ -72,7 +86,13 @@ def test_a_character_that_ends_lines_elsewhere_does_not_end_a_row(tmp_path: Path
     ("name", "file", "text", "message"),
     [
         ("sst-2", "train.tsv", "sentence\tlabel\nfine\t7\n", r"train\.tsv:2: label '7' is not one of 0, 1"),
-        ("sst-2", "dev.tsv", "index\tsentence\n0\tfine\n", r"no column 'label'; it has index, sentence"),
+        ("sst-2", "dev.tsv", "index\tsentence\n0\tfine\n", r"no column 'label', but index, sentence; .*test split"),
+        ("sst-2", "train.jsonl", '{"sentence": "a", "label": 1}\n{"label": 0}\n', r"train\.jsonl:2: there is no text"),
+        ("sst-2", "train.jsonl", '{"sentence": null, "label": 1}\n', r"train\.jsonl:1: there is no text"),
+        ("sst-2", "train.jsonl", '{"sentence": "a", "label": -2}\n', r"train\.jsonl:1: label '-2' is not one of"),
+        ("sts-b", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\t7\n", r"dev\.tsv:2: '7' is not a number from 0 to 5"),
+        # a test row left out would move the answers behind it
+        ("sst-2", "test.tsv", "index\tsentence\n0\ta\n1\n2\tb\n", r"test\.tsv:3: 1 cells"),
         ("rte", "train.tsv", "a\tb\n" * 5, r"no column"),
         ("sts-b", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\tmuch\n", r"dev\.tsv:2: 'much' is not a number"),
         ("rte", "dev.jsonl", '{"sentence1": "a", "sentence2": "b", "label": -1}\n', r"dev\.jsonl:1: .*test split"),

@@ -137,7 +137,7 @@ def test_chance_is_what_needs_no_reading() -> None:
 
 
 def test_a_folder_without_a_training_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no train-v1\.1\.json or train\.json in it"):
+    with pytest.raises(DataError, match=r"no train-v1\.1\.json, train\.json or the like in it"):
         squad_reader(TASKS[0])(tmp_path, ReadOptions())
 
 

@@ -1,11 +1,12 @@
 """SQuAD on disk: the official folder, or anybody's files, as a dataset."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import DataError
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import ReadOptions, find_files, find_split
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 from litebert.tasks.squad.task import SpanTask
 
@@ -14,40 +15,30 @@ def squad_reader(task: SpanTask) -> Callable[[Path, ReadOptions], Dataset]:
     """What reads the files of a task: the official folder, or a training file with --dev and --test."""
 
     def read(path: Path, options: ReadOptions) -> Dataset:
-        files = _find_files(path, options, task)
-        splits = {split: read_squad(file) for split, file in files.items()}
+        find = partial(_find_split, version=task.version)
+        files = find_files(path, options, find, usual=f"train-v{task.version}.json, train.json")
+        splits = {split: read_squad(file, options.encoding) for split, file in files.items()}
         notes: list[str] = []
         if "dev" not in splits and options.dev_share:
             splits["train"], splits["dev"] = _hold_out(splits["train"], options, files["train"], notes)
-        if "dev" in splits:  # else it is read to be answered, and whether there are answers shows later
-            for split in ("train", "dev"):
-                check_answers(splits.get(split, ()), allows_none=task.version == "2.0")
+        for split, questions in splits.items():
+            # a test split, or a file that is read to be answered, may tell no answers at all
+            may_be_silent = split == "test" or not options.dev_share
+            if not (may_be_silent and all(question.answers is None for question in questions)):
+                check_answers(questions, allows_none=task.version == "2.0")
         return Dataset.of(task, splits, notes)
 
     return read
 
 
-def _find_files(path: Path, options: ReadOptions, task: SpanTask) -> dict[str, Path]:
-    if path.is_dir():
-        found = {split: _find_split(path, split, task.version) for split in ("train", "dev", "test")}
-        if found["train"] is None and options.dev_share:
-            raise DataError(f"{path}: no train-v{task.version}.json or train.json in it; name the training file")
-    else:
-        found = {"train": path}
-    found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
-    return {split: file for split, file in found.items() if file is not None}
-
-
 def _find_split(folder: Path, split: str, version: str) -> Path | None:
-    names = (f"{split}-v{version}.json", f"{split}.json")
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+    official = folder / f"{split}-v{version}.json"
+    return official if official.is_file() else find_split(folder, split, (".json", ".jsonl", ".parquet"))
 
 
 def _hold_out(
     questions: list[Question], options: ReadOptions, path: Path, notes: list[str]
 ) -> tuple[list[Question], list[Question]]:
-    if not 0 < options.dev_share < 1:
-        raise ConfigError(f"--dev-share {options.dev_share}: a share lies between 0 and 1")
     kept, held = split_articles(questions, options.dev_share)
     if not kept:
         raise DataError(f"{path}: it has one article only, of which none can be held out; give --dev")

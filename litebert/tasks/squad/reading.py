@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from litebert.core.errors import DataError
-from litebert.tasks.tables import read_table
-
-ROW_SUFFIXES = (".jsonl", ".parquet")
+from litebert.tasks.columnar import is_columnar
+from litebert.tasks.tables import read_table, read_text
 
 
 class Answer(NamedTuple):
@@ -50,12 +49,13 @@ class Question:
         return list(dict.fromkeys(answer.text for answer in self.answers)) or [""]
 
 
-def read_squad(path: Path) -> list[Question]:
+def read_squad(path: Path, encoding: str = "utf-8") -> list[Question]:
     """The questions of a file in their order; DataError with the place where it is not SQuAD's JSON.
 
     Also rows in JSON lines or Parquet, as the `datasets` library has them.
     """
-    rows = _iter_rows(path) if path.suffix in ROW_SUFFIXES else _iter_questions(path)
+    is_rows = path.suffix == ".jsonl" or is_columnar(path)
+    rows = _iter_rows(path, encoding) if is_rows else _iter_questions(path, encoding)
     questions: list[Question] = []
     place_by_id: dict[str, str] = {}
     for question in rows:
@@ -89,7 +89,7 @@ def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
     for question in questions:
         if question.answers is None:
             raise DataError(f"{question.where}: it has no 'answers'; is this a test split? It can only be predicted")
-        if not question.answers and not allows_none:
+        if question.answers == () and not allows_none:
             raise DataError(f"{question.where}: it has no answer, and SQuAD 1.1 knows no such question; use squad-v2")
 
 
@@ -102,19 +102,16 @@ def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Qu
     return kept, [question for question in questions if question.article >= first_held]
 
 
-def _load_json(path: Path) -> Any:
+def _load_json(path: Path, encoding: str) -> Any:
+    text = read_text(path, encoding)
     try:
-        return json.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}; expected a SQuAD JSON file") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}); convert it to UTF-8") from error
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}); is the file complete?") from error
 
 
-def _iter_questions(path: Path) -> Iterator[Question]:
-    for number, article in enumerate(_take(_load_json(path), "data", list, str(path))):
+def _iter_questions(path: Path, encoding: str) -> Iterator[Question]:
+    for number, article in enumerate(_take(_load_json(path, encoding), "data", list, str(path))):
         where = f"{path}: data[{number}]"
         for index, paragraph in enumerate(_take(article, "paragraphs", list, where)):
             place = f"{where}.paragraphs[{index}]"
@@ -123,10 +120,10 @@ def _iter_questions(path: Path) -> Iterator[Question]:
                 yield _read_question(value, context, number, f"{place}.qas[{position}]")
 
 
-def _iter_rows(path: Path) -> Iterator[Question]:
+def _iter_rows(path: Path, encoding: str) -> Iterator[Question]:
     """A row for each question, with its context; texts and starts of the answers are two lists."""
     titles: dict[str, int] = {}
-    for row in read_table(path).rows:
+    for row in read_table(path, encoding=encoding).rows:
         context = _take(row.cells, "context", str, row.where)
         value = dict(row.cells)
         if isinstance(value.get("answers"), dict):

@@ -1,0 +1,86 @@
+"""Tables in Parquet and Arrow, as the `datasets` library keeps them: one file, numbered shards, a folder for a split.
+
+`Dataset.save_to_disk` makes folders of Arrow files, the hub has Parquet shards; both say in their schema what the
+numbers of a label mean.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from litebert.core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_SHARD = re.compile(r"(?P<stem>.+)-00000-of-\d{5}\.parquet")
+
+
+def find_columnar(folder: Path, stem: str) -> list[Path]:
+    """What holds the split of this name: its first shard, or its folder of Arrow files."""
+    arrow = [folder / stem] if any((folder / stem).glob("*.arrow")) else []
+    return [*sorted(folder.glob(f"{stem}-00000-of-*.parquet")), *arrow]
+
+
+def is_columnar(path: Path) -> bool:
+    return path.suffix in (".parquet", ".arrow") or (path.is_dir() and any(path.glob("*.arrow")))
+
+
+def read_columns(path: Path) -> tuple[list[dict[str, Any]], dict[str, tuple[str, ...]]]:
+    """The rows, and for columns of numbered labels their names."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ConfigError(f"{path}: reading Parquet needs pyarrow: pip install 'litebert[parquet]'") from None
+    parts = [_read_file(file) for file in _list_files(path)]
+    try:
+        table = pyarrow.concat_tables(parts)
+    except pyarrow.ArrowInvalid as error:
+        raise DataError(f"{path}: its parts have not the same columns ({error})") from None
+    return table.to_pylist(), _read_names(table.schema)
+
+
+def _list_files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(path.glob("*.arrow"))
+    shard = _SHARD.fullmatch(path.name)
+    if not shard:
+        return [path]
+    total = int(path.stem[-5:])
+    files = [path.with_name(f"{shard['stem']}-{number:05d}-of-{total:05d}.parquet") for number in range(total)]
+    for file in files:
+        if not file.is_file():
+            raise DataError(f"{file}: this part of {path.name} is missing; fetch it again")
+    return files
+
+
+def _read_file(file: Path) -> "pyarrow.Table":
+    from pyarrow import ArrowInvalid, ipc, memory_map, parquet
+
+    if not file.is_file():
+        raise DataError(f"{file}: no such file")
+    try:
+        if file.suffix != ".arrow":
+            return parquet.read_table(file)
+        with memory_map(str(file)) as source:
+            return ipc.open_stream(source).read_all()
+    except (OSError, ArrowInvalid) as error:
+        raise DataError(f"{file}: not {'Arrow' if file.suffix == '.arrow' else 'Parquet'} ({error})") from None
+
+
+def _read_names(schema: "pyarrow.Schema") -> dict[str, tuple[str, ...]]:
+    """The names that `datasets` keeps for numbered labels, by column."""
+    kept = (schema.metadata or {}).get(b"huggingface")
+    features = json.loads(kept).get("info", {}).get("features", {}) if kept else {}
+    return {column: tuple(names) for column, feature in features.items() for names in _iter_names(feature)}
+
+
+def _iter_names(feature: Any) -> Iterator[list[str]]:
+    """The names of a label, or of the labels of a list."""
+    if isinstance(feature, list):  # as older versions write lists
+        feature = {"feature": feature[0]}
+    inner = feature.get("feature", feature)
+    if inner.get("_type") == "ClassLabel":
+        yield inner["names"]

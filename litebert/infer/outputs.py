@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from litebert.core.runtime import Runtime
 from litebert.data.group_batch import build_group_batch
 from litebert.data.groups import Group
-from litebert.model.model import Model
+from litebert.model.reading import Reader
 from litebert.tasks.finetuning import FinetuneTask, Output
 
 BATCH_TOKENS = 4096  # padding included, in one batch: enough to keep a CPU's caches busy, and no more
 
 
 def compute_outputs(
-    model: Model,
+    model: Reader,
     task: FinetuneTask,
     groups: Sequence[Group],
     runtime: Runtime,
@@ -26,7 +26,6 @@ def compute_outputs(
     report: Callable[[int], None] = lambda _: None,
 ) -> list[Output]:
     """The output for each group; `report` hears how many are done."""
-    model.eval()
     outputs: list[Output] = [None] * len(groups)
     done = 0
     for numbers in plan_batches(groups, batch_tokens):

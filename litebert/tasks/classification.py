@@ -14,7 +14,9 @@ from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
 from litebert.model.model import Model
+from litebert.model.reading import Reader
 from litebert.tasks import metrics
+from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import Chance, Output
 from litebert.tasks.task import Counts, PartLoss
 from litebert.tasks.texts import TextExample, group_texts, join_texts, to_floats
@@ -64,9 +66,9 @@ class Classification:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return [to_floats(row) for row in read_pooled(model, batch).float().softmax(-1).cpu().numpy()]
+        return [to_floats(row) for row in _ask(model, batch).softmax(-1).cpu().numpy()]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.mean(outputs, axis=0))
@@ -130,9 +132,9 @@ class Regression:
         del totals
         return {"loss": sums["loss"]}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return to_floats(read_pooled(model, batch).squeeze(-1).float().cpu().numpy() * self.scale + self.center)
+        return to_floats(_ask(model, batch).squeeze(-1).cpu().numpy() * self.scale + self.center)
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.array([np.mean(outputs)]))[0]
@@ -184,9 +186,9 @@ class MultiLabel:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / (totals["groups"] * len(self.labels))}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return [to_floats(row) for row in read_pooled(model, batch).float().sigmoid().cpu().numpy()]
+        return [to_floats(row) for row in _ask(model, batch).sigmoid().cpu().numpy()]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.mean(outputs, axis=0))
@@ -227,6 +229,11 @@ def read_pooled(model: Model, batch: GroupBatch) -> Tensor:
     output = model.encoder(batch.token_ids, batch.segment_ids, mask, read_at=first)
     logits: Tensor = model.heads["classification"](output.pooled)
     return logits
+
+
+def _ask(model: Reader, batch: GroupBatch) -> Tensor:
+    """The logits (S, labels) as an engine computes them."""
+    return model.read("classification", to_inputs(batch))["logits"].float()
 
 
 def count_texts(part: GroupBatch) -> dict[str, int]:

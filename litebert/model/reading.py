@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 ReadHead = Literal[HeadKind, "embedding"]  # every encoder gives embeddings: the mean of the last states
 NUM_STARTS = 5  # that the start-conditioned span head computes ends for; the official value
 
+# the outputs of heads that have more, or another, than `logits`
+OUTPUTS: dict[ReadHead, tuple[str, ...]] = {
+    "span": ("start", "end"),
+    "conditional_span": ("start", "starts", "end", "unanswerable"),
+    "embedding": ("embedding",),
+}
+
 
 class ReadInputs(NamedTuple):
     """S sequences of T tokens."""
@@ -37,6 +44,10 @@ class Reader(Protocol):
         `start`, `starts` (S, K), `end` (S, K, T) and `unanswerable` (S,). `embedding` (S, H).
         """
         ...
+
+
+def output_names(head: ReadHead) -> tuple[str, ...]:
+    return OUTPUTS.get(head, ("logits",))
 
 
 def read_head(model: "Model", head: ReadHead, inputs: ReadInputs) -> dict[str, Tensor]:

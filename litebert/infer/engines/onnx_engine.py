@@ -8,7 +8,7 @@ from torch import Tensor
 
 from litebert.core.errors import ConfigError
 from litebert.infer.engines.engine import EngineName, Graphs, to_feeds
-from litebert.model.reading import ReadHead, ReadInputs
+from litebert.model.reading import ReadHead, ReadInputs, output_names
 
 try:
     import onnxruntime
@@ -35,6 +35,6 @@ class OnnxEngine:
             self._sessions[head] = onnxruntime.InferenceSession(
                 self._graphs.load(head), self._options, providers=["CPUExecutionProvider"]
             )
-        session = self._sessions[head]
-        values = session.run(None, to_feeds(head, inputs, self._graphs.max_positions))
-        return {node.name: torch.from_numpy(value) for node, value in zip(session.get_outputs(), values, strict=True)}
+        names = output_names(head)
+        values = self._sessions[head].run(names, to_feeds(head, inputs, self._graphs.max_positions))
+        return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}

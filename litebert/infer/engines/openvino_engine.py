@@ -11,7 +11,7 @@ from torch import Tensor
 
 from litebert.core.errors import ConfigError
 from litebert.infer.engines.engine import EngineName, Graphs, to_feeds
-from litebert.model.reading import ReadHead, ReadInputs
+from litebert.model.reading import ReadHead, ReadInputs, output_names
 
 TELEMETRY = "openvino_telemetry"
 
@@ -40,8 +40,10 @@ class OpenVinoEngine:
             if head not in self._requests:
                 model = self._core.read_model(self._graphs.load(head))
                 self._requests[head] = self._core.compile_model(model, "CPU", self._settings).create_infer_request()
-            values = self._requests[head].infer(feeds, share_inputs=True)
-            return {port.any_name: torch.from_numpy(value.copy()) for port, value in values.items()}
+            request = self._requests[head]
+            request.infer(feeds, share_inputs=True)
+            # copies: the next call writes over these
+            return {name: torch.from_numpy(request.get_tensor(name).data.copy()) for name in output_names(head)}
 
 
 def import_openvino() -> ModuleType:

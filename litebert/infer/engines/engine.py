@@ -71,6 +71,19 @@ class ExportedGraph:
         return self.file.read_bytes()
 
 
+@dataclass(frozen=True)
+class MemoryGraph:
+    """A graph that lies in no file."""
+
+    content: bytes
+    head: ReadHead
+    max_positions: int
+
+    def load(self, head: ReadHead) -> bytes:
+        assert head == self.head, (head, self.head)
+        return self.content
+
+
 def to_feeds(head: ReadHead, inputs: ReadInputs, max_positions: int) -> dict[str, NDArray[Any]]:
     """The inputs of a head's graph by name."""
     length = inputs.token_ids.shape[1]

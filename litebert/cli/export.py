@@ -23,6 +23,7 @@ def export_model(
         Path | None,
         typer.Option(help="Labelled examples (or, of a pre-trained model, lines of text) that int8 is measured on."),
     ] = None,
+    layers: Annotated[int, typer.Option(min=0, help="Only so many of the first layers; 0: all.")] = 0,
     max_drop: Annotated[float, typer.Option(min=0, help="The points that int8 may lose on --dev.")] = 1.0,
 ) -> None:
     """Write a model for onnxruntime, with its tokenizer; what layers share is stored once."""
@@ -30,10 +31,12 @@ def export_model(
     from litebert.export.int8 import export_int8
     from litebert.export.onnx_folder import export_onnx
     from litebert.interop.opening import load_checkpoint
+    from litebert.interop.truncating import truncate
 
     if dev is not None and not int8:
         raise ConfigError("--dev is what int8 is measured on: say --int8 too, or leave it out")
     opened = load_checkpoint(checkpoint)
+    opened = truncate(opened, layers) if layers else opened
     if not int8:
         done = export_onnx(opened, out, head=task_head)
     else:

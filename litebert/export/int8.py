@@ -12,7 +12,7 @@ import onnx
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import DataError
 from litebert.export.judging import Judge, Verdict, build_judge
-from litebert.export.onnx_folder import Exported, build_head_graph, check_is_new, choose_head, write_export
+from litebert.export.onnx_folder import Exported, build_head_graph, check_is_new, choose_head, has_exits, write_export
 from litebert.graph.precision import Precision
 from litebert.infer.engines.engine import Engine, MemoryGraph
 from litebert.infer.engines.onnx_engine import OnnxEngine
@@ -89,7 +89,8 @@ class _Choice:
         return build_head_graph(self.checkpoint, self.head, self._tokenizer, precision)
 
     def open(self, precision: Precision) -> Engine:
-        graph = MemoryGraph(self.build(precision), self.head, self.checkpoint.config.max_positions)
+        exits = has_exits(self.checkpoint, self.head)
+        graph = MemoryGraph(self.build(precision), self.head, self.checkpoint.config.max_positions, exits)
         return OnnxEngine(graph, count_cores())
 
 

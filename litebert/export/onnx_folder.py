@@ -50,10 +50,21 @@ def choose_head(checkpoint: Checkpoint, wanted: str = "") -> ReadHead:
 def build_head_graph(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenizer, precision: Precision) -> bytes:
     """The graph's file."""
     model = build_graph(
-        checkpoint.config, load_arrays(checkpoint), head, mask_id=tokenizer.mask_id, precision=precision
+        checkpoint.config,
+        load_arrays(checkpoint),
+        head,
+        mask_id=tokenizer.mask_id,
+        precision=precision,
+        exits=has_exits(checkpoint, head),
     )
     content: bytes = model.SerializeToString()
     return content
+
+
+def has_exits(checkpoint: Checkpoint, head: ReadHead) -> bool:
+    """Whether the export may answer early: the model has learned it, and its layers are one, so that they can loop."""
+    learned = head == "classification" and bool((checkpoint.task or {}).get("exits", False))
+    return learned and set(checkpoint.config.layer_plan.rows) == {(0, 0)}
 
 
 def load_arrays(checkpoint: Checkpoint) -> dict[str, NDArray[np.float32]]:
@@ -70,7 +81,7 @@ def write_export(checkpoint: Checkpoint, out: Path, head: ReadHead, graph: bytes
             tokenizer, temporary, has_segments=config.num_segments > 1, max_length=config.max_positions
         )
         tokenizer.save(temporary / TOKENIZER)
-        write_facts(temporary, checkpoint, head, facts)
+        write_facts(temporary, checkpoint, head, {**facts, "exits": has_exits(checkpoint, head)})
     return Exported(out, head, len(graph))
 
 

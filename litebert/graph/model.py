@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from litebert.graph.early_exit import write_early_exit
 from litebert.graph.heads import write_head
 from litebert.graph.parts import Parts
 from litebert.graph.precision import FloatArray, Precision
@@ -18,8 +19,14 @@ def build_graph(
     *,
     mask_id: int,
     precision: Precision = Precision(),
+    exits: bool = False,
 ) -> Any:
-    """The ONNX model that answers through a head."""
+    """The ONNX model that answers through a head; `exits`: one of classification that may answer early."""
     graph = GraphWriter()
-    write_head(Parts(graph, config, weights, precision), head, mask_id=mask_id)
+    parts = Parts(graph, config, weights, precision)
+    if exits:
+        assert head == "classification", head
+        write_early_exit(parts)
+    else:
+        write_head(parts, head, mask_id=mask_id)
     return graph.to_model({"head": head})

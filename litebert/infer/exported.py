@@ -60,6 +60,7 @@ class Export:
 
     checkpoint: Checkpoint  # its facts; the files are the export's
     head: ReadHead
+    exits: bool  # whether the graph may answer before its last layer
 
     @property
     def graph_file(self) -> Path:
@@ -88,7 +89,7 @@ def open_export(path: Path) -> Export:
         task=facts["task"],
         foreign=ExportFiles(path),
     )
-    return Export(checkpoint, facts["head"])
+    return Export(checkpoint, facts["head"], facts["exits"])
 
 
 def write_facts(folder: Path, checkpoint: Checkpoint, head: ReadHead, more: dict[str, Any]) -> None:

@@ -23,7 +23,9 @@ from litebert.infer.engines.torch_engine import TorchEngine
 from litebert.infer.exported import Export, is_export, open_export
 from litebert.infer.fill_mask import Guess, fill_mask
 from litebert.infer.outputs import BATCH_TOKENS, compute_outputs, plan_batches
+from litebert.infer.patience import Patient
 from litebert.interop.opening import load_checkpoint
+from litebert.interop.truncating import truncate
 from litebert.model.config import HeadKind
 from litebert.model.model import Model
 from litebert.model.reading import ReadHead
@@ -54,6 +56,7 @@ class Predictor:
     def __init__(
         self, checkpoint: Checkpoint, runtime: Runtime, engine: Engine | None = None, tokenizer: Tokenizer | None = None
     ) -> None:
+        """Without an engine torch computes."""
         self.checkpoint = checkpoint
         self.runtime = runtime
         self.tokenizer: Tokenizer = tokenizer or checkpoint.load_tokenizer()
@@ -62,8 +65,23 @@ class Predictor:
     @cached_property
     def model(self) -> Model:
         """The model in torch, for those who look inside; another engine does without it."""
-        engine = self.engine if isinstance(self.engine, TorchEngine) else build_torch(self.checkpoint, self.runtime)
-        return engine.model
+        inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
+        return (inner if isinstance(inner, TorchEngine) else build_torch(self.checkpoint, self.runtime)).model
+
+    def with_patience(self, patience: int) -> "Predictor":
+        """The same predictor, answering texts early whose answer stays the same for so many layers in a row; 0: never.
+
+        Weights and sessions are shared, so that each request to a server may have a patience of its own.
+        """
+        if patience < 0:
+            raise ConfigError(f"patience = {patience} must be 0 or above; 0 computes all layers")
+        if patience and not getattr(self.task, "exits", False):
+            raise ConfigError(
+                f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true"
+            )
+        inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
+        chosen = Patient(inner, patience) if patience else inner
+        return Predictor(self.checkpoint, self.runtime, chosen, self.tokenizer)
 
     @cached_property
     def task(self) -> FinetuneTask:
@@ -167,31 +185,41 @@ class Predictor:
 
 
 def load(
-    source: str | Path, *, device: str = "auto", engine: EngineChoice | None = None, threads: int = 0
+    source: str | Path,
+    *,
+    device: str = "auto",
+    engine: EngineChoice | None = None,
+    threads: int = 0,
+    patience: int = 0,
+    layers: int = 0,
 ) -> Predictor:
     """The predictor of a checkpoint, a run's model, a Hugging Face or TensorFlow model, a hub's name, or an export.
 
     `engine` computes it: torch, onnx, openvino, or auto for the fastest here; else torch, and onnx for exports.
-    `threads` 0: as many as there are cores.
+    `threads` 0: as many as there are cores. `patience`: texts whose answer stays the same for so many layers are done,
+    where the model has learned it. `layers`: compute only so many of the first.
     """
     if threads < 0:
         raise ConfigError(f"threads = {threads} must be 0 or above; 0 takes all cores")
     if is_export(Path(source)):
-        return _load_exported(open_export(Path(source)), engine or "onnx", threads)
+        if layers:
+            raise ConfigError(f"{source} is an export and has the layers it has: export its checkpoint with --layers")
+        return _load_exported(open_export(Path(source)), engine or "onnx", threads).with_patience(patience)
     checkpoint = load_checkpoint(source)
+    checkpoint = truncate(checkpoint, layers) if layers else checkpoint
     runtime = choose_runtime(RuntimeOptions(device=device if engine in (None, "torch") else "cpu", num_threads=threads))
     tokenizer = checkpoint.load_tokenizer()
     graphs = CheckpointGraphs(checkpoint, tokenizer.mask_id)
     build = lambda name: build_engine(name, checkpoint, runtime, graphs, threads)  # noqa: E731
     head = _main_head(checkpoint)
     chosen = choose_engine(engine or "torch", tuple(PACKAGES), build, head, checkpoint.config.max_positions)
-    return Predictor(checkpoint, runtime, chosen, tokenizer)
+    return Predictor(checkpoint, runtime, chosen, tokenizer).with_patience(patience)
 
 
 def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predictor:
     checkpoint, runtime = export.checkpoint, choose_runtime(RuntimeOptions(device="cpu"))
     length = checkpoint.config.max_positions
-    graphs = ExportedGraph(export.graph_file, export.head, length)
+    graphs = ExportedGraph(export.graph_file, export.head, length, export.exits)
     build = lambda name: build_engine(name, checkpoint, runtime, graphs, threads)  # noqa: E731
     return Predictor(checkpoint, runtime, choose_engine(engine, ("onnx", "openvino"), build, export.head, length))
 

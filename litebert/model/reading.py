@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from litebert.model.config import HeadKind
+from litebert.model.early_exit import exit_early
 from litebert.model.heads import NEEDS_POOLER
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class ReadInputs(NamedTuple):
     mask: Tensor  # (S, T) bool, True = real token
     allowed: Tensor | None = None  # (S, T) bool, where an answer may lie; for the start-conditioned span head
     mask_id: int = -1  # the token whose places are to be filled; for the head of masked words
+    patience: int = 0  # layers in a row with the same answer after which a text is done; 0: all layers are computed
 
 
 class Reader(Protocol):
@@ -41,19 +43,23 @@ class Reader(Protocol):
 
         `logits`: (S, labels) of classification, sentence and choice (one label), (S, T, labels) of tokens, (M, V) of
         masked words: of each mask, row by row. `start` and `end` (S, T) of spans; of the start-conditioned head
-        `start`, `starts` (S, K), `end` (S, K, T) and `unanswerable` (S,). `embedding` (S, H).
+        `start`, `starts` (S, K), `end` (S, K, T) and `unanswerable` (S,). `embedding` (S, H). With patience
+        classification also gives `layers` (S,): how many were computed.
         """
         ...
 
 
-def output_names(head: ReadHead) -> tuple[str, ...]:
-    return OUTPUTS.get(head, ("logits",))
+def output_names(head: ReadHead, *, exits: bool = False) -> tuple[str, ...]:
+    """The outputs of a head; `exits`: of one that may answer early."""
+    return ("logits", "layers") if exits else OUTPUTS.get(head, ("logits",))
 
 
 def read_head(model: "Model", head: ReadHead, inputs: ReadInputs) -> dict[str, Tensor]:
     """The outputs of a head of a model, which are those of `Reader.read`."""
     token_ids, segment_ids = inputs.token_ids, inputs.segment_ids
     mask = None if bool(inputs.mask.all()) else inputs.mask  # attention is faster without
+    if head == "classification" and inputs.patience:
+        return exit_early(model, inputs, inputs.patience)._asdict()
     if head in NEEDS_POOLER:
         first = token_ids.new_zeros(len(token_ids), 1)
         pooled = model.encoder(token_ids, segment_ids, mask, read_at=first).pooled

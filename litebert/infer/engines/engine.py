@@ -13,6 +13,7 @@ from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.model.reading import ReadHead, ReadInputs
 
+NEVER = 2**31  # a patience that no model has layers for
 EngineName = Literal["torch", "onnx", "openvino"]
 
 
@@ -33,7 +34,13 @@ class Graphs(Protocol):
     @property
     def max_positions(self) -> int: ...
 
-    def load(self, head: ReadHead) -> bytes: ...
+    def load(self, head: ReadHead, *, exits: bool) -> bytes:
+        """The graph of a head; `exits`: of one that may answer early."""
+        ...
+
+    def has_exits(self, head: ReadHead, patience: int) -> bool:
+        """Whether the graph for this head and patience is one that may answer early."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,16 @@ class CheckpointGraphs:
     def max_positions(self) -> int:
         return self.checkpoint.config.max_positions
 
-    def load(self, head: ReadHead) -> bytes:
+    def load(self, head: ReadHead, *, exits: bool) -> bytes:
         from litebert.graph.model import build_graph
 
         weights = {name: tensor.float().numpy() for name, tensor in self.checkpoint.load_weights().items()}
-        model: bytes = build_graph(self.checkpoint.config, weights, head, mask_id=self.mask_id).SerializeToString()
-        return model
+        model = build_graph(self.checkpoint.config, weights, head, mask_id=self.mask_id, exits=exits)
+        content: bytes = model.SerializeToString()
+        return content
+
+    def has_exits(self, head: ReadHead, patience: int) -> bool:
+        return head == "classification" and patience > 0
 
 
 @dataclass(frozen=True)
@@ -62,13 +73,19 @@ class ExportedGraph:
     file: Path
     head: ReadHead
     max_positions: int
+    exits: bool
 
-    def load(self, head: ReadHead) -> bytes:
+    def load(self, head: ReadHead, *, exits: bool) -> bytes:
+        del exits  # it is what it is
         if head != self.head:
             raise ConfigError(
                 f"{self.file.parent} is an export of the head '{self.head}' and cannot answer as '{head}'"
             )
         return self.file.read_bytes()
+
+    def has_exits(self, head: ReadHead, patience: int) -> bool:
+        del head, patience
+        return self.exits
 
 
 @dataclass(frozen=True)
@@ -78,13 +95,18 @@ class MemoryGraph:
     content: bytes
     head: ReadHead
     max_positions: int
+    exits: bool = False
 
-    def load(self, head: ReadHead) -> bytes:
-        assert head == self.head, (head, self.head)
+    def load(self, head: ReadHead, *, exits: bool) -> bytes:
+        assert (head, exits) == (self.head, self.exits), (head, exits)
         return self.content
 
+    def has_exits(self, head: ReadHead, patience: int) -> bool:
+        del head, patience
+        return self.exits
 
-def to_feeds(head: ReadHead, inputs: ReadInputs, max_positions: int) -> dict[str, NDArray[Any]]:
+
+def to_feeds(head: ReadHead, inputs: ReadInputs, max_positions: int, *, exits: bool = False) -> dict[str, NDArray[Any]]:
     """The inputs of a head's graph by name."""
     length = inputs.token_ids.shape[1]
     if length > max_positions:
@@ -97,4 +119,6 @@ def to_feeds(head: ReadHead, inputs: ReadInputs, max_positions: int) -> dict[str
     if head == "conditional_span":
         assert inputs.allowed is not None, "the start-conditioned head must know where an answer may lie"
         feeds["answer_mask"] = inputs.allowed.numpy().astype(np.int64)
+    if exits:
+        feeds["patience"] = np.array(inputs.patience or NEVER)
     return feeds

@@ -28,13 +28,15 @@ class OnnxEngine:
         self._options = onnxruntime.SessionOptions()
         self._options.intra_op_num_threads = num_threads
         self._options.log_severity_level = ERRORS_ONLY
-        self._sessions: dict[ReadHead, Any] = {}
+        self._sessions: dict[tuple[ReadHead, bool], Any] = {}
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
-        if head not in self._sessions:
-            self._sessions[head] = onnxruntime.InferenceSession(
-                self._graphs.load(head), self._options, providers=["CPUExecutionProvider"]
+        exits = self._graphs.has_exits(head, inputs.patience)
+        if (head, exits) not in self._sessions:
+            self._sessions[head, exits] = onnxruntime.InferenceSession(
+                self._graphs.load(head, exits=exits), self._options, providers=["CPUExecutionProvider"]
             )
-        names = output_names(head)
-        values = self._sessions[head].run(names, to_feeds(head, inputs, self._graphs.max_positions))
+        names = output_names(head, exits=exits)
+        feeds = to_feeds(head, inputs, self._graphs.max_positions, exits=exits)
+        values = self._sessions[head, exits].run(names, feeds)
         return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}

@@ -35,10 +35,12 @@ class OpenVinoEngine:
         self._lock = Lock()  # a request answers one caller at a time
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+        if self._graphs.has_exits(head, inputs.patience):
+            raise ConfigError("the engine openvino cannot answer early: take onnx or torch, or no patience")
         feeds = to_feeds(head, inputs, self._graphs.max_positions)
         with self._lock:
             if head not in self._requests:
-                model = self._core.read_model(self._graphs.load(head))
+                model = self._core.read_model(self._graphs.load(head, exits=False))
                 self._requests[head] = self._core.compile_model(model, "CPU", self._settings).create_infer_request()
             request = self._requests[head]
             request.infer(feeds, share_inputs=True)

@@ -24,7 +24,7 @@ class TorchEngine:
         device = self.runtime.device
         token_ids, segment_ids, mask = (part.to(device) for part in inputs[:3])
         allowed = None if inputs.allowed is None else inputs.allowed.to(device)
-        inputs = ReadInputs(token_ids, segment_ids, mask, allowed, inputs.mask_id)
+        inputs = inputs._replace(token_ids=token_ids, segment_ids=segment_ids, mask=mask, allowed=allowed)
         is_reduced = self.runtime.dtype != torch.float32
         with torch.autocast(device.type, dtype=self.runtime.dtype, enabled=is_reduced):
             return self.model.read(head, inputs)

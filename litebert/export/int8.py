@@ -65,16 +65,20 @@ def export_int8(
     """Write a checkpoint in eight bits, unless that loses more than `max_drop` points on the dev file."""
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
-    choice = _Choice(checkpoint, chosen)
-    accuracy, precision = None, Precision(is_int8=True)
-    if dev is not None:
-        judge = build_judge(checkpoint, chosen, dev)
-        accuracy, precision = _settle(choice, judge, max_drop, say)
-    in_float = tuple(sorted(precision.in_float))
+    graph, accuracy, in_float = settle_int8(checkpoint, chosen, dev, max_drop, say)
     facts: dict[str, Any] = {"precision": "int8", "in_float": in_float}
     facts["accuracy"] = None if accuracy is None else asdict(accuracy)
-    exported = write_export(checkpoint, out, chosen, choice.build(precision), facts)
-    return Int8Export(exported, accuracy, in_float)
+    return Int8Export(write_export(checkpoint, out, chosen, graph, facts), accuracy, in_float)
+
+
+def settle_int8(
+    checkpoint: Checkpoint, head: ReadHead, dev: Path | None, max_drop: float, say: Say
+) -> tuple[bytes, Accuracy | None, tuple[str, ...]]:
+    """The graph in eight bits, what it costs on the dev file, and the matrices that stayed in float."""
+    choice, accuracy, precision = _Choice(checkpoint, head), None, Precision(is_int8=True)
+    if dev is not None:
+        accuracy, precision = _settle(choice, build_judge(checkpoint, head, dev), max_drop, say)
+    return choice.build(precision), accuracy, tuple(sorted(precision.in_float))
 
 
 class _Choice:

@@ -5,8 +5,8 @@
 
 A classifier of the preset's shape with random weights (the same for all): speed does not depend on them. First single
 texts of each length, then texts of SST-2's and SQuAD's lengths (of $LITEBERT_DATA, or drawn like them). Contenders take
-turns; figures are medians by the clock, with ratios to the best of ours in the same run. Memory (--memory) is what a
-process of its own holds more after loading and answering once.
+turns; figures are medians, with ratios to the best of ours in the same run, by the clock and by processor time: on a
+busy machine trust the second. Memory (--memory) is what a process of its own holds more after loading and answering.
 
     transformers pipeline    one text after another, as `pipeline()` does unless told otherwise
     transformers padded      batches of 32 in the order they come, padded to the longest
@@ -28,7 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -243,16 +243,23 @@ def iter_built(room: Room, names: Sequence[str]) -> Iterator[tuple[str, Answer]]
             print(f"{name}: left out ({error})", flush=True)
 
 
-def measure(answers: dict[str, Answer], texts: Sequence[Sequence[int]], rounds: int) -> dict[str, float]:
+class Spent(NamedTuple):
+    """Seconds by the clock and of processors."""
+
+    by_clock: float
+    by_processor: float
+
+
+def measure(answers: dict[str, Answer], texts: Sequence[Sequence[int]], rounds: int) -> dict[str, Spent]:
     """Each contender's median seconds; they take turns."""
-    seconds: dict[str, list[float]] = {name: [] for name in answers}
+    spent: dict[str, list[Spent]] = {name: [] for name in answers}
     for number in range(1 + rounds):
         for name, answer in answers.items():
-            started_at = time.perf_counter()
+            began = time.perf_counter(), time.process_time()
             answer(texts)
             if number:  # the first warms up
-                seconds[name].append(time.perf_counter() - started_at)
-    return {name: statistics.median(values) for name, values in seconds.items()}
+                spent[name].append(Spent(time.perf_counter() - began[0], time.process_time() - began[1]))
+    return {name: Spent(*map(statistics.median, zip(*values, strict=True))) for name, values in spent.items()}
 
 
 def invent_texts(lengths: Sequence[int]) -> list[list[int]]:
@@ -260,13 +267,15 @@ def invent_texts(lengths: Sequence[int]) -> list[list[int]]:
     return [rng.integers(5, 30, length).tolist() for length in lengths]
 
 
-def show(title: str, seconds: dict[str, float], count: int) -> dict[str, Any]:
-    best = min((s for name, s in seconds.items() if name.startswith("ours")), default=min(seconds.values()))
-    print(f"\n{title}")
-    for name, value in sorted(seconds.items(), key=lambda item: item[1]):
-        per = f"{1000 * value:9.1f} ms" if count == 1 else f"{count / value:9.1f} texts/s"
-        print(f"  {name:24} {per}   {value / best:5.2f} times the time of the best of ours", flush=True)
-    return {"case": title, "seconds": seconds, "count": count}
+def show(title: str, spent: dict[str, Spent], count: int) -> dict[str, Any]:
+    ours = [value for name, value in spent.items() if name.startswith("ours")] or list(spent.values())
+    best = Spent(min(one.by_clock for one in ours), min(one.by_processor for one in ours))
+    print(f"\n{title}: time, and times the best of ours by the clock and by processor time")
+    for name, value in sorted(spent.items(), key=lambda item: item[1]):
+        per = f"{1000 * value.by_clock:9.1f} ms" if count == 1 else f"{count / value.by_clock:9.1f} texts/s"
+        ratios = f"{value.by_clock / best.by_clock:6.2f} {value.by_processor / best.by_processor:6.2f}"
+        print(f"  {name:24} {per} {ratios}", flush=True)
+    return {"case": title, "seconds": {name: value._asdict() for name, value in spent.items()}, "count": count}
 
 
 def measure_memory(room: Room, options: argparse.Namespace, names: Sequence[str]) -> None:

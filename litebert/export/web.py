@@ -27,6 +27,7 @@ from litebert.tasks.classification import Classification, MultiLabel, Regression
 
 RUNTIME_VERSION = "1.30.0"
 RUNTIME_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
+CHECKPOINTS = "checkpoints"  # where a run keeps them
 PAGE_FILES = ("index.html", "app.js", "model.js", "tokenizer.js", "style.css")
 
 
@@ -70,7 +71,7 @@ def describe_model(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
     """What goes into facts.json; a head that the page has no view for is refused."""
     facts: dict[str, Any] = {
         "head": head,
-        "title": checkpoint.path.parent.name if checkpoint.path.name == "model" else checkpoint.path.name,
+        "title": _name_model(checkpoint.path),
         "exits": has_exits(checkpoint, head),
         "example": f"The list is {MASK} in place.",
     }
@@ -84,6 +85,13 @@ def describe_model(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
         return facts | {"kind": "regression", "example": "", **{key: getattr(task, key) for key in keys}}
     kind = "multi-label" if isinstance(task, MultiLabel) else "classification"
     return facts | {"kind": kind, "example": "", "labels": list(task.labels)}
+
+
+def _name_model(path: Path) -> str:
+    """What a person calls it: a checkpoint inside a run goes by the run's name."""
+    if path.name == "model":
+        return path.parent.name
+    return path.parent.parent.name if path.parent.name == CHECKPOINTS else path.name
 
 
 def _describe_tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import { MASK, loadModel } from "./model.js";
 const WORDS = {
   en: {
     loading: "Loading the model…",
-    ready: "Everything is computed in this browser; nothing you type is sent anywhere.",
+    note: "Everything is computed in this browser; nothing you type is sent anywhere.",
     fill: "Guess the word",
     classify: "Classify",
     text: "Text",
@@ -18,7 +18,7 @@ const WORDS = {
   },
   zh: {
     loading: "正在加载模型…",
-    ready: "一切都在本浏览器中计算，您输入的内容不会发送到任何地方。",
+    note: "一切都在本浏览器中计算，您输入的内容不会发送到任何地方。",
     fill: "猜词",
     classify: "分类",
     text: "文本",
@@ -111,7 +111,8 @@ async function start() {
   find("text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) answer(model);
   });
-  return show(words.ready);
+  find("note").textContent = words.note;
+  return show("");
 }
 
 start();

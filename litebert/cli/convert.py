@@ -43,6 +43,7 @@ def convert_model(
         Literal["float32", "float16", "bfloat16"] | None,
         typer.Option(help="Store the weights in this type: half the size, rounded. Computing stays in float32."),
     ] = None,
+    layers: Annotated[int, typer.Option(min=0, help="Keep only so many of the first layers; 0: all.")] = 0,
     classifier: Classifier = None,
     tokenizer: TokenizerPath = None,
     config: ConfigPath = None,
@@ -54,6 +55,7 @@ def convert_model(
         to=to,
         keeps_slots=keep_slots,
         heads=None if heads is None else tuple(name for name in heads.split(",") if name),
+        layers=layers,
         sharing=sharing or "",
         dtype=dtype,
     )

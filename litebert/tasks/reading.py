@@ -47,6 +47,13 @@ class PassageOptions:
                 raise ConfigError(f"passage.{key} = {value} must be at least 1")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExitOptions:
+    """Whether a classifier or a regression learns to answer before its last layer."""
+
+    enabled: bool = False
+
+
 def find_files(
     path: Path, options: ReadOptions, find: Callable[[Path, str], Path | None], *, usual: str
 ) -> dict[str, Path]:

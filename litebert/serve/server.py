@@ -1,0 +1,74 @@
+"""`litebert serve`: load, listen, and on SIGTERM or Ctrl-C finish what was accepted."""
+
+import logging
+import socket
+from collections.abc import Sequence
+
+import uvicorn
+from fastapi import FastAPI
+
+from litebert.core.errors import ConfigError
+from litebert.infer.predictor import load
+from litebert.serve.app import build_app
+from litebert.serve.logs import log, set_up_logging
+from litebert.serve.models import NamedModel, check_names, split_name
+from litebert.serve.options import ServeOptions
+
+_MAX_CONNECTIONS = 1024  # above it uvicorn itself answers 503
+
+
+def serve(sources: Sequence[str], options: ServeOptions, *, device: str = "auto") -> None:
+    """Serve the models until told to stop."""
+    set_up_logging()
+    listener = bind(options)  # before loading, which may take long: an occupied port is told at once
+    try:
+        app = build_app(load_models(sources, device=device), options)
+        run(app, listener, options)
+    finally:
+        listener.close()
+
+
+def load_models(sources: Sequence[str], *, device: str = "auto") -> list[NamedModel]:
+    """The models of `path` or `name=path` words."""
+    named = [split_name(source) for source in sources]
+    check_names([name for name, _ in named])
+    models = []
+    for name, path in named:
+        models.append(NamedModel.of(name, load(path, device=device)))
+        log("loaded", model=name, functions=list(models[-1].functions))
+    return models
+
+
+def bind(options: ServeOptions) -> socket.socket:
+    """A socket at the wished address."""
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.host, options.port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"cannot listen at {options.host}:{options.port} ({error.strerror}): choose another --port or --host"
+        ) from error
+    return listener
+
+
+def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
+    """Answer requests on a bound socket until SIGTERM or Ctrl-C; those that were accepted are answered first."""
+    if options.host not in ("127.0.0.1", "::1", "localhost") and not options.token:
+        log("open", level=logging.WARNING, host=options.host, advice="anybody who reaches it may ask: set a token")
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_keep_alive=30,
+        # an accepted request ends by its own time limit; a connection that hangs beyond that is cut
+        timeout_graceful_shutdown=int(options.limits.timeout_seconds) + 5,
+    )
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    log("listening", url=f"http://{shown}:{port}")
+    uvicorn.Server(config).run(sockets=[listener])

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from litebert.core.errors import ConfigError
 from litebert.infer.predictor import load
 from litebert.serve.app import build_app
+from litebert.serve.functions import FUNCTIONS
 from litebert.serve.logs import log, set_up_logging
 from litebert.serve.models import NamedModel, check_names, split_name
 from litebert.serve.options import ServeOptions
@@ -35,8 +36,18 @@ def load_models(sources: Sequence[str], *, device: str = "auto") -> list[NamedMo
     models = []
     for name, path in named:
         models.append(NamedModel.of(name, load(path, device=device)))
+        warm_up(models[-1])
         log("loaded", model=name, functions=list(models[-1].functions))
     return models
+
+
+def warm_up(model: NamedModel) -> None:
+    """Ask each function its example, so that the first user does not wait for kernels to compile."""
+    for name in model.functions:
+        function = FUNCTIONS[name]
+        (inputs,) = function.request.model_fields["inputs"].examples or ()
+        asked = function.request.model_validate({"inputs": inputs})
+        function.compute(model.predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
 
 
 def bind(options: ServeOptions) -> socket.socket:
@@ -71,4 +82,5 @@ def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     log("listening", url=f"http://{shown}:{port}")
+    print(f"Open http://{shown}:{port} in a browser; Ctrl-C stops the server.", flush=True)
     uvicorn.Server(config).run(sockets=[listener])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from tiny_server import Gate, ServeTiny
+from tiny_server import Gate, ServeTiny, listen
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.runtime import RuntimeOptions, choose_runtime
@@ -88,3 +88,17 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     monkeypatch.setattr(Predictor, "embed", wait_and_embed)
     yield gate
     gate.is_open.set()
+
+
+@pytest.fixture(scope="session")
+def address(models: list[NamedModel]) -> Iterator[str]:
+    """Where a real server of all tiny models listens."""
+    with listen(build_app(models, ServeOptions(limits=Limits(max_characters=2000)))) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def guarded_address(models: list[NamedModel]) -> Iterator[str]:
+    """The same with a token, which is letmein."""
+    with listen(build_app(models[:2], ServeOptions(token="letmein"))) as address:
+        yield address

@@ -17,7 +17,7 @@ function drawCall(api, path, method, call) {
   const example = schema && Object.fromEntries(Object.entries(schema.properties).filter(([, one]) => one.examples).map(([name, one]) => [name, one.examples[0]]));
   const answer = call.responses["200"].content?.["application/json"]?.schema;
   return el("section", { class: "card call", id: path.slice(1).replaceAll("/", "-") },
-    el("h2", {}, el("span", { class: "method" }, method.toUpperCase()), path),
+    el("h2", {}, el("span", { class: "method" }, method.toUpperCase()), " ", path),
     el("p", {}, ...code(call.summary)),
     schema && [el("h3", {}, "Request"), drawSchema(api, schema)],
     answer && [el("h3", {}, "Answer"), drawSchema(api, resolve(api, answer))],

@@ -101,7 +101,9 @@ async function run(panel, isWished) {
     const results = await ask(view.id, { model: model.name, ...view.body(state.values, state) }, abort.signal);
     if (abort.signal.aborted) return;
     const { nodes, spoken } = view.show(results, { values: { ...state.values }, model, state, panel });
+    const focused = panel.output.contains(document.activeElement) ? document.activeElement.id : "";
     panel.output.replaceChildren(...nodes);
+    if (focused) document.getElementById(focused)?.focus();
     tell(panel, spoken);
   } catch (error) {
     if (error.name !== "AbortError") showError(panel, error);

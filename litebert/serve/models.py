@@ -6,6 +6,7 @@ from pathlib import Path
 
 from litebert.core.errors import ConfigError
 from litebert.infer.predictor import Predictor
+from litebert.model.cost import count_parameters
 from litebert.serve import schemas
 from litebert.serve.functions import FUNCTIONS
 from litebert.text.tokenizer import Tokenizer
@@ -37,7 +38,7 @@ class NamedModel:
             labels=list(getattr(self.predictor.task, "labels", ())) if checkpoint.task else [],
             language="zh" if _is_chinese(tokenizer) else "en",
             mask=tokenizer.pieces([tokenizer.mask_id])[0],
-            num_parameters=sum(parameter.numel() for parameter in self.predictor.model.parameters()),
+            num_parameters=count_parameters(config, checkpoint.heads).total,
             num_layers=len(config.layer_plan.rows),
             num_heads=config.num_heads,
             hidden_size=config.hidden_size,

@@ -1,8 +1,10 @@
 """`litebert serve`: load, listen, and on SIGTERM or Ctrl-C finish what was accepted."""
 
 import logging
+import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
@@ -79,8 +81,21 @@ def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
         # an accepted request ends by its own time limit; a connection that hangs beyond that is cut
         timeout_graceful_shutdown=int(options.limits.timeout_seconds) + 5,
     )
+    listener.listen(config.backlog)  # from here on a connection waits instead of being refused: now it may be told
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     log("listening", url=f"http://{shown}:{port}")
     print(f"Open http://{shown}:{port} in a browser; Ctrl-C stops the server.", flush=True)
-    uvicorn.Server(config).run(sockets=[listener])
+    with _as_a_wish(signal.SIGTERM, signal.SIGINT):
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _as_a_wish(*signals: signal.Signals) -> Iterator[None]:
+    """Being told to stop is no failure: uvicorn raises the signal again when it is done, and nobody shall die of it."""
+    before = {number: signal.signal(number, lambda *_: None) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -47,8 +47,9 @@ def warm_up(model: NamedModel) -> None:
     """Ask each function its example, so that the first user does not wait for kernels to compile."""
     for name in model.functions:
         function = FUNCTIONS[name]
-        (inputs,) = function.request.model_fields["inputs"].examples or ()
-        asked = function.request.model_validate({"inputs": inputs})
+        examples = function.request.model_fields["inputs"].examples
+        assert examples, f"{name} has no example"
+        asked = function.request.model_validate({"inputs": examples[0]})
         function.compute(model.predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
 
 

@@ -209,7 +209,7 @@ def test_ten_thousand_requests_do_not_fill_the_memory(running: Running) -> None:
     def work(number: int) -> None:
         rng, client = random.Random(number), Client(running.port)
         for _ in range(250):
-            text, other = invent_text(rng), invent_text(rng)
+            text, other = invent_text(rng, 9), invent_text(rng, 9)  # with a gap between them, within 64 tokens
             bodies: list[tuple[str, dict[str, Any], int]] = [
                 ("embed", {"inputs": [text, other]}, 200),
                 ("order", {"inputs": [[text, other]]}, 200),

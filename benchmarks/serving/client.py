@@ -2,7 +2,7 @@
 
     python benchmarks/serving/client.py HOST PORT PATH BODIES.json CONNECTIONS SECONDS
 
-Prints one JSON line: answers a second, and the latency's percentiles in milliseconds.
+Prints one JSON line: answers, answers a second, and the latency's percentiles in milliseconds.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ async def main() -> None:
     elapsed = time.perf_counter() - started_at
     ordered = sorted(latencies)
     percentiles = {f"p{p}": round(1000 * ordered[int(len(ordered) * p / 100)], 2) for p in (50, 95, 99)}
-    print(json.dumps({"answers_per_second": len(latencies) / elapsed, **percentiles}))
+    print(json.dumps({"answers": len(latencies), "answers_per_second": len(latencies) / elapsed, **percentiles}))
 
 
 asyncio.run(main())

@@ -4,8 +4,8 @@
 
 The same texts, of the lengths of SST-2's sentences, in turn: the predictor alone with batches as large as the server's,
 then the server in a process of its own under a client in another (benchmarks/serving/client.py), which sends one text a
-request. The clock's ratio says what a user gets on a quiet machine; the ratio of processor time for each text, the client's
-left out, can also be had on a busy one. The bare predictor pads texts as they come; the server's lanes pad less.
+request. The clock's ratio says what a user gets on a quiet machine; the ratio of processor time (not the client's) can
+also be had on a busy one. The bare predictor pads texts as they come; the server's lanes pad less.
 """
 
 import json

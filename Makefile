@@ -2,6 +2,7 @@
 #   make demo    the main job on an embedded default
 #   make test    the tests; make test-slow: kills, torchrun, browser, fuzzing
 #   make check   format, lint, types, import direction
+#   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
 #   make bench   benchmarks, ours beside our peers'
 #   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
 
@@ -28,7 +29,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow check format bench model clean broken
+.PHONY: demo test test-slow chromium check format bench model clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -37,6 +38,13 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(RUN) pytest -m slow --timeout 1200 $(PYTEST_ARGS)
+
+# Never a failure: who may not install packages, or has no apt, runs the other tests.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
+	  echo "no chromium: the tests of the page in a browser will be skipped"
 
 check: $(VENV)/.dev
 	$(RUN) ruff format --check .

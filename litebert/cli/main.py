@@ -22,6 +22,7 @@ from litebert.cli import (
     plot,
     predict,
     pretrain,
+    serve,
     tokenizer,
 )
 from litebert.core.errors import LitebertError
@@ -53,6 +54,7 @@ app.command("scores")(ensemble.show_scores)
 app.command("ensemble")(ensemble.run_ensemble)
 app.command("submission")(ensemble.write_submission)
 app.command("plot")(plot.plot_runs)
+app.command("serve")(serve.serve_models)
 
 
 def main() -> NoReturn:

@@ -1,0 +1,48 @@
+"""`litebert serve`: models over HTTP, and a page to play on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from litebert.core.errors import ConfigError
+
+
+def serve_models(
+    checkpoints: Annotated[
+        list[str], typer.Argument(metavar="CKPT...", help="Checkpoints, runs or other models; name=path to name one.")
+    ],
+    host: Annotated[str, typer.Option(help="0.0.0.0 lets other machines in; set a token then.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any free one.")] = 8000,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with the bearer token that clients must send.", exists=True)
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(help="Another site whose pages may ask, such as https://example.org.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    max_batch: Annotated[int, typer.Option(help="Texts computed at once.")] = 32,
+    max_wait: Annotated[float, typer.Option(help="Milliseconds that a text waits for others.")] = 2.0,
+    max_queue: Annotated[int, typer.Option(help="Texts that may wait; more are refused with 429.")] = 512,
+    max_inputs: Annotated[int, typer.Option(help="Texts in one request; more are refused with 422.")] = 64,
+    max_characters: Annotated[int, typer.Option(help="Of one text; more are refused with 422.")] = 20_000,
+    max_body: Annotated[int, typer.Option(help="Bytes of a request; more are refused with 413.")] = 1_000_000,
+    timeout: Annotated[float, typer.Option(help="Seconds for a request; then it is refused with 503.")] = 30.0,
+) -> None:
+    """Serve models over HTTP, with a page to play on at / and the API's description at /docs."""
+    try:
+        from litebert.serve.options import Limits, ServeOptions
+        from litebert.serve.server import serve
+    except ImportError as error:
+        raise ConfigError(f"the server needs {error.name}: pip install 'litebert[serve]'") from error
+
+    limits = Limits(max_body, max_inputs, max_characters, max_queue, max_batch, max_wait / 1000, timeout)
+    token = "" if token_file is None else _read_token(token_file)
+    serve(checkpoints, ServeOptions(host, port, token, tuple(origin or ()), limits), device=device)
+
+
+def _read_token(file: Path) -> str:
+    token = file.read_text("utf-8").strip()
+    if not token.isascii() or len(token.split()) != 1:
+        raise ConfigError(f"{file} must hold one word of ASCII letters, the token")
+    return token

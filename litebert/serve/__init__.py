@@ -1,0 +1,1 @@
+"""A server for trained models: HTTP with batches across requests, and a page to play on."""

@@ -1,0 +1,153 @@
+"""The application: a route for each function that a served model has, and those for machines that watch it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, create_model
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from litebert.serve import schemas
+from litebert.serve.functions import FUNCTIONS, Function
+from litebert.serve.guard import Guard
+from litebert.serve.logs import log
+from litebert.serve.metrics import CONTENT_TYPE
+from litebert.serve.models import NamedModel
+from litebert.serve.options import ServeOptions
+from litebert.serve.pages import add_pages
+from litebert.serve.refusals import CODES, MEANINGS, Refused, describe_invalid
+from litebert.serve.service import Service
+
+_DESCRIPTION = (
+    "Ask lite BERTs. A request holds one or more `inputs` and gets as many `results`, in their order; inputs of "
+    'different requests are computed together. A refusal is `{"error": {"code", "message", "where"}}`.'
+)
+
+
+def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
+    """The application of a server for these models."""
+    service = Service(models, options.limits)
+
+    @asynccontextmanager
+    async def live(_: FastAPI) -> AsyncIterator[None]:
+        service.batcher.start()
+        yield
+        await asyncio.to_thread(service.batcher.stop)
+        log("stopped")
+
+    app = FastAPI(
+        title="litebert",
+        version=version("litebert"),
+        description=_DESCRIPTION,
+        lifespan=live,
+        docs_url=None,  # FastAPI's own pages load scripts from elsewhere
+        redoc_url=None,
+        responses=_refusals(401, 500),
+    )
+    if options.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(options.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    app.add_middleware(Guard, options=options, metrics=service.metrics)
+    for name, function in FUNCTIONS.items():
+        if any(name in model.functions for model in models):
+            _add_function(app, service, name, function)
+    _add_watching(app, service)
+    add_pages(app)
+    _add_refusals(app)
+    return app
+
+
+def _add_function(app: FastAPI, service: Service, name: str, function: Function) -> None:
+    async def answer(request: Request, ask: BaseModel) -> Response:
+        request.state.noted = noted = dict[str, Any]()
+        return await service.answer(name, ask, noted)
+
+    answer.__annotations__["ask"] = function.request
+    title = function.request.__name__
+    app.add_api_route(
+        f"/v1/{name}",
+        answer,
+        methods=["POST"],
+        summary=function.summary,
+        operation_id=name,
+        response_model=create_model(f"{title}Results", model=(str, ...), results=(list[function.result], ...)),  # type: ignore[name-defined]
+        responses=_refusals(400, 404, 408, 413, 422, 429, 503),
+    )
+
+
+def _add_watching(app: FastAPI, service: Service) -> None:
+    limits, batcher = service.limits, service.batcher
+    served = schemas.ServedModels(
+        models=[model.describe() for model in service.models.values()],
+        max_inputs=limits.max_inputs,
+        max_characters=limits.max_characters,
+    )
+
+    @app.get("/v1/models", summary="The models that are served, and what each can do")
+    async def list_models() -> schemas.ServedModels:
+        return served
+
+    @app.get("/health", summary="Whether the process is alive")
+    async def tell_health() -> schemas.State:
+        return schemas.State(status="ok")
+
+    @app.get("/ready", summary="Whether a request would be taken now", responses={503: {"model": schemas.State}})
+    async def tell_readiness(response: Response) -> schemas.State:
+        if not batcher.is_running:
+            response.status_code = 503
+            return schemas.State(status="stopping")
+        if batcher.num_waiting >= limits.max_queue:
+            response.status_code = 503
+            return schemas.State(status="busy")
+        return schemas.State(status="ready")
+
+    @app.get("/metrics", summary="Counters for Prometheus", response_class=Response, responses={200: _AS_TEXT})
+    async def tell_metrics() -> Response:
+        return Response(service.metrics.to_text(), media_type=CONTENT_TYPE)
+
+
+_AS_TEXT: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Counters"}
+
+
+def _add_refusals(app: FastAPI) -> None:
+    """All refusals have one form, whoever makes them."""
+    paths = [path for path in app.openapi()["paths"] if path.startswith("/v1/")]
+
+    async def refuse_invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return describe_invalid(error.errors()).to_response()
+
+    async def refuse_http(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        status = error.status_code if error.status_code in CODES else 400
+        message = f"no such page; there is {', '.join(paths)}" if status == 404 else MEANINGS[status]
+        response = Refused(status, message).to_response()
+        response.headers.update(error.headers or {})
+        return response
+
+    async def refuse(_: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)
+        return error.to_response()
+
+    handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
+        RequestValidationError: refuse_invalid,
+        HTTPException: refuse_http,
+        Refused: refuse,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
+
+
+def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": schemas.Refusal, "description": MEANINGS[status]} for status in statuses}

@@ -1,0 +1,188 @@
+"""The queue before the model: inputs of many requests become batches, and each request gets its own answers back.
+
+Inputs that can be computed together (same model, function and settings, like length) stand in one lane. One thread
+computes: it takes the lane whose first input has waited longest, with all that fits into a batch. While it computes,
+new inputs gather; when it is idle, an input waits for company a bounded time, and only if there was company before.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from litebert.serve.options import Limits
+
+BATCH_CHARACTERS = 16_384  # in one batch: a few long texts must not keep everybody else waiting
+_SHORTEST = 64  # characters; below that, lengths are alike
+
+
+class Lane(NamedTuple):
+    """What inputs must have in common to be computed together."""
+
+    model: str
+    function: str
+    settings: Hashable
+    length: int  # the power of two that its inputs' characters do not exceed: at most half of a batch is padding
+
+
+class QueueIsFull(Exception):
+    """More inputs wait than are allowed to."""
+
+
+class IsStopping(Exception):
+    """The server takes no more requests."""
+
+
+@dataclass
+class Waiting:
+    """A request whose inputs are in the queue."""
+
+    future: asyncio.Future[list[Any]]
+    results: list[Any]
+    num_missing: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """One input of a request."""
+
+    waiting: Waiting
+    number: int  # among the request's inputs
+    input: Any
+    num_characters: int
+    arrived_at: float
+
+
+Compute = Callable[[Lane, Sequence[Any]], Sequence[Any]]
+Observe = Callable[[Lane, int, float], None]  # hears of each batch: its size and its seconds
+
+
+@dataclass
+class Batcher:
+    """The lanes and the thread that empties them; `start` and `stop` it."""
+
+    compute: Compute
+    limits: Limits
+    observe: Observe = lambda *_: None
+    clock: Callable[[], float] = time.monotonic
+    _lanes: dict[Lane, deque[Job]] = field(default_factory=dict)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _num_waiting: int = 0
+    _is_crowded: bool = False  # the last batch had company, or others came while it was computed
+    _is_stopping: bool = False
+    _thread: threading.Thread | None = None
+
+    @property
+    def num_waiting(self) -> int:
+        return self._num_waiting
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive() and not self._is_stopping
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="litebert-batches", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take nothing more, compute what waits, and return when it is done."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    async def ask(self, lane: Lane, inputs: Sequence[Any], num_characters: Sequence[int]) -> list[Any]:
+        """The result for each input; an input that could not be computed has an exception for its result.
+
+        `lane.length` is filled in here, for each input its own.
+        """
+        waiting = Waiting(asyncio.get_running_loop().create_future(), [None] * len(inputs), len(inputs))
+        with self._changed:
+            if self._is_stopping:
+                raise IsStopping
+            if self._num_waiting + len(inputs) > self.limits.max_queue:
+                raise QueueIsFull
+            now = self.clock()
+            for number, (one, size) in enumerate(zip(inputs, num_characters, strict=True)):
+                key = lane._replace(length=_round_up(size))
+                self._lanes.setdefault(key, deque()).append(Job(waiting, number, one, size, now))
+            self._num_waiting += len(inputs)
+            self._changed.notify()
+        return await waiting.future
+
+    def _run(self) -> None:
+        while (taken := self._take()) is not None:
+            lane, jobs = taken
+            # whoever gave up (a time limit, a client that left) is not worked for
+            jobs = [job for job in jobs if not job.waiting.future.done()]
+            if not jobs:
+                continue
+            started_at = self.clock()
+            results = compute_apart(self.compute, lane, [job.input for job in jobs])
+            self.observe(lane, len(jobs), self.clock() - started_at)
+            self._deliver(jobs, results)
+            self._is_crowded = len(jobs) > 1 or self._num_waiting > 0
+
+    def _take(self) -> tuple[Lane, list[Job]] | None:
+        """The next batch; None when the end has come and nothing waits."""
+        with self._changed:
+            while not self._lanes:
+                if self._is_stopping:
+                    return None
+                self._changed.wait()
+            lane = self._oldest_lane()
+            give_up_at = self._lanes[lane][0].arrived_at + self.limits.max_wait_seconds
+            while self._is_crowded and not self._is_stopping and len(self._lanes[lane]) < self.limits.max_batch:
+                if (remaining := give_up_at - self.clock()) <= 0:
+                    break
+                self._changed.wait(remaining)
+            return lane, self._cut_batch(lane)
+
+    def _oldest_lane(self) -> Lane:
+        return min(self._lanes, key=lambda lane: self._lanes[lane][0].arrived_at)
+
+    def _cut_batch(self, lane: Lane) -> list[Job]:
+        queue = self._lanes[lane]
+        jobs = [queue.popleft()]
+        room = BATCH_CHARACTERS - jobs[0].num_characters
+        while queue and len(jobs) < self.limits.max_batch and (room := room - queue[0].num_characters) >= 0:
+            jobs.append(queue.popleft())
+        if not queue:
+            del self._lanes[lane]
+        self._num_waiting -= len(jobs)
+        return jobs
+
+    def _deliver(self, jobs: Sequence[Job], results: Sequence[Any]) -> None:
+        complete: dict[int, Waiting] = {}
+        for job, result in zip(jobs, results, strict=True):
+            job.waiting.results[job.number] = result
+            job.waiting.num_missing -= 1
+            if not job.waiting.num_missing:
+                complete[id(job.waiting)] = job.waiting
+        if complete:
+            loop = next(iter(complete.values())).future.get_loop()
+            loop.call_soon_threadsafe(_finish, list(complete.values()))
+
+
+def compute_apart(compute: Compute, lane: Lane, inputs: Sequence[Any]) -> list[Any]:
+    """The results, computed together; if that fails each by itself, so that one bad input spoils no other's answer."""
+    try:
+        return list(compute(lane, inputs))
+    except Exception as error:
+        if len(inputs) == 1:
+            return [error]
+    return [result for one in inputs for result in compute_apart(compute, lane, [one])]
+
+
+def _finish(complete: Sequence[Waiting]) -> None:
+    for waiting in complete:
+        if not waiting.future.done():
+            waiting.future.set_result(waiting.results)
+
+
+def _round_up(num_characters: int) -> int:
+    return max(_SHORTEST, 1 << (num_characters - 1).bit_length()) if num_characters else _SHORTEST

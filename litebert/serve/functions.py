@@ -1,0 +1,195 @@
+"""What a served model can be asked: for each function who has it, what is sent, and how a batch is answered."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel
+
+from litebert.core.errors import DataError
+from litebert.infer.answering import FoundAnswer, read_answer, to_choice_example, to_questions
+from litebert.infer.many import choose_many, fill_masks, order_texts
+from litebert.infer.predictor import Predictor
+from litebert.infer.tracing import Trace, trace
+from litebert.serve import schemas
+from litebert.tasks.choices import Choices
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.finetuning import Output
+from litebert.tasks.squad.task import SpanTask, to_reply
+from litebert.tasks.token_tags import TaggedWords, TokenTags, find_spans
+from litebert.text.tokenizer import Tokenizer
+
+NUM_OTHERS = 3  # next best answers to a question
+Settings = Mapping[str, Any]
+
+
+class Function(NamedTuple):
+    """Something that a model can be asked over HTTP."""
+
+    summary: str
+    request: type[schemas.Ask]
+    result: type[BaseModel]
+    is_possible: Callable[[Predictor], bool]
+    compute: Callable[[Predictor, Sequence[Any], Settings], Sequence[BaseModel]]
+
+
+def fill_mask(predictor: Predictor, texts: Sequence[str], settings: Settings) -> list[schemas.Gaps]:
+    tokenizer = predictor.tokenizer
+    return [
+        schemas.Gaps(gaps=[[_guess(tokenizer, *guess) for guess in guesses] for guesses in gaps])
+        for gaps in fill_masks(predictor, texts, settings["top_k"])
+    ]
+
+
+def _guess(tokenizer: Tokenizer, piece: str, probability: float) -> schemas.Guess:
+    text = tokenizer.decode([_ids_by_piece(tokenizer)[piece]]).strip().removeprefix("##")
+    return schemas.Guess(piece=piece, text=text or piece, probability=probability)
+
+
+@lru_cache(maxsize=64)
+def _ids_by_piece(tokenizer: Tokenizer) -> dict[str, int]:
+    return {piece: token_id for token_id, piece in enumerate(tokenizer.pieces(range(tokenizer.vocab_size)))}
+
+
+def classify(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Classified]:
+    del settings
+    answers = predictor.classify(texts)
+    labels = [list(answer.label) if isinstance(answer.label, tuple) else answer.label for answer in answers]
+    return [
+        schemas.Classified(label=label, probabilities=answer.probabilities)
+        for label, answer in zip(labels, answers, strict=True)
+    ]
+
+
+def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settings) -> list[schemas.Tagged]:
+    del settings
+    placed = [list(_iter_words(text)) for text in texts]
+    examples = [TaggedWords(str(n), tuple(word for word, *_ in words)) for n, words in enumerate(placed)]
+    # a text without words needs no model
+    outputs = iter(predictor.predict([example for example in examples if example.words]))
+    return [_tagged(predictor.task, words, next(outputs) if words else []) for words in placed]
+
+
+def _iter_words(text: str | list[str]) -> list[tuple[str, int, int]]:
+    """Each word and its place."""
+    if not isinstance(text, str):
+        return [(word, number, number + 1) for number, word in enumerate(text)]
+    words, end = [], 0
+    for word in text.split():
+        start = text.index(word, end)
+        end = start + len(word)
+        words.append((word, start, end))
+    return words
+
+
+def _tagged(task: Any, words: Sequence[tuple[str, int, int]], output: Output) -> schemas.Tagged:
+    tags = task.decide(output)
+    sure = [max(probabilities) for probabilities in output]
+    return schemas.Tagged(
+        words=[
+            schemas.TaggedWord(word=word, start=start, end=end, tag=tag, probability=probability)
+            for (word, start, end), tag, probability in zip(words, tags, sure, strict=True)
+        ],
+        spans=[schemas.TaggedSpan(**span._asdict()) for span in find_spans(tags)] if task.has_spans else [],
+    )
+
+
+def answer(predictor: Predictor, questions: Sequence[schemas.Question], settings: Settings) -> list[schemas.Answered]:
+    del settings
+    outputs = predictor.predict(to_questions([(one.question, one.context) for one in questions]))
+    return [_answered(read_answer(predictor.task, output), output) for output in outputs]  # type: ignore[arg-type]
+
+
+def _answered(found: FoundAnswer, output: Output) -> schemas.Answered:
+    spans = [
+        schemas.Span(text=span.text, start=span.start, end=span.end, probability=span.probability)
+        for span in to_reply(output).spans[: NUM_OTHERS + 1]
+    ]
+    best = spans[0] if found.text else None
+    return schemas.Answered(answer=best, others=spans[1:] if best else spans[:NUM_OTHERS], null_odds=found.null_odds)
+
+
+def choose(
+    predictor: Predictor, questions: Sequence[schemas.ChoiceQuestion], settings: Settings
+) -> list[schemas.Chosen]:
+    del settings
+    examples = [to_choice_example(one.context, one.question, one.choices) for one in questions]
+    return [
+        schemas.Chosen(number=choice.number, text=choice.text, probabilities=list(choice.probabilities))
+        for choice in choose_many(predictor, examples)
+    ]
+
+
+def order(predictor: Predictor, pairs: Sequence[tuple[str, str]], settings: Settings) -> list[schemas.Ordered]:
+    del settings
+    return [schemas.Ordered(probability=probability) for probability in order_texts(predictor, pairs)]
+
+
+def embed(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Vector]:
+    vectors = predictor.embed(texts, normalize=settings["normalize"])
+    return [schemas.Vector(vector=vector) for vector in _to_digits(vectors, 7)]
+
+
+def read(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.ReadTrace]:
+    head, num_heads = settings["head"], predictor.checkpoint.config.num_heads
+    if head is not None and head >= num_heads:
+        raise DataError(f"head = {head}, and the model has {num_heads}: 0 to {num_heads - 1}")
+    pairs = [(text,) if isinstance(text, str) else text for text in texts]
+    return [_read_trace(trace(predictor, *pair, head=head)) for pair in pairs]
+
+
+def _read_trace(found: Trace) -> schemas.ReadTrace:
+    layers = zip(_to_digits(found.attention, 3), _to_digits(found.l2, 4), _to_digits(found.degrees, 4), strict=True)
+    return schemas.ReadTrace(
+        tokens=[schemas.ReadToken(**token._asdict()) for token in found.tokens],
+        layers=[schemas.ReadLayer(attention=a, l2=l2, degrees=degrees) for a, l2, degrees in layers],
+        is_cut=found.is_cut,
+    )
+
+
+def _to_digits(numbers: np.typing.NDArray[np.float32], digits: int) -> Any:
+    """Nested lists with no more digits than are worth sending."""
+    scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.maximum(np.abs(numbers), 1e-12))))
+    return (np.round(numbers.astype(np.float64) * scale) / scale).tolist()
+
+
+def _has_head(kind: str) -> Callable[[Predictor], bool]:
+    return lambda predictor: any(spec.kind == kind for spec in predictor.checkpoint.heads)
+
+
+def _has_task(*kinds: type[Any]) -> Callable[[Predictor], bool]:
+    return lambda predictor: predictor.checkpoint.task is not None and isinstance(predictor.task, kinds)
+
+
+# In the order in which the page shows them.
+FUNCTIONS = {
+    "fill-mask": Function(
+        "The most probable words for each [MASK] of a text", schemas.FillMask, schemas.Gaps, _has_head("mlm"), fill_mask
+    ),
+    "classify": Function(
+        "The label of a text or of a pair, or a number",
+        schemas.Classify,
+        schemas.Classified,
+        _has_task(Classification, MultiLabel, Regression),
+        classify,
+    ),
+    "tokens": Function("A tag for each word", schemas.Tag, schemas.Tagged, _has_task(TokenTags), tag),
+    "answer": Function(
+        "The stretch of a text that answers a question", schemas.Answer, schemas.Answered, _has_task(SpanTask), answer
+    ),
+    "choose": Function(
+        "Which of several choices fits a question", schemas.Choose, schemas.Chosen, _has_task(Choices), choose
+    ),
+    "order": Function(
+        "How probable it is that B follows A", schemas.Order, schemas.Ordered, _has_head("sentence"), order
+    ),
+    "embed": Function("A vector for each text", schemas.Embed, schemas.Vector, lambda _: True, embed),
+    "read": Function(
+        "How a text is read: attention, and how far each layer moves each token",
+        schemas.Read,
+        schemas.ReadTrace,
+        lambda _: True,
+        read,
+    ),
+}

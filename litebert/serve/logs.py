@@ -1,0 +1,52 @@
+"""Structured logs: a JSON object a line on standard error, and never a word of what users send.
+
+An exception's message may quote the text that caused it, so only its type and its places in the code are written.
+"""
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any
+
+LOGGER = "litebert.serve"
+_FIELDS = "litebert_fields"  # under which a record carries its values
+
+
+class JsonLines(logging.Formatter):
+    """A record as one JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        values: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+        }
+        fields = getattr(record, _FIELDS, None)
+        # other libraries' messages may be made of anything: ours have fields, of theirs the fixed part is kept
+        values |= {"event": record.name, "message": str(record.msg)} if fields is None else fields
+        if record.exc_info and record.exc_info[1] is not None:
+            values |= describe_exception(record.exc_info[1])
+        return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def set_up_logging(level: str = "info") -> None:
+    """Let everything that this process logs appear as JSON lines on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel("WARNING")
+    logging.getLogger(LOGGER).setLevel(level.upper())
+
+
+def log(event: str, *, level: int = logging.INFO, error: BaseException | None = None, **values: Any) -> None:
+    """One line; values are numbers and names of ours, never what a user wrote."""
+    info = None if error is None else (type(error), error, error.__traceback__)
+    logging.getLogger(LOGGER).log(level, event, exc_info=info, extra={_FIELDS: {"event": event, **values}})
+
+
+def describe_exception(error: BaseException) -> dict[str, Any]:
+    """Its type and where it happened, innermost last; no message, and no source lines with values in them."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return {"error": type(error).__name__, "at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]}

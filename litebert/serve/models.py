@@ -1,0 +1,69 @@
+"""The models of a server, by the names that requests call them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from litebert.core.errors import ConfigError
+from litebert.infer.predictor import Predictor
+from litebert.model.cost import count_parameters
+from litebert.serve import schemas
+from litebert.serve.functions import FUNCTIONS
+from litebert.text.tokenizer import Tokenizer
+
+# folders whose name says nothing about the model inside
+_NAMELESS = ("model", "checkpoints", "checkpoint")
+_IS_CHINESE = 0.2  # of the vocabulary's pieces
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model ready to be asked, its name, and what it can do."""
+
+    name: str
+    predictor: Predictor
+    functions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str, predictor: Predictor) -> "NamedModel":
+        return cls(name, predictor, tuple(key for key, one in FUNCTIONS.items() if one.is_possible(predictor)))
+
+    def describe(self) -> schemas.ServedModel:
+        checkpoint, tokenizer = self.predictor.checkpoint, self.predictor.tokenizer
+        config = checkpoint.config
+        return schemas.ServedModel(
+            name=self.name,
+            functions=list(self.functions),
+            task=None if checkpoint.task is None else self.predictor.task.name,
+            labels=list(getattr(self.predictor.task, "labels", ())) if checkpoint.task else [],
+            language="zh" if _is_chinese(tokenizer) else "en",
+            mask=tokenizer.pieces([tokenizer.mask_id])[0],
+            num_parameters=count_parameters(config, checkpoint.heads).total,
+            num_layers=len(config.layer_plan.rows),
+            num_heads=config.num_heads,
+            hidden_size=config.hidden_size,
+            max_length=self.predictor.form().max_length,
+        )
+
+
+def split_name(word: str) -> tuple[str, str]:
+    """The name and the source of `name=source`, or of a source alone, whose name is then the last telling folder's."""
+    name, sign, source = word.partition("=")
+    if sign and not Path(word).exists():
+        if not name or not source or "/" in name:
+            raise ConfigError(f"'{word}' is no model to serve: write a path, or name=path")
+        return name, source
+    parts = [part for part in Path(word).absolute().parts if part not in _NAMELESS and not part.startswith("step-")]
+    return (parts[-1] if parts else "model"), word
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse models of the same name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"two models would be called '{name}': give names, such as {name}-a=path {name}-b=path")
+
+
+def _is_chinese(tokenizer: Tokenizer) -> bool:
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+    return sum(any("\u4e00" <= letter <= "\u9fff" for letter in piece) for piece in pieces) > _IS_CHINESE * len(pieces)

@@ -1,0 +1,173 @@
+// The page: header with model, language and colours; a tab for each function that the chosen model has.
+
+import { listModels, setToken } from "./api.js";
+import { el } from "./dom.js";
+import { buildPanel } from "./panel.js";
+import { answer } from "./view-answer.js";
+import { embed } from "./view-embed.js";
+import { fillMask } from "./view-fill-mask.js";
+import { choose, classify } from "./view-labels.js";
+import { order } from "./view-order.js";
+import { read } from "./view-read.js";
+import { tokens } from "./view-tokens.js";
+import { getLanguage, has, say, setLanguage } from "./words.js";
+
+const VIEWS = [fillMask, classify, tokens, answer, choose, order, embed, read];
+const THEMES = ["auto", "light", "dark"];
+const SYMBOLS = { auto: "◐", light: "☀", dark: "☾" };
+const LANGUAGE = "litebert-language";
+const THEME = "litebert-theme";
+
+const page = { models: [], model: null, chosen: null, states: {} };
+
+function start() {
+  setLanguage(localStorage.getItem(LANGUAGE) ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
+  setTheme(localStorage.getItem(THEME) ?? "auto");
+  window.addEventListener("hashchange", () => choose_(location.hash.slice(1)));
+  document.addEventListener("litebert-unauthorized", askForToken);
+  const redraw = () => document.dispatchEvent(new CustomEvent("litebert-colours"));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  window.addEventListener("resize", redraw);
+  load();
+}
+
+async function load() {
+  try {
+    page.models = (await listModels()).models;
+  } catch (error) {
+    build();
+    if (error.code === "unauthorized") askForToken();
+    else {
+      const words = has(`error.${error.code}`) ? say(`error.${error.code}`) : error.message;
+      document.getElementById("main").replaceChildren(el("p", { class: "alert", role: "alert" }, words));
+    }
+    return;
+  }
+  page.model = page.models[0];
+  page.chosen = location.hash.slice(1);
+  build();
+}
+
+function build() {
+  document.title = page.model ? `${page.model.name} · litebert` : "litebert";
+  document.getElementById("skip").textContent = say("skip");
+  buildTop();
+  buildFoot();
+  if (page.model) buildMain();
+}
+
+function buildTop() {
+  const controls = el("div", { class: "controls" },
+    page.models.length > 1 && buildPicker(),
+    el("button", { type: "button", class: "plain", lang: getLanguage() === "zh" ? "en" : "zh-Hans", "aria-label": say("language_label"),
+      id: "language", onclick: switchLanguage }, say("language")),
+    el("button", { type: "button", class: "plain symbol", id: "theme", onclick: switchTheme, "aria-label": say(`theme_${getTheme()}`),
+      title: say(`theme_${getTheme()}`) }, SYMBOLS[getTheme()]));
+  const brand = el("div", { class: "brand" }, el("img", { src: "/page/icon.svg", alt: "", width: 34, height: 34 }),
+    el("div", {}, el("h1", {}, "litebert"), el("p", { class: "soft small" }, say("tagline"))));
+  document.getElementById("top").replaceChildren(brand, controls);
+}
+
+function buildPicker() {
+  const options = page.models.map((model) => {
+    const option = el("option", { value: model.name }, model.name);
+    option.selected = model === page.model;
+    return option;
+  });
+  const pick = (event) => {
+    page.model = page.models.find((model) => model.name === event.target.value);
+    build();
+    document.getElementById("model").focus();
+  };
+  return el("label", { class: "picker" }, el("span", { class: "small soft" }, say("model")), el("select", { id: "model", onchange: pick }, options));
+}
+
+function buildFacts() {
+  const model = page.model;
+  const number = new Intl.NumberFormat(getLanguage(), { notation: "compact", maximumSignificantDigits: 3 });
+  const facts = [
+    `${number.format(model.num_parameters)} ${say("parameters")}`,
+    model.num_layers === 1 ? say("layers_one") : say("layers", { n: model.num_layers }),
+    say("reads", { n: model.max_length }),
+    model.task && say("task", { task: model.task }),
+  ];
+  return el("p", { class: "facts soft small" }, el("strong", {}, model.name), ...facts.filter(Boolean).map((fact) => ` · ${fact.replaceAll(" ", "\u00a0")}`));
+}
+
+function buildMain() {
+  const views = VIEWS.filter((view) => page.model.functions.includes(view.id));
+  if (!views.some((view) => view.id === page.chosen)) page.chosen = views[0].id;
+  const tabs = views.map((view) => {
+    const isChosen = view.id === page.chosen;
+    return el("button", { type: "button", role: "tab", id: `tab-${view.id}`, "aria-controls": "panel", "aria-selected": String(isChosen),
+      tabindex: isChosen ? 0 : -1, onclick: () => choose_(view.id, true) }, say(view.id));
+  });
+  const list = el("div", { class: "tabs", role: "tablist", "aria-label": say("functions"), onkeydown: moveAlong }, tabs);
+  const view = views.find((one) => one.id === page.chosen);
+  const key = `${page.model.name}/${view.id}`;
+  const panel = el("section", { class: "card", id: "panel", role: "tabpanel", "aria-labelledby": `tab-${view.id}`, tabindex: -1 },
+    buildPanel(view, page.model, (page.states[key] ??= {})));
+  document.getElementById("main").replaceChildren(buildFacts(), list, panel);
+  list.querySelector("[aria-selected=true]").scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+function moveAlong(event) {
+  const tabs = [...event.currentTarget.querySelectorAll("[role=tab]")];
+  const at = tabs.indexOf(document.activeElement);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+  if (to === undefined || at < 0) return;
+  event.preventDefault();
+  choose_(tabs[(to + tabs.length) % tabs.length].id.slice("tab-".length), true);
+}
+
+function choose_(id, isByHand = false) {
+  if (!page.model?.functions.includes(id) || id === page.chosen) return;
+  page.chosen = id;
+  history.replaceState(null, "", `#${id}`);
+  buildMain();
+  if (isByHand) document.getElementById(`tab-${id}`).focus();
+}
+
+function buildFoot() {
+  document.getElementById("foot").replaceChildren(
+    el("p", { class: "soft small" }, say("health")),
+    el("p", { class: "small" }, el("a", { href: "/docs" }, say("api"))));
+}
+
+function switchLanguage() {
+  setLanguage(getLanguage() === "zh" ? "en" : "zh");
+  localStorage.setItem(LANGUAGE, getLanguage());
+  build();
+  document.getElementById("language").focus();
+}
+
+function getTheme() {
+  return document.documentElement.dataset.theme;
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = THEMES.includes(theme) ? theme : "auto";
+}
+
+function switchTheme() {
+  setTheme(THEMES[(THEMES.indexOf(getTheme()) + 1) % THEMES.length]);
+  localStorage.setItem(THEME, getTheme());
+  buildTop();
+  document.getElementById("theme").focus();
+  document.dispatchEvent(new CustomEvent("litebert-colours"));
+}
+
+function askForToken() {
+  const box = el("input", { type: "password", id: "token", autocomplete: "off" });
+  const form = el("form", { class: "card token" }, el("label", { for: "token" }, say("token")), box,
+    el("button", { type: "submit", class: "primary" }, say("token_send")));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    setToken(box.value);
+    load();
+  });
+  document.getElementById("main").replaceChildren(form);
+  box.focus();
+}
+
+start();

@@ -1,0 +1,84 @@
+// The API's description, drawn from /openapi.json with nothing from elsewhere: every call, its example, and a try.
+
+import { el } from "./dom.js";
+
+async function start() {
+  const api = await (await fetch("/openapi.json")).json();
+  document.getElementById("version").textContent = `version ${api.info.version}`;
+  const about = el("p", { class: "soft" }, ...code(api.info.description));
+  const calls = Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, call]) => drawCall(api, path, method, call)));
+  document.getElementById("main").replaceChildren(about, ...calls);
+  document.getElementById(location.hash.slice(1))?.scrollIntoView();
+}
+
+function drawCall(api, path, method, call) {
+  const schema = resolve(api, call.requestBody?.content["application/json"].schema);
+  const example = schema && Object.fromEntries(Object.entries(schema.properties).filter(([, one]) => one.examples).map(([name, one]) => [name, one.examples[0]]));
+  const answer = call.responses["200"].content?.["application/json"]?.schema;
+  return el("section", { class: "card call", id: path.slice(1).replaceAll("/", "-") },
+    el("h2", {}, el("span", { class: "method" }, method.toUpperCase()), " ", path),
+    el("p", {}, ...code(call.summary)),
+    schema && [el("h3", {}, "Request"), drawSchema(api, schema)],
+    answer && [el("h3", {}, "Answer"), drawSchema(api, resolve(api, answer))],
+    drawRefusals(call),
+    drawTry(path, method, example));
+}
+
+function drawTry(path, method, example) {
+  const data = example ? ` \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(example)}'` : "";
+  const output = el("pre", { hidden: true, tabindex: 0, "aria-live": "polite" });
+  const send = async () => {
+    const token = sessionStorage.getItem("litebert-token");
+    const headers = { ...(example && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) };
+    const response = await fetch(path, { method: method.toUpperCase(), headers, body: example && JSON.stringify(example) });
+    const text = await response.text();
+    output.hidden = false;
+    output.textContent = `${response.status}\n${text.length > 4000 ? `${text.slice(0, 4000)} …` : text}`;
+  };
+  return [el("h3", {}, "Try"), el("pre", { tabindex: 0 }, `curl ${location.origin}${path}${data}`),
+    el("div", { class: "actions" }, el("button", { type: "button", onclick: send }, "Send", el("span", { class: "soft small" }, ` ${path}`))), output];
+}
+
+function drawRefusals(call) {
+  const rows = Object.entries(call.responses).filter(([status]) => status !== "200")
+    .map(([status, one]) => el("tr", {}, el("th", { scope: "row" }, status), el("td", {}, one.description)));
+  return rows.length > 0 && el("details", {}, el("summary", {}, "Refusals"), el("table", {}, el("tbody", {}, rows)));
+}
+
+function drawSchema(api, schema, depth = 0) {
+  const rows = Object.entries(schema.properties ?? {}).map(([name, one]) => {
+    const inner = innermost(api, one);
+    const isWished = (schema.required ?? []).includes(name) || depth > 0;
+    return el("li", {}, el("code", {}, name), " ", el("span", { class: "soft" }, describe(api, one), isWished ? "" : ", optional"),
+      one.description && [" – ", ...code(one.description)],
+      inner?.properties && depth < 4 && drawSchema(api, inner, depth + 1));
+  });
+  return el("ul", { class: "depth" }, rows);
+}
+
+function resolve(api, schema) {
+  return schema?.$ref ? api.components.schemas[schema.$ref.split("/").at(-1)] : schema;
+}
+
+function innermost(api, schema) {
+  const one = resolve(api, schema);
+  if (one.items) return innermost(api, one.items);
+  return one.anyOf ? one.anyOf.map((any) => innermost(api, any)).find((any) => any.properties) : one;
+}
+
+function describe(api, schema) {
+  const one = resolve(api, schema);
+  if (one.anyOf) return one.anyOf.map((any) => describe(api, any)).join(" or ");
+  if (one.prefixItems) return `[${one.prefixItems.map((any) => describe(api, any)).join(", ")}]`;
+  if (one.type === "array") return `list of ${describe(api, one.items)}`;
+  if (one.type === "object" && one.additionalProperties) return `${describe(api, one.additionalProperties)} by name`;
+  return { string: "text", integer: "whole number", object: "object", boolean: "true or false", null: "null" }[one.type] ?? one.type ?? "value";
+}
+
+/** Text with `code` in it. */
+function code(text) {
+  return text.split("`").map((part, number) => (number % 2 ? el("code", {}, part) : part));
+}
+
+start();

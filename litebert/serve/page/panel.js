@@ -1,0 +1,128 @@
+// One function of a model as a form and its answer: fields, examples, asking while one types, errors.
+
+import { ask } from "./api.js";
+import { el } from "./dom.js";
+import { getLanguage, has, say } from "./words.js";
+
+const WAIT_WHILE_TYPING = 450; // milliseconds
+
+/**
+ * A view describes a function:
+ *   fields(model)            [{name, label, rows, optional}]
+ *   examples[language]       [{name: value, ...}]; kind(model) chooses others, chip(example) names one
+ *   hint(values, model)      why it cannot be asked yet, or null
+ *   body(values, state)      what is sent
+ *   show(results, context)   {nodes, spoken}: what is shown, and what a screen reader hears
+ * `state` lives as long as the page; `values` are in it.
+ */
+export function buildPanel(view, model, state) {
+  state.values ??= { ...examplesFor(view, model)[0] };
+  const status = el("p", { class: "status", role: "status", "aria-live": "polite" });
+  const output = el("div", { class: "output", id: `output-${view.id}` });
+  const form = el("form", { class: "form", novalidate: true });
+  const panel = { view, model, state, status, output, timer: null, running: null };
+  const boxes = view.fields(model).map((field) => buildField(panel, field));
+  panel.boxes = Object.fromEntries(boxes.map(({ name, box }) => [name, box]));
+  const button = el("button", { type: "submit", class: "primary" }, say("run"));
+  form.append(
+    ...boxes.map(({ node }) => node),
+    el("div", { class: "actions" }, button, view.tools?.(panel), el("span", { class: "soft small wide-only" }, say("run_hint"))),
+    buildExamples(panel),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    run(panel, true);
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      run(panel, true);
+    }
+  });
+  panel.rerun = () => run(panel, false);
+  panel.set = (values) => setValues(panel, values);
+  output.append(el("p", { class: "soft" }, say("empty")));
+  queueMicrotask(() => run(panel, false));
+  return [el("p", { class: "about" }, say(`${view.id}.about`, { mask: model.mask })), form, status, output];
+}
+
+function examplesFor(view, model) {
+  return view.examples[view.kind?.(model) ?? model.language].map((one) => (view.adapt ? view.adapt(one, model) : one));
+}
+
+function buildField(panel, { name, label, rows = 2, optional = false }) {
+  const id = `field-${panel.view.id}-${name}`;
+  const box = el("textarea", { id, rows, spellcheck: "false", dir: "auto", "aria-controls": panel.output.id });
+  box.value = panel.state.values[name] ?? "";
+  box.addEventListener("input", () => {
+    panel.state.values[name] = box.value;
+    clearTimeout(panel.timer);
+    panel.timer = setTimeout(() => run(panel, false), WAIT_WHILE_TYPING);
+  });
+  const field = el("div", { class: "field" }, el("label", { for: id }, label), box);
+  if (!optional) return { name, box, node: field };
+  // a native disclosure: keyboard and screen readers know it
+  const details = el("details", { class: "optional" }, el("summary", {}, say("add_second")), field);
+  details.open = Boolean(box.value);
+  return { name, box, node: details };
+}
+
+function buildExamples(panel) {
+  const examples = examplesFor(panel.view, panel.model);
+  if (examples.length < 2) return null;
+  const buttons = examples.map((one) =>
+    el("button", { type: "button", class: "chip", dir: "auto", onclick: () => panel.set({ ...one }) }, panel.view.chip?.(one) ?? Object.values(one)[0].split("\n")[0]));
+  return el("div", { class: "examples" }, el("span", { class: "soft small" }, say("try")), ...buttons);
+}
+
+function setValues(panel, values) {
+  panel.state.values = { ...values };
+  for (const [name, box] of Object.entries(panel.boxes)) {
+    box.value = values[name] ?? "";
+    const details = box.closest("details");
+    if (details) details.open = Boolean(box.value);
+  }
+  run(panel, true);
+}
+
+async function run(panel, isWished) {
+  clearTimeout(panel.timer);
+  const { view, model, state } = panel;
+  panel.running?.abort();
+  const hint = view.hint?.(state.values, model);
+  if (hint) {
+    panel.output.replaceChildren(el("p", { class: "soft" }, hint));
+    tell(panel, isWished ? hint : "");
+    return;
+  }
+  const abort = (panel.running = new AbortController());
+  panel.output.setAttribute("aria-busy", "true");
+  try {
+    const results = await ask(view.id, { model: model.name, ...view.body(state.values, state) }, abort.signal);
+    if (abort.signal.aborted) return;
+    const { nodes, spoken } = view.show(results, { values: { ...state.values }, model, state, panel });
+    const focused = panel.output.contains(document.activeElement) ? document.activeElement.id : "";
+    panel.output.replaceChildren(...nodes);
+    if (focused) document.getElementById(focused)?.focus();
+    tell(panel, spoken);
+  } catch (error) {
+    if (error.name !== "AbortError") showError(panel, error);
+  } finally {
+    if (panel.running === abort) panel.output.removeAttribute("aria-busy");
+  }
+}
+
+function tell(panel, words) {
+  panel.status.textContent = words;
+}
+
+function showError(panel, error) {
+  tell(panel, "");
+  const known = `error.${error.code}`;
+  const message = has(known) ? say(known) : error.message;
+  const detail = has(known) && error.message && getLanguage() === "en" && error.code?.startsWith("too") ? error.message : "";
+  panel.output.replaceChildren(
+    el("div", { class: "alert", role: "alert" }, el("strong", {}, message), detail && el("span", { class: "small" }, detail)),
+  );
+  if (error.code === "unauthorized") document.dispatchEvent(new CustomEvent("litebert-unauthorized"));
+}

@@ -1,0 +1,101 @@
+// Classify and choose: one answer in large letters, and a bar for each that was possible.
+
+import { bar, el, percent } from "./dom.js";
+import { has, say } from "./words.js";
+
+const PAIR_TASKS = ["mnli", "qnli", "rte", "mrpc", "qqp", "sts-b", "wnli", "ax"];
+
+export const classify = {
+  id: "classify",
+  fields: () => [
+    { name: "text", label: say("text"), rows: 3 },
+    { name: "second", label: say("second"), rows: 2, optional: true },
+  ],
+  examples: {
+    pair: [
+      { text: "A man is playing a guitar on the street.", second: "Somebody is making music." },
+      { text: "How old are you?", second: "What is your age?" },
+      { text: "The company was founded in 1987.", second: "When did the company begin?" },
+    ],
+    en: [
+      { text: "A charming and often affecting journey." },
+      { text: "What a dull, lifeless waste of two hours." },
+      { text: "The plot is thin, but the actors are a joy to watch." },
+    ],
+    zh: [{ text: "这部电影太好看了，推荐给大家。" }, { text: "服务很差，再也不会来了。" }],
+  },
+  kind: (model) => (PAIR_TASKS.includes(model.task) ? "pair" : model.language),
+  hint: (values) => (values.text?.trim() ? null : say("empty")),
+  body: (values) => ({ inputs: [values.second?.trim() ? [values.text, values.second] : values.text] }),
+  show: showLabels,
+};
+
+export const choose = {
+  id: "choose",
+  fields: () => [
+    { name: "context", label: say("passage"), rows: 4 },
+    { name: "question", label: say("question"), rows: 1 },
+    { name: "choices", label: say("choices"), rows: 4 },
+  ],
+  examples: {
+    en: [
+      {
+        context: "It had rained all night. In the morning the children put on their boots and ran out to jump into every puddle they could find.",
+        question: "The children went out to _ .",
+        choices: "play in the water\nbuy new boots\nlook for shelter\ngo to school",
+      },
+      {
+        context: "The baker rises at three. By the time the village wakes, the shelves are full and the ovens are cooling down.",
+        question: "When does the baker begin to work?",
+        choices: "Before the others wake up.\nWhen the village wakes.\nIn the afternoon.\nAfter dinner.",
+      },
+    ],
+    zh: [
+      {
+        context: "昨晚下了一夜的雨。早上，孩子们穿上雨靴，跑出去踩每一个水坑。",
+        question: "孩子们出去做什么？",
+        choices: "踩水玩\n买新靴子\n躲雨\n上学",
+      },
+    ],
+  },
+  chip: (one) => one.question,
+  hint: (values) => (lines(values.choices).length < 2 ? say("choose.hint") : null),
+  body: (values) => ({ inputs: [{ context: values.context ?? "", question: values.question ?? "", choices: lines(values.choices) }] }),
+  show: showChoices,
+};
+
+function lines(text) {
+  return (text ?? "").split("\n").map((line) => line.trim()).filter(Boolean).slice(0, 16);
+}
+
+/** GLUE's labels are numbers for some tasks: say what they mean. */
+function nameLabel(label, model) {
+  const key = `label.${model.task}.${label}`;
+  return has(key) ? say(key) : label;
+}
+
+function showLabels([result], { model }) {
+  const entries = Object.entries(result.probabilities).sort((a, b) => b[1] - a[1]);
+  if (!entries.length) {
+    const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 3 }).format(result.label);
+    return { nodes: [el("p", { class: "verdict" }, number), el("p", { class: "soft" }, say("classify.number"))], spoken: number };
+  }
+  const isSet = Array.isArray(result.label);
+  const label = isSet ? result.label.join(", ") || say("classify.none") : nameLabel(String(result.label), model);
+  const isBest = (name) => (isSet ? result.label.includes(name) : name === result.label);
+  const bars = entries.map(([name, probability]) => bar({ name: nameLabel(name, model), probability, isBest: isBest(name), level: isSet ? 0.5 : null }));
+  return {
+    nodes: [el("p", { class: "verdict" }, label), el("ul", { class: "bars" }, bars)],
+    spoken: say("classify.say", { label, p: percent(entries[0][1]) }),
+  };
+}
+
+function showChoices([result], { values }) {
+  const names = lines(values.choices);
+  const bars = result.probabilities.map((probability, number) =>
+    bar({ name: names[number], probability, isBest: number === result.number }));
+  return {
+    nodes: [el("p", { class: "verdict" }, result.text), el("ul", { class: "bars long" }, bars)],
+    spoken: say("choose.say", { text: result.text, p: percent(result.probabilities[result.number]) }),
+  };
+}

@@ -1,0 +1,42 @@
+// Tag words: the text with its spans coloured and named, or each word with its tag.
+
+import { el, percent, slicer } from "./dom.js";
+import { say } from "./words.js";
+
+const NUM_COLOURS = 8;
+
+export const tokens = {
+  id: "tokens",
+  fields: () => [{ name: "text", label: say("text"), rows: 3 }],
+  examples: {
+    en: [{ text: "Ada Lovelace met Charles Babbage in London in 1833 ." }, { text: "The old cat sees a bird near the river ." }],
+    zh: [{ text: "小明 在 北京 大学 读书 。" }],
+  },
+  hint: (values) => (values.text?.trim() ? null : say("empty")),
+  body: (values) => ({ inputs: [values.text] }),
+  show,
+};
+
+function show([result], { values, model }) {
+  const kinds = [...new Set(model.labels.filter((tag) => tag !== "O").map((tag) => tag.replace(/^[A-Z]-/, "")))];
+  const colour = (kind) => `kind-${kinds.indexOf(kind) % NUM_COLOURS}`;
+  const isSpans = model.labels.includes("O");
+  const stretches = isSpans
+    ? result.spans.map((span) => ({ kind: span.kind, words: result.words.slice(span.start, span.end) }))
+    : result.words.map((word) => ({ kind: word.tag, words: [word] }));
+  const cut = slicer(values.text);
+  const nodes = [];
+  let at = 0;
+  for (const { kind, words } of stretches) {
+    const [start, end] = [words[0].start, words.at(-1).end];
+    const sureness = Math.min(...words.map((word) => word.probability));
+    nodes.push(cut(at, start), el("span", { class: `entity ${colour(kind)}`, title: percent(sureness) }, cut(start, end), el("small", {}, kind)));
+    at = end;
+  }
+  nodes.push(cut(at));
+  const found = say("tokens.say", { n: stretches.length });
+  return {
+    nodes: [el("p", { class: "sentence tagged", dir: "auto" }, nodes), !stretches.length && el("p", { class: "soft" }, say("tokens.outside"))].filter(Boolean),
+    spoken: isSpans ? `${found}: ${stretches.map(({ kind, words }) => `${words.map((w) => w.word).join(" ")} (${kind})`).join(", ")}` : found,
+  };
+}

@@ -1,0 +1,210 @@
+"""What is sent to the server and back, as OpenAPI shows it."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _check_letters(text: str) -> str:
+    """JSON can write halves of letters (a lone \\ud800), which are no text and which tokenizers do not take."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError("half of a surrogate pair is no letter; send valid Unicode") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_check_letters)]
+Pair = Annotated[tuple[Text, Text], Field(description="Two texts that belong together.")]
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class Ask(BaseModel):
+    """What every request may say: which of the served models is meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = Field(None, description="A model's name; without it the first one that can answer.")
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What goes for all inputs of the request."""
+        return self.model_dump(exclude={"model", "inputs"})
+
+
+class FillMask(Ask):
+    inputs: list[Text] = Field(min_length=1, examples=[["The function returns a [MASK] of strings."]])
+    top_k: int = Field(5, ge=1, le=50, description="Guesses for each [MASK].")
+
+
+class Classify(Ask):
+    inputs: list[Text | Pair] = Field(min_length=1, examples=[["A charming film.", "What a waste of time."]])
+
+
+class Tag(Ask):
+    inputs: list[Text | list[Text]] = Field(
+        min_length=1,
+        examples=[["Ada lived in London."]],
+        description="Texts, cut into words at white space; or lists of words.",
+    )
+
+
+class Question(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    question: Text
+    context: Text
+
+
+class Answer(Ask):
+    inputs: list[Question] = Field(
+        min_length=1,
+        examples=[[{"question": "Where did Ada live?", "context": "Ada lived in London, near the river."}]],
+    )
+
+
+class ChoiceQuestion(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    context: Text = ""
+    question: Text = Field("", description="A choice takes the place of each `_`, or follows the question.")
+    choices: list[Text] = Field(min_length=2, max_length=16)
+
+
+class Choose(Ask):
+    inputs: list[ChoiceQuestion] = Field(
+        min_length=1,
+        examples=[[{"context": "It rained all day.", "question": "The street was _.", "choices": ["wet", "dry"]}]],
+    )
+
+
+class Order(Ask):
+    inputs: list[Pair] = Field(min_length=1, examples=[[["He opened the door.", "Then he went in."]]])
+
+
+class Embed(Ask):
+    inputs: list[Text | Pair] = Field(min_length=1, examples=[["a small dog", "a little hound"]])
+    normalize: bool = Field(True, description="Vectors of length one.")
+
+
+class Read(Ask):
+    inputs: list[Text | Pair] = Field(min_length=1, max_length=1, examples=[["The cat sees the dog."]])
+    head: int | None = Field(None, ge=0, description="An attention head, from 0; without it the mean of all.")
+
+
+class Guess(BaseModel):
+    piece: str = Field(description="As the vocabulary has it, with its mark of a word's beginning or inside.")
+    text: str = Field(description="As a person reads it.")
+    probability: Probability
+
+
+class Gaps(BaseModel):
+    gaps: list[list[Guess]] = Field(description="For each [MASK], the best guess first.")
+
+
+class Classified(BaseModel):
+    label: str | list[str] | float = Field(description="A label, or those that hold; or a number.")
+    probabilities: dict[str, Probability] = Field(description="Of every label; empty for a number.")
+
+
+class TaggedWord(BaseModel):
+    word: str
+    start: int = Field(description="In the text, in characters; in a list of words, the word's number.")
+    end: int
+    tag: str
+    probability: Probability
+
+
+class TaggedSpan(BaseModel):
+    kind: str
+    start: int = Field(description="The number of its first word.")
+    end: int = Field(description="The number after that of its last word.")
+
+
+class Tagged(BaseModel):
+    words: list[TaggedWord]
+    spans: list[TaggedSpan] = Field(description="Of tags such as B-PER and I-PER.")
+
+
+class Span(BaseModel):
+    text: str
+    start: int = Field(description="In the context, in characters.")
+    end: int
+    probability: Probability
+
+
+class Answered(BaseModel):
+    answer: Span | None = Field(description="Null where the model finds none.")
+    others: list[Span] = Field(description="What it found next best.")
+    null_odds: float = Field(description="The odds that there is no answer.")
+
+
+class Chosen(BaseModel):
+    number: int = Field(description="Of the best choice, from 0.")
+    text: str
+    probabilities: list[Probability]
+
+
+class Ordered(BaseModel):
+    probability: Probability = Field(description="That the second text follows the first.")
+
+
+class Vector(BaseModel):
+    vector: list[float]
+
+
+class ReadToken(BaseModel):
+    piece: str
+    segment: int
+    start: int = Field(description="In its text, in characters; 0 for a special token.")
+    end: int
+    is_special: bool
+
+
+class ReadLayer(BaseModel):
+    attention: list[list[float]] = Field(description="From each token (row) to every token; a row sums to 1.")
+    l2: list[float] = Field(description="How far the layer moves each token.")
+    degrees: list[float] = Field(description="The angle between what goes in and what comes out, for each token.")
+
+
+class ReadTrace(BaseModel):
+    tokens: list[ReadToken]
+    layers: list[ReadLayer]
+    is_cut: bool = Field(description="The text was longer than what can be shown.")
+
+
+class ServedModel(BaseModel):
+    name: str
+    functions: list[str]
+    task: str | None = Field(description="What it was fine-tuned for.")
+    labels: list[str]
+    language: Literal["en", "zh"] = Field(description="What its vocabulary is mostly for.")
+    mask: str = Field(description="The mark for a word to guess.")
+    num_parameters: int
+    num_layers: int
+    num_heads: int
+    hidden_size: int
+    max_length: int = Field(description="In tokens; longer texts are cut.")
+
+
+class ServedModels(BaseModel):
+    models: list[ServedModel]
+    max_inputs: int
+    max_characters: int
+
+
+class Problem(BaseModel):
+    """Why a request was not answered."""
+
+    code: str = Field(description="One word for programs: too_long, busy, unauthorized, ...")
+    message: str = Field(description="For people, with the remedy.")
+    where: str = Field("", description="The place in the request, such as inputs.0.")
+
+
+class Refusal(BaseModel):
+    error: Problem
+
+
+class State(BaseModel):
+    status: Literal["ok", "ready", "busy", "stopping"]

@@ -1,0 +1,102 @@
+"""`litebert serve`: load, listen, and on SIGTERM or Ctrl-C finish what was accepted."""
+
+import logging
+import signal
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from litebert.core.errors import ConfigError
+from litebert.infer.predictor import load
+from litebert.serve.app import build_app
+from litebert.serve.functions import FUNCTIONS
+from litebert.serve.logs import log, set_up_logging
+from litebert.serve.models import NamedModel, check_names, split_name
+from litebert.serve.options import ServeOptions
+
+_MAX_CONNECTIONS = 1024  # above it uvicorn itself answers 503
+
+
+def serve(sources: Sequence[str], options: ServeOptions, *, device: str = "auto") -> None:
+    """Serve the models until told to stop."""
+    set_up_logging()
+    listener = bind(options)  # before loading, which may take long: an occupied port is told at once
+    try:
+        app = build_app(load_models(sources, device=device), options)
+        run(app, listener, options)
+    finally:
+        listener.close()
+
+
+def load_models(sources: Sequence[str], *, device: str = "auto") -> list[NamedModel]:
+    """The models of `path` or `name=path` words."""
+    named = [split_name(source) for source in sources]
+    check_names([name for name, _ in named])
+    models = []
+    for name, path in named:
+        models.append(NamedModel.of(name, load(path, device=device)))
+        warm_up(models[-1])
+        log("loaded", model=name, functions=list(models[-1].functions))
+    return models
+
+
+def warm_up(model: NamedModel) -> None:
+    """Ask each function its example, so that the first user does not wait for kernels to compile."""
+    for name in model.functions:
+        function = FUNCTIONS[name]
+        examples = function.request.model_fields["inputs"].examples
+        assert examples, f"{name} has no example"
+        asked = function.request.model_validate({"inputs": examples[0]})
+        function.compute(model.predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
+
+
+def bind(options: ServeOptions) -> socket.socket:
+    """A socket at the wished address."""
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.host, options.port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"cannot listen at {options.host}:{options.port} ({error.strerror}): choose another --port or --host"
+        ) from error
+    return listener
+
+
+def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
+    """Answer requests on a bound socket until SIGTERM or Ctrl-C; those that were accepted are answered first."""
+    if options.host not in ("127.0.0.1", "::1", "localhost") and not options.token:
+        log("open", level=logging.WARNING, host=options.host, advice="anybody who reaches it may ask: set a token")
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_keep_alive=30,
+        # an accepted request ends by its own time limit; a connection that hangs beyond that is cut
+        timeout_graceful_shutdown=int(options.limits.timeout_seconds) + 5,
+    )
+    listener.listen(config.backlog)  # from here on a connection waits instead of being refused: now it may be told
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    log("listening", url=f"http://{shown}:{port}")
+    print(f"Open http://{shown}:{port} in a browser; Ctrl-C stops the server.", flush=True)
+    with _as_a_wish(signal.SIGTERM, signal.SIGINT):
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _as_a_wish(*signals: signal.Signals) -> Iterator[None]:
+    """Being told to stop is no failure: uvicorn raises the signal again when it is done, and nobody shall die of it."""
+    before = {number: signal.signal(number, lambda *_: None) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,107 @@
+"""From a checked request to its answer: which model is meant, what is too much, and the way through the queue."""
+
+import asyncio
+import json
+import logging
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from litebert.core.errors import LitebertError, suggest
+from litebert.serve.batching import Batcher, IsStopping, Lane, QueueIsFull
+from litebert.serve.functions import FUNCTIONS
+from litebert.serve.logs import log
+from litebert.serve.metrics import Metrics
+from litebert.serve.models import NamedModel
+from litebert.serve.options import Limits
+from litebert.serve.refusals import Refused
+
+_MAX_MESSAGE = 400  # characters: a message may quote a long text
+
+
+class Service:
+    """The models, and the queue before them."""
+
+    def __init__(self, models: Sequence[NamedModel], limits: Limits) -> None:
+        self.models = {model.name: model for model in models}
+        self.limits = limits
+        self.metrics = Metrics(lambda: self.batcher.num_waiting)
+        self.batcher = Batcher(self._compute, limits, self.metrics.observe_batch)
+
+    def _compute(self, lane: Lane, inputs: Sequence[Any]) -> Sequence[Any]:
+        predictor = self.models[lane.model].predictor
+        return FUNCTIONS[lane.function].compute(predictor, inputs, dict(lane.settings))  # type: ignore[call-overload]
+
+    async def answer(self, function: str, ask: Any, noted: dict[str, Any]) -> Response:
+        """The answer to a request; `noted` is what the log may know of it."""
+        model = self._find(function, ask.model)
+        noted |= {"model": model.name, "inputs": len(ask.inputs)}
+        sizes = self._measure(ask.inputs)
+        lane = Lane(model.name, function, tuple(ask.settings.items()), 0)
+        try:
+            async with asyncio.timeout(self.limits.timeout_seconds):
+                results = await self.batcher.ask(lane, ask.inputs, sizes)
+        except QueueIsFull:
+            raise Refused(429, "too many texts are waiting already; try again in a second") from None
+        except IsStopping:
+            raise Refused(503, "the server is stopping; ask another one", code="stopping") from None
+        except TimeoutError:
+            raise Refused(
+                503, f"the answer took over {self.limits.timeout_seconds:g} s; send less, or try again", code="timeout"
+            ) from None
+        for number, result in enumerate(results):
+            if isinstance(result, Exception):
+                raise _refuse(result, number)
+        body = ",".join(result.model_dump_json() for result in results)
+        return Response(f'{{"model":{json.dumps(model.name)},"results":[{body}]}}', media_type="application/json")
+
+    def _find(self, function: str, name: str | None) -> NamedModel:
+        able = [model for model in self.models.values() if function in model.functions]
+        if name is None:
+            return able[0]
+        if name not in self.models:
+            raise Refused(404, f"no model of this name is served; {suggest(name, self.models)}", where="model")
+        if function not in self.models[name].functions:
+            raise Refused(
+                422, f"this model cannot {function}; {suggest('', [model.name for model in able])}", where="model"
+            )
+        return self.models[name]
+
+    def _measure(self, inputs: Sequence[Any]) -> list[int]:
+        """The characters of each input, none above what is taken."""
+        if len(inputs) > self.limits.max_inputs:
+            raise Refused(
+                422,
+                f"{len(inputs)} inputs, and the server takes {self.limits.max_inputs} at once: send them in parts",
+                code="too_many",
+                where="inputs",
+            )
+        sizes = [count_characters(one) for one in inputs]
+        for number, size in enumerate(sizes):
+            if size > self.limits.max_characters:
+                raise Refused(
+                    422,
+                    f"{size:,} characters, and the server takes {self.limits.max_characters:,}: shorten the text",
+                    code="too_long",
+                    where=f"inputs.{number}",
+                )
+        return sizes
+
+
+def _refuse(error: Exception, number: int) -> Refused:
+    if isinstance(error, LitebertError):
+        return Refused(422, textwrap.shorten(str(error), _MAX_MESSAGE), where=f"inputs.{number}")
+    log("failed", level=logging.ERROR, error=error)
+    return Refused(500, "the server made a mistake; its log says where", where=f"inputs.{number}")
+
+
+def count_characters(value: Any) -> int:
+    """The letters of all texts in an input."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, BaseModel):
+        value = [getattr(value, name) for name in type(value).model_fields]
+    return sum(map(count_characters, value))

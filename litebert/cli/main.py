@@ -21,6 +21,7 @@ from litebert.cli import (
     plot,
     predict,
     pretrain,
+    study,
     tokenizer,
 )
 from litebert.core.errors import LitebertError
@@ -51,6 +52,7 @@ app.command("scores")(ensemble.show_scores)
 app.command("ensemble")(ensemble.run_ensemble)
 app.command("submission")(ensemble.write_submission)
 app.command("plot")(plot.plot_runs)
+app.add_typer(study.app, name="study")
 
 
 def main() -> NoReturn:

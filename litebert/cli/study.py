@@ -217,3 +217,22 @@ def _run_in_processes(
     device = load_device("this-cpu")
     costs = {run.name: estimate_arm(run, device) for run in runs}
     return run_grid(Grid(place, costs, command, is_done, list(runs)), jobs=jobs, view=GridView(runs[0].study.name))
+
+
+@app.command("report")
+def report_studies(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies, or of their reports.")],
+    out: Annotated[Path | None, typer.Option(help="Where to. Default: DIR/report, or runs/studies/report.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="The Markdown file. Default: results.md in the folder.")] = None,
+) -> None:
+    """Write one HTML page, Markdown, CSV, JSON and figures of studies that have finished arms."""
+    from litebert.study.report import PAGE, write_report
+    from litebert.study.tables import count_outcomes
+
+    target = out or (folders[0] / "report" if len(folders) == 1 else Path("runs") / "studies" / "report")
+    for section in write_report(folders, target, markdown):
+        print(f"{section.results.study.title}: {count_outcomes(section.verdicts)}")
+        for verdict in section.verdicts:
+            numbers = "; ".join(words for words in (verdict.ours, verdict.paper and f"paper {verdict.paper}") if words)
+            print(f"  {verdict.words}: {verdict.claim.text}{f' ({numbers})' if numbers else ''}")
+    print(f"report: {target / PAGE}")

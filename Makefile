@@ -3,6 +3,7 @@
 #   make test    the tests; make test-slow: kills, torchrun, browser, fuzzing
 #   make check   format, lint, types, import direction
 #   make bench   benchmarks, ours beside our peers'
+#   make results docs/results.md and its figures from the studies' reports in docs/studies/
 
 PYTHON ?= python3
 # Where torch comes from, e.g. make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -27,7 +28,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow check format bench clean broken
+.PHONY: demo test test-slow check format bench results clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -49,6 +50,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.test
 	@for file in benchmarks/*.py; do echo "== $$file" && OMP_WAIT_POLICY=passive $(VENV)/bin/python $$file || exit 1; done
+
+results: $(VENV)/.demo
+	$(RUN) litebert study report $(sort $(wildcard docs/studies/*/)) --out docs/results --markdown docs/results.md
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -5,6 +5,7 @@ eyes; no meaning rests on colour alone.
 """
 
 import io
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ _ROW_HEIGHT, _AROUND_ROWS = 0.34, 1.25
 _MATRIX_HEIGHT = 3.4
 _MAX_NUMBERS = 8  # layers up to which each field of a matrix shows its number
 _MAX_LABEL = 34
+_TITLE_WIDTH = 46  # characters
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,14 @@ def write_png(panels: Sequence[Panel], path: Path) -> None:
     _load_matplotlib()
     columns = min(2, len(panels))
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
-    heights = [max(map(_height, row)) + 0.3 for row in rows]
+    heights = [max(map(_height, row)) + 0.5 for row in rows]
     figure = _new_figure(_WIDTH * columns * 1.15, sum(heights))
     grid = figure.add_gridspec(len(rows), columns, height_ratios=heights)
     for number, panel in enumerate(panels):
         axes = figure.add_subplot(grid[number // columns, number % columns])
         _draw(axes, panel, PAPER)
-        axes.set_title(panel.title, fontsize=10, color=PAPER.ink, wrap=True)
+        above = 4 if isinstance(panel, MatrixPanel) else 20  # points: the legend stands between
+        axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH), fontsize=10, color=PAPER.ink, pad=above)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=140, facecolor="white")
 
@@ -134,7 +137,7 @@ def _draw_dots(axes: "Axes", panel: DotPanel, palette: Palette) -> None:
     axes.set_yticks(places, [_short(dot.label) for dot in panel.dots])
     axes.set_ylim(len(panel.dots) - 0.5, -0.5)
     axes.margins(x=0.08)
-    _legend_below(axes, palette, num_columns=3)
+    _legend_above(axes, palette, num_columns=3)
 
 
 def _draw_lines(axes: "Axes", panel: LinePanel, palette: Palette) -> None:
@@ -157,22 +160,23 @@ def _draw_lines(axes: "Axes", panel: LinePanel, palette: Palette) -> None:
         if line.low and line.low != line.high:
             axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.18, linewidth=0)
     axes.set_xlabel(panel.x_label, color=palette.ink, fontsize=9)
-    axes.ticklabel_format(axis="both", style="plain", useOffset=False)
-    axes.locator_params(axis="x", nbins=6)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.ticklabel_format(axis="y", style="plain", useOffset=False)
     if panel.x_label == "layer":
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.set_ylim(bottom=0)
-    _legend_below(axes, palette, num_columns=2)
+    _legend_above(axes, palette, num_columns=2)
 
 
-def _legend_below(axes: "Axes", palette: Palette, *, num_columns: int) -> None:
+def _legend_above(axes: "Axes", palette: Palette, *, num_columns: int) -> None:
     place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": num_columns}
     axes.legend(frameon=False, labelcolor=palette.ink, fontsize=8, handlelength=1.6, columnspacing=1.0, **place)
 
 
 def _draw_matrix(axes: "Axes", panel: MatrixPanel, palette: Palette) -> None:
     size = len(panel.values)
-    axes.imshow(panel.values, cmap="cividis", vmin=0, vmax=1)
+    axes.imshow(panel.values, cmap="cividis", vmin=min(0.0, *(min(row) for row in panel.values)), vmax=1)
     numbers = [str(number) for number in range(1, size + 1)]
     axes.set_xticks(range(size), numbers)
     axes.set_yticks(range(size), numbers)

@@ -19,7 +19,7 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path, read_json
 from litebert.data.shards import open_corpus
 from litebert.recipe import build_recipe, list_changes
-from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of
+from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
 from litebert.study.spec import TaskSpec
 
 FORMAT_VERSION = 1
@@ -52,9 +52,10 @@ def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], dat
     at_scale = runs[0].at_scale
     named = _parse_corpora(corpora)
     needed = corpora_of(runs) if at_scale.is_trained else []
+    known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # of other arms too: one command may do for all
     for name in named:
-        if needed and name not in needed:
-            raise ConfigError(f"--corpus {name}=...: these arms read {', '.join(needed)}")
+        if name not in known:
+            raise ConfigError(f"--corpus {name}=...: the study {runs[0].study.name} reads {', '.join(known)}")
     paths = {name: named.get(name, Path("corpora") / name) for name in needed}
     for name, path in paths.items():
         if not path.is_dir():

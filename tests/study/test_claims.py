@@ -87,7 +87,11 @@ def test_an_outcome_follows_from_difference_and_interval(
 
 
 def test_a_difference_far_beyond_the_seeds_spread_agrees() -> None:
-    seeds = {"a": [{"mlm": 30.0}, {"mlm": 30.2}], "b": [{"mlm": 39.9}, {"mlm": 40.1}], "c": [{"mlm": 30.0}, {"mlm": 30.1}]}
+    seeds = {
+        "a": [{"mlm": 30.0}, {"mlm": 30.2}],
+        "b": [{"mlm": 39.9}, {"mlm": 40.1}],
+        "c": [{"mlm": 30.0}, {"mlm": 30.1}],
+    }
     assert outcomes(make_results(seeds)) == ["agrees", "agrees", "missing"]
 
 
@@ -135,5 +139,3 @@ def test_speed_is_told_against_the_reference_arm() -> None:
     cell = results.cell("b", "speedup")
     assert cell is not None
     assert cell.values == (1.0, 1.0)
-
-

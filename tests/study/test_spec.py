@@ -30,6 +30,8 @@ recipe = "laptop"
 seeds = [1]
 measures = ["intrinsic"]
 """
+CLAIM = 'text = "t"\nmetric = "mlm"\narm = "a"\nrelation = "above"\nto = 1'
+TASK = 'task = "rte"\ndata = "glue"\nstarts_from = "mnli"'
 
 
 def parse(text: str) -> Study:
@@ -72,7 +74,12 @@ def test_columns_claims_and_figures_speak_of_known_numbers(name: str) -> None:
     ensembles = {f"{metric}-ensemble" for metric in METRICS}
     assert set(study.columns) <= METRICS.keys() | ensembles
     assert {claim.metric for claim in study.claims} <= set(study.columns)
-    known = {"values": set(study.columns), "differences": set(study.columns), "series": set(SERIES), "matrix": set(MATRICES)}
+    known = {
+        "values": set(study.columns),
+        "differences": set(study.columns),
+        "series": set(SERIES),
+        "matrix": set(MATRICES),
+    }
     for figure in study.figures:
         assert set(figure.of) <= known[figure.kind]
     for arm in study.arms.values():
@@ -126,7 +133,11 @@ def test_paths_of_corpora_are_put_into_stages_too() -> None:
 
 
 def test_arms_are_chosen_by_name_or_pattern_in_the_studys_order() -> None:
-    assert choose_arms(STUDIES["table-4"], "laptop", ["e128-none", "e768-a*"]) == ["e768-all", "e768-attention", "e128-none"]
+    assert choose_arms(STUDIES["table-4"], "laptop", ["e128-none", "e768-a*"]) == [
+        "e768-all",
+        "e768-attention",
+        "e128-none",
+    ]
     with pytest.raises(ConfigError, match=r"no arm 'e128-nine' at this scale; did you mean 'e128-none'"):
         choose_arms(STUDIES["table-4"], "laptop", ["e128-nine"])
     with pytest.raises(ConfigError, match="no arm 'bert-xlarge' at this scale"):
@@ -145,9 +156,9 @@ def test_arms_are_chosen_by_name_or_pattern_in_the_studys_order() -> None:
         ('recipe = "laptop"', "", "'laptop.recipe' is missing"),
         ('source = "me"', 'source = "me"\nreference = "rate=0.16"', "reference = 'rate=0.16' is no arm"),
         ("[laptop]", "[arms.x]\n[laptop]", "either .* tables or a .grid."),
-        ("[grid]", '[[claims]]\ntext = "t"\nmetric = "mlm"\narm = "a"\nrelation = "above"\nto = 1\n[grid]', "is no arm"),
+        ("[grid]", f"[[claims]]\n{CLAIM}\n[grid]", "claims 1.arm = 'a' is no arm"),
         ('["intrinsic"]', '["intrinsic"]\ntasks = "papers"', "did you mean 'paper'"),
-        ('["intrinsic"]', '["intrinsic"]\n[[laptop.tasks]]\ntask = "rte"\ndata = "glue"\nstarts_from = "mnli"', "no task before"),
+        ('["intrinsic"]', f'["intrinsic"]\n[[laptop.tasks]]\n{TASK}', "starts from 'mnli', which is no task before it"),
         ('title = "Mine"', "title = Mine", "mine.toml: Invalid value"),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from litebert.study.estimate import Cost
     from litebert.study.grid import Command, IsDone
     from litebert.study.place import Place
-    from litebert.study.spec import Scale, ScaleSpec, Study
+    from litebert.study.spec import Scale, Study
 
 app = typer.Typer(help="Repeat the papers' tables and figures, or make your own.", no_args_is_help=True)
 
@@ -137,10 +137,8 @@ def _whole_numbers(words: str) -> list[int]:
 def _print_commands(name: str, runs: "list[ArmRun]", folder: Path, corpora: list[str], data: Path | None) -> None:
     """One command an arm; one that starts from another comes after it, and says so."""
     for run in runs:
-        print(
-            shlex.join(_command(name, run, folder, corpora, data))
-            + (f"  # after {run.starts_from}" * bool(run.starts_from))
-        )
+        words = shlex.join(_command(name, run, folder, corpora, data))
+        print(f"{words}  # after {run.starts_from}" if run.starts_from else words)
 
 
 def _command(name: str, run: "ArmRun", folder: Path, corpora: list[str], data: Path | None) -> list[str]:
@@ -169,10 +167,10 @@ def _print_costs(runs: "list[ArmRun]", folder: Path, device_name: str, num_devic
     uncounted = max((cost.num_uncounted for cost in costs), default=0)
     if uncounted:
         print(f"not counted: {uncounted} tasks of each arm, whose length depends on their data")
-    print("a CPU that is busy now measures less than it has\n" if device_name == "this-cpu" else "", end="")
-    at_scale: ScaleSpec = runs[0].at_scale
-    if at_scale.cost:
-        print(f"the study says: {at_scale.cost}")
+    if device_name == "this-cpu":
+        print("a CPU that is busy now measures less than it has")
+    if runs[0].at_scale.cost:
+        print(f"the study says: {runs[0].at_scale.cost}")
 
 
 def _hours(cost: "Cost") -> str:
@@ -183,10 +181,17 @@ def _hours(cost: "Cost") -> str:
 
 def _run(name: str, runs: "list[ArmRun]", folder: Path, corpora: list[str], data: Path | None, jobs: int) -> None:
     """Run one arm here, or several in processes of their own."""
-    from litebert.study.arm import find_report, run_arm
+    from litebert.core.errors import ConfigError
+    from litebert.core.runtime import read_ranks
+    from litebert.study.arm import find_report, help_arm, run_arm
     from litebert.study.place import describe_corpora, keep_study_file, open_place
 
-    place = open_place(runs, folder, corpora, data)
+    place, ranks = open_place(runs, folder, corpora, data), read_ranks()
+    if ranks.world_size > 1 and len(runs) > 1:
+        raise ConfigError(f"torchrun trains one arm, and these are {len(runs)}: take the commands of --list")
+    if not ranks.is_main:
+        help_arm(runs[0], place)
+        return
     facts = describe_corpora(place)
 
     def is_done(run: "ArmRun") -> bool:

@@ -7,7 +7,8 @@ report is written last, for it says that all is there.
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -40,19 +41,46 @@ Say = Callable[[str], None]
 
 
 def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
-    """The report of one arm and seed, which is run as far as it is not yet; another process on it is an error."""
+    """The report of one arm and seed, which is run as far as it is not yet; another process on it is an error.
+
+    Started by torchrun, pre-training is spread over its processes; the first of them does all the rest.
+    """
     with exclusive_lock(place.lock_folder(run), purpose="running this arm"):
         remove_own_leftovers(run, place)
         corpora = describe_corpora(place)
         finished = find_report(run, place, corpora)
         if finished is not None:
             return finished
-        recipe = run.recipe_with(place.corpora, find_start(run, place)) if place.corpora else run.recipe
-        checkpoint = train(run, recipe, place, say) if run.at_scale.is_trained else None
-        measured = measure(run, recipe, place, checkpoint, say)
+        recipe = settle_recipe(run, place)
+        say(f"{run.name}: pre-training" if run.at_scale.is_trained else run.name)
+        checkpoint = pretrain(recipe, place.run_folder(run.name)) if run.at_scale.is_trained else None
+        with alone():
+            measured = measure(run, recipe, place, checkpoint, say)
         report = build_report(run, corpora, measured, checkpoint)
         write_json(report_file(place.folder, run), report)
         return report
+
+
+def help_arm(run: ArmRun, place: Place) -> None:
+    """What all processes but torchrun's first do for an arm: pre-train with it."""
+    is_finished = find_report(run, place, describe_corpora(place)) is not None
+    if run.at_scale.is_trained and not is_finished:
+        pretrain(settle_recipe(run, place), place.run_folder(run.name))
+
+
+def settle_recipe(run: ArmRun, place: Place) -> Recipe:
+    """The recipe with the places of text and first weights; what trains nothing reads neither."""
+    return run.recipe_with(place.corpora, find_start(run, place)) if place.corpora else run.recipe
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Forget torchrun's other processes, which have ended with pre-training."""
+    ranks = {name: os.environ.pop(name) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(ranks)
 
 
 def remove_own_leftovers(run: ArmRun, place: Place) -> None:
@@ -79,11 +107,6 @@ def find_start(run: ArmRun, place: Place) -> Path | None:
     if not saved or not (place.folder / f"{run.starts_from}.json").is_file():
         raise ConfigError(f"{run.name} starts from {run.starts_from}, which is not finished: run that one first")
     return saved[-1]
-
-
-def train(run: ArmRun, recipe: Recipe, place: Place, say: Say) -> Path:
-    say(f"{run.name}: pre-training")
-    return pretrain(recipe, place.run_folder(run.name))
 
 
 def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, say: Say) -> Measured:

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from litebert.study.claims import Outcome, Verdict
-from litebert.study.metrics import describe
+from litebert.study.metrics import Metric, describe
 from litebert.study.results import Results
 
 SIGNS: dict[Outcome, str] = {"agrees": "✓", "leans": "~", "opposes": "~", "disagrees": "✗", "missing": "–"}
+
+WITHOUT_NETWORK = "without a network"
 
 
 @dataclass(frozen=True)
@@ -29,22 +31,23 @@ class TableRow:
     title: str
     note: str
     is_reference: bool
-    num_seeds: int
     cells: Sequence[TableCell]
 
 
 def list_rows(results: Results) -> list[TableRow]:
-    """The rows of the table, each with a cell for every column of the results."""
-    return [
+    """The rows of the table, each with a cell for every column; last what bags of words or constant answers reach."""
+    rows = [
         TableRow(
             results.title(arm),
             results.study.arms[arm].note,
             arm == results.study.reference,
-            len(results.of_arm(arm)),
             [_build_cell(results, arm, metric) for metric in results.columns],
         )
         for arm in results.arms
     ]
+    levels = {name: results.level(name) for name in results.columns}
+    without = [TableCell(_show(describe(name), level)) for name, level in levels.items()]
+    return [*rows, TableRow(WITHOUT_NETWORK, "", False, without)] if any(cell.ours for cell in without) else rows
 
 
 def _build_cell(results: Results, arm: str, name: str) -> TableCell:
@@ -62,8 +65,8 @@ def _build_cell(results: Results, arm: str, name: str) -> TableCell:
     )
 
 
-def _show(metric: Any, value: float | None) -> str:
-    return "" if value is None else str(metric.show(value))
+def _show(metric: Metric, value: float | None) -> str:
+    return "" if value is None else metric.show(value)
 
 
 def count_outcomes(verdicts: Sequence[Verdict]) -> str:

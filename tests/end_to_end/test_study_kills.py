@@ -93,3 +93,18 @@ def test_kills_at_random_moments_change_no_report(tiny_corpus: Path, tmp_path: P
     assert expected.keys() == {"rate=0.15-seed-1.json", "rate=0.4-seed-1.json"}
     assert read_reports(tmp_path / "b") == expected
     assert not list((tmp_path / "b").glob(".*.tmp"))
+
+
+def test_two_processes_of_torchrun_make_one_report(tiny_corpus: Path, tmp_path: Path) -> None:
+    study = tmp_path / "rates.toml"
+    study.write_text(STUDY)
+    data = make_task_data(tmp_path / "data")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "litebert"]
+    command += ["study", "run", str(study), "--arms", "rate=0.4", "--corpus", str(tiny_corpus), "--data", str(data)]
+    command += ["--out", str(tmp_path / "out"), "train.micro_batch=4"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    (report,) = read_reports(tmp_path / "out").values()
+    assert {"mlm", "sop", "sst-2"} <= report["values"].keys()
+    assert done.stdout.count("1 arms\n") == 1

@@ -9,8 +9,9 @@ import pytest
 
 from litebert.core.errors import BusyError, ConfigError
 from litebert.core.files import exclusive_lock
+from litebert.core.runtime import read_ranks
 from litebert.study import arm as story
-from litebert.study.arm import run_arm
+from litebert.study.arm import alone, help_arm, run_arm
 from litebert.study.arms import ArmRun, plan_arms
 from litebert.study.place import Place, open_place, report_file
 from litebert.study.spec import Study, load_study
@@ -102,6 +103,27 @@ def test_an_arm_that_was_finished_under_another_recipe_or_text_is_refused(
     report_file(place.folder, run).write_text(json.dumps(report))
     with pytest.raises(ConfigError, match="corpus main: another text"):
         run_arm(run, place, silent)
+
+
+def test_torchruns_other_processes_train_and_leave_the_rest_to_the_first(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_small("figure-2b", arm="with")
+    place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
+    trained: list[Path] = []
+    monkeypatch.setattr(story, "pretrain", lambda _, folder: trained.append(folder))
+    help_arm(run, place)
+    assert trained == [place.run_folder(run.name)]
+    assert not place.lock_folder(run).exists()
+    assert not report_file(place.folder, run).exists()
+
+
+def test_measuring_knows_nothing_of_torchruns_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with alone():
+        assert read_ranks().world_size == 1
+    assert read_ranks().world_size == 2
 
 
 def test_an_arm_that_somebody_runs_is_left_to_them(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def test_markdown_links_to_pictures_that_are_there(written: Path) -> None:
         assert (written / "docs" / link).resolve().read_bytes().startswith(b"\x89PNG")
     assert "litebert study run table-5 --scale laptop --seeds 1,2 --corpus MAIN" in text
     assert "| SOP | ours |" in text
+    assert "| without a network | ours | 4.5 | 77.0 |" in text
 
 
 def test_csv_and_json_hold_the_same_numbers(written: Path) -> None:

@@ -28,6 +28,10 @@ class Verdict:
     remark: str = ""
 
     @property
+    def measured_by(self) -> str:
+        return describe(self.claim.metric).label
+
+    @property
     def words(self) -> str:
         return WORDS[self.outcome] + (f" ({self.remark})" if self.remark else "")
 

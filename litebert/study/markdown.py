@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from litebert.study.metrics import describe
 from litebert.study.results import list_commands
-from litebert.study.tables import SIGNS, TableCell, count_outcomes, list_facts, list_rows
+from litebert.study.tables import SIGNS, WITHOUT_NETWORK, TableCell, count_outcomes, list_facts, list_rows
 
 if TYPE_CHECKING:
     from litebert.study.report import Section
@@ -30,6 +30,8 @@ def _write_section(section: "Section", pictures: str) -> str:
     lines = [f"## {results.study.title} ({results.study.source}, {results.scale} scale)", "", results.study.about, ""]
     if section.verdicts:
         lines += [count_outcomes(section.verdicts), "", *_write_claims(section), ""]
+    if results.remarks:
+        lines += [results.remarks.strip(), ""]
     lines += [*_write_table(section), ""]
     for number, panels in enumerate(section.figures, start=1):
         titles = "; ".join(panel.title for panel in panels)
@@ -43,9 +45,8 @@ def _write_section(section: "Section", pictures: str) -> str:
 def _write_claims(section: "Section") -> list[str]:
     lines = ["| | claim | measured by | ours | the paper's | |", "|---|---|---|---|---|---|"]
     for verdict in section.verdicts:
-        metric = describe(verdict.claim.metric).label
-        cells = (SIGNS[verdict.outcome], verdict.claim.text, metric, verdict.ours, verdict.paper, verdict.words)
-        lines.append(f"| {' | '.join(cells)} |")
+        numbers = verdict.measured_by, verdict.ours, verdict.paper
+        lines.append(f"| {' | '.join([SIGNS[verdict.outcome], verdict.claim.text, *numbers, verdict.words])} |")
     return lines
 
 
@@ -57,7 +58,7 @@ def _write_table(section: "Section") -> list[str]:
         title = f"**{row.title}**" if row.is_reference else row.title
         ours, paper = ([_join(cell, is_paper=is_paper) for cell in row.cells] for is_paper in (False, True))
         if any(ours):
-            lines.append(f"| {title} | ours | {' | '.join(ours)} |")
+            lines.append(f"| {title} | {'' if title == WITHOUT_NETWORK else 'ours'} | {' | '.join(ours)} |")
             title = ""
         if any(paper):
             lines.append(f"| {title} | paper | {' | '.join(paper)} |")

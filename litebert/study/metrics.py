@@ -18,6 +18,7 @@ class Metric(NamedTuple):
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
     def show(self, value: float, *, is_signed: bool = False) -> str:
+        value = round(value, self.digits) or 0.0  # no minus before a zero
         return f"{value:+,.{self.digits}f}" if is_signed else f"{value:,.{self.digits}f}"
 
 

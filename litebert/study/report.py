@@ -88,6 +88,7 @@ def _describe_section(section: Section) -> dict[str, Any]:
         "figures": [[(panel.title, draw_svg(panel)) for panel in panels] for panels in section.figures],
         "facts": list_facts(results),
         "commands": list_commands(results),
+        "remarks": [part for part in results.remarks.split("\n\n") if part.strip()],
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, variance
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.study.arms import ArmRun, build_arm_recipe, title_of
+from litebert.study.arms import MAIN_CORPUS, ArmRun, build_arm_recipe, title_of
 from litebert.study.measures import summarize_curve
 from litebert.study.place import STUDY_FILE, Report, check_current, read_arm_report
 from litebert.study.spec import Scale, Study, load_study, parse_study
@@ -16,6 +16,7 @@ from litebert.study.spec import Scale, Study, load_study, parse_study
 # Student's t, two-sided 95 %, by degrees of freedom; beyond the last, the normal distribution's
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
 _NORMAL = 1.96
+REMARKS_FILE = "notes.md"
 _RESULT_NAMES = frozenset({"results.json"})  # what a report writes into a folder is no arm of it
 
 
@@ -53,6 +54,7 @@ class Results:
     study: Study
     scale: Scale
     reports: tuple[Report, ...]
+    remarks: str = ""  # what a person has to say of them
 
     @cached_property
     def arms(self) -> list[str]:
@@ -175,7 +177,8 @@ def read_results(folder: Path) -> list[Results]:
             check_current(path, report, _run_of(study, path, report))
         _check_alike(mine)
         ordered = sorted(mine.values(), key=lambda report: report["seed"])
-        results.append(Results(study, scale, tuple(ordered)))
+        remarks = folder / REMARKS_FILE
+        results.append(Results(study, scale, tuple(ordered), remarks.read_text("utf-8") if remarks.is_file() else ""))
     return results
 
 
@@ -209,10 +212,13 @@ def _words(report: Report) -> str:
 
 
 def list_commands(results: Results) -> Sequence[str]:
-    """What was said to get these results."""
-    words = results.reports[0]["words"]
-    names = sorted({name for report in results.reports for name in report["corpora"]}, key=lambda n: (n != "main", n))
-    corpora = [f"--corpus {'' if name == 'main' else f'{name}='}{name.upper()}" for name in names]
-    seeds = ",".join(map(str, sorted({report["seed"] for report in results.reports})))
-    parts = ["litebert study run", results.study.name, *words, f"--scale {results.scale} --seeds {seeds}", *corpora]
-    return [" ".join(parts)]
+    """What was said to get these results; paths are by name."""
+    reports, study = results.reports, results.study
+    run = {report["arm"] for report in reports}
+    arms = [] if run == set(study.arms_at(results.scale)) else [f"--arms {','.join(n for n in study.arms if n in run)}"]
+    names = sorted({name for report in reports for name in report["corpora"]}, key=lambda n: (n != MAIN_CORPUS, n))
+    corpora = [f"--corpus {'' if name == MAIN_CORPUS else f'{name}='}corpora/{name}" for name in names]
+    data = ["--data DATA"] if study.at(results.scale).tasks else []
+    seeds = ",".join(map(str, sorted({report["seed"] for report in reports})))
+    words = ["litebert study run", study.name, *reports[0]["words"], f"--scale {results.scale}", *arms]
+    return [" ".join([*words, f"--seeds {seeds}", *corpora, *data])]

@@ -60,7 +60,8 @@ def _build_cell(results: Results, arm: str, name: str) -> TableCell:
         metric.show(cell.mean) if cell else "",
         metric.show(deviation) if deviation is not None else "",
         metric.show(difference, is_signed=True) if difference is not None else "",
-        f"{paper:g}" if paper is not None and float(paper) == round(paper, metric.digits) else _show(metric, paper),
+        # scores as the papers print them; sizes and ratios were rounded more than ours are
+        f"{paper:g}" if paper is not None and metric.digits > 1 else _show(metric, paper),
         metric.show(paper_difference, is_signed=True) if paper_difference is not None else "",
     )
 

@@ -29,6 +29,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of three studies, its Markdown apart."""
     root = tmp_path_factory.mktemp("report")
     folders = [invent_folder(root / "studies" / name, name) for name in NAMES]
+    (folders[0] / "notes.md").write_text("Order came late.\n\nIt took an hour & a half.")
     write_report(folders, root / "out", root / "docs" / "results.md")
     return root
 
@@ -49,6 +50,7 @@ def test_the_page_has_every_study_claim_arm_and_figure(written: Path) -> None:
         for claim in study.claims:
             assert claim.text.replace("'", "&#39;") in page
     assert "86.5" in page  # the paper's
+    assert "<p>It took an hour &amp; a half.</p>" in page
     assert page.count("<svg") == 7 + 4 + 6
     assert "prefers-color-scheme: dark" in page
     assert "viewport" in page
@@ -60,9 +62,10 @@ def test_markdown_links_to_pictures_that_are_there(written: Path) -> None:
     assert len(links) == 5
     for link in links:
         assert (written / "docs" / link).resolve().read_bytes().startswith(b"\x89PNG")
-    assert "litebert study run table-5 --scale laptop --seeds 1,2 --corpus MAIN" in text
+    assert "litebert study run table-5 --scale laptop --seeds 1,2 --corpus corpora/main --data DATA\n" in text
+    assert "It took an hour & a half." in text
     assert "| SOP | ours |" in text
-    assert "| without a network | ours | 4.5 | 77.0 |" in text
+    assert "| without a network |  | 4.5 | 77.0 |" in text
 
 
 def test_csv_and_json_hold_the_same_numbers(written: Path) -> None:

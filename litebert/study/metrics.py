@@ -1,4 +1,4 @@
-"""The numbers that studies speak of: what each is called, its unit, and which way is better."""
+"""The numbers that studies speak of: what each is called, and its unit."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,6 @@ class Metric(NamedTuple):
     title: str
     unit: str = "%"
     digits: int = 1
-    is_more_better: bool = True
     is_exact: bool = False  # follows from the recipe: no seed and no text changes it
 
     @property
@@ -23,14 +22,14 @@ class Metric(NamedTuple):
 
 
 METRICS = {
-    "parameters": Metric("Parameters", "M", 2, is_more_better=False, is_exact=True),
+    "parameters": Metric("Parameters", "M", 2, is_exact=True),
     "tokens_per_second": Metric("Speed", "tokens/s", 0),
     "speedup": Metric("Speed against the reference", "times", 2),
-    "hours": Metric("Training", "h", 2, is_more_better=False),
-    "memory": Metric("Kept for backward", "MB", 1, is_more_better=False, is_exact=True),
+    "hours": Metric("Training", "h", 2),
+    "memory": Metric("Kept for backward", "MB", 1, is_exact=True),
     "mlm": Metric("Hidden words"),
     "mlm_usual": Metric("Words, 80/10/10"),
-    "perplexity": Metric("Perplexity", "", 2, is_more_better=False),
+    "perplexity": Metric("Perplexity", "", 2),
     "sop": Metric("SOP"),
     "sop_lead": Metric("SOP, lead"),
     "sop_inner": Metric("SOP, not lead"),
@@ -44,9 +43,9 @@ METRICS = {
     "nsp_probe_lead": Metric("NSP by probe, lead"),
     "nsp_probe_inner": Metric("NSP by probe, not lead"),
     "l2_floor": Metric("Least L2 distance", "", 2),
-    "l2_roughness": Metric("Roughness of L2", "%", 1, is_more_better=False),
+    "l2_roughness": Metric("Roughness of L2", "%", 1),
     "degrees_floor": Metric("Least angle", "degrees", 1),
-    "degrees_roughness": Metric("Roughness of the angle", "%", 1, is_more_better=False),
+    "degrees_roughness": Metric("Roughness of the angle", "%", 1),
     "layer_weights": Metric("Cosine of two layers' weights", "", 3),
     "layer_function": Metric("Cosine of two layers' effects", "", 3),
     "avg": Metric("Average of the tasks"),

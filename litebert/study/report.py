@@ -16,6 +16,7 @@ from litebert.study.markdown import write_markdown
 from litebert.study.metrics import describe
 from litebert.study.panels import Panel, list_panels
 from litebert.study.results import Results, list_commands, read_results
+from litebert.study.spec import reading_order
 from litebert.study.tables import SIGNS, count_outcomes, list_facts, list_rows, list_values
 
 _TEMPLATE = "page.html.j2"
@@ -41,11 +42,7 @@ class Section:
 
 def write_report(folders: Sequence[Path], out: Path, markdown: Path | None = None) -> list[Section]:
     """Write the report of the studies in some folders into another; its Markdown there, or where it is wanted."""
-    sections = [build_section(results) for folder in folders for results in read_results(folder)]
-    names = [section.name for section in sections]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ConfigError(f"{', '.join(twice)} lies in two of the folders: a report has each study once")
+    sections = gather_sections(folders)
     for section in sections:
         for number, panels in enumerate(section.figures, start=1):
             write_png(panels, out / section.picture(number))
@@ -57,9 +54,18 @@ def write_report(folders: Sequence[Path], out: Path, markdown: Path | None = Non
     return sections
 
 
+def gather_sections(folders: Sequence[Path]) -> list[Section]:
+    """The studies of some folders in the order of reading, each once."""
+    sections = [build_section(results) for folder in folders for results in read_results(folder)]
+    names = [section.name for section in sections]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"{', '.join(twice)} lies in two of the folders: a report has each study once")
+    return sorted(sections, key=lambda section: reading_order(section.name))
+
+
 def build_section(results: Results) -> Section:
-    wanted = [figure for figure in results.study.figures if results.scale in figure.scales]
-    figures = [panels for figure in wanted if (panels := list_panels(figure, results))]
+    figures = [panels for figure in results.study.figures if (panels := list_panels(figure, results))]
     return Section(results, judge_all(results), figures)
 
 

@@ -149,8 +149,6 @@ class FigureSpec:
 
     kind: FigureKind
     of: tuple[str, ...]
-    title: str = ""
-    scales: tuple[Scale, ...] = SCALES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +192,7 @@ def load_study(source: str | Path) -> Study:
 def list_studies() -> list[Study]:
     """The studies that come with litebert, in the order of the papers' tables."""
     studies = [parse_study(text, name=name, where=name) for name, text in _shipped_texts().items()]
-    return sorted(studies, key=lambda study: _by_number(study.name))
+    return sorted(studies, key=lambda study: reading_order(study.name))
 
 
 def parse_study(text: str, *, name: str, where: str) -> Study:
@@ -356,8 +354,8 @@ def _check_starts(study: Study) -> None:
         seen.append(name)
 
 
-def _by_number(name: str) -> list[tuple[int, str]]:
-    """Names in the order of reading: table-2 before table-10."""
+def reading_order(name: str) -> list[tuple[int, str]]:
+    """A key that puts names of studies in the order of reading: table-2 before table-10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 

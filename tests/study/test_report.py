@@ -9,12 +9,14 @@ import pytest
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.study.arms import plan_arms
+from litebert.study.markdown import write_markdown
 from litebert.study.place import STUDY_FILE
-from litebert.study.report import build_page, build_section, write_report
+from litebert.study.report import build_page, build_section, gather_sections, write_report
 from litebert.study.results import read_results
 from litebert.study.spec import load_study
 from tests.study.invented import CORPORA, invent_everything, write_invented
 
+DOCS = Path(__file__).parents[2] / "docs"
 NAMES = ("table-5", "figure-1", "layer-similarity")
 
 
@@ -139,3 +141,20 @@ def test_a_study_of_ones_own_is_read_from_beside_its_reports(tmp_path: Path) -> 
     (tmp_path / "out" / STUDY_FILE).write_text(text)
     (results,) = read_results(tmp_path / "out")
     assert results.columns == ["mlm", "hours"]
+
+
+def test_a_study_that_lies_in_two_folders_is_refused(tmp_path: Path) -> None:
+    run = plan_arms(load_study("table-5"), "laptop")[0]
+    for name in ("a", "b"):
+        write_invented(tmp_path / name, run, {"mlm": 1.0})
+    with pytest.raises(ConfigError, match="table-5-laptop lies in two of the folders"):
+        write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+
+
+def test_the_results_in_the_docs_are_made_of_the_reports_there() -> None:
+    sections = gather_sections([folder for folder in (DOCS / "studies").iterdir() if folder.is_dir()])
+    written = (DOCS / "results.md").read_text("utf-8")
+    assert written == write_markdown(sections, pictures="results/"), "make results"
+    for section in sections:
+        for number in range(1, len(section.figures) + 1):
+            assert (DOCS / "results" / section.picture(number)).is_file()

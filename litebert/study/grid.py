@@ -5,11 +5,12 @@ finished arm is a file; so nothing is lost when everything is killed.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -124,10 +125,13 @@ def last_line(log: Path) -> str:
 
 @contextmanager
 def _stopping(grid: Grid) -> Iterator[None]:
-    """Leave no process behind, however this one ends."""
-    with ExitStack() as stack:
-        stack.callback(_stop_all, grid)
+    """Leave no process behind, however this one ends short of SIGKILL."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
         yield
+    finally:
+        _stop_all(grid)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _stop_all(grid: Grid) -> None:

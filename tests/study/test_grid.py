@@ -1,6 +1,7 @@
 """Many arms: in their order, as many at a time as allowed, none that somebody else has, and no failure unsaid."""
 
 import io
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,15 +77,14 @@ def test_an_arm_that_fails_is_named_with_its_last_words_and_the_others_go_on(tmp
     assert moments(tmp_path, "ended").keys() == {"none-seed-1", "sop-seed-1"}
 
 
-def test_no_process_is_left_when_this_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("sent", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_no_process_is_left_when_this_one_is_told_to_end(
+    sent: signal.Signals, raised: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
     grid = make_grid(tmp_path, runs, lambda _: 60.0)
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "_collect", stop)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(module, "_collect", lambda *_: signal.raise_signal(sent))
+    with pytest.raises(raised):
         run_grid(grid, jobs=2, view=GridView("t", io.StringIO()))
     assert [process.poll() is not None for _, process in grid.running.values()] == [True, True]
 

@@ -5,6 +5,7 @@
 #   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
 #   make bench   benchmarks, ours beside our peers'
 #   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
+#   make results docs/results.md and its figures from the studies' reports in docs/studies/
 
 PYTHON ?= python3
 # Where torch comes from, e.g. make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -29,7 +30,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow chromium check format bench model clean broken
+.PHONY: demo test test-slow chromium check format bench model results clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -74,6 +75,9 @@ $(MODEL)/model: | $(MODEL)/corpus/manifest.json
 	OMP_NUM_THREADS=1 $(RUN) litebert pretrain cpu-small data.corpora=$(MODEL)/corpus --processes 2 --out $(MODEL)/run
 	$(RUN) litebert plot $(MODEL)/run --out $(MODEL)/curves.png
 	$(RUN) litebert convert $(MODEL)/run $@ --dtype float16
+
+results: $(VENV)/.demo
+	$(RUN) litebert study report $(sort $(wildcard docs/studies/*/)) --out docs/results --markdown docs/results.md
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -99,7 +99,7 @@ class Stage:
 
 def load_recipe(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe from a file, or by the name of one that comes with litebert; overrides such as `batch.sequences=8`."""
-    return build_recipe(merge(_read_toml(source), parse_assignments(overrides)))
+    return build_recipe(merge(read_recipe_values(source), parse_assignments(overrides)))
 
 
 def build_recipe(values: Mapping[str, Any]) -> Recipe:
@@ -159,7 +159,8 @@ def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
     return {**asdict(preset(str(model["preset"]))), **changes}
 
 
-def _read_toml(source: str | Path) -> dict[str, Any]:
+def read_recipe_values(source: str | Path) -> dict[str, Any]:
+    """The nested values of a recipe as its file has them, by path or by the name of one that comes with litebert."""
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():

@@ -36,6 +36,7 @@ BELOW_STORIES = tuple(MAY_IMPORT)
 MAY_IMPORT |= {story: (*BELOW_STORIES, story) for story in STORIES}
 MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "serve")}
 MAY_IMPORT["plan"] = (*BELOW_STORIES, "plan")
+MAY_IMPORT["study"] += ("plan",)
 MAY_IMPORT["demo"] = (*BELOW_STORIES, *STORIES, "study", "demo")
 MAY_IMPORT |= dict.fromkeys(("cli", "__main__", "__init__"), ("",))  # "" matches everything
 # core.runtime is the one room of core that knows the device

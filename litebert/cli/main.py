@@ -23,6 +23,7 @@ from litebert.cli import (
     predict,
     pretrain,
     serve,
+    study,
     tokenizer,
 )
 from litebert.core.errors import LitebertError
@@ -55,6 +56,7 @@ app.command("ensemble")(ensemble.run_ensemble)
 app.command("submission")(ensemble.write_submission)
 app.command("plot")(plot.plot_runs)
 app.command("serve")(serve.serve_models)
+app.add_typer(study.app, name="study")
 
 
 def main() -> NoReturn:

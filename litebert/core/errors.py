@@ -12,6 +12,10 @@ class ConfigError(LitebertError):
     """A preset, recipe or option that cannot be what was meant."""
 
 
+class BusyError(ConfigError):
+    """A folder that another process works in."""
+
+
 class DataError(LitebertError):
     """A file whose content is not what it should be."""
 

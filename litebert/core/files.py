@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import BusyError, ConfigError, DataError
 
 LOCK_FILE = ".lock"
 
@@ -71,7 +71,7 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConfigError(f"another process is {purpose} in {directory}; wait for it, or stop it") from None
+            raise BusyError(f"another process is {purpose} in {directory}; wait for it, or stop it") from None
         yield
     except Exception:
         if is_new and list(directory.iterdir()) == [file]:

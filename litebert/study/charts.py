@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Matplotlib writes colours as numbers. These stand for the page's own, which are put in afterwards.
-_PAGE_COLORS = {"#010101": "currentColor", "#020202": "var(--grid)"}
-_INK, _GRID = _PAGE_COLORS
+PAGE_COLORS = {"#010101": "currentColor", "#020202": "var(--grid)"}
+INK, GRID = PAGE_COLORS
 # What must not, or need not, be in a page: links to other sites, a fixed size, a font, the same ids in every chart
 _UNWANTED = (
     re.compile(r"<metadata>.*?</metadata>", re.DOTALL),
@@ -62,19 +62,17 @@ def draw_chart(chart: Chart) -> str:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'") from error
-    # text stays text (selectable, in the page's font), and ids depend on nothing but the title
-    settings: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": chart.title,
-        "font.family": "sans-serif",
-        "font.size": 10,
-    }
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(svg_settings(chart.title)):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         colors = _draw(figure.add_subplot(), chart)
         target = io.StringIO()
         figure.savefig(target, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _fit_into_page(target.getvalue(), chart.title, colors)
+    return fit_into_page(target.getvalue(), chart.title, colors)
+
+
+def svg_settings(title: str) -> dict[Any, Any]:
+    """Text stays text (selectable, in the page's font), and ids depend on nothing but the title."""
+    return {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "font.size": 10}
 
 
 def _draw(panel: "Axes", chart: Chart) -> dict[str, str]:
@@ -91,9 +89,9 @@ def _draw(panel: "Axes", chart: Chart) -> dict[str, str]:
             label=line.label,
         )
     if chart.level is not None:
-        panel.axhline(chart.level, color=_INK, linewidth=1, linestyle=":", label=chart.level_label)
+        panel.axhline(chart.level, color=INK, linewidth=1, linestyle=":", label=chart.level_label)
     if chart.mark_x is not None:
-        panel.axvline(chart.mark_x, color=_INK, linewidth=1, linestyle=":")
+        panel.axvline(chart.mark_x, color=INK, linewidth=1, linestyle=":")
     _style(panel, chart)
     return colors
 
@@ -101,23 +99,24 @@ def _draw(panel: "Axes", chart: Chart) -> dict[str, str]:
 def _style(panel: "Axes", chart: Chart) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    panel.set_xlabel(chart.x_label, color=_INK)
-    panel.tick_params(colors=_INK, length=0)
-    panel.grid(color=_GRID, linewidth=0.8)
+    panel.set_xlabel(chart.x_label, color=INK)
+    panel.tick_params(colors=INK, length=0)
+    panel.grid(color=GRID, linewidth=0.8)
     panel.set_axisbelow(True)
     panel.spines[:].set_visible(False)
-    panel.legend(frameon=False, labelcolor=_INK, fontsize=9)
+    panel.legend(frameon=False, labelcolor=INK, fontsize=9)
     if chart.is_share:
         panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     if chart.has_whole_x:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _fit_into_page(svg: str, title: str, colors: dict[str, str]) -> str:
+def fit_into_page(svg: str, title: str, colors: dict[str, str]) -> str:
+    """An <svg> element without what a page must not or need not have; `colors` are put in the place of numbers."""
     svg = svg[svg.index("<svg") :]
     for unwanted in _UNWANTED:
         svg = unwanted.sub("", svg)
     svg = svg.replace("xlink:href", "href").replace("<svg", f'<svg role="img" aria-label="{title}"', 1)
-    for number, color in {**_PAGE_COLORS, **colors}.items():
+    for number, color in {**PAGE_COLORS, **colors}.items():
         svg = svg.replace(number, color)
     return svg

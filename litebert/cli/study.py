@@ -1,0 +1,243 @@
+"""`litebert study`: the papers' tables and figures as commands; your own in the same way."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from litebert.study.arms import ArmRun
+    from litebert.study.estimate import Cost
+    from litebert.study.grid import Command, IsDone
+    from litebert.study.place import Place
+    from litebert.study.spec import Scale, Study
+
+app = typer.Typer(help="Repeat the papers' tables and figures, or make your own.", no_args_is_help=True)
+
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, such as table-5, or a .toml file.")]
+ScaleName = Annotated[str, typer.Option("--scale", help="laptop (two cores), or paper (the real configuration).")]
+
+
+@app.command("list")
+def show_list() -> None:
+    """List the studies that come with litebert."""
+    from litebert.study.spec import list_studies
+
+    studies = list_studies()
+    width = max(len(study.name) for study in studies)
+    source_width = max(len(study.source) for study in studies)
+    for study in studies:
+        scales = "" if "laptop" in study.scales else " (paper scale only)"
+        print(f"{study.name:{width}}  {study.source:{source_width}}  {study.title}{scales}")
+
+
+@app.command("show")
+def show_study(name: StudyName, scale: ScaleName = "") -> None:
+    """Show a study: its arms and what they change, what is measured, what the paper found."""
+    from litebert.study.spec import load_study
+
+    study = load_study(name)
+    scales = [_scale(scale)] if scale else list(study.scales)
+    print(f"{study.title} ({study.source})\n{study.about}")
+    for number, claim in enumerate(study.claims):
+        print("\nClaims" if not number else "", end="\n" if not number else "")
+        print(f"  {claim.text}")
+    for one in scales:
+        _print_scale(study, one)
+    for note in study.notes:
+        print(f"\n{note}")
+
+
+def _print_scale(study: "Study", scale: "Scale") -> None:
+    from litebert.core.options import flatten
+    from litebert.study.arms import title_of
+    from litebert.study.metrics import describe
+
+    spec = study.at(scale)
+    print(f"\nAt {scale} scale: the recipe {spec.recipe}, seeds {', '.join(map(str, spec.seeds))}")
+    print(
+        f"  measured: {', '.join([*spec.measures, *(f'{describe(t.metric).title} (fine-tuned)' for t in spec.tasks)])}"
+    )
+    for key, value in flatten(spec.change).items():
+        print(f"  {key} = {value}")
+    for corpus, words in spec.corpora.items():
+        print(f"  corpus '{corpus}': {words}")
+    if spec.cost:
+        print(f"  cost: {spec.cost}")
+    for name, arm in study.arms_at(scale).items():
+        changes = flatten({**arm.change}) | flatten(arm.at(scale).change)
+        words = " ".join(f"{key}={value}" for key, value in changes.items())
+        start = f" (starts from {arm.starts_from})" if arm.starts_from else ""
+        print(f"  {name}: {title_of(study, name, scale)}{start}{f': {words}' if words else ''}")
+
+
+def _scale(word: str) -> "Scale":
+    from litebert.core.errors import ConfigError, suggest
+    from litebert.study.spec import SCALES
+
+    for scale in SCALES:
+        if scale == word:
+            return scale
+    raise ConfigError(f"--scale {word} is unknown; {suggest(word, SCALES)}")
+
+
+@app.command("run")
+def run_study(
+    name: StudyName,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to the recipe of every arm: train.steps=500."),
+    ] = None,
+    scale: ScaleName = "laptop",
+    arms: Annotated[str, typer.Option(help="Only these arms: names or patterns, such as 'e768-*,e128-all'.")] = "",
+    seeds: Annotated[str, typer.Option(help="Only, or instead, these seeds: 1,2,3.")] = "",
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(help="The corpus to read; for a study of several, NAME=PATH for each. Default: corpora/NAME."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of the tasks' data (glue/, squad/ ...). Default: $LITEBERT_DATA.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder. Default: runs/studies/STUDY-SCALE.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Arms side by side, each with its share of the cores.")] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long; run nothing.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Print one command for each arm, for a scheduler.")] = False,
+    device: Annotated[str, typer.Option(help="--dry-run: on this device, as for `litebert plan`.")] = "this-cpu",
+    devices: Annotated[int, typer.Option(min=1, help="--dry-run: on so many devices.")] = 1,
+) -> None:
+    """Run a study, or go on with one; arms that are finished are not run again."""
+    from litebert.study.arms import plan_arms
+    from litebert.study.spec import load_study
+
+    study, chosen_scale = load_study(name), _scale(scale)
+    words = tuple(overrides or [])
+    runs = plan_arms(study, chosen_scale, words=words, arms=_split(arms), seeds=_whole_numbers(seeds))
+    folder = out or Path("runs") / "studies" / f"{study.name}-{chosen_scale}"
+    if list_:
+        _print_commands(name, runs, folder, corpus or [], data)
+    elif dry_run:
+        _print_costs(runs, folder, device, devices)
+    else:
+        _run(name, runs, folder, corpus or [], data, jobs)
+
+
+def _split(words: str) -> list[str]:
+    return [word for word in words.split(",") if word]
+
+
+def _whole_numbers(words: str) -> list[int]:
+    from litebert.core.errors import ConfigError
+
+    if not all(word.isdecimal() for word in _split(words)):
+        raise ConfigError(f"--seeds {words}: whole numbers with commas between them, such as 1,2,3")
+    return [int(word) for word in _split(words)]
+
+
+def _print_commands(name: str, runs: "list[ArmRun]", folder: Path, corpora: list[str], data: Path | None) -> None:
+    """One command an arm; one that starts from another comes after it, and says so."""
+    for run in runs:
+        words = shlex.join(_command(name, run, folder, corpora, data))
+        print(f"{words}  # after {run.starts_from}" if run.starts_from else words)
+
+
+def _command(name: str, run: "ArmRun", folder: Path, corpora: list[str], data: Path | None) -> list[str]:
+    words = ["litebert", "study", "run", name, *run.words, "--scale", run.scale, "--arms", run.arm]
+    words += ["--seeds", str(run.seed), "--out", str(folder)]
+    for corpus in corpora:
+        words += ["--corpus", corpus]
+    return [*words, *(["--data", str(data)] if data else [])]
+
+
+def _print_costs(runs: "list[ArmRun]", folder: Path, device_name: str, num_devices: int) -> None:
+    from litebert.plan.devices import load_device
+    from litebert.study.arms import title_of
+    from litebert.study.estimate import estimate_arm
+    from litebert.study.place import is_finished
+
+    device = load_device(device_name)
+    width = max(len(run.name) for run in runs)
+    costs = [estimate_arm(run, device, num_devices) for run in runs]
+    print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, one after another:")
+    for run, cost in zip(runs, costs, strict=True):
+        state = "finished  " if is_finished(folder, run) else ""
+        print(f"{run.name:{width}}  {_hours(cost)}  {state}{title_of(run.study, run.arm, run.scale)}")
+    left = [cost for run, cost in zip(runs, costs, strict=True) if not is_finished(folder, run)]
+    print(f"{'in all':{width}}  {sum(cost.hours for cost in left):9,.2f} h  for {len(left)} that are not finished")
+    uncounted = max((cost.num_uncounted for cost in costs), default=0)
+    if uncounted:
+        print(f"not counted: {uncounted} tasks of each arm, whose length depends on their data")
+    if device_name == "this-cpu":
+        print("a CPU that is busy now measures less than it has")
+    if runs[0].at_scale.cost:
+        print(f"the study says: {runs[0].at_scale.cost}")
+
+
+def _hours(cost: "Cost") -> str:
+    if cost.train_hours is None:
+        return "does not fit"
+    return f"{cost.hours:9,.2f} h"
+
+
+def _run(name: str, runs: "list[ArmRun]", folder: Path, corpora: list[str], data: Path | None, jobs: int) -> None:
+    """Run one arm here, or several in processes of their own."""
+    from litebert.core.errors import ConfigError
+    from litebert.core.runtime import read_ranks
+    from litebert.study.arm import find_report, help_arm, run_arm
+    from litebert.study.place import describe_corpora, keep_study_file, open_place
+
+    place, ranks = open_place(runs, folder, corpora, data), read_ranks()
+    if ranks.world_size > 1 and len(runs) > 1:
+        raise ConfigError(f"torchrun trains one arm, and these are {len(runs)}: take the commands of --list")
+    if not ranks.is_main:
+        help_arm(runs[0], place)
+        return
+    facts = describe_corpora(place)
+
+    def is_done(run: "ArmRun") -> bool:
+        return find_report(run, place, facts) is not None  # one of another study is refused, before any begins
+
+    left = [run for run in runs if not is_done(run)]
+    keep_study_file(name, folder)
+    print(f"{len(runs) - len(left)} of {len(runs)} arms are finished" if len(left) < len(runs) else f"{len(runs)} arms")
+    if len(runs) == 1:
+        run_arm(runs[0], place)
+    elif left:
+        elsewhere = _run_in_processes(
+            runs, place, lambda run: _command(name, run, folder, corpora, data), is_done, jobs
+        )
+        if elsewhere:
+            print(f"other processes are at work on {', '.join(elsewhere)}")
+    print(f"done: litebert study report {folder}")
+
+
+def _run_in_processes(
+    runs: "list[ArmRun]", place: "Place", command: "Command", is_done: "IsDone", jobs: int
+) -> list[str]:
+    from litebert.plan.devices import load_device
+    from litebert.study.estimate import estimate_arm
+    from litebert.study.grid import Grid, run_grid
+    from litebert.study.view import GridView
+
+    device = load_device("this-cpu")
+    costs = {run.name: estimate_arm(run, device) for run in runs}
+    return run_grid(Grid(place, costs, command, is_done, list(runs)), jobs=jobs, view=GridView(runs[0].study.name))
+
+
+@app.command("report")
+def report_studies(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies, or of their reports.")],
+    out: Annotated[Path | None, typer.Option(help="Where to. Default: DIR/report, or runs/studies/report.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="The Markdown file. Default: results.md in the folder.")] = None,
+) -> None:
+    """Write one HTML page, Markdown, CSV, JSON and figures of studies that have finished arms."""
+    from litebert.study.report import PAGE, write_report
+    from litebert.study.tables import count_outcomes
+
+    target = out or (folders[0] / "report" if len(folders) == 1 else Path("runs") / "studies" / "report")
+    for section in write_report(folders, target, markdown):
+        print(f"{section.results.study.title}: {count_outcomes(section.verdicts)}")
+        for verdict in section.verdicts:
+            numbers = "; ".join(words for words in (verdict.ours, verdict.paper and f"paper {verdict.paper}") if words)
+            print(f"  {verdict.words}: {verdict.claim.text}{f' ({numbers})' if numbers else ''}")
+    print(f"report: {target / PAGE}")

@@ -1,0 +1,160 @@
+"""The story of one arm: pre-train, measure, fine-tune, report.
+
+Killed at any moment and started again, it goes on where it was: pre-training and fine-tuning are ordinary runs, and the
+report is written last, for it says that all is there.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from litebert.checkpoint import list_checkpoints, load_checkpoint
+from litebert.core.errors import ConfigError
+from litebert.core.files import exclusive_lock, write_json
+from litebert.pretrain import pretrain
+from litebert.recipe import Recipe
+from litebert.study.arms import ArmRun
+from litebert.study.downstream import tune_all
+from litebert.study.measured import Measured
+from litebert.study.measures import FUNCTIONS, Subject
+from litebert.study.place import (
+    FORMAT_VERSION,
+    Place,
+    Report,
+    check_current,
+    describe_corpora,
+    describe_measures,
+    fingerprint,
+    read_arm_report,
+    report_file,
+)
+from litebert.train.keeping import CHECKPOINTS
+
+Say = Callable[[str], None]
+
+
+def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
+    """The report of one arm and seed, which is run as far as it is not yet; another process on it is an error.
+
+    Started by torchrun, pre-training is spread over its processes; the first of them does all the rest.
+    """
+    with exclusive_lock(place.lock_folder(run), purpose="running this arm"):
+        remove_own_leftovers(run, place)
+        corpora = describe_corpora(place)
+        finished = find_report(run, place, corpora)
+        if finished is not None:
+            return finished
+        recipe = settle_recipe(run, place)
+        say(f"{run.name}: pre-training" if run.at_scale.is_trained else run.name)
+        checkpoint = pretrain(recipe, place.run_folder(run.name)) if run.at_scale.is_trained else None
+        with alone():
+            measured = measure(run, recipe, place, checkpoint, say)
+        report = build_report(run, corpora, measured, checkpoint)
+        write_json(report_file(place.folder, run), report)
+        return report
+
+
+def help_arm(run: ArmRun, place: Place) -> None:
+    """What all processes but torchrun's first do for an arm: pre-train with it."""
+    is_finished = find_report(run, place, describe_corpora(place)) is not None
+    if run.at_scale.is_trained and not is_finished:
+        pretrain(settle_recipe(run, place), place.run_folder(run.name))
+
+
+def settle_recipe(run: ArmRun, place: Place) -> Recipe:
+    """The recipe with the places of text and first weights; what trains nothing reads neither."""
+    return run.recipe_with(place.corpora, find_start(run, place)) if place.corpora else run.recipe
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Forget torchrun's other processes, which have ended with pre-training."""
+    ranks = {name: os.environ.pop(name) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(ranks)
+
+
+def remove_own_leftovers(run: ArmRun, place: Place) -> None:
+    """Delete what a killed process left of this arm's report; those of other arms may be being written."""
+    for path in place.folder.glob(f".{report_file(place.folder, run).name}.*.tmp"):
+        path.unlink()
+
+
+def find_report(run: ArmRun, place: Place, corpora: Mapping[str, Any]) -> Report | None:
+    """The report of an arm that is finished, and measured as the study says; one trained otherwise is refused."""
+    path = report_file(place.folder, run)
+    if not path.is_file():
+        return None
+    report = read_arm_report(path)
+    check_current(path, report, run, corpora)
+    return report if report["fingerprint"] == fingerprint(run, corpora) else None
+
+
+def find_start(run: ArmRun, place: Place) -> Path | None:
+    """The checkpoint that an arm begins with: the last one of the arm it starts from."""
+    if not run.starts_from:
+        return None
+    saved = list_checkpoints(place.run_folder(run.starts_from) / CHECKPOINTS)
+    if not saved or not (place.folder / f"{run.starts_from}.json").is_file():
+        raise ConfigError(f"{run.name} starts from {run.starts_from}, which is not finished: run that one first")
+    return saved[-1]
+
+
+def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, say: Say) -> Measured:
+    """All that the study measures."""
+    subject = Subject(recipe, run.at_scale, None if checkpoint is None else place.run_folder(run.name))
+    measured = Measured()
+    for name in run.at_scale.measures:
+        say(f"{run.name}: measuring {name}")
+        measured |= FUNCTIONS[name](subject)
+    if checkpoint is not None:
+        measured |= tune_all(run, place, checkpoint)
+    return measured
+
+
+def build_report(run: ArmRun, corpora: Mapping[str, Any], measured: Measured, checkpoint: Path | None) -> Report:
+    """All that tables and figures are made of; the last two differ between runs of the same words."""
+    state = load_checkpoint(checkpoint).state if checkpoint else {}
+    seconds = {"hours": float(state["seconds"]) / 3600} if state else {}
+    return {
+        "format": FORMAT_VERSION,
+        "study": run.study.name,
+        "scale": run.scale,
+        "arm": run.arm,
+        "seed": run.seed,
+        "fingerprint": fingerprint(run, corpora),
+        "words": list(run.words),
+        "measures": describe_measures(run),
+        "corpora": dict(corpora),
+        "tokens": int(state["tokens"]) if state else 0,
+        "values": measured.values,
+        "intervals": json.loads(json.dumps(measured.intervals)),
+        "levels": measured.levels,
+        "series": measured.series,
+        "matrices": measured.matrices,
+        "facts": measured.facts,
+        "recipe": run.recipe.to_toml(),
+        "timed": measured.timed | seconds,
+        "machine": describe_machine(),
+    }
+
+
+def describe_machine() -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "processor": platform.processor() or platform.machine(),
+        "device": "cuda" if torch.cuda.is_available() else "cpu",
+        "litebert": version("litebert"),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,118 @@
+"""From a study to the runs it is made of: each arm and seed with its recipe."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from litebert.core.errors import ConfigError, suggest
+from litebert.core.options import merge, parse_assignments
+from litebert.recipe import Recipe, build_recipe, read_recipe_values
+from litebert.study.spec import ArmSpec, Scale, ScaleSpec, Study
+
+MAIN_CORPUS = "main"
+
+
+@dataclass(frozen=True)
+class ArmRun:
+    """One arm with one seed. Its recipe calls corpora and the arm it starts from by their names in the study."""
+
+    study: Study
+    scale: Scale
+    arm: str
+    seed: int
+    recipe: Recipe
+    words: tuple[str, ...]  # that somebody added to the recipe of every arm
+
+    @property
+    def name(self) -> str:
+        return name_run(self.arm, self.seed)
+
+    @property
+    def spec(self) -> ArmSpec:
+        return self.study.arms[self.arm]
+
+    @property
+    def at_scale(self) -> ScaleSpec:
+        return self.study.at(self.scale)
+
+    @property
+    def starts_from(self) -> str:
+        """The run that this one begins with; empty: none."""
+        return name_run(self.spec.starts_from, self.seed) if self.spec.starts_from else ""
+
+    def recipe_with(self, corpora: Mapping[str, Path], start: Path | None) -> Recipe:
+        """The recipe to run: paths in the place of names, in every stage too."""
+        values = dict(self.recipe.values)
+        values["data"] = {**values["data"], "corpora": [str(corpora[name]) for name in self.recipe.data.corpora]}
+        values["stages"] = [_with_paths(stage, corpora) for stage in values["stages"]]
+        if start is not None:
+            values["init"] = {**values["init"], "from": str(start)}
+        return build_recipe(values)
+
+
+def _with_paths(stage: Mapping[str, object], corpora: Mapping[str, Path]) -> dict[str, object]:
+    data = stage.get("data")
+    if not isinstance(data, Mapping) or "corpora" not in data:
+        return dict(stage)
+    return {**stage, "data": {**data, "corpora": [str(corpora[name]) for name in data["corpora"]]}}
+
+
+def name_run(arm: str, seed: int) -> str:
+    return f"{arm}-seed-{seed}"
+
+
+def plan_arms(
+    study: Study,
+    scale: Scale,
+    *,
+    words: Sequence[str] = (),
+    arms: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+) -> list[ArmRun]:
+    """The runs of a study, all arms with one seed before the next: those named (patterns such as `e128-*`), or all."""
+    chosen = choose_arms(study, scale, arms)
+    return [
+        ArmRun(study, scale, name, seed, build_arm_recipe(study, scale, name, seed, words), tuple(words))
+        for seed in (seeds or study.at(scale).seeds)
+        for name in chosen
+    ]
+
+
+def choose_arms(study: Study, scale: Scale, patterns: Sequence[str]) -> list[str]:
+    """The names of the arms that patterns mean, in the study's order."""
+    known = study.arms_at(scale)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            raise ConfigError(f"the study {study.name} has no arm '{pattern}' at this scale; {suggest(pattern, known)}")
+    return [name for name in known if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Sequence[str] = ()) -> Recipe:
+    """The base recipe with what the scale, the arm and somebody's words change."""
+    spec, at_scale = study.arms[arm], study.at(scale)
+    values = read_recipe_values(at_scale.recipe)
+    changes = ({"data": {"corpora": [MAIN_CORPUS]}}, at_scale.change, spec.change, spec.at(scale).change)
+    for change in (*changes, parse_assignments(words), {"seed": seed}):
+        values = merge(values, change)
+    try:
+        recipe = build_recipe(values)
+    except ConfigError as error:
+        raise ConfigError(f"{study.name}, arm {arm}, scale {scale}: {error}") from None
+    if spec.starts_from:
+        # a name for now: the place of its last checkpoint is known when it has run
+        return replace(recipe, init=replace(recipe.init, source=f"arm {spec.starts_from}"))
+    return recipe
+
+
+def title_of(study: Study, arm: str, scale: Scale) -> str:
+    """What an arm is called in tables."""
+    spec = study.arms[arm]
+    return spec.at(scale).title or spec.title or arm
+
+
+def corpora_of(runs: Sequence[ArmRun]) -> list[str]:
+    """The names of all corpora that runs read, the main one first."""
+    stages = [recipe for run in runs for recipe in (run.recipe, *(stage.recipe for stage in run.recipe.stages))]
+    names = {name for recipe in stages for name in recipe.data.corpora}
+    return sorted(names, key=lambda name: (name != MAIN_CORPUS, name))

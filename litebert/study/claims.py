@@ -1,0 +1,99 @@
+"""Whether what was measured agrees with what the paper says, and whether the spread lets one say so."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from litebert.study.metrics import Metric, describe
+from litebert.study.results import Results
+from litebert.study.spec import Claim
+
+Outcome = Literal["agrees", "leans", "opposes", "disagrees", "missing"]
+WORDS: dict[Outcome, str] = {
+    "agrees": "agrees",
+    "leans": "agrees in direction, not beyond the spread",
+    "opposes": "points the other way, not beyond the spread",
+    "disagrees": "disagrees",
+    "missing": "not measured",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, the numbers that speak of it, and what they say."""
+
+    claim: Claim
+    outcome: Outcome
+    ours: str
+    paper: str
+    remark: str = ""
+
+    @property
+    def measured_by(self) -> str:
+        return describe(self.claim.metric).label
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.outcome] + (f" ({self.remark})" if self.remark else "")
+
+
+def judge_all(results: Results) -> list[Verdict]:
+    """All claims of a study that are about this scale."""
+    return [judge(claim, results) for claim in results.study.claims if results.scale in claim.scales]
+
+
+def judge(claim: Claim, results: Results) -> Verdict:
+    """One claim."""
+    metric = describe(claim.metric)
+    paper = describe_sides(metric, *(published_sides(claim, results)))
+    sides = _measured_sides(claim, results)
+    if None in sides:
+        return Verdict(claim, "missing", "", paper)
+    own, other = (side for side in sides if side is not None)
+    arms = [claim.arm, *([claim.to] if isinstance(claim.to, str) else [])]
+    half = 0.0 if metric.is_exact else results.half_width(claim.metric, *arms)
+    ours = describe_sides(metric, own, other)
+    if half is None:
+        outcome: Outcome = "leans" if holds(claim, own - other) else "opposes"
+        return Verdict(claim, outcome, ours, paper, "one seed: its spread is not known")
+    if half:
+        ours += f", ± {metric.show(half)}"
+    return Verdict(claim, decide(claim, own - other, half), ours, paper)
+
+
+def holds(claim: Claim, difference: float) -> bool:
+    """Whether a difference is as the claim says, whatever the spread."""
+    return slack(claim, difference) >= 0 if claim.relation == "near" else slack(claim, difference) > 0
+
+
+def slack(claim: Claim, difference: float) -> float:
+    """By how much a difference is on the claim's side; negative: on the other."""
+    if claim.relation == "near":
+        return claim.by - abs(difference)
+    return (difference if claim.relation == "above" else -difference) - claim.by
+
+
+def decide(claim: Claim, difference: float, half: float) -> Outcome:
+    """What a difference says whose 95 % interval reaches `half` to either side."""
+    is_sure = abs(slack(claim, difference)) > half or half == 0
+    if holds(claim, difference):
+        return "agrees" if is_sure else "leans"
+    return "disagrees" if is_sure else "opposes"
+
+
+def published_sides(claim: Claim, results: Results) -> tuple[float | None, float | None]:
+    other = results.published(claim.to, claim.metric) if isinstance(claim.to, str) else claim.to
+    return results.published(claim.arm, claim.metric), other
+
+
+def _measured_sides(claim: Claim, results: Results) -> tuple[float | None, float | None]:
+    own = results.cell(claim.arm, claim.metric)
+    other = results.cell(claim.to, claim.metric) if isinstance(claim.to, str) else None
+    to = claim.to if not isinstance(claim.to, str) else (other.mean if other else None)
+    return (own.mean if own else None), to
+
+
+def describe_sides(metric: Metric, own: float | None, other: float | None) -> str:
+    """Two numbers beside each other; empty where one is missing."""
+    if own is None or other is None:
+        return ""
+    return f"{metric.show(own)} against {metric.show(other)}"

@@ -1,0 +1,196 @@
+"""Panels drawn: as SVG in the colours of a web page, light or dark, or as a PNG for documents.
+
+Ours is filled and solid; the paper is hollow and dashed, always. Colours are Okabe and Ito's, distinct to colour-blind
+eyes; no meaning rests on colour alone.
+"""
+
+import io
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from litebert.core.errors import ConfigError
+from litebert.core.files import atomic_path
+from litebert.study.charts import GRID, INK, fit_into_page, svg_settings
+from litebert.study.curves import COLORS
+from litebert.study.panels import DotPanel, LinePanel, MatrixPanel, Panel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDTH = 4.4  # inches of one panel
+_LINE_HEIGHT = 3.0
+_ROW_HEIGHT, _AROUND_ROWS = 0.34, 1.25
+_MATRIX_HEIGHT = 3.4
+_MAX_NUMBERS = 8  # layers up to which each field of a matrix shows its number
+_MAX_LABEL = 34
+_TITLE_WIDTH = 46  # characters
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours that a figure is drawn with."""
+
+    ink: str
+    grid: str
+    ours: str
+    lines: tuple[str, ...]
+
+
+# Numbers that stand for the page's own colours, which are put in afterwards
+_PAGE_LINES = {f"#0303{number:02x}": f"var(--line-{number})" for number in range(len(COLORS))}
+PAGE = Palette(INK, GRID, next(iter(_PAGE_LINES)), tuple(_PAGE_LINES))
+PAPER = Palette("#333333", "#dddddd", COLORS[0], COLORS)
+
+
+def draw_svg(panel: Panel) -> str:
+    """A panel as an <svg> element that takes its colours from the page."""
+    matplotlib = _load_matplotlib()
+    with matplotlib.rc_context(svg_settings(panel.title)):
+        figure = _new_figure(_WIDTH, _height(panel))
+        _draw(figure.add_subplot(), panel, PAGE)
+        target = io.StringIO()
+        figure.savefig(target, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return fit_into_page(target.getvalue(), panel.title, _PAGE_LINES)
+
+
+def write_png(panels: Sequence[Panel], path: Path) -> None:
+    """Panels two beside each other in one picture on white."""
+    _load_matplotlib()
+    columns = min(2, len(panels))
+    rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
+    heights = [max(map(_height, row)) + 0.5 for row in rows]
+    figure = _new_figure(_WIDTH * columns * 1.15, sum(heights))
+    grid = figure.add_gridspec(len(rows), columns, height_ratios=heights)
+    for number, panel in enumerate(panels):
+        axes = figure.add_subplot(grid[number // columns, number % columns])
+        _draw(axes, panel, PAPER)
+        above = 4 if isinstance(panel, MatrixPanel) else 20  # points: the legend stands between
+        axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH), fontsize=10, color=PAPER.ink, pad=above)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=140, facecolor="white")
+
+
+def _load_matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'") from error
+    return matplotlib
+
+
+def _new_figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _height(panel: Panel) -> float:
+    if isinstance(panel, DotPanel):
+        return _AROUND_ROWS + _ROW_HEIGHT * len(panel.dots)
+    return _LINE_HEIGHT if isinstance(panel, LinePanel) else _MATRIX_HEIGHT
+
+
+def _draw(axes: "Axes", panel: Panel, palette: Palette) -> None:
+    if isinstance(panel, MatrixPanel):
+        _draw_matrix(axes, panel, palette)
+        return
+    if isinstance(panel, DotPanel):
+        _draw_dots(axes, panel, palette)
+    else:
+        _draw_lines(axes, panel, palette)
+    axes.tick_params(colors=palette.ink, length=0, labelsize=9)
+    axes.grid(color=palette.grid, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+
+
+def _draw_dots(axes: "Axes", panel: DotPanel, palette: Palette) -> None:
+    places = range(len(panel.dots))
+    paper = [(dot.paper, place) for place, dot in zip(places, panel.dots, strict=True) if dot.paper is not None]
+    if paper:
+        values, rows = zip(*paper, strict=True)
+        style: dict[str, Any] = {
+            "color": palette.ink,
+            "linestyle": "--",
+            "linewidth": 1,
+            "marker": "D",
+            "markersize": 6,
+        }
+        axes.plot(values, rows, markerfacecolor="none", label="the paper", zorder=2, **style)
+    for place, dot in zip(places, panel.dots, strict=True):
+        if dot.half is not None and dot.mean is not None:
+            bar: dict[str, Any] = {"color": palette.ours, "linewidth": 2, "alpha": 0.45, "solid_capstyle": "butt"}
+            axes.plot([dot.mean - dot.half, dot.mean + dot.half], [place, place], zorder=3, **bar)
+        if len(dot.seeds) > 1:
+            axes.plot(dot.seeds, [place] * len(dot.seeds), "|", color=palette.ours, markersize=9, zorder=4)
+    measured = [(dot.mean, place) for place, dot in zip(places, panel.dots, strict=True) if dot.mean is not None]
+    means, rows = zip(*measured, strict=True)
+    axes.plot(means, rows, "o", color=palette.ours, markersize=7, label="ours, seeds |, 95 % —", zorder=5)
+    if panel.level is not None:
+        axes.axvline(panel.level, color=palette.ink, linewidth=1, linestyle=":", label="without a network", zorder=1)
+    if panel.is_difference:
+        axes.axvline(0, color=palette.ink, linewidth=1, zorder=1)
+    axes.set_yticks(places, [_short(dot.label) for dot in panel.dots])
+    axes.set_ylim(len(panel.dots) - 0.5, -0.5)
+    axes.margins(x=0.08)
+    _legend_above(axes, palette, num_columns=3)
+
+
+def _draw_lines(axes: "Axes", panel: LinePanel, palette: Palette) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for line in panel.lines:
+        color = palette.lines[line.color % len(palette.lines)]
+        dash = "--" if panel.is_paper else "-"
+        marker = "o" if len(line.x) <= 30 and not panel.is_paper else None
+        axes.plot(
+            line.x,
+            line.y,
+            color=color,
+            linestyle=dash,
+            linewidth=1.8,
+            marker=marker,
+            markersize=4,
+            label=_short(line.label),
+        )
+        if line.low and line.low != line.high:
+            axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.18, linewidth=0)
+    axes.set_xlabel(panel.x_label, color=palette.ink, fontsize=9)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.ticklabel_format(axis="y", style="plain", useOffset=False)
+    if panel.x_label == "layer":
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.set_ylim(bottom=0)
+    _legend_above(axes, palette, num_columns=2)
+
+
+def _legend_above(axes: "Axes", palette: Palette, *, num_columns: int) -> None:
+    place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": num_columns}
+    axes.legend(frameon=False, labelcolor=palette.ink, fontsize=8, handlelength=1.6, columnspacing=1.0, **place)
+
+
+def _draw_matrix(axes: "Axes", panel: MatrixPanel, palette: Palette) -> None:
+    size = len(panel.values)
+    axes.imshow(panel.values, cmap="cividis", vmin=min(0.0, *(min(row) for row in panel.values)), vmax=1)
+    numbers = [str(number) for number in range(1, size + 1)]
+    axes.set_xticks(range(size), numbers)
+    axes.set_yticks(range(size), numbers)
+    axes.tick_params(colors=palette.ink, length=0, labelsize=9)
+    axes.set_xlabel("layer", color=palette.ink, fontsize=9)
+    axes.set_ylabel("layer", color=palette.ink, fontsize=9)
+    axes.spines[:].set_visible(False)
+    if size > _MAX_NUMBERS:
+        return
+    for row, values in enumerate(panel.values):
+        for column, value in enumerate(values):
+            color = "black" if value > 0.6 else "white"
+            axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=color, fontsize=7)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _MAX_LABEL else f"{label[: _MAX_LABEL - 1]}…"

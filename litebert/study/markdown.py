@@ -1,0 +1,72 @@
+"""A report as Markdown, for docs/results.md and the like."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from litebert.study.metrics import describe
+from litebert.study.results import list_commands
+from litebert.study.tables import SIGNS, WITHOUT_NETWORK, TableCell, count_outcomes, list_facts, list_rows
+
+if TYPE_CHECKING:
+    from litebert.study.report import Section
+
+_HEADER = """# Results
+
+Made by `litebert study report`; do not edit. Ours is the mean over seeds ± their standard deviation; in brackets the
+difference from the reference arm (bold). A claim *agrees* when the direction is the paper's and the 95 % interval
+(spread over seeds, pooled over the arms of a study, and over the text measured on) does not reach the other side;
+within the interval, nothing can be said. Scores at laptop scale are far below the papers': compare differences.
+"""
+
+
+def write_markdown(sections: Sequence["Section"], *, pictures: str) -> str:
+    """All sections; `pictures` is the way to the folder that the figures are named below."""
+    parts = [_HEADER, *(_write_section(section, pictures) for section in sections)]
+    return "\n".join(parts)
+
+
+def _write_section(section: "Section", pictures: str) -> str:
+    results = section.results
+    lines = [f"## {results.study.title} ({results.study.source}, {results.scale} scale)", "", results.study.about, ""]
+    if section.verdicts:
+        lines += [count_outcomes(section.verdicts), "", *_write_claims(section), ""]
+    if results.remarks:
+        lines += [results.remarks.strip(), ""]
+    lines += [*_write_table(section), ""]
+    for number, panels in enumerate(section.figures, start=1):
+        titles = "; ".join(panel.title for panel in panels)
+        lines += [f"![{titles}]({pictures}{section.picture(number)})", ""]
+    lines += [f"- {note}" for note in results.study.notes]
+    lines += [f"- {name}: {value}" for name, value in list_facts(results)]
+    lines += ["", "```", *list_commands(results), "```", ""]
+    return "\n".join(lines)
+
+
+def _write_claims(section: "Section") -> list[str]:
+    lines = ["| | claim | measured by | ours | the paper's | |", "|---|---|---|---|---|---|"]
+    for verdict in section.verdicts:
+        numbers = verdict.measured_by, verdict.ours, verdict.paper
+        lines.append(f"| {' | '.join([SIGNS[verdict.outcome], verdict.claim.text, *numbers, verdict.words])} |")
+    return lines
+
+
+def _write_table(section: "Section") -> list[str]:
+    results = section.results
+    titles = [describe(name).label for name in results.columns]
+    lines = [f"| | | {' | '.join(titles)} |", f"|---|---|{'---|' * len(titles)}"]
+    for row in list_rows(results):
+        title = f"**{row.title}**" if row.is_reference else row.title
+        ours, paper = ([_join(cell, is_paper=is_paper) for cell in row.cells] for is_paper in (False, True))
+        if any(ours):
+            lines.append(f"| {title} | {'' if title == WITHOUT_NETWORK else 'ours'} | {' | '.join(ours)} |")
+            title = ""
+        if any(paper):
+            lines.append(f"| {title} | paper | {' | '.join(paper)} |")
+    return lines
+
+
+def _join(cell: TableCell, *, is_paper: bool) -> str:
+    if is_paper:
+        return f"{cell.paper} ({cell.paper_difference})" if cell.paper_difference else cell.paper
+    value = f"{cell.ours} ± {cell.spread}" if cell.spread else cell.ours
+    return f"{value} ({cell.difference})" if cell.difference else value

@@ -1,0 +1,163 @@
+"""What studies measure of a model: its size, its speed, what it knows of held-out text, what its layers do."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from litebert.core.runlog import METRICS_FILE, read_log
+from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic, open_checkpoint
+from litebert.intrinsic.report import SentencePairs
+from litebert.intrinsic.score import Score
+from litebert.model.cost import count_parameters
+from litebert.model.model import Model
+from litebert.pretrain import draw_held_out
+from litebert.recipe import Recipe
+from litebert.study.distances import measure_distances
+from litebert.study.effort import measure_memory, measure_speed
+from litebert.study.measured import Measured
+from litebert.study.similarity import compare_effects, compare_weights, mean_off_diagonal
+from litebert.study.spec import Measure, ScaleSpec
+
+_DISTANCE_BATCHES = 8
+_SIMILARITY_BATCHES = 2
+_MAX_POINTS = 200  # of a curve: a report is small
+_CURVES = {
+    "mlm": ("valid_mlm_accuracy", 100.0),
+    "sentence": ("valid_sentence_accuracy", 100.0),
+    "loss": ("valid_loss", 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured: a recipe with its paths, and where it was trained, its run."""
+
+    recipe: Recipe
+    spec: ScaleSpec
+    run: Path | None = None  # None: nothing is trained
+
+    @property
+    def last_recipe(self) -> Recipe:
+        """What training ended with."""
+        return self.recipe.at(self.recipe.train.steps - 1)
+
+    def load_model(self) -> Model:
+        assert self.run is not None, "only what was trained has a model to load"
+        return open_checkpoint(self.run).load_model()
+
+
+def count(subject: Subject) -> Measured:
+    """Parameters as the paper counts them: shared models with the pooler, others without it; no heads."""
+    model = subject.last_recipe.model
+    counted = count_parameters(model)
+    is_shared = counted.layers < counted.unrolled_layers
+    number = counted.with_pooler if is_shared else counted.without_pooler
+    return Measured(values={"parameters": number / 1e6}, facts={"num_parameters": counted.with_pooler})
+
+
+def time_steps(subject: Subject) -> Measured:
+    """How many tokens a second a training step learns from."""
+    rate = measure_speed(subject.last_recipe, num_steps=subject.spec.speed_steps)
+    return Measured(timed={"tokens_per_second": rate})
+
+
+def weigh(subject: Subject) -> Measured:
+    """What autograd keeps of a training step."""
+    return Measured(values={"memory": measure_memory(subject.last_recipe) / 1e6})
+
+
+def ask(subject: Subject) -> Measured:
+    """Hidden words and sentence pairs of held-out text."""
+    assert subject.run is not None
+    options = IntrinsicOptions(pairs=subject.spec.pairs, length=subject.spec.length or None)
+    report = evaluate_intrinsic(subject.run, Path(subject.recipe.data.corpora[0]), options)
+    measured = _of_pairs("sop", report.sop) | _of_pairs("nsp", report.nsp)
+    if report.mlm is None:
+        return measured
+    words = _of_scores({"mlm": report.mlm.hidden, "mlm_usual": report.mlm.usual})
+    levels = {"mlm": 100 * report.mlm.frequent.value}
+    return measured | words | Measured(values={"perplexity": math.exp(report.mlm.hidden_loss)}, levels=levels)
+
+
+def _of_pairs(name: str, pairs: SentencePairs) -> Measured:
+    """A task's scores: of the model's own head (the probe where it has none), and of the probe."""
+    asked = {name: pairs.head or pairs.probe, f"{name}_probe": pairs.probe}
+    scores: dict[str, Score] = {}
+    levels: dict[str, float] = {}
+    for key, parts in asked.items():
+        for suffix, part in (("", "any"), ("_lead", "lead"), ("_inner", "inner")):
+            scores[f"{key}{suffix}"] = getattr(parts, part)
+            levels[f"{key}{suffix}"] = 100 * getattr(pairs.baseline, part).value
+    return _of_scores(scores) | Measured(levels=levels, facts={f"{name}_has_head": pairs.head is not None})
+
+
+def _of_scores(scores: Mapping[str, Score]) -> Measured:
+    counted = {name: score for name, score in scores.items() if score.total}
+    return Measured(
+        values={name: 100 * score.value for name, score in counted.items()},
+        intervals={name: (100 * score.low, 100 * score.high) for name, score in counted.items()},
+    )
+
+
+def follow_layers(subject: Subject) -> Measured:
+    """How far each layer moves its input, whether evenly, and at least how far."""
+    distances = measure_distances(subject.load_model(), draw_held_out(_unmasked(subject))[:_DISTANCE_BATCHES])
+    layers = [float(number) for number in range(1, len(distances.l2) + 1)]
+    curves = {"l2": distances.l2, "degrees": distances.degrees}
+    return Measured(
+        values={name: value for key, curve in curves.items() for name, value in summarize_curve(key, curve).items()},
+        series={key: {"x": layers, "y": curve} for key, curve in curves.items()},
+    )
+
+
+def summarize_curve(name: str, values: list[float]) -> dict[str, float]:
+    """The least value of a curve over the layers, and how rough it is: 0 for one that is straight."""
+    bends = [
+        abs(before - 2 * here + after) for before, here, after in zip(values, values[1:], values[2:], strict=False)
+    ]
+    summary = {f"{name}_floor": min(values)}
+    if bends and sum(values):
+        summary[f"{name}_roughness"] = 100 * (sum(bends) / len(bends)) / (sum(values) / len(values))
+    return summary
+
+
+def compare_layers(subject: Subject) -> Measured:
+    """How alike the layers are, in their weights and in what they do."""
+    model = subject.load_model()
+    matrices = {
+        "layer_weights": compare_weights(model),
+        "layer_function": compare_effects(model, draw_held_out(_unmasked(subject))[:_SIMILARITY_BATCHES]),
+    }
+    return Measured(values={name: mean_off_diagonal(matrix) for name, matrix in matrices.items()}, matrices=matrices)
+
+
+def _unmasked(subject: Subject) -> Recipe:
+    recipe = subject.last_recipe
+    return replace(recipe, masking=replace(recipe.masking, rate=0.0, final_rate=None, rate_steps=0))
+
+
+def trace(subject: Subject) -> Measured:
+    """The curves of a run over its steps, on held-out text."""
+    assert subject.run is not None
+    records = read_log(subject.run / METRICS_FILE)
+    series = {name: _curve(records, key, scale) for name, (key, scale) in _CURVES.items()}
+    return Measured(series={name: curve for name, curve in series.items() if curve["x"]})
+
+
+def _curve(records: list[dict[str, Any]], key: str, scale: float) -> dict[str, list[float]]:
+    points = [(float(record["step"]), scale * record[key]) for record in records if key in record]
+    points = [*points[:: max(1, -(-len(points) // _MAX_POINTS))][:-1], *points[-1:]]  # the end is what counts
+    return {"x": [step for step, _ in points], "y": [value for _, value in points]}
+
+
+FUNCTIONS: dict[Measure, Callable[[Subject], Measured]] = {
+    "parameters": count,
+    "speed": time_steps,
+    "memory": weigh,
+    "intrinsic": ask,
+    "distances": follow_layers,
+    "similarity": compare_layers,
+    "curves": trace,
+}

@@ -1,0 +1,91 @@
+"""The numbers that studies speak of: what each is called, and its unit."""
+
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """How a number is shown."""
+
+    title: str
+    unit: str = "%"
+    digits: int = 1
+    is_exact: bool = False  # follows from the recipe: no seed and no text changes it
+
+    @property
+    def label(self) -> str:
+        """The title with its unit."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    def show(self, value: float, *, is_signed: bool = False) -> str:
+        value = round(value, self.digits) or 0.0  # no minus before a zero
+        return f"{value:+,.{self.digits}f}" if is_signed else f"{value:,.{self.digits}f}"
+
+
+METRICS = {
+    "parameters": Metric("Parameters", "M", 2, is_exact=True),
+    "tokens_per_second": Metric("Speed", "tokens/s", 0),
+    "speedup": Metric("Speed against the reference", "times", 2),
+    "hours": Metric("Training", "h", 2),
+    "memory": Metric("Kept for backward", "MB", 1, is_exact=True),
+    "mlm": Metric("Hidden words"),
+    "mlm_usual": Metric("Words, 80/10/10"),
+    "perplexity": Metric("Perplexity", "", 2),
+    "sop": Metric("SOP"),
+    "sop_lead": Metric("SOP, lead"),
+    "sop_inner": Metric("SOP, not lead"),
+    "sop_probe": Metric("SOP by probe"),
+    "sop_probe_lead": Metric("SOP by probe, lead"),
+    "sop_probe_inner": Metric("SOP by probe, not lead"),
+    "nsp": Metric("NSP"),
+    "nsp_lead": Metric("NSP, lead"),
+    "nsp_inner": Metric("NSP, not lead"),
+    "nsp_probe": Metric("NSP by probe"),
+    "nsp_probe_lead": Metric("NSP by probe, lead"),
+    "nsp_probe_inner": Metric("NSP by probe, not lead"),
+    "l2_floor": Metric("Least L2 distance", "", 2),
+    "l2_roughness": Metric("Roughness of L2", "%", 1),
+    "degrees_floor": Metric("Least angle", "degrees", 1),
+    "degrees_roughness": Metric("Roughness of the angle", "%", 1),
+    "layer_weights": Metric("Cosine of two layers' weights", "", 3),
+    "layer_function": Metric("Cosine of two layers' effects", "", 3),
+    "avg": Metric("Average of the tasks"),
+    "cola": Metric("CoLA", "Matthews"),
+    "sst-2": Metric("SST-2"),
+    "mrpc": Metric("MRPC"),
+    "sts-b": Metric("STS-B", "Pearson"),
+    "qqp": Metric("QQP"),
+    "mnli": Metric("MNLI"),
+    "qnli": Metric("QNLI"),
+    "rte": Metric("RTE"),
+    "wnli": Metric("WNLI"),
+    "squad-v1": Metric("SQuAD 1.1", "F1"),
+    "squad-v1-em": Metric("SQuAD 1.1", "EM"),
+    "squad-v2": Metric("SQuAD 2.0", "F1"),
+    "squad-v2-em": Metric("SQuAD 2.0", "EM"),
+    "race": Metric("RACE"),
+    "race-middle": Metric("RACE middle"),
+    "race-high": Metric("RACE high"),
+}
+# What is drawn over an axis, by the name of the series: the axes' names.
+SERIES = {
+    "l2": ("layer", "L2 distance between input and output"),
+    "degrees": ("layer", "angle between input and output, degrees"),
+    "mlm": ("step", "held-out masked words, %"),
+    "sentence": ("step", "held-out sentence pairs, %"),
+    "loss": ("step", "held-out loss, nats"),
+}
+MATRICES = {
+    "layer_weights": "cosine of two layers' weights",
+    "layer_function": "cosine of two layers' effects on the same input",
+}
+ENSEMBLE = "-ensemble"
+
+
+def describe(name: str) -> Metric:
+    """A metric by name; a task of somebody's own is a score in percent."""
+    if name in METRICS:
+        return METRICS[name]
+    if name.endswith(ENSEMBLE):
+        alone = describe(name.removesuffix(ENSEMBLE))
+        return alone._replace(title=f"{alone.title}, ensemble")
+    return Metric(name)

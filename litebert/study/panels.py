@@ -1,0 +1,121 @@
+"""The panels that a study's figures are made of: what is drawn, not how."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litebert.study.metrics import MATRICES, SERIES, describe
+from litebert.study.results import Results
+from litebert.study.spec import FigureSpec
+
+
+@dataclass(frozen=True)
+class Dot:
+    """An arm in a panel of dots."""
+
+    label: str
+    seeds: tuple[float, ...]  # empty: the paper alone has it
+    mean: float | None
+    half: float | None  # of a 95 % interval; None: not known
+    paper: float | None
+
+
+@dataclass(frozen=True)
+class DotPanel:
+    """A metric of all arms: ours with spread, the paper's beside it."""
+
+    title: str
+    dots: Sequence[Dot]
+    level: float | None = None  # what needs no learning
+    is_difference: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a panel, with its range over the seeds."""
+
+    label: str
+    color: int  # arms keep their colour from panel to panel
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class LinePanel:
+    """Curves over an axis; those of the paper are dashed."""
+
+    title: str
+    x_label: str
+    lines: Sequence[Line]
+    is_paper: bool = False
+
+
+@dataclass(frozen=True)
+class MatrixPanel:
+    """A value for each two layers of one arm."""
+
+    title: str
+    values: Sequence[Sequence[float]]
+
+
+Panel = DotPanel | LinePanel | MatrixPanel
+
+
+def list_panels(figure: FigureSpec, results: Results) -> list[Panel]:
+    """The panels of a figure, as far as there are numbers for them."""
+    if figure.kind in ("values", "differences"):
+        dots = [_dot_panel(name, results, is_difference=figure.kind == "differences") for name in figure.of]
+        return [panel for panel in dots if panel]
+    if figure.kind == "series":
+        lines = [_line_panel(name, results, is_paper=is_paper) for name in figure.of for is_paper in (False, True)]
+        return [panel for panel in lines if panel.lines]
+    return [panel for name in figure.of for panel in _matrix_panels(name, results)]
+
+
+def _dot_panel(metric: str, results: Results, *, is_difference: bool) -> DotPanel | None:
+    if not any(results.cell(arm, metric) for arm in results.arms):
+        return None
+    dots = []
+    for arm in results.arms:
+        cell, paper, reference = results.cell(arm, metric), results.published(arm, metric), 0.0
+        half = results.half_width(metric, arm)
+        if is_difference:
+            base = results.cell(results.study.reference, metric)
+            paper, reference = results.published_difference(arm, metric), base.mean if base else 0.0
+            half = results.half_width(metric, arm, results.study.reference)
+            if arm == results.study.reference:
+                half = None
+        if cell is None and paper is None:
+            continue
+        seeds = tuple(value - reference for value in cell.values) if cell else ()
+        dots.append(Dot(results.title(arm), seeds, cell.mean - reference if cell else None, half, paper))
+    known = describe(metric)
+    if is_difference:
+        points = "points" if known.unit == "%" else known.unit
+        of_reference = f"against “{results.title(results.study.reference)}”"
+        return DotPanel(f"{known.title}: {f'{points} ' if points else ''}{of_reference}", dots, is_difference=True)
+    return DotPanel(known.label, dots, results.level(metric))
+
+
+def _line_panel(name: str, results: Results, *, is_paper: bool) -> LinePanel:
+    x_label, title = SERIES[name]
+    lines = []
+    for color, arm in enumerate(results.study.arms):
+        published = results.study.arms[arm].series.get(name)
+        if is_paper and published:
+            lines.append(Line(results.study.arms[arm].title, color, published.x, published.y))
+        curve = None if is_paper else results.curve(arm, name)
+        if curve:
+            lines.append(Line(results.title(arm), color, curve.x, curve.mean, curve.low, curve.high))
+    whose = f"{results.study.source}" if is_paper else "ours"
+    return LinePanel(f"{title} ({whose})", x_label, lines, is_paper)
+
+
+def _matrix_panels(name: str, results: Results) -> list[MatrixPanel]:
+    panels = []
+    for arm in results.arms:
+        matrix = results.matrix(arm, name)
+        if matrix:
+            panels.append(MatrixPanel(f"{MATRICES[name]}: {results.title(arm)}", matrix))
+    return panels

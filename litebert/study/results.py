@@ -1,0 +1,224 @@
+"""The reports of a study's finished arms, put together: means and spreads, beside what the paper printed."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean, variance
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.study.arms import MAIN_CORPUS, ArmRun, build_arm_recipe, title_of
+from litebert.study.measures import summarize_curve
+from litebert.study.place import STUDY_FILE, Report, check_current, read_arm_report
+from litebert.study.spec import Scale, Study, load_study, parse_study
+
+# Student's t, two-sided 95 %, by degrees of freedom; beyond the last, the normal distribution's
+_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
+_NORMAL = 1.96
+REMARKS_FILE = "notes.md"
+_RESULT_NAMES = frozenset({"results.json"})  # what a report writes into a folder is no arm of it
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric of one arm: a value for each seed."""
+
+    values: tuple[float, ...]
+    text_half: float | None  # half of the mean 95 % interval of the text or examples measured on; None: not known
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.values)
+
+    @property
+    def deviation(self) -> float | None:
+        """Over the seeds; None of a single one."""
+        return math.sqrt(variance(self.values)) if len(self.values) > 1 else None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve over all seeds of an arm."""
+
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study at one scale, as far as it has been run."""
+
+    study: Study
+    scale: Scale
+    reports: tuple[Report, ...]
+    remarks: str = ""  # what a person has to say of them
+
+    @cached_property
+    def arms(self) -> list[str]:
+        """Arms that were run, or that the paper alone has, in the study's order."""
+        run = {report["arm"] for report in self.reports}
+        return [name for name, arm in self.study.arms.items() if name in run or (not arm.scales and arm.published)]
+
+    def title(self, arm: str) -> str:
+        return title_of(self.study, arm, self.scale)
+
+    def of_arm(self, arm: str) -> list[Report]:
+        return [report for report in self.reports if report["arm"] == arm]
+
+    def cell(self, arm: str, metric: str) -> Cell | None:
+        """What was measured; None where it was not."""
+        if metric == "speedup":
+            return self._speedup(arm)
+        found = [r for r in self.of_arm(arm) if metric in r["values"] or metric in r["timed"]]
+        if not found:
+            return None
+        intervals = [report["intervals"][metric] for report in found if metric in report["intervals"]]
+        half = fmean((high - low) / 2 for low, high in intervals) if intervals else None
+        return Cell(tuple((r["values"] | r["timed"])[metric] for r in found), half)
+
+    def _speedup(self, arm: str) -> Cell | None:
+        own, reference = (self.cell(name, "tokens_per_second") for name in (arm, self.study.reference))
+        return Cell(tuple(value / reference.mean for value in own.values), None) if own and reference else None
+
+    def published(self, arm: str, metric: str) -> float | None:
+        """What the paper printed, or what follows from its curve."""
+        spec = self.study.arms[arm]
+        if metric in spec.published:
+            return spec.published[metric]
+        for name in ("l2", "degrees"):
+            if name in spec.series:
+                summary = summarize_curve(name, list(spec.series[name].y))
+                if metric in summary:
+                    return summary[metric]
+        return None
+
+    def level(self, metric: str) -> float | None:
+        """What needs no learning, the mean over all runs."""
+        levels = [report["levels"][metric] for report in self.reports if metric in report["levels"]]
+        return fmean(levels) if levels else None
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The metrics of the table: the study's, as far as there are numbers; without any, all that there are."""
+        known = [name for report in self.reports for name in (*report["values"], *report["timed"])]
+        wanted = self.study.columns or tuple(dict.fromkeys(known))
+        return [name for name in wanted if any(self.cell(arm, name) for arm in self.arms)]
+
+    def difference(self, arm: str, metric: str) -> float | None:
+        """Of an arm from the reference arm."""
+        own, reference = self.cell(arm, metric), self.cell(self.study.reference, metric)
+        return own.mean - reference.mean if own and reference else None
+
+    def published_difference(self, arm: str, metric: str) -> float | None:
+        own, reference = self.published(arm, metric), self.published(self.study.reference, metric)
+        return own - reference if own is not None and reference is not None else None
+
+    def half_width(self, metric: str, *arms: str) -> float | None:
+        """Half of a 95 % interval of an arm's mean, or of the difference of two; None: one seed tells no spread.
+
+        The spread over seeds is pooled over the arms, as if it were the same in all of them; what the choice of the
+        text adds is taken as independent from arm to arm, which is too much, since all are measured on the same.
+        """
+        cells = [cell for arm in arms if (cell := self.cell(arm, metric))]
+        spread = self._pooled(metric)
+        if spread is None or len(cells) < len(arms):
+            return None
+        deviation, freedom = spread
+        of_seeds = student(freedom) * deviation * math.sqrt(sum(1 / len(cell.values) for cell in cells))
+        of_text = math.hypot(*(cell.text_half or 0.0 for cell in cells))
+        return math.hypot(of_seeds, of_text)
+
+    def _pooled(self, metric: str) -> tuple[float, int] | None:
+        several = [c.values for arm in self.arms if (c := self.cell(arm, metric)) and len(c.values) > 1]
+        freedom = sum(len(values) - 1 for values in several)
+        if not freedom:
+            return None
+        return math.sqrt(sum((len(v) - 1) * variance(v) for v in several) / freedom), freedom
+
+    def curve(self, arm: str, name: str) -> Curve | None:
+        """A curve's mean and range over the seeds, at the places that all of them have."""
+        series = [report["series"][name] for report in self.of_arm(arm) if name in report["series"]]
+        if not series:
+            return None
+        points = [dict(zip(one["x"], one["y"], strict=True)) for one in series]
+        places = [x for x in points[0] if all(x in other for other in points)]
+        columns = [[other[x] for other in points] for x in places]
+        return Curve(places, list(map(fmean, columns)), list(map(min, columns)), list(map(max, columns)))
+
+    def matrix(self, arm: str, name: str) -> list[list[float]] | None:
+        """A matrix's mean over the seeds."""
+        found = [report["matrices"][name] for report in self.of_arm(arm) if name in report["matrices"]]
+        if not found:
+            return None
+        size = range(len(found[0]))
+        return [[fmean(matrix[row][column] for matrix in found) for column in size] for row in size]
+
+
+def student(freedom: int) -> float:
+    """The 95 % quantile, two-sided, of Student's t."""
+    return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else _NORMAL
+
+
+def read_results(folder: Path) -> list[Results]:
+    """The results in a folder, one for each study and scale; arms of another study than it is now are refused."""
+    paths = sorted(path for path in folder.glob("*.json") if path.name not in _RESULT_NAMES)
+    if not paths:
+        raise DataError(f"{folder} has no finished arm (ARM-seed-1.json): is it a study's folder?")
+    reports = {path: read_arm_report(path) for path in paths}
+    kinds = dict.fromkeys((report["study"], report["scale"]) for report in reports.values())
+    results = []
+    for name, scale in kinds:
+        study = _find_study(folder, name)
+        mine = {p: r for p, r in reports.items() if (r["study"], r["scale"]) == (name, scale)}
+        for path, report in mine.items():
+            check_current(path, report, _run_of(study, path, report))
+        _check_alike(mine)
+        ordered = sorted(mine.values(), key=lambda report: report["seed"])
+        remarks = folder / REMARKS_FILE
+        results.append(Results(study, scale, tuple(ordered), remarks.read_text("utf-8") if remarks.is_file() else ""))
+    return results
+
+
+def _find_study(folder: Path, name: str) -> Study:
+    """Somebody's own study lies beside its results; others come with litebert."""
+    own = folder / STUDY_FILE
+    return parse_study(own.read_text("utf-8"), name=name, where=str(own)) if own.is_file() else load_study(name)
+
+
+def _run_of(study: Study, path: Path, report: Report) -> ArmRun:
+    scale, arm, seed, words = report["scale"], report["arm"], report["seed"], tuple(report["words"])
+    if arm not in study.arms_at(scale):
+        raise ConfigError(f"{path}: the study {study.name} has no arm '{arm}' any more; delete the file")
+    return ArmRun(study, scale, arm, seed, build_arm_recipe(study, scale, arm, seed, words), words)
+
+
+def _check_alike(reports: dict[Path, Report]) -> None:
+    """Only arms on the same text and by the same words can stand in one table."""
+    first_path, first = next(iter(reports.items()))
+    for path, report in reports.items():
+        if report["words"] != first["words"]:
+            raise ConfigError(f"{path} and {first_path} were run with other words ({_words(report)}; {_words(first)})")
+        for name, facts in report["corpora"].items():
+            other = first["corpora"].get(name)
+            if other and other["fingerprint"] != facts["fingerprint"]:
+                raise ConfigError(f"{path} and {first_path} were trained on other texts (corpus {name})")
+
+
+def _words(report: Report) -> str:
+    return " ".join(report["words"]) or "none"
+
+
+def list_commands(results: Results) -> Sequence[str]:
+    """What was said to get these results; paths are by name."""
+    reports, study = results.reports, results.study
+    run = {report["arm"] for report in reports}
+    arms = [] if run == set(study.arms_at(results.scale)) else [f"--arms {','.join(n for n in study.arms if n in run)}"]
+    names = sorted({name for report in reports for name in report["corpora"]}, key=lambda n: (n != MAIN_CORPUS, n))
+    corpora = [f"--corpus {'' if name == MAIN_CORPUS else f'{name}='}corpora/{name}" for name in names]
+    data = ["--data DATA"] if study.at(results.scale).tasks else []
+    seeds = ",".join(map(str, sorted({report["seed"] for report in reports})))
+    words = ["litebert study run", study.name, *reports[0]["words"], f"--scale {results.scale}", *arms]
+    return [" ".join([*words, f"--seeds {seeds}", *corpora, *data])]

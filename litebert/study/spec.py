@@ -1,0 +1,363 @@
+"""A study as its file says it: what varies, what is measured, what the paper found. docs/studies.md explains the keys.
+
+Nothing is trained or built here; `litebert study list` and `show` need no more than this.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from litebert.core.errors import ConfigError, suggest
+from litebert.core.options import build_options
+
+_SHIPPED = files("litebert") / "studies"
+_FILE_SAFE = re.compile(r"[a-z0-9][a-z0-9.+=,_-]*")
+
+Scale = Literal["paper", "laptop"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+Measure = Literal["parameters", "speed", "memory", "intrinsic", "distances", "similarity", "curves"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+# What can be said of a recipe alone; the others ask a trained model.
+UNTRAINED: frozenset[Measure] = frozenset({"parameters", "speed", "memory"})
+Relation = Literal["above", "below", "near"]
+FigureKind = Literal["values", "differences", "series", "matrix"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """A published curve."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise ConfigError(f"a series has {len(self.x)} x and {len(self.y)} y")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmAtScale:
+    """What an arm is at one scale, beside what it is at both."""
+
+    title: str = ""
+    change: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSpec:
+    """One arm: how its recipe differs from the base, and what the paper printed for it."""
+
+    title: str = ""
+    change: dict[str, Any] = field(default_factory=dict)  # recipe keys
+    starts_from: str = ""  # the arm whose last checkpoint gives the first weights
+    scales: tuple[Scale, ...] = SCALES
+    published: dict[str, float] = field(default_factory=dict)  # by metric, in the paper's units
+    series: dict[str, Series] = field(default_factory=dict)  # published curves, by name
+    note: str = ""
+    paper: ArmAtScale = field(default_factory=ArmAtScale)
+    laptop: ArmAtScale = field(default_factory=ArmAtScale)
+
+    def at(self, scale: Scale) -> ArmAtScale:
+        return self.paper if scale == "paper" else self.laptop
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """A task that every arm is fine-tuned for."""
+
+    task: str
+    data: str  # below the folder of task data
+    name: str = ""  # the metric's name; without it, the task's
+    recipe: str = "two-core"  # or "paper"
+    change: tuple[str, ...] = ()  # words as for `litebert finetune`
+    seeds: int = 1  # fine-tuning runs of each pre-trained model; their median counts
+    starts_from: str = ""  # another task of the list, whose best model is tuned further (RTE from MNLI)
+    has_ensemble: bool = False  # score also the average of the seeds' answers
+
+    @property
+    def metric(self) -> str:
+        return self.name or self.task
+
+
+# Tasks that many studies share, by the word for them: `tasks = "paper"`.
+_SMALL = ("optim.learning_rate=3e-4", "train.evaluations=5")
+TASK_SETS: dict[str, tuple[TaskSpec, ...]] = {
+    # the five columns of ALBERT's tables, by its Table 14
+    "paper": tuple(
+        TaskSpec(task=task, data=data, recipe="paper", seeds=5)
+        for task, data in (
+            ("squad-v1", "squad"),
+            ("squad-v2", "squad"),
+            ("mnli", "glue"),
+            ("sst-2", "glue"),
+            ("race", "race/RACE"),
+        )
+    ),
+    # ten minutes of one core at H = 128: SST-2, and 9,000 pairs of MNLI
+    "laptop": (
+        TaskSpec(task="mnli", data="pairs/MNLI", change=(*_SMALL, "train.steps=1000", "train.max_length=96")),
+        TaskSpec(task="sst-2", data="glue", change=(*_SMALL, "train.steps=2500", "train.max_length=64")),
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleSpec:
+    """A study at one scale."""
+
+    recipe: str  # a recipe's name, or the path of a file
+    seeds: tuple[int, ...]
+    measures: tuple[Measure, ...]
+    change: dict[str, Any] = field(default_factory=dict)
+    tasks: tuple[TaskSpec, ...] = ()
+    pairs: int = 4096  # of intrinsic evaluation
+    length: int = 0  # of its pairs; 0: as trained
+    speed_steps: int = 5  # timed updates
+    corpora: dict[str, str] = field(default_factory=dict)  # a name in data.corpora -> what lies there
+    cost: str = ""  # what a person should know before starting
+
+    def __post_init__(self) -> None:
+        if not self.seeds:
+            raise ConfigError("seeds is empty: at least one is needed")
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether anything is measured that needs training."""
+        return bool(self.tasks) or not set(self.measures) <= UNTRAINED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A sentence of the paper that two numbers can agree with or not."""
+
+    text: str
+    metric: str
+    arm: str
+    relation: Relation
+    to: str | float  # another arm, or a number
+    by: float = 0.0  # above, below: at least by so much; near: at most so far away
+    scales: tuple[Scale, ...] = SCALES
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureSpec:
+    """A figure: a panel for each of its metrics, series or matrices."""
+
+    kind: FigureKind
+    of: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A study: arms by name, in the order of the table."""
+
+    name: str
+    title: str
+    source: str  # where the paper has it
+    about: str  # one sentence
+    reference: str  # the arm that the others are compared with
+    arms: dict[str, ArmSpec]
+    scales: dict[Scale, ScaleSpec]
+    columns: tuple[str, ...] = ()  # metrics of the table, in order; those not measured are left out
+    claims: tuple[Claim, ...] = ()
+    figures: tuple[FigureSpec, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def at(self, scale: Scale) -> ScaleSpec:
+        if scale not in self.scales:
+            raise ConfigError(f"the study {self.name} has no scale '{scale}', only {', '.join(self.scales)}")
+        return self.scales[scale]
+
+    def arms_at(self, scale: Scale) -> dict[str, ArmSpec]:
+        return {name: arm for name, arm in self.arms.items() if scale in arm.scales}
+
+
+def load_study(source: str | Path) -> Study:
+    """A study by the name of one that comes with litebert, or from somebody's file."""
+    path = Path(source)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise ConfigError(f"there is no study file {path}")
+        return parse_study(path.read_text("utf-8"), name=path.stem, where=str(path))
+    shipped = _shipped_texts()
+    if str(source) not in shipped:
+        raise ConfigError(f"unknown study '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file")
+    return parse_study(shipped[str(source)], name=str(source), where=str(source))
+
+
+def list_studies() -> list[Study]:
+    """The studies that come with litebert, in the order of the papers' tables."""
+    studies = [parse_study(text, name=name, where=name) for name, text in _shipped_texts().items()]
+    return sorted(studies, key=lambda study: reading_order(study.name))
+
+
+def parse_study(text: str, *, name: str, where: str) -> Study:
+    """A study from the text of its file; whatever is wrong is said with the file's name."""
+    try:
+        return _build_study(tomllib.loads(text), name)
+    except (tomllib.TOMLDecodeError, ConfigError) as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _build_study(values: Mapping[str, Any], name: str) -> Study:
+    known = {item.name for item in fields(Study)} - {"name", "scales"} | {"grid", *SCALES}
+    for key in values:
+        if key not in known:
+            raise ConfigError(f"unknown key '{key}'; {suggest(key, known)}")
+    plain = {key: value for key, value in values.items() if key not in ("arms", "claims", "figures", "grid", *SCALES)}
+    if ("grid" in values) == ("arms" in values):
+        raise ConfigError("a study has either [arms.NAME] tables or a [grid]")
+    arms = _expand_grid(values["grid"]) if "grid" in values else _build_arms(values["arms"])
+    plain.setdefault("reference", next(iter(arms), ""))
+    study = Study(
+        **_plain_options(plain, name),
+        arms=arms,
+        scales={scale: _build_scale(values[scale], scale) for scale in SCALES if scale in values},
+        claims=_build_tables(Claim, values, "claims"),
+        figures=_build_tables(FigureSpec, values, "figures"),
+    )
+    _check(study)
+    return study
+
+
+def _plain_options(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The keys of the first lines, checked by building a study without arms."""
+    empty = {"name": name, "arms": {}, "scales": {}}
+    built = build_options(Study, {**empty, **values})
+    return {key: getattr(built, key) for key in ("name", *values)}
+
+
+def _build_arms(tables: Any) -> dict[str, ArmSpec]:
+    arms: dict[str, ArmSpec] = {}
+    for name, table in _tables(tables, "arms").items():
+        where = f"arms.{name}"
+        parts: dict[str, Any] = {
+            scale: build_options(ArmAtScale, table.get(scale, {}), where=f"{where}.{scale}") for scale in SCALES
+        }
+        series = {
+            key: build_options(Series, value, where=f"{where}.series.{key}")
+            for key, value in _tables(table.get("series", {}), f"{where}.series").items()
+        }
+        rest = {key: value for key, value in table.items() if key not in (*SCALES, "series")}
+        plain = build_options(ArmSpec, rest, where=where)
+        arms[name] = ArmSpec(**{**_shallow(plain), **parts, "series": series})
+    return arms
+
+
+def _expand_grid(axes: Any) -> dict[str, ArmSpec]:
+    """Every combination of the values of some recipe keys is an arm."""
+    no_change: dict[str, Any] = {}
+    names = {"": no_change}
+    for key, values in _tables(axes, "grid", of=list).items():
+        if not values:
+            raise ConfigError(f"grid: '{key}' has no values")
+        names = {
+            ",".join([*([name] if name else []), f"{key.rpartition('.')[2]}={_word(value)}"]): {**change, key: value}
+            for name, change in names.items()
+            for value in values
+        }
+    return {
+        name: ArmSpec(title=name.replace("_", " ").replace(",", ", "), change=nest(change))
+        for name, change in names.items()
+    }
+
+
+def _word(value: Any) -> str:
+    return str(value).lower().replace(" ", "")
+
+
+def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested values from dotted keys."""
+    nested: dict[str, Any] = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        section = nested
+        for part in path:
+            section = section.setdefault(part, {})
+        section[last] = value
+    return nested
+
+
+def _build_scale(table: Any, scale: Scale) -> ScaleSpec:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{scale} is a section: write [{scale}] with its keys")
+    plain = build_options(ScaleSpec, {key: value for key, value in table.items() if key != "tasks"}, where=scale)
+    return ScaleSpec(**{**_shallow(plain), "tasks": _build_tasks(table, scale)})
+
+
+def _build_tasks(table: Mapping[str, Any], scale: Scale) -> tuple[TaskSpec, ...]:
+    word = table.get("tasks", [])
+    if not isinstance(word, str):
+        return _build_tables(TaskSpec, table, "tasks", where=scale)
+    if word not in TASK_SETS:
+        raise ConfigError(f"{scale}.tasks = '{word}': {suggest(word, TASK_SETS)}; or a list of tables")
+    return TASK_SETS[word]
+
+
+def _build_tables(kind: type[Any], values: Mapping[str, Any], key: str, *, where: str = "") -> tuple[Any, ...]:
+    tables = values.get(key, [])
+    prefix = f"{where}.{key}" if where else key
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise ConfigError(f"{prefix} is a list of tables: write [[{prefix}]]")
+    return tuple(build_options(kind, table, where=f"{prefix} {n}") for n, table in enumerate(tables, start=1))
+
+
+def _tables(value: Any, where: str, of: type[Any] = Mapping) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(item, of) for item in value.values()):
+        kind = "lists of values" if of is list else "tables"
+        raise ConfigError(f"{where}: {kind} by name are wanted here")
+    return dict(value)
+
+
+def _shallow(value: Any) -> dict[str, Any]:
+    return {item.name: getattr(value, item.name) for item in fields(value)}
+
+
+def _check(study: Study) -> None:
+    """What no type can say: names that must be known, and that can be names of files."""
+    for name in study.arms:
+        if not _FILE_SAFE.fullmatch(name):
+            raise ConfigError(f"arms: '{name}' is to be a file's name: small letters, digits and . + = , _ - only")
+    if not study.scales:
+        raise ConfigError(f"a study needs a scale: [{'] or ['.join(SCALES)}]")
+    named = [("reference", study.reference)]
+    named += [(f"arms.{name}.starts_from", arm.starts_from) for name, arm in study.arms.items() if arm.starts_from]
+    for number, claim in enumerate(study.claims, start=1):
+        named.append((f"claims {number}.arm", claim.arm))
+        if isinstance(claim.to, str):
+            named.append((f"claims {number}.to", claim.to))
+    for where, name in named:
+        if name not in study.arms:
+            raise ConfigError(f"{where} = '{name}' is no arm; {suggest(name, study.arms)}")
+    _check_starts(study)
+    for scale, spec in study.scales.items():
+        metrics = [task.metric for task in spec.tasks]
+        for number, task in enumerate(spec.tasks):
+            if task.metric in metrics[:number]:
+                raise ConfigError(f"{scale}.tasks: '{task.metric}' is named twice; give one of them another name")
+            if task.starts_from and task.starts_from not in metrics[:number]:
+                raise ConfigError(
+                    f"{scale}.tasks: '{task.metric}' starts from '{task.starts_from}', which is no task before it"
+                )
+
+
+def _check_starts(study: Study) -> None:
+    """An arm starts from one that stands before it, so that the order of the table is one to run in."""
+    seen: list[str] = []
+    for name, arm in study.arms.items():
+        if arm.starts_from and arm.starts_from not in seen:
+            raise ConfigError(f"arms.{name}.starts_from = '{arm.starts_from}' must stand before it")
+        seen.append(name)
+
+
+def reading_order(name: str) -> list[tuple[int, str]]:
+    """A key that puts names of studies in the order of reading: table-2 before table-10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _shipped_texts() -> dict[str, str]:
+    return {Path(item.name).stem: item.read_text("utf-8") for item in _SHIPPED.iterdir() if item.name.endswith(".toml")}

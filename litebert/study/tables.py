@@ -1,0 +1,162 @@
+"""A study's table: what each cell says, for a page, for Markdown, for CSV and for JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from litebert.study.claims import Outcome, Verdict
+from litebert.study.metrics import Metric, describe
+from litebert.study.results import Results
+
+SIGNS: dict[Outcome, str] = {"agrees": "✓", "leans": "~", "opposes": "~", "disagrees": "✗", "missing": "–"}
+
+WITHOUT_NETWORK = "without a network"
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A metric of an arm in words; empty where there is nothing."""
+
+    ours: str = ""
+    spread: str = ""  # over the seeds
+    difference: str = ""  # from the reference arm
+    paper: str = ""
+    paper_difference: str = ""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """An arm."""
+
+    title: str
+    note: str
+    is_reference: bool
+    cells: Sequence[TableCell]
+
+
+def list_rows(results: Results) -> list[TableRow]:
+    """The rows of the table, each with a cell for every column; last what bags of words or constant answers reach."""
+    rows = [
+        TableRow(
+            results.title(arm),
+            results.study.arms[arm].note,
+            arm == results.study.reference,
+            [_build_cell(results, arm, metric) for metric in results.columns],
+        )
+        for arm in results.arms
+    ]
+    levels = {name: results.level(name) for name in results.columns}
+    without = [TableCell(_show(describe(name), level)) for name, level in levels.items()]
+    return [*rows, TableRow(WITHOUT_NETWORK, "", False, without)] if any(cell.ours for cell in without) else rows
+
+
+def _build_cell(results: Results, arm: str, name: str) -> TableCell:
+    metric, cell, paper = describe(name), results.cell(arm, name), results.published(arm, name)
+    is_reference = arm == results.study.reference
+    difference = None if is_reference else results.difference(arm, name)
+    paper_difference = None if is_reference else results.published_difference(arm, name)
+    deviation = cell.deviation if cell and not metric.is_exact else None
+    return TableCell(
+        metric.show(cell.mean) if cell else "",
+        metric.show(deviation) if deviation is not None else "",
+        metric.show(difference, is_signed=True) if difference is not None else "",
+        # scores as the papers print them; sizes and ratios were rounded more than ours are
+        f"{paper:g}" if paper is not None and metric.digits > 1 else _show(metric, paper),
+        metric.show(paper_difference, is_signed=True) if paper_difference is not None else "",
+    )
+
+
+def _show(metric: Metric, value: float | None) -> str:
+    return "" if value is None else metric.show(value)
+
+
+def count_outcomes(verdicts: Sequence[Verdict]) -> str:
+    """How many claims agree, in one sentence."""
+    counts = {outcome: sum(v.outcome == outcome for v in verdicts) for outcome in SIGNS}
+    told = len(verdicts) - counts["missing"]
+    if not told:
+        return "None of the paper's claims was measured."
+    parts = [f"{counts['agrees']} of {told} claims agree beyond the spread"]
+    if counts["leans"] + counts["opposes"]:
+        parts.append(
+            f"{counts['leans'] + counts['opposes']} cannot be told ({counts['leans']} lean towards the paper, "
+            f"{counts['opposes']} away from it)"
+        )
+    if counts["disagrees"]:
+        parts.append(f"{counts['disagrees']} disagree")
+    if counts["missing"]:
+        parts.append(f"{counts['missing']} more were not measured")
+    return "; ".join(parts) + "."
+
+
+def list_facts(results: Results) -> list[tuple[str, str]]:
+    """What was run: text, length, time, machine."""
+    reports = results.reports
+    facts = []
+    for name in dict.fromkeys(name for report in reports for name in report["corpora"]):
+        corpus = next(report["corpora"][name] for report in reports if name in report["corpora"])
+        words = results.study.at(results.scale).corpora.get(name, "")
+        facts.append(
+            (
+                f"Corpus “{name}”",
+                f"{corpus['documents']:,} documents, {corpus['tokens']:,} tokens, vocabulary {corpus['vocab_size']:,}; "
+                f"held out {corpus['held_out_documents']:,} documents, {corpus['held_out_tokens']:,} tokens"
+                f"{f'. Meant: {words}' if words else ''}",
+            )
+        )
+    tokens = [report["tokens"] for report in reports if report["tokens"]]
+    if tokens:
+        low, high = min(tokens) / 1e6, max(tokens) / 1e6
+        span = f"{low:,.1f}M" if round(low, 1) == round(high, 1) else f"{low:,.1f}M to {high:,.1f}M"
+        facts.append(("Read", f"{span} tokens by each arm and seed"))
+    hours = [report["timed"]["hours"] for report in reports if "hours" in report["timed"]]
+    if hours:
+        facts.append(
+            ("Time", f"{sum(hours):,.1f} hours of training in all, {min(hours):,.2f} to {max(hours):,.2f} each")
+        )
+    seeds = sorted({report["seed"] for report in reports})
+    facts.append(("Runs", f"{len(reports)} arms and seeds (seeds {', '.join(map(str, seeds))})"))
+    machines = dict.fromkeys(
+        f"{m['cores']} cores, {m['threads']} thread{'s' * (m['threads'] > 1)} an arm, {m['device']}; "
+        f"litebert {m['litebert']}, torch {m['torch']}"
+        for m in (report["machine"] for report in reports)
+    )
+    facts.append(("Machine", "; ".join(machines)))
+    return facts
+
+
+def list_values(results: Results, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """All of it as plain data."""
+    table = []
+    for arm in results.arms:
+        for name in results.columns:
+            cell, paper = results.cell(arm, name), results.published(arm, name)
+            if cell or paper is not None:
+                table.append(
+                    {
+                        "arm": arm,
+                        "title": results.title(arm),
+                        "metric": name,
+                        "unit": describe(name).unit,
+                        "mean": cell.mean if cell else None,
+                        "deviation": cell.deviation if cell else None,
+                        "half_width": results.half_width(name, arm) if cell else None,
+                        "values": list(cell.values) if cell else [],
+                        "difference": results.difference(arm, name),
+                        "published": paper,
+                        "published_difference": results.published_difference(arm, name),
+                        "without_network": results.level(name),
+                    }
+                )
+    return {
+        "study": results.study.name,
+        "title": results.study.title,
+        "source": results.study.source,
+        "scale": results.scale,
+        "reference": results.study.reference,
+        "table": table,
+        "claims": [
+            {"text": v.claim.text, "metric": v.claim.metric, "ours": v.ours, "paper": v.paper, "outcome": v.outcome}
+            for v in verdicts
+        ],
+    }

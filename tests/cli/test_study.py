@@ -1,0 +1,90 @@
+"""`litebert study` as a person meets it."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from litebert.cli.main import _run
+from litebert.study.arms import plan_arms
+from litebert.study.spec import list_studies, load_study
+from tests.study.invented import invent_everything, write_invented
+
+
+def study(*words: str) -> int:
+    return _run(["study", *words], debug=False)
+
+
+def test_all_studies_are_listed_with_their_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert study("list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [one.name for one in list_studies()]
+    assert any("paper scale only" in line for line in lines if line.startswith("table-9"))
+
+
+def test_a_study_is_shown_with_its_arms_and_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    assert study("show", "table-4", "--scale", "laptop") == 0
+    shown = capsys.readouterr().out
+    assert "What layers share (ALBERT, Table 4)" in shown
+    assert "Sharing everything costs accuracy" in shown
+    assert "e768-ffn: FFN shared, E = H: model.sharing=ffn model.embedding_size=128" in shown
+    assert "At paper scale" not in shown
+
+
+@pytest.mark.parametrize("scale", ["laptop", "paper"])
+def test_a_dry_run_says_what_would_run_and_how_long(scale: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--scale", scale, "--dry-run", "--device", "a100-80g", "--devices", "8"]
+    assert study("run", "table-5", *words) == 0
+    shown = capsys.readouterr().out
+    assert "on 8 x NVIDIA A100 80 GB" in shown
+    assert "sop-seed-1" in shown
+    assert "that are not finished" in shown
+
+
+def test_a_dry_run_knows_what_is_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = plan_arms(load_study("table-5"), "laptop")[0]
+    write_invented(tmp_path, run, {"mlm": 1.0})
+    assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--out", str(tmp_path)) == 0
+    shown = capsys.readouterr().out
+    assert "for 5 that are not finished" in shown
+    assert "none-seed-1" in next(line for line in shown.splitlines() if "finished  " in line)
+
+
+def test_the_list_has_one_command_an_arm_that_says_all_again(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train.steps=90000", "--scale", "paper", "--corpus", "text", "--data", "tasks", "--out", "here", "--list"]
+    assert study("run", "table-11", *words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert lines[1].endswith("# after depth-1-seed-1")
+    command = shlex.split(lines[1], comments=True)
+    assert command[:5] == ["litebert", "study", "run", "table-11", "train.steps=90000"]
+    assert command[5:] == shlex.split("--scale paper --arms depth-3 --seeds 1 --out here --corpus text --data tasks")
+
+
+def test_a_report_is_written_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for run in plan_arms(load_study("figure-2b"), "laptop"):
+        write_invented(tmp_path / "fig", run, **invent_everything(run))
+    assert study("report", str(tmp_path / "fig")) == 0
+    shown = capsys.readouterr().out
+    assert "Held-out words gain at once when dropout is removed" in shown
+    assert (tmp_path / "fig" / "report" / "index.html").is_file()
+    assert json.loads((tmp_path / "fig" / "report" / "results.json").read_text())[0]["study"] == "figure-2b"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["run", "table-5", "--scale", "lap"], "did you mean 'laptop'"),
+        (["run", "table-5", "--seeds", "one"], "whole numbers"),
+        (["run", "table-5", "--arms", "sopp", "--dry-run"], "did you mean 'sop'"),
+        (["run", "table-9", "--dry-run"], "has no scale 'laptop', only paper"),
+        (["show", "tabel-5"], "did you mean 'table-5'"),
+        (["run", "table-5", "train.stps=3", "--dry-run"], "unknown key 'train.stps'"),
+    ],
+)
+def test_a_wrong_word_is_told_in_one_line(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study(*words) == 2
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1

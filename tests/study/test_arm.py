@@ -1,0 +1,185 @@
+"""One arm: run once, gone on with after an interruption, measured again when the measurements change, never stale."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litebert.core.errors import BusyError, ConfigError
+from litebert.core.files import exclusive_lock
+from litebert.core.runtime import read_ranks
+from litebert.study import arm as story
+from litebert.study.arm import alone, help_arm, run_arm
+from litebert.study.arms import ArmRun, plan_arms
+from litebert.study.place import Place, open_place, report_file
+from litebert.study.spec import Study, load_study
+from tests.study.miniatures import make_task_data, shrink
+
+
+@pytest.fixture(scope="module")
+def task_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_task_data(tmp_path_factory.mktemp("task-data"))
+
+
+def plan_small(name: str, *, arm: str, words: tuple[str, ...] = (), **changes: Any) -> ArmRun:
+    """An arm of a small study; `changes` are of its scale."""
+    small = shrink(load_study(name), "laptop")
+    study: Study = replace(small, scales={"laptop": replace(small.at("laptop"), **changes)})
+    return next(run for run in plan_arms(study, "laptop", words=words) if run.arm == arm)
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def reproducible(report: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in report.items() if key not in ("timed", "machine")}
+
+
+class Interrupted(Exception):
+    pass
+
+
+def place_for(run: ArmRun, folder: Path, corpus: Path, data: Path) -> Place:
+    return open_place([run], folder, [str(corpus)], data)
+
+
+def test_an_arm_interrupted_after_each_of_its_parts_ends_with_the_same_report(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_small("table-5", arm="sop")
+    whole = run_arm(run, place_for(run, tmp_path / "a", tiny_corpus, task_data), silent)
+    place = place_for(run, tmp_path / "b", tiny_corpus, task_data)
+    for part in ("measure", "tune_all", "write_json"):
+        with monkeypatch.context() as patch, pytest.raises(Interrupted):
+
+            def die(*_: object, **__: object) -> None:
+                raise Interrupted
+
+            patch.setattr(story, part, die)
+            run_arm(run, place, silent)
+        assert not report_file(place.folder, run).exists()
+    resumed = run_arm(run, place, silent)
+    assert reproducible(resumed) == reproducible(whole)
+    assert resumed == json.loads(report_file(place.folder, run).read_text())
+
+
+def test_a_finished_arm_is_not_run_again(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_small("figure-2b", arm="with")
+    place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
+    first = run_arm(run, place, silent)
+    monkeypatch.setattr(story, "pretrain", None)  # would fail if it were called
+    monkeypatch.setattr(story, "measure", None)
+    assert run_arm(run, place, silent) == first
+
+
+def test_other_measurements_measure_again_and_train_nothing(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
+    run = plan_small("figure-2b", arm="with", measures=("curves",))
+    place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
+    first = run_arm(run, place, silent)
+    weights = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").rglob("model.safetensors")}
+    more = plan_small("figure-2b", arm="with", measures=("curves", "parameters"))
+    second = run_arm(more, place, silent)
+    assert "parameters" in second["values"].keys() - first["values"].keys()
+    assert second["fingerprint"] != first["fingerprint"]
+    assert {path: path.stat().st_mtime_ns for path in weights} == weights
+
+
+def test_an_arm_that_was_finished_under_another_recipe_or_text_is_refused(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path
+) -> None:
+    run = plan_small("figure-2b", arm="with", measures=("curves",))
+    place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
+    run_arm(run, place, silent)
+    changed = plan_small("figure-2b", arm="with", words=("optim.learning_rate=0.5",), measures=("curves",))
+    with pytest.raises(ConfigError, match=r"another figure-2b \(optim.learning_rate: 0.001 -> 0.5\)"):
+        run_arm(changed, place, silent)
+    report = json.loads(report_file(place.folder, run).read_text())
+    report["corpora"]["main"]["fingerprint"] = "another"
+    report_file(place.folder, run).write_text(json.dumps(report))
+    with pytest.raises(ConfigError, match="corpus main: another text"):
+        run_arm(run, place, silent)
+
+
+def test_torchruns_other_processes_train_and_leave_the_rest_to_the_first(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_small("figure-2b", arm="with")
+    place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
+    trained: list[Path] = []
+    monkeypatch.setattr(story, "pretrain", lambda _, folder: trained.append(folder))
+    help_arm(run, place)
+    assert trained == [place.run_folder(run.name)]
+    assert not place.lock_folder(run).exists()
+    assert not report_file(place.folder, run).exists()
+
+
+def test_measuring_knows_nothing_of_torchruns_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with alone():
+        assert read_ranks().world_size == 1
+    assert read_ranks().world_size == 2
+
+
+def test_an_arm_that_somebody_runs_is_left_to_them(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
+    run = plan_small("figure-2b", arm="with")
+    place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
+    with exclusive_lock(place.lock_folder(run), purpose="running this arm"), pytest.raises(BusyError):
+        run_arm(run, place, silent)
+
+
+def test_the_two_arms_of_a_change_in_the_middle_are_one_run_before_it(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path
+) -> None:
+    arms = [plan_small("figure-2b", arm=arm, measures=("curves",)) for arm in ("with", "removed")]
+    at = arms[1].recipe.stages[-1].at
+    for run in arms:
+        run_arm(run, place_for(run, tmp_path / "out", tiny_corpus, task_data), silent)
+    logs = [(tmp_path / "out" / "runs" / run.name / "metrics.jsonl").read_text().splitlines() for run in arms]
+    assert logs[0][:at] == logs[1][:at]
+    assert logs[0][at:] != logs[1][at:]
+
+
+def test_an_arm_begins_with_the_weights_of_the_one_it_starts_from(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path
+) -> None:
+    first, second = (plan_small("table-11", arm=arm, measures=("curves",), tasks=()) for arm in ("depth-1", "depth-3"))
+    place = place_for(second, tmp_path / "out", tiny_corpus, task_data)
+    with pytest.raises(ConfigError, match="depth-1-seed-1, which is not finished: run that one first"):
+        run_arm(second, place, silent)
+    run_arm(first, place, silent)
+    run_arm(second, place, silent)
+    recipe = (tmp_path / "out" / "runs" / second.name / "recipe.toml").read_text()
+    assert f'from = "{tmp_path}/out/runs/depth-1-seed-1/checkpoints/step-00000004"' in recipe
+
+
+@pytest.mark.parametrize(
+    ("corpora", "data", "reason"),
+    [
+        (["nowhere"], ".", "there is no corpus nowhere: name it with --corpus PATH .English Wikipedia"),
+        (["books=."], ".", "--corpus books=...: the study table-5 reads main"),
+        (["."], "nowhere", "the task mnli reads 'pairs/MNLI' .* and nowhere has none"),
+    ],
+)
+def test_what_an_arm_will_read_is_looked_for_before_it_trains(
+    corpora: list[str], data: str, reason: str, tmp_path: Path
+) -> None:
+    runs = plan_arms(load_study("table-5"), "laptop")
+    with pytest.raises(ConfigError, match=reason):
+        open_place(runs, tmp_path, corpora, Path(data))
+
+
+def test_without_a_folder_of_tasks_data_one_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LITEBERT_DATA", raising=False)
+    with pytest.raises(ConfigError, match="nobody says where that is: name it with --data, or set LITEBERT_DATA"):
+        open_place(plan_arms(load_study("table-5"), "laptop"), tmp_path, ["."], None)
+
+
+def test_a_study_that_trains_nothing_needs_no_text(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-2-speed"), "laptop")
+    assert open_place(runs, tmp_path, [], None).corpora == {}

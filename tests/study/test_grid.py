@@ -1,0 +1,113 @@
+"""Many arms: in their order, as many at a time as allowed, none that somebody else has, and no failure unsaid."""
+
+import io
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from litebert.core.errors import TrainingError
+from litebert.core.files import exclusive_lock
+from litebert.core.runlog import RunLog
+from litebert.study import grid as module
+from litebert.study.arms import ArmRun, plan_arms
+from litebert.study.estimate import Cost
+from litebert.study.grid import Grid, run_grid, share_done
+from litebert.study.place import Place
+from litebert.study.spec import load_study
+from litebert.study.view import GridStatus, GridView, draw_grid
+
+COST = Cost(train_hours=1.0, task_hours=1.0, flops=1.0, tokens=1, num_uncounted=0)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+
+
+def make_grid(folder: Path, runs: list[ArmRun], seconds: Callable[[ArmRun], float] = lambda _: 0.2) -> Grid:
+    folder.mkdir(exist_ok=True)
+    return Grid(
+        Place(folder, {}, None),
+        {run.name: COST for run in runs},
+        lambda run: ["tests.study.pretend", str(folder), run.name, str(seconds(run))],
+        lambda run: (folder / f"{run.name}.json").is_file(),
+        list(runs),
+    )
+
+
+def moments(folder: Path, kind: str) -> dict[str, float]:
+    return {path.stem: float(path.read_text()) for path in folder.glob(f"*.{kind}")}
+
+
+def test_all_arms_run_and_at_most_as_many_at_a_time_as_allowed(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-5"), "laptop")
+    assert run_grid(make_grid(tmp_path, runs), jobs=2, view=GridView("t", io.StringIO())) == []
+    begun, ended = moments(tmp_path, "begun"), moments(tmp_path, "ended")
+    assert begun.keys() == ended.keys() == {run.name for run in runs}
+    for name, moment in begun.items():
+        assert sum(begun[other] <= moment < ended[other] for other in begun) <= 2, name
+
+
+def test_an_arm_waits_for_the_one_it_starts_from(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-11"), "laptop", seeds=[1])[:3]
+    run_grid(make_grid(tmp_path, runs, lambda _: 0.05), jobs=3, view=GridView("t", io.StringIO()))
+    begun, ended = moments(tmp_path, "begun"), moments(tmp_path, "ended")
+    for run in runs[1:]:
+        assert begun[run.name] >= ended[run.starts_from]
+
+
+def test_finished_arms_are_not_begun_and_those_of_others_are_named(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
+    (tmp_path / f"{runs[0].name}.json").write_text("{}")
+    grid = make_grid(tmp_path, runs, lambda _: 0.05)
+    with exclusive_lock(grid.place.lock_folder(runs[1]), purpose="running this arm"):
+        assert run_grid(grid, jobs=1, view=GridView("t", io.StringIO())) == [runs[1].name]
+    assert moments(tmp_path, "begun").keys() == {runs[2].name}
+
+
+def test_an_arm_that_fails_is_named_with_its_last_words_and_the_others_go_on(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
+    grid = make_grid(tmp_path, runs, lambda run: 0.0 if run.arm == "nsp" else 0.05)
+    stream = io.StringIO()
+    with pytest.raises(TrainingError, match=r"1 arms did not finish; their last words are in .*nsp-seed-1\.log"):
+        run_grid(grid, jobs=1, view=GridView("t", stream))
+    assert "nsp-seed-1: stopped (error: no room on the disk)" in stream.getvalue()
+    assert moments(tmp_path, "ended").keys() == {"none-seed-1", "sop-seed-1"}
+
+
+@pytest.mark.parametrize(("sent", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_no_process_is_left_when_this_one_is_told_to_end(
+    sent: signal.Signals, raised: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
+    grid = make_grid(tmp_path, runs, lambda _: 60.0)
+    monkeypatch.setattr(module, "_collect", lambda *_: signal.raise_signal(sent))
+    with pytest.raises(raised):
+        run_grid(grid, jobs=2, view=GridView("t", io.StringIO()))
+    assert [process.poll() is not None for _, process in grid.running.values()] == [True, True]
+
+
+def test_how_far_an_arm_has_come_is_read_from_its_logs(tmp_path: Path) -> None:
+    (run,) = plan_arms(load_study("table-5"), "laptop", arms=["sop"], seeds=[1])
+    place = Place(tmp_path, {}, None)
+    assert share_done(run, place, COST) == 0.0
+    with RunLog(place.run_folder(run.name)) as log:
+        log.write(run.recipe.train.steps // 2, metrics={"tokens": 7}, timing={"seconds": 1.0})
+    assert share_done(run, place, COST) == pytest.approx(0.25)  # half of the training, none of the tasks
+    task = place.task_folder(run, run.at_scale.tasks[0], 1)
+    task.mkdir(parents=True)
+    (task / "report.json").write_text("{}")
+    assert share_done(run, place, COST) == pytest.approx(0.75)
+
+
+def test_the_view_tells_arms_at_work_and_the_time_left() -> None:
+    status = GridStatus(2, 6, {"sop-seed-1": 0.4}, share=0.4, seconds_left=5400.0)
+    assert status.words == "2 of 6 arms finished; sop-seed-1 40%; about 1 h 30 min left"
+    stream = io.StringIO()
+    with GridView("table-5", stream) as view:
+        view.show(status)
+        view.show(status)  # too soon for another line
+    assert stream.getvalue().count("\n") == 1
+    assert draw_grid("table-5", status)

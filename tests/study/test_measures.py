@@ -1,0 +1,93 @@
+"""Measurements of studies: laws that they must obey, whatever the model."""
+
+import pytest
+import torch
+
+from litebert.model.cost import activation_memory
+from litebert.model.model import build_model
+from litebert.recipe import Recipe, load_recipe
+from litebert.study.downstream import _summarize
+from litebert.study.effort import make_batch, measure_memory, measure_speed
+from litebert.study.measures import Subject, count, summarize_curve
+from litebert.study.similarity import compare_effects, compare_weights, mean_off_diagonal
+from litebert.study.spec import ScaleSpec, TaskSpec
+
+SMALL = ("model.vocab_size=60", "model.hidden_size=16", "model.embedding_size=16", "model.ffn_size=32")
+
+
+def small_recipe(*words: str) -> Recipe:
+    return load_recipe("laptop", [*SMALL, "batch.sequences=4", "segments.max_length=16", *words])
+
+
+def test_a_shared_layer_is_like_itself_and_does_what_it_does() -> None:
+    recipe = small_recipe("model.sharing=all", "model.num_layers=3")
+    model = build_model(recipe.model, ["mlm"])
+    for matrix in (compare_weights(model), compare_effects(model, [make_batch(recipe)])):
+        assert torch.tensor(matrix).allclose(torch.ones(3, 3), atol=1e-5)
+        assert mean_off_diagonal(matrix) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_layers_that_were_drawn_apart_are_unlike_and_each_is_like_itself() -> None:
+    recipe = small_recipe("model.sharing=none", "model.num_layers=3", "model.initializer=normal")
+    model = build_model(recipe.model, ["mlm"])
+    weights, effects = compare_weights(model), compare_effects(model, [make_batch(recipe)])
+    for matrix in (weights, effects):
+        assert [matrix[layer][layer] for layer in range(3)] == pytest.approx([1.0] * 3, abs=1e-5)
+    assert abs(mean_off_diagonal(weights)) < 0.1
+    assert weights[0][2] == pytest.approx(weights[2][0])
+
+
+def test_one_layer_is_like_itself() -> None:
+    assert mean_off_diagonal([[1.0]]) == 1.0
+
+
+def test_a_straight_way_has_no_roughness_and_a_jagged_one_has() -> None:
+    assert summarize_curve("l2", [1.0, 2.0, 3.0, 4.0]) == {"l2_floor": 1.0, "l2_roughness": 0.0}
+    assert summarize_curve("l2", [2.0, 4.0, 2.0, 4.0])["l2_roughness"] == pytest.approx(100 * 4 / 3)
+    assert summarize_curve("l2", [2.0, 1.0]) == {"l2_floor": 1.0}  # two layers do not bend
+
+
+def test_memory_is_what_arithmetic_says_and_dropout_takes_more() -> None:
+    plain = small_recipe("segments.task=none", "model.num_layers=2")
+    dropping = small_recipe("segments.task=none", "model.num_layers=2", "model.hidden_dropout_rate=0.1")
+    measured = measure_memory(plain)
+    expected = activation_memory(plain.model, batch_size=4, length=16, mlm_rate=2 / 16)
+    assert measured == pytest.approx(expected, rel=0.03)
+    assert measure_memory(dropping) > measured
+
+
+def test_speed_is_of_whole_updates_that_change_the_weights() -> None:
+    assert measure_speed(small_recipe("model.num_layers=1"), num_steps=2) > 0
+
+
+def test_a_batch_of_random_ids_is_one_micro_batch_of_the_recipe() -> None:
+    batch = make_batch(small_recipe("train.micro_batch=2"))
+    assert batch.token_ids.shape == (2, 16)
+    assert len(batch.mlm_labels) == 2 * 2  # 15 % of 16
+    assert batch.sentence_labels is not None
+    assert make_batch(small_recipe("segments.task=none")).sentence_labels is None
+
+
+@pytest.mark.parametrize(("sharing", "has_pooler"), [("all", True), ("ffn", True), ("none", False)])
+def test_parameters_are_counted_as_the_paper_counts_them(sharing: str, has_pooler: bool) -> None:
+    spec = ScaleSpec(recipe="laptop", seeds=(1,), measures=("parameters",))
+    recipe = small_recipe(f"model.sharing={sharing}")
+    encoder = build_model(recipe.model, []).encoder
+    number = sum(p.numel() for name, p in encoder.named_parameters() if has_pooler or not name.startswith("pooler"))
+    assert count(Subject(recipe, spec)).values["parameters"] == pytest.approx(number / 1e6)
+
+
+def test_the_median_of_seeds_counts_and_squad_has_two_numbers() -> None:
+    def report(f1: float) -> dict[str, object]:
+        dev = {
+            "scores": {"f1": f1, "exact": f1 - 0.1},
+            "chance": {"score": 0.2, "margin": 0.0},
+            "num_examples": 10,
+            "is_at_chance": False,
+        }
+        return {"metric": "f1", "dev": {"dev": dev}}
+
+    measured = _summarize(TaskSpec(task="squad-v1", data=""), [report(0.5), report(0.9), report(0.6)])
+    assert measured.values == pytest.approx({"squad-v1": 60.0, "squad-v1-em": 50.0})
+    assert measured.levels == {"squad-v1": 20.0}
+    assert measured.facts["squad-v1_runs"] == [50.0, 90.0, 60.0]

@@ -1,0 +1,160 @@
+"""A report: everything in it, asking nobody for anything, and only of arms that belong together."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.study.arms import plan_arms
+from litebert.study.markdown import write_markdown
+from litebert.study.place import STUDY_FILE
+from litebert.study.report import build_page, build_section, gather_sections, write_report
+from litebert.study.results import read_results
+from litebert.study.spec import load_study
+from tests.study.invented import CORPORA, invent_everything, write_invented
+
+DOCS = Path(__file__).parents[2] / "docs"
+NAMES = ("table-5", "figure-1", "layer-similarity")
+
+
+def invent_folder(folder: Path, name: str, **changes: object) -> Path:
+    for run in plan_arms(load_study(name), "laptop"):
+        write_invented(folder, run, **{**invent_everything(run), **changes})  # type: ignore[arg-type]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of three studies, its Markdown apart."""
+    root = tmp_path_factory.mktemp("report")
+    folders = [invent_folder(root / "studies" / name, name) for name in NAMES]
+    (folders[0] / "notes.md").write_text("Order came late.\n\nIt took an hour & a half.")
+    write_report(folders, root / "out", root / "docs" / "results.md")
+    return root
+
+
+def test_the_page_asks_nobody_for_anything(written: Path) -> None:
+    page = (written / "out" / "index.html").read_text("utf-8")
+    assert not re.findall(r"""(?:src|href)=["'](?!#|data:)[^"']""", page)
+    assert "http" not in page
+    assert "@import" not in page
+    assert "url(" not in page.replace("url(#", "")
+
+
+def test_the_page_has_every_study_claim_arm_and_figure(written: Path) -> None:
+    page = (written / "out" / "index.html").read_text("utf-8")
+    for name in NAMES:
+        study = load_study(name)
+        assert f'id="{name}-laptop"' in page
+        for claim in study.claims:
+            assert claim.text.replace("'", "&#39;") in page
+    assert "86.5" in page  # the paper's
+    assert "<p>It took an hour &amp; a half.</p>" in page
+    assert page.count("<svg") == 7 + 4 + 6
+    assert "prefers-color-scheme: dark" in page
+    assert "viewport" in page
+
+
+def test_markdown_links_to_pictures_that_are_there(written: Path) -> None:
+    text = (written / "docs" / "results.md").read_text("utf-8")
+    links = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
+    assert len(links) == 5
+    for link in links:
+        assert (written / "docs" / link).resolve().read_bytes().startswith(b"\x89PNG")
+    assert "litebert study run table-5 --scale laptop --seeds 1,2 --corpus corpora/main --data DATA\n" in text
+    assert "It took an hour & a half." in text
+    assert "| SOP | ours |" in text
+    assert "| without a network |  | 4.5 | 77.0 |" in text
+
+
+def test_csv_and_json_hold_the_same_numbers(written: Path) -> None:
+    sections = json.loads((written / "out" / "results.json").read_text())
+    table = [row for section in sections for row in section["table"]]
+    with (written / "out" / "results.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(table)
+    assert [row["mean"] for row in rows] == [str(row["mean"]) for row in table]
+    sop = next(row for row in table if (row["arm"], row["metric"]) == ("sop", "sop"))
+    assert sop["published"] == 86.5
+    assert sop["published_difference"] == pytest.approx(86.5 - 53.3)
+
+
+def test_a_page_is_the_same_when_it_is_built_again(written: Path) -> None:
+    (results,) = read_results(written / "studies" / "figure-1")
+    assert build_page([build_section(results)]) == build_page([build_section(results)])
+
+
+def test_a_folder_without_reports_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no finished arm"):
+        read_results(tmp_path)
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(DataError, match="no report of a study's arm"):
+        read_results(tmp_path)
+
+
+def test_an_arm_of_another_recipe_is_refused_with_what_changed(tmp_path: Path) -> None:
+    (run,) = plan_arms(load_study("table-5"), "laptop", arms=["sop"], seeds=[1])
+    path = write_invented(tmp_path, run, {"mlm": 1.0})
+    text = path.read_text().replace("learning_rate = 0.001", "learning_rate = 0.002")
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"another table-5 \(optim.learning_rate: 0.002 -> 0.001\)"):
+        read_results(tmp_path)
+
+
+def test_a_key_that_litebert_has_learned_since_does_not_make_an_arm_stale(tmp_path: Path) -> None:
+    (run,) = plan_arms(load_study("table-5"), "laptop", arms=["sop"], seeds=[1])
+    path = write_invented(tmp_path, run, {"mlm": 1.0})
+    assert "max_span = 10\\n" in path.read_text()
+    path.write_text(path.read_text().replace("max_span = 10\\n", ""))  # as if it had not been known then
+    assert len(read_results(tmp_path)) == 1
+
+
+def test_arms_of_other_words_or_other_text_do_not_stand_in_one_table(tmp_path: Path) -> None:
+    study = load_study("table-5")
+    (one,) = plan_arms(study, "laptop", arms=["sop"], seeds=[1])
+    (other,) = plan_arms(study, "laptop", arms=["nsp"], seeds=[1], words=["train.steps=9000"])
+    write_invented(tmp_path / "words", one, {"mlm": 1.0})
+    write_invented(tmp_path / "words", other, {"mlm": 1.0})
+    with pytest.raises(
+        ConfigError, match=r"other words \(none; train.steps=9000\)|other words \(train.steps=9000; none\)"
+    ):
+        read_results(tmp_path / "words")
+    (nsp,) = plan_arms(study, "laptop", arms=["nsp"], seeds=[1])
+    write_invented(tmp_path / "text", one, {"mlm": 1.0})
+    write_invented(tmp_path / "text", nsp, {"mlm": 1.0}, corpora={"main": {**CORPORA["main"], "fingerprint": "0"}})
+    with pytest.raises(ConfigError, match="other texts"):
+        read_results(tmp_path / "text")
+
+
+def test_a_study_of_ones_own_is_read_from_beside_its_reports(tmp_path: Path) -> None:
+    text = 'title = "Mine"\nsource = "me"\nabout = "It."\n[grid]\n"masking.rate" = [0.15, 0.3]\n'
+    text += '[laptop]\nrecipe = "laptop"\nseeds = [1]\nmeasures = ["intrinsic"]\n'
+    (tmp_path / "mine.toml").write_text(text)
+    runs = plan_arms(load_study(tmp_path / "mine.toml"), "laptop")
+    for run in runs:
+        write_invented(tmp_path / "out", run, {"mlm": 20.0})
+    with pytest.raises(ConfigError, match="unknown study 'mine'"):
+        read_results(tmp_path / "out")
+    (tmp_path / "out" / STUDY_FILE).write_text(text)
+    (results,) = read_results(tmp_path / "out")
+    assert results.columns == ["mlm", "hours"]
+
+
+def test_a_study_that_lies_in_two_folders_is_refused(tmp_path: Path) -> None:
+    run = plan_arms(load_study("table-5"), "laptop")[0]
+    for name in ("a", "b"):
+        write_invented(tmp_path / name, run, {"mlm": 1.0})
+    with pytest.raises(ConfigError, match="table-5-laptop lies in two of the folders"):
+        write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+
+
+def test_the_results_in_the_docs_are_made_of_the_reports_there() -> None:
+    sections = gather_sections([folder for folder in (DOCS / "studies").iterdir() if folder.is_dir()])
+    written = (DOCS / "results.md").read_text("utf-8")
+    assert written == write_markdown(sections, pictures="results/"), "make results"
+    for section in sections:
+        for number in range(1, len(section.figures) + 1):
+            assert (DOCS / "results" / section.picture(number)).is_file()

@@ -1,0 +1,192 @@
+"""A study's file: read strictly; those that come with litebert say nothing that their own numbers deny."""
+
+from pathlib import Path
+
+import pytest
+
+from litebert.core.errors import ConfigError
+from litebert.plan.devices import load_device
+from litebert.recipe import list_recipes
+from litebert.study.arms import build_arm_recipe, choose_arms, corpora_of, plan_arms
+from litebert.study.claims import holds, published_sides
+from litebert.study.estimate import estimate_arm
+from litebert.study.metrics import MATRICES, METRICS, SERIES
+from litebert.study.results import Results
+from litebert.study.spec import SCALES, TASK_SETS, Study, list_studies, load_study, parse_study
+
+STUDIES = {study.name: study for study in list_studies()}
+EVERY_SCALE = [(name, scale) for name, study in STUDIES.items() for scale in study.scales]
+A100 = load_device("a100-80g")
+
+OWN = """
+title = "Mine"
+source = "me"
+about = "Whether it works."
+[grid]
+"masking.rate" = [0.15, 0.3]
+"segments.max_length" = [32, 64]
+[laptop]
+recipe = "laptop"
+seeds = [1]
+measures = ["intrinsic"]
+"""
+CLAIM = 'text = "t"\nmetric = "mlm"\narm = "a"\nrelation = "above"\nto = 1'
+TASK = 'task = "rte"\ndata = "glue"\nstarts_from = "mnli"'
+
+
+def parse(text: str) -> Study:
+    return parse_study(text, name="mine", where="mine.toml")
+
+
+@pytest.mark.parametrize(("name", "scale"), EVERY_SCALE)
+def test_every_study_expands_and_is_priced_at_every_scale(name: str, scale: str) -> None:
+    study = STUDIES[name]
+    runs = plan_arms(study, scale)  # type: ignore[arg-type]
+    assert len(runs) == len(study.arms_at(scale)) * len(study.at(scale).seeds)  # type: ignore[arg-type]
+    for run in runs:
+        cost = estimate_arm(run, A100, num_devices=64)
+        assert cost.train_hours is not None, f"{run.name} fits on no A100"
+        assert cost.hours > 0 or not run.at_scale.is_trained
+        assert run.recipe.seed == run.seed
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_arms_of_a_study_differ_from_each_other(name: str) -> None:
+    study = STUDIES[name]
+    for scale in study.scales:
+        fingerprints = {run.recipe.fingerprint for run in plan_arms(study, scale, seeds=[1])}
+        assert len(fingerprints) == len(study.arms_at(scale))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_papers_claims_are_true_of_the_papers_numbers(name: str) -> None:
+    study = STUDIES[name]
+    results = Results(study, next(iter(study.scales)), ())
+    for claim in study.claims:
+        own, other = published_sides(claim, results)
+        if own is not None and other is not None:
+            assert holds(claim, own - other), claim.text
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_columns_claims_and_figures_speak_of_known_numbers(name: str) -> None:
+    study = STUDIES[name]
+    ensembles = {f"{metric}-ensemble" for metric in METRICS}
+    assert set(study.columns) <= METRICS.keys() | ensembles
+    assert {claim.metric for claim in study.claims} <= set(study.columns)
+    known = {
+        "values": set(study.columns),
+        "differences": set(study.columns),
+        "series": set(SERIES),
+        "matrix": set(MATRICES),
+    }
+    for figure in study.figures:
+        assert set(figure.of) <= known[figure.kind]
+    for arm in study.arms.values():
+        assert set(arm.published) <= set(study.columns)
+
+
+def test_all_tables_and_figures_of_the_paper_are_there() -> None:
+    wanted = {f"table-{number}" for number in range(1, 14)} | {"figure-1", "figure-2a", "figure-2b"}
+    assert wanted <= STUDIES.keys()
+    assert [name for name in STUDIES if name.startswith("table-")][-1] == "table-13"  # in the order of reading
+
+
+def test_task_sets_read_data_that_tasks_know() -> None:
+    assert [task.metric for task in TASK_SETS["paper"]] == ["squad-v1", "squad-v2", "mnli", "sst-2", "race"]
+    assert "laptop" in list_recipes()
+
+
+def test_a_grid_makes_an_arm_of_every_combination() -> None:
+    study = parse(OWN)
+    assert list(study.arms) == [
+        "rate=0.15,max_length=32",
+        "rate=0.15,max_length=64",
+        "rate=0.3,max_length=32",
+        "rate=0.3,max_length=64",
+    ]
+    assert study.reference == "rate=0.15,max_length=32"
+    recipe = build_arm_recipe(study, "laptop", "rate=0.3,max_length=32", seed=7)
+    assert (recipe.masking.rate, recipe.segments.max_length, recipe.seed) == (0.3, 32, 7)
+
+
+def test_words_change_every_arm_and_an_arm_wins_over_the_scale() -> None:
+    runs = plan_arms(STUDIES["table-11"], "laptop", words=["train.steps=700"], seeds=[3])
+    assert {run.recipe.train.steps for run in runs} == {700}
+    assert [run.recipe.model.num_layers for run in runs] == [1, 2, 3, 4, 6, 12]
+
+
+def test_an_arm_that_starts_from_another_comes_after_it_and_names_it() -> None:
+    runs = plan_arms(STUDIES["table-11"], "laptop", seeds=[3])
+    assert [run.starts_from for run in runs][:2] == ["", "depth-1-seed-3"]
+    recipe = runs[1].recipe_with({"main": Path("/text")}, Path("/weights"))
+    assert (recipe.init.source, recipe.data.corpora) == ("/weights", ("/text",))
+
+
+def test_paths_of_corpora_are_put_into_stages_too() -> None:
+    (run,) = plan_arms(STUDIES["figure-2a"], "laptop", arms=["with"], seeds=[1])
+    assert corpora_of([run]) == ["main", "extra"]
+    recipe = run.recipe_with({"main": Path("/a"), "extra": Path("/b")}, None)
+    assert recipe.data.corpora == ("/a",)
+    assert recipe.at(8999).data.corpora == ("/a", "/b")
+    assert "extra" not in recipe.to_toml()
+
+
+def test_arms_are_chosen_by_name_or_pattern_in_the_studys_order() -> None:
+    assert choose_arms(STUDIES["table-4"], "laptop", ["e128-none", "e768-a*"]) == [
+        "e768-all",
+        "e768-attention",
+        "e128-none",
+    ]
+    with pytest.raises(ConfigError, match=r"no arm 'e128-nine' at this scale; did you mean 'e128-none'"):
+        choose_arms(STUDIES["table-4"], "laptop", ["e128-nine"])
+    with pytest.raises(ConfigError, match="no arm 'bert-xlarge' at this scale"):
+        choose_arms(STUDIES["table-1"], "laptop", ["bert-xlarge"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ('about = "', 'abuot = "', "unknown key 'abuot'; did you mean 'about'"),
+        ("[grid]", "[gird]", "unknown key 'gird'; did you mean 'grid'"),
+        ("seeds = [1]", "seeds = []", "seeds is empty"),
+        ('["intrinsic"]', '["intrinsik"]', "laptop.measures"),
+        ("[0.15, 0.3]", "[]", "'masking.rate' has no values"),
+        ("[0.15, 0.3]", "0.15", "grid: lists of values by name"),
+        ('recipe = "laptop"', "", "'laptop.recipe' is missing"),
+        ('source = "me"', 'source = "me"\nreference = "rate=0.16"', "reference = 'rate=0.16' is no arm"),
+        ("[laptop]", "[arms.x]\n[laptop]", "either .* tables or a .grid."),
+        ("[grid]", f"[[claims]]\n{CLAIM}\n[grid]", "claims 1.arm = 'a' is no arm"),
+        ('["intrinsic"]', '["intrinsic"]\ntasks = "papers"', "did you mean 'paper'"),
+        ('["intrinsic"]', f'["intrinsic"]\n[[laptop.tasks]]\n{TASK}', "starts from 'mnli', which is no task before it"),
+        ('title = "Mine"', "title = Mine", "mine.toml: Invalid value"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_file_is_said_by_name(before: str, after: str, reason: str) -> None:
+    assert before in OWN
+    with pytest.raises(ConfigError, match=reason):
+        parse(OWN.replace(before, after, 1))
+
+
+def test_an_arm_whose_name_cannot_be_a_files_is_refused() -> None:
+    text = OWN.replace('[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n', '[arms."a/b"]\n')
+    with pytest.raises(ConfigError, match="'a/b' is to be a file's name"):
+        parse(text)
+
+
+def test_an_impossible_arm_is_refused_with_its_name() -> None:
+    study = parse(OWN.replace("[32, 64]", "[32, 640]"))
+    with pytest.raises(ConfigError, match=r"mine, arm rate=0.15,max_length=640, scale laptop: segments.max_length"):
+        plan_arms(study, "laptop")
+
+
+def test_a_study_is_found_by_name_or_by_path(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    assert load_study(str(tmp_path / "own.toml")).name == "own"
+    with pytest.raises(ConfigError, match="did you mean 'table-5'"):
+        load_study("table5")
+    with pytest.raises(ConfigError, match="no study file"):
+        load_study("nowhere.toml")
+    with pytest.raises(ConfigError, match="has no scale 'paper'"):
+        load_study(tmp_path / "own.toml").at("paper")
+    assert SCALES == ("paper", "laptop")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import build_options, dump_toml, flatten, merge, parse_assignments
 from litebert.core.runtime import RuntimeOptions
-from litebert.tasks.reading import PassageOptions
+from litebert.tasks.reading import ExitOptions, PassageOptions
 from litebert.train.optim import OptimOptions
 from litebert.train.options import TrainOptions
 from litebert.train.schedule import ScheduleOptions
@@ -79,6 +79,7 @@ class FinetuneRecipe:
     optim: OptimOptions = field(default_factory=lambda: OptimOptions(name="adamw", learning_rate=1e-4))
     model: DropoutOptions = field(default_factory=DropoutOptions)
     passage: PassageOptions = field(default_factory=PassageOptions)
+    exit: ExitOptions = field(default_factory=ExitOptions)
     runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
     seed: int = 1
 

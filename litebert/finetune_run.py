@@ -26,7 +26,7 @@ from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm, build_form
 from litebert.finetune_recipe import FinetuneRecipe, Length, list_differences, settle_length
 from litebert.model.model import Model, build_model
-from litebert.tasks.catalog import task_facts, with_passage
+from litebert.tasks.catalog import task_facts, with_exits, with_passage
 from litebert.tasks.finetuning import Dataset, FinetuneTask
 from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.task import SpanTask
@@ -65,8 +65,8 @@ class Job:
         return f"{next(iter(self.dataset.dev))}_{self.dataset.task.metric}"
 
     def with_lengths(self) -> Self:
-        """The job whose task has the lengths of the recipe."""
-        task = with_passage(self.dataset.task, self.recipe.passage)
+        """The job whose task has the lengths and the exits of the recipe."""
+        task = with_exits(with_passage(self.dataset.task, self.recipe.passage), self.recipe.exit)
         return dataclasses.replace(self, dataset=dataclasses.replace(self.dataset, task=task))
 
     @cached_property

@@ -39,6 +39,7 @@ def convert_model(
         Literal["none", "all"] | None,
         typer.Option(help="none: each layer its own weights, exactly. all: one block, the average of the layers."),
     ] = None,
+    layers: Annotated[int, typer.Option(min=0, help="Keep only so many of the first layers; 0: all.")] = 0,
     classifier: Classifier = None,
     tokenizer: TokenizerPath = None,
     config: ConfigPath = None,
@@ -50,6 +51,7 @@ def convert_model(
         to=to,
         keeps_slots=keep_slots,
         heads=None if heads is None else tuple(name for name in heads.split(",") if name),
+        layers=layers,
         sharing=sharing or "",
     )
     done = convert(source, out, options, read_wishes(allow_missing, classifier, tokenizer, config))

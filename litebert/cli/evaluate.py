@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from litebert.cli.finetune import CheckpointPath, Encoding, LabelColumn, TextBColumn, TextColumn
+from litebert.cli.exit_curve import draw_exit_curve
+from litebert.cli.finetune import (
+    CheckpointPath,
+    Encoding,
+    EngineWord,
+    LabelColumn,
+    Layers,
+    Patience,
+    TextBColumn,
+    TextColumn,
+    Threads,
+)
 from litebert.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -41,9 +52,19 @@ def run_evaluation(
     text_b: TextBColumn = None,
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
+    engine: EngineWord = None,
+    threads: Threads = 0,
+    patience: Patience = 0,
+    layers: Layers = 0,
+    exit_curve: Annotated[
+        bool, typer.Option("--exit-curve", help="Of --task: score, layers and time at every patience and depth.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="A file to write: of --intrinsic the JSON, of --task the answers as JSON lines.")
+        Path | None,
+        typer.Option(
+            help="A file to write: of --intrinsic the JSON, of --task the answers as JSON lines, of --exit-curve a PNG."
+        ),
     ] = None,
 ) -> None:
     """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--task)."""
@@ -54,7 +75,12 @@ def run_evaluation(
         _evaluate_intrinsic(checkpoint, intrinsic, options, out=out, as_json=as_json)
     elif task and data and not intrinsic:
         columns = {"text": text, "text_b": text_b, "label": label, "encoding": encoding}
-        _evaluate_task(checkpoint, task, data, split, columns, out=out, as_json=as_json)
+        computing = {"engine": engine, "threads": threads}
+        if exit_curve:
+            draw_exit_curve(checkpoint, task, data, split, columns, computing, out=out, as_json=as_json)
+            return
+        computing |= {"patience": patience, "layers": layers}
+        _evaluate_task(checkpoint, task, data, split, columns, computing, out=out, as_json=as_json)
     else:
         raise ConfigError("say what to evaluate on: --intrinsic CORPUS, or --task TASK --data FILES")
 
@@ -69,7 +95,15 @@ class IntrinsicRequest(NamedTuple):
 
 
 def _evaluate_task(
-    checkpoint: Path, task: str, data: Path, split: str, columns: dict[str, Any], *, out: Path | None, as_json: bool
+    checkpoint: Path,
+    task: str,
+    data: Path,
+    split: str,
+    columns: dict[str, Any],
+    computing: dict[str, Any],
+    *,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     from litebert.core.progress import Progress
     from litebert.infer.evaluation import choose_examples, evaluate, read_for
@@ -77,7 +111,7 @@ def _evaluate_task(
     from litebert.tasks.predictions import predict_answers, write_predictions
     from litebert.tasks.reading import ReadOptions
 
-    predictor = load(checkpoint)
+    predictor = load(checkpoint, **computing)
     dataset = read_for(predictor, task, data, ReadOptions(**columns))
     examples = choose_examples(dataset, split, data)
     with Progress("evaluating", total=len(examples), unit="examples", scale=1) as progress:

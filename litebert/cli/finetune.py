@@ -1,7 +1,7 @@
 """`litebert finetune`: a checkpoint and a task's files become a model that answers."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -31,6 +31,20 @@ TestFile = Annotated[Path | None, typer.Option("--test", help="The test file, wi
 TextColumn = Annotated[str | None, typer.Option("--text", help="The text's column; a number if there are no names.")]
 TextBColumn = Annotated[str | None, typer.Option("--text-b", help="The second text's column, of pairs.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column.")]
+EngineWord = Annotated[
+    Literal["auto", "torch", "onnx", "openvino"] | None,
+    typer.Option("--engine", help="What computes; auto: the fastest here. Default: torch, and onnx for exports."),
+]
+Threads = Annotated[int, typer.Option("--threads", min=0, help="Threads that compute; 0: one for each core.")]
+Patience = Annotated[
+    int,
+    typer.Option(
+        "--patience",
+        min=0,
+        help="Answer once so many layers in a row say the same, if the model was fine-tuned with exit.enabled=true.",
+    ),
+]
+Layers = Annotated[int, typer.Option("--layers", min=0, help="Compute only so many of the first layers; 0: all.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="The files' encoding.")]
 
 

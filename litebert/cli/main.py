@@ -15,6 +15,7 @@ from litebert.cli import (
     doctor,
     ensemble,
     evaluate,
+    export,
     finetune,
     models,
     plan,
@@ -48,6 +49,7 @@ app.command("pretrain")(pretrain.run_pretraining)
 app.command("finetune")(finetune.run_finetuning)
 app.command("evaluate")(evaluate.run_evaluation)
 app.command("predict")(predict.predict_texts)
+app.command("export")(export.export_model)
 app.command("scores")(ensemble.show_scores)
 app.command("ensemble")(ensemble.run_ensemble)
 app.command("submission")(ensemble.write_submission)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from litebert.cli.finetune import CheckpointPath, Encoding, TextBColumn, TextColumn
+from litebert.cli.finetune import (
+    CheckpointPath,
+    Encoding,
+    EngineWord,
+    Layers,
+    Patience,
+    TextBColumn,
+    TextColumn,
+    Threads,
+)
 from litebert.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,13 +36,17 @@ def predict_texts(
     text_b: TextBColumn = None,
     encoding: Encoding = "utf-8",
     as_table: Annotated[bool, typer.Option("--table", help="Print a table instead of JSON lines.")] = False,
+    engine: EngineWord = None,
+    threads: Threads = 0,
+    patience: Patience = 0,
+    layers: Layers = 0,
 ) -> None:
     """Let a fine-tuned model answer texts: one a line (a tab between the two of a pair), or .csv, .jsonl, .parquet."""
     from litebert.core.progress import Progress
     from litebert.infer.predictor import load
     from litebert.tasks.predictions import predict_answers
 
-    predictor = load(checkpoint)
+    predictor = load(checkpoint, engine=engine, threads=threads, patience=patience, layers=layers)
     examples = list(_iter_examples(predictor, files or [], text, text_b, encoding))
     with Progress("answering", total=len(examples), unit="texts", scale=1) as progress:
         for start in range(0, len(examples), CHUNK):

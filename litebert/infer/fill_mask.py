@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from litebert.core.errors import DataError
-from litebert.model.model import Model
+from litebert.model.reading import Reader, ReadInputs
 from litebert.text.tokenizer import Tokenizer
 
 MASK = "[MASK]"
@@ -21,14 +22,19 @@ class Guess(NamedTuple):
     probability: float
 
 
-def fill_mask(model: Model, tokenizer: Tokenizer, text: str, top_k: int = 5) -> list[list[Guess]]:
+def fill_mask(model: Reader, tokenizer: Tokenizer, text: str, top_k: int = 5) -> list[list[Guess]]:
     """The `top_k` most probable pieces for each `[MASK]` of a text, the best first."""
-    body, places = encode_masked(tokenizer, text)
+    body, _ = encode_masked(tokenizer, text)
     token_ids = torch.tensor([[tokenizer.cls_id, *body, tokenizer.sep_id]])
-    model.eval()
-    with torch.no_grad():
-        hidden = model.encoder(token_ids).hidden
-        logits = model.masked_lm_logits(hidden, torch.tensor(places) + 1)  # (M, V); [CLS] moved them by one
+    is_real = torch.ones_like(token_ids, dtype=torch.bool)
+    inputs = ReadInputs(token_ids, torch.zeros_like(token_ids), is_real, mask_id=tokenizer.mask_id)
+    logits = model.read("mlm", inputs)["logits"]  # (M, V)
+    return rank_guesses(logits, tokenizer, top_k)
+
+
+def rank_guesses(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]:
+    """The best pieces by the logits (M, V) of masks; special tokens are no guesses."""
+    logits = logits.float()
     logits[:, sorted(tokenizer.special_ids)] = -torch.inf
     best = logits.softmax(-1).topk(top_k)
     return [

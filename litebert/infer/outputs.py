@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 from litebert.core.runtime import Runtime
 from litebert.data.group_batch import build_group_batch
 from litebert.data.groups import Group
-from litebert.model.model import Model
+from litebert.model.reading import Reader
 from litebert.tasks.finetuning import FinetuneTask, Output
 
 BATCH_TOKENS = 4096  # padding included, in one batch: enough to keep a CPU's caches busy, and no more
+# A batch of so many tokens computes each about as fast as a larger one: it takes no text that is much shorter.
+FAST_TOKENS = 256
+MUCH_SHORTER = 0.9  # of the batch's width
 
 
 def compute_outputs(
-    model: Model,
+    model: Reader,
     task: FinetuneTask,
     groups: Sequence[Group],
     runtime: Runtime,
@@ -26,7 +29,6 @@ def compute_outputs(
     report: Callable[[int], None] = lambda _: None,
 ) -> list[Output]:
     """The output for each group; `report` hears how many are done."""
-    model.eval()
     outputs: list[Output] = [None] * len(groups)
     done = 0
     for numbers in plan_batches(groups, batch_tokens):
@@ -42,13 +44,18 @@ def compute_outputs(
 
 
 def plan_batches(groups: Sequence[Group], batch_tokens: int) -> Iterator[list[int]]:
-    """The numbers of the groups in each batch, the longest first, so that memory runs out at once or never."""
+    """The numbers of the groups in each batch, the longest first, so that memory runs out at once or never.
+
+    Texts of like length share a batch, so that little is padded: of SST-2's lengths 6 % where full batches pad 55 %.
+    """
     widths: NDArray[np.int64] = np.array([group.width for group in groups], dtype=np.int64)
     batch: list[int] = []
     width = num_sequences = 0
     for number in np.argsort(-widths, kind="stable").tolist():
         size = len(groups[number].sequences)
-        if batch and (num_sequences + size) * width > batch_tokens:
+        is_full = (num_sequences + size) * width > batch_tokens
+        is_other = num_sequences * width >= FAST_TOKENS and int(widths[number]) < MUCH_SHORTER * width
+        if batch and (is_full or is_other):
             yield batch
             batch, num_sequences = [], 0
         width = width if batch else int(widths[number])

@@ -1,14 +1,14 @@
 """A model ready to be asked: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
@@ -16,11 +16,20 @@ from litebert.core.runtime import Runtime, RuntimeOptions, choose_runtime
 from litebert.data.group_batch import build_group_batch
 from litebert.data.groups import Group, SequenceForm, build_form
 from litebert.infer.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
+from litebert.infer.engines.building import build_engine, build_torch
+from litebert.infer.engines.choosing import PACKAGES, EngineChoice, choose_engine
+from litebert.infer.engines.engine import CheckpointGraphs, Engine, ExportedGraph
+from litebert.infer.engines.torch_engine import TorchEngine
+from litebert.infer.exported import Export, is_export, open_export
 from litebert.infer.fill_mask import Guess, fill_mask
 from litebert.infer.outputs import BATCH_TOKENS, compute_outputs, plan_batches
+from litebert.infer.patience import Patient
 from litebert.interop.opening import load_checkpoint
+from litebert.interop.truncating import truncate
 from litebert.model.config import HeadKind
 from litebert.model.model import Model
+from litebert.model.reading import ReadHead
+from litebert.tasks.asking import to_inputs
 from litebert.tasks.catalog import restore_task
 from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
@@ -44,11 +53,35 @@ class Label:
 class Predictor:
     """A checkpoint's model with its tokenizer and, if it was fine-tuned, its task."""
 
-    def __init__(self, checkpoint: Checkpoint, runtime: Runtime) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, runtime: Runtime, engine: Engine | None = None, tokenizer: Tokenizer | None = None
+    ) -> None:
+        """Without an engine torch computes."""
         self.checkpoint = checkpoint
         self.runtime = runtime
-        self.tokenizer: Tokenizer = checkpoint.load_tokenizer()
-        self.model: Model = checkpoint.load_model().to(runtime.device).eval()
+        self.tokenizer: Tokenizer = tokenizer or checkpoint.load_tokenizer()
+        self.engine: Engine = engine or build_torch(checkpoint, runtime)
+
+    @cached_property
+    def model(self) -> Model:
+        """The model in torch, for those who look inside; another engine does without it."""
+        inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
+        return (inner if isinstance(inner, TorchEngine) else build_torch(self.checkpoint, self.runtime)).model
+
+    def with_patience(self, patience: int) -> "Predictor":
+        """The same predictor, answering texts early whose answer stays the same for so many layers in a row; 0: never.
+
+        Weights and sessions are shared, so that each request to a server may have a patience of its own.
+        """
+        if patience < 0:
+            raise ConfigError(f"patience = {patience} must be 0 or above; 0 computes all layers")
+        if patience and not getattr(self.task, "exits", False):
+            raise ConfigError(
+                f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true"
+            )
+        inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
+        chosen = Patient(inner, patience) if patience else inner
+        return Predictor(self.checkpoint, self.runtime, chosen, self.tokenizer)
 
     @cached_property
     def task(self) -> FinetuneTask:
@@ -73,7 +106,7 @@ class Predictor:
         """The task's outputs for its own kind of examples, in their order."""
         groups = self.task.encode(examples, self.tokenizer, self.form(max_length))
         pad_id = self.tokenizer.pad_id
-        return compute_outputs(self.model, self.task, groups, self.runtime, pad_id=pad_id, report=report)
+        return compute_outputs(self.engine, self.task, groups, self.runtime, pad_id=pad_id, report=report)
 
     def classify(self, texts: Sequence[Text]) -> list[Label]:
         """The label of each text or pair, with its probability and the others'; or the number, for regression."""
@@ -104,31 +137,30 @@ class Predictor:
     def fill_mask(self, text: str, top_k: int = 5) -> list[list[Guess]]:
         """The most probable pieces for each [MASK] of a text."""
         self._need_head("mlm", "fill masks")
-        return fill_mask(self.model, self.tokenizer, text, top_k)
+        return fill_mask(self.engine, self.tokenizer, text, top_k)
 
     def order(self, first: str, second: str) -> float:
         """How probable it is that the second text follows the first, rather than the other way round."""
         self._need_head("sentence", "order sentences")
-        (sequence,) = join_texts(_to_examples([(first, second)]), self.tokenizer, self.form())
-        batch = build_group_batch([Group((sequence,))], self.tokenizer.pad_id).to(self.runtime.device)
-        with torch.inference_mode():
-            pooled = self.model.encoder(batch.token_ids, batch.segment_ids).pooled
-            return float(self.model.heads["sentence"](pooled).softmax(-1)[0, 0])
+        ((_, outputs),) = self._read("sentence", [(first, second)])
+        return float(outputs["logits"].float().softmax(-1)[0, 0])
 
     def embed(self, texts: Sequence[Text], *, normalize: bool = True) -> NDArray[np.float32]:
         """A vector (N, H) for each text: the mean of its tokens' last states, of length one unless told otherwise."""
-        sequences = join_texts(_to_examples(texts), self.tokenizer, self.form())
-        groups = [Group((sequence,)) for sequence in sequences]
-        vectors = np.zeros((len(groups), self.checkpoint.config.hidden_size), dtype=np.float32)
-        for numbers in plan_batches(groups, BATCH_TOKENS):
-            batch = build_group_batch([groups[n] for n in numbers], self.tokenizer.pad_id).to(self.runtime.device)
-            with torch.inference_mode():
-                hidden = self.model.encoder(batch.token_ids, batch.segment_ids, batch.mask).hidden
-                mean = (hidden * batch.mask[..., None]).sum(1) / batch.mask.sum(1, keepdim=True)  # (S, H)
-            vectors[numbers] = mean.float().cpu().numpy()
+        vectors = np.zeros((len(texts), self.checkpoint.config.hidden_size), dtype=np.float32)
+        for numbers, outputs in self._read("embedding", texts):
+            vectors[numbers] = outputs["embedding"].float().cpu().numpy()
         if normalize:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors
+
+    def _read(self, head: ReadHead, texts: Sequence[Text]) -> Iterator[tuple[list[int], Mapping[str, Tensor]]]:
+        """What a head says of texts: batches of like length, each with the numbers of its texts."""
+        sequences = join_texts(_to_examples(texts), self.tokenizer, self.form())
+        groups = [Group((sequence,)) for sequence in sequences]
+        for numbers in plan_batches(groups, BATCH_TOKENS):
+            batch = build_group_batch([groups[n] for n in numbers], self.tokenizer.pad_id)
+            yield numbers, self.engine.read(head, to_inputs(batch))
 
     def _label(self, task: Any, output: Output) -> Label:
         answer = task.decide(output)
@@ -146,15 +178,54 @@ class Predictor:
         return self.task
 
     def _need_head(self, kind: HeadKind, purpose: str) -> None:
-        if kind not in self.model.heads:
+        if kind not in {spec.kind for spec in self.checkpoint.heads}:
             raise ConfigError(
                 f"{self.checkpoint.path} cannot {purpose}: it has no head '{kind}'; take a pre-trained one"
             )
 
 
-def load(source: str | Path, *, device: str = "auto") -> Predictor:
-    """The predictor of a checkpoint, of a run's model, of a Hugging Face or TensorFlow model, or of a hub's name."""
-    return Predictor(load_checkpoint(source), choose_runtime(RuntimeOptions(device=device)))
+def load(
+    source: str | Path,
+    *,
+    device: str = "auto",
+    engine: EngineChoice | None = None,
+    threads: int = 0,
+    patience: int = 0,
+    layers: int = 0,
+) -> Predictor:
+    """The predictor of a checkpoint, a run's model, a Hugging Face or TensorFlow model, a hub's name, or an export.
+
+    `engine` computes it: torch, onnx, openvino, or auto for the fastest here; else torch, and onnx for exports.
+    `threads` 0: as many as there are cores. `patience`: texts whose answer stays the same for so many layers are done,
+    where the model has learned it. `layers`: compute only so many of the first.
+    """
+    if threads < 0:
+        raise ConfigError(f"threads = {threads} must be 0 or above; 0 takes all cores")
+    if is_export(Path(source)):
+        if layers:
+            raise ConfigError(f"{source} is an export and has the layers it has: export its checkpoint with --layers")
+        return _load_exported(open_export(Path(source)), engine or "onnx", threads).with_patience(patience)
+    checkpoint = load_checkpoint(source)
+    checkpoint = truncate(checkpoint, layers) if layers else checkpoint
+    runtime = choose_runtime(RuntimeOptions(device=device if engine in (None, "torch") else "cpu", num_threads=threads))
+    tokenizer = checkpoint.load_tokenizer()
+    graphs = CheckpointGraphs(checkpoint, tokenizer.mask_id)
+    build = lambda name: build_engine(name, checkpoint, runtime, graphs, threads)  # noqa: E731
+    head = _main_head(checkpoint)
+    chosen = choose_engine(engine or "torch", tuple(PACKAGES), build, head, checkpoint.config.max_positions)
+    return Predictor(checkpoint, runtime, chosen, tokenizer).with_patience(patience)
+
+
+def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predictor:
+    checkpoint, runtime = export.checkpoint, choose_runtime(RuntimeOptions(device="cpu"))
+    length = checkpoint.config.max_positions
+    graphs = ExportedGraph(export.graph_file, export.head, length, export.exits)
+    build = lambda name: build_engine(name, checkpoint, runtime, graphs, threads)  # noqa: E731
+    return Predictor(checkpoint, runtime, choose_engine(engine, ("onnx", "openvino"), build, export.head, length))
+
+
+def _main_head(checkpoint: Checkpoint) -> ReadHead:
+    return checkpoint.heads[0].kind if checkpoint.heads else "embedding"
 
 
 def _to_examples(texts: Sequence[Text]) -> list[TextExample]:

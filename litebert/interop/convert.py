@@ -29,6 +29,7 @@ from litebert.interop.resharing import average_config, average_weights, check_re
 from litebert.interop.source import Source, Wishes
 from litebert.interop.statistics import check_has_content, find_empty
 from litebert.interop.tokenizer_files import write_tokenizer_files
+from litebert.interop.truncating import truncate
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.heads import NEEDS_POOLER
 from litebert.model.model import build_model
@@ -46,6 +47,7 @@ class ConvertOptions:
     to: Target = "litebert"
     keeps_slots: bool = False  # the optimizer's moments too, so that training can go on
     heads: tuple[str, ...] | None = None  # which heads to keep; None = all
+    layers: int = 0  # only so many of the first; 0 = all
     sharing: str = ""  # none = each layer its own blocks, all = one block by averaging; empty = as it is
 
 
@@ -75,6 +77,7 @@ def convert(
     """Convert a model; `out` appears when it is complete, or nothing does."""
     _check_options(options, out)
     checkpoint = load_checkpoint(source, wishes)
+    checkpoint = truncate(checkpoint, options.layers) if options.layers else checkpoint
     tokenizer = checkpoint.load_tokenizer()
     heads = _choose_heads(checkpoint.heads, options.heads)
     # what cannot be written is refused before gigabytes are read
@@ -90,7 +93,7 @@ def _check_options(options: ConvertOptions, out: Path) -> None:
         raise ConfigError(f"{out} exists already; choose another name, or remove it")
     if options.sharing:
         check_reshares(options.sharing)
-    if options.keeps_slots and (options.to == "huggingface" or options.sharing):
+    if options.keeps_slots and (options.to == "huggingface" or options.sharing or options.layers):
         raise ConfigError("an optimizer's moments can be kept only with the model as it is, in litebert's own format")
 
 

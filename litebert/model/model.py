@@ -1,7 +1,7 @@
 """A model: the encoder and the heads that the loss uses, initialised as the official code does."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from litebert.model.encoder import Encoder
 from litebert.model.heads import MaskedLMHead, build_head
 from litebert.model.lean import vocabulary_loss
 from litebert.model.neighbours import look_at_neighbours
+from litebert.model.reading import ReadHead, ReadInputs, read_head
 
 
 class Model(nn.Module):
@@ -25,6 +26,12 @@ class Model(nn.Module):
         self.head_specs = tuple(heads)
         self.encoder = Encoder(config)
         self.heads = nn.ModuleDict({spec.kind: build_head(config, spec) for spec in heads})
+
+    @torch.no_grad()
+    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+        """What the model answers through a head, in evaluation mode."""
+        self.eval()
+        return read_head(self, head, inputs)
 
     def masked_lm_logits(self, hidden: Tensor, positions: Tensor | None = None) -> Tensor:
         """Vocabulary logits everywhere (..., V), or only at `positions` (M, V): flat indices into the states."""

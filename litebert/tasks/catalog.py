@@ -13,7 +13,7 @@ from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.glue import GLUE, glue_reader
-from litebert.tasks.reading import PassageOptions, ReadOptions
+from litebert.tasks.reading import ExitOptions, PassageOptions, ReadOptions
 from litebert.tasks.squad.files import squad_reader
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
@@ -63,6 +63,15 @@ def with_passage(task: FinetuneTask, options: PassageOptions) -> FinetuneTask:
         raise ConfigError(f"passage.{min(changed - known)} is not read by {task.name}: leave it out")
     values = {name: value for name, value in asdict(options).items() if name in known}
     return replace(task, **values)  # type: ignore[type-var]
+
+
+def with_exits(task: FinetuneTask, options: ExitOptions) -> FinetuneTask:
+    """The task that learns to answer after every layer, if a recipe says so."""
+    if not options.enabled:
+        return task
+    if not isinstance(task, Classification | Regression):
+        raise ConfigError(f"exit.enabled: {task.name} cannot answer early, only classes and numbers can: leave it out")
+    return replace(task, exits=True)
 
 
 def untuned(task: FinetuneTask) -> FinetuneTask:

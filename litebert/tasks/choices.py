@@ -19,6 +19,8 @@ from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
 from litebert.model.heads import forbid
 from litebert.model.model import Model
+from litebert.model.reading import Reader
+from litebert.tasks.asking import to_inputs
 from litebert.tasks.classification import ONE_SIDED, count_texts
 from litebert.tasks.finetuning import Chance, Output
 from litebert.tasks.task import Counts, PartLoss
@@ -103,8 +105,9 @@ class Choices:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        probabilities = read_choices(model, batch).float().softmax(-1).cpu().numpy()
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        logits = model.read("choice", to_inputs(batch))["logits"].float().squeeze(-1)  # (S,)
+        probabilities = stack_choices(logits, batch).softmax(-1).cpu().numpy()
         return [to_floats(row[: len(group.sequences)]) for row, group in zip(probabilities, groups, strict=True)]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
@@ -138,6 +141,10 @@ def read_choices(model: Model, batch: GroupBatch) -> Tensor:
     first = batch.token_ids.new_zeros(len(batch.token_ids), 1)
     mask = None if bool(batch.mask.all()) else batch.mask  # attention is faster without
     pooled = model.encoder(batch.token_ids, batch.segment_ids, mask, read_at=first).pooled
-    logits: Tensor = model.heads["choice"](pooled, 1).squeeze(-1)  # (S,)
+    return stack_choices(model.heads["choice"](pooled, 1).squeeze(-1), batch)
+
+
+def stack_choices(logits: Tensor, batch: GroupBatch) -> Tensor:
+    """The logits (S,) of all sequences as a row (G, C) for each group."""
     is_choice = torch.arange(int(batch.group_sizes.max()), device=logits.device) < batch.group_sizes[:, None]
     return forbid(logits.new_zeros(is_choice.shape).masked_scatter(is_choice, logits), is_choice)

@@ -14,7 +14,10 @@ from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
 from litebert.model.model import Model
+from litebert.model.reading import Reader
 from litebert.tasks import metrics
+from litebert.tasks.asking import to_inputs
+from litebert.tasks.exits import read_layers, weigh_layers
 from litebert.tasks.finetuning import Chance, Output
 from litebert.tasks.task import Counts, PartLoss
 from litebert.tasks.texts import TextExample, group_texts, join_texts, to_floats
@@ -37,6 +40,7 @@ class Classification:
     labels: tuple[str, ...]
     metrics: tuple[str, ...] = ("accuracy",)  # the first one chooses the model
     class_weights: tuple[float, ...] = ()  # of each label in the loss; empty: all alike
+    exits: bool = False  # learns to answer after every layer
 
     @property
     def metric(self) -> str:
@@ -54,19 +58,21 @@ class Classification:
         return count_texts(part)
 
     def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
-        logits = read_pooled(model, part)  # (S, labels)
-        assert part.targets is not None, "nothing to learn from"
-        weights = logits.new_tensor(self.class_weights) if self.class_weights else None
-        loss = F.cross_entropy(logits, part.targets, weight=weights, reduction="sum") / totals["groups"]
-        correct = (logits.argmax(-1) == part.targets).sum()
+        layers = _read_for_loss(model, part, self.exits)  # (1 or L, S, labels)
+        targets = part.targets
+        assert targets is not None, "nothing to learn from"
+        weights = layers.new_tensor(self.class_weights) if self.class_weights else None
+        loss_of = lambda logits: F.cross_entropy(logits, targets, weight=weights, reduction="sum")  # noqa: E731
+        loss = weigh_layers(layers, loss_of) / totals["groups"]
+        correct = (layers[-1].argmax(-1) == targets).sum()
         return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return [to_floats(row) for row in read_pooled(model, batch).float().softmax(-1).cpu().numpy()]
+        return [to_floats(row) for row in _ask(model, batch).softmax(-1).cpu().numpy()]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.mean(outputs, axis=0))
@@ -103,6 +109,7 @@ class Regression:
     # The model says how many scales above the center: a head would take long to reach numbers in the thousands.
     center: float = 0.0
     scale: float = 1.0
+    exits: bool = False  # learns to answer after every layer
 
     @property
     def metric(self) -> str:
@@ -121,18 +128,18 @@ class Regression:
 
     def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
         assert part.targets is not None, "nothing to learn from"
-        guesses = read_pooled(model, part).squeeze(-1)  # (S,)
+        layers = _read_for_loss(model, part, self.exits).squeeze(-1)  # (1 or L, S)
         wanted = (part.targets - self.center) / self.scale
-        loss = F.mse_loss(guesses, wanted, reduction="sum") / totals["groups"]
+        loss = weigh_layers(layers, lambda guesses: F.mse_loss(guesses, wanted, reduction="sum")) / totals["groups"]
         return PartLoss(loss, {"loss": loss.detach()})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         del totals
         return {"loss": sums["loss"]}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return to_floats(read_pooled(model, batch).squeeze(-1).float().cpu().numpy() * self.scale + self.center)
+        return to_floats(_ask(model, batch).squeeze(-1).cpu().numpy() * self.scale + self.center)
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.array([np.mean(outputs)]))[0]
@@ -184,9 +191,9 @@ class MultiLabel:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / (totals["groups"] * len(self.labels))}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return [to_floats(row) for row in read_pooled(model, batch).float().sigmoid().cpu().numpy()]
+        return [to_floats(row) for row in _ask(model, batch).sigmoid().cpu().numpy()]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.mean(outputs, axis=0))
@@ -227,6 +234,16 @@ def read_pooled(model: Model, batch: GroupBatch) -> Tensor:
     output = model.encoder(batch.token_ids, batch.segment_ids, mask, read_at=first)
     logits: Tensor = model.heads["classification"](output.pooled)
     return logits
+
+
+def _read_for_loss(model: Model, batch: GroupBatch, exits: bool) -> Tensor:
+    """The logits (L, S, labels) of every layer, or (1, S, labels) of the last."""
+    return read_layers(model, batch) if exits else read_pooled(model, batch)[None]
+
+
+def _ask(model: Reader, batch: GroupBatch) -> Tensor:
+    """The logits (S, labels) as an engine computes them."""
+    return model.read("classification", to_inputs(batch))["logits"].float()
 
 
 def count_texts(part: GroupBatch) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm
-from litebert.model.model import Model
+from litebert.model.reading import Reader
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
 
@@ -45,8 +45,8 @@ class FinetuneTask(Task[GroupBatch], Protocol):
         """One group for each example."""
         ...
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        """The model's output for each group of a batch; the model is in evaluation mode and keeps no gradients."""
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        """The output of a model, or of an engine that computes one, for each group of a batch."""
         ...
 
     def combine(self, outputs: Sequence[Output]) -> Output:

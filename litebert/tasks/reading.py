@@ -41,6 +41,13 @@ class PassageOptions:
                 raise ConfigError(f"passage.{key} = {value} must be at least 1")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExitOptions:
+    """Whether a classifier or a regression learns to answer before its last layer."""
+
+    enabled: bool = False
+
+
 def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path | None:
     """The file of a split in a folder; None where there is none, and two that could be meant are refused."""
     found = [path for stem in SPLITS[split] for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]

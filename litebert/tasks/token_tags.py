@@ -15,7 +15,9 @@ from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm, TokenSequence
 from litebert.model.config import HeadSpec
 from litebert.model.model import Model
+from litebert.model.reading import Reader
 from litebert.tasks import metrics
+from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import Chance, Output
 from litebert.tasks.task import Counts, PartLoss
 from litebert.tasks.texts import to_floats
@@ -99,8 +101,9 @@ class TokenTags:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / max(totals["tagged"], 1)}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        probabilities = self._logits(model, batch).float().softmax(-1).cpu().numpy()
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        logits = model.read("tokens", to_inputs(batch))["logits"][batch.mask]  # (real tokens, labels)
+        probabilities = logits.float().softmax(-1).cpu().numpy()
         ends = np.cumsum([group.num_tokens for group in groups])[:-1]
         return [
             [to_floats(word) for word in rows[group.about]]

@@ -44,6 +44,10 @@ class SentencePieceFront:
         return self.model
 
     @property
+    def splits(self) -> dict[int, list[int]]:
+        return {token_id: [part for part, _ in parts] for token_id, parts in self._splits.items()}
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What changes the ids, beside the model itself."""
         return {"normalization": asdict(self.normalization), "digit_comma": self.digit_comma}

@@ -74,6 +74,11 @@ class Tokenizer:
         return {**self._front.settings, "words": self.words}
 
     @property
+    def splits(self) -> dict[int, list[int]]:
+        """Pieces of the vocabulary that `encode` cuts further (the digit-comma rule), and what they become."""
+        return self._front.splits
+
+    @property
     def model_file(self) -> str:
         """The name of the vocabulary's file: spiece.model or tokenizer.json."""
         return self._front.model_file

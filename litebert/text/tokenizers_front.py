@@ -50,6 +50,10 @@ class TokenizersFront:
         return json.dumps(rules, sort_keys=True).encode()
 
     @property
+    def splits(self) -> dict[int, list[int]]:
+        return {}
+
+    @property
     def settings(self) -> dict[str, Any]:
         return {}  # all of it lies in the model file
 

@@ -15,6 +15,8 @@ from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
 from litebert.model.heads import forbid
 from litebert.model.model import Model
+from litebert.model.reading import Reader
+from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import Chance, Output
 from litebert.tasks.squad import decoding
 from litebert.tasks.squad.decoding import Passage, Reply, Span
@@ -28,7 +30,7 @@ from litebert.text.tokenizer import Tokenizer
 SpanHeadKind = Literal["span", "conditional_span"]
 
 ONE_SIDED = 1.645  # standard errors that 95 % of lucky scores stay below
-NUM_CONDITIONED = 5  # starts that the start-conditioned head computes ends for, and ends of each; the official value
+NUM_ENDS = 5  # for each start that the start-conditioned head proposes; the official value
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,9 @@ class SpanTask:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["windows"]}
 
-    def predict(self, model: Model, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        hidden = _read_hidden(model, batch)
+    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         propose = self._propose_pairs if self.head == "span" else self._propose_conditioned
-        return propose(model, batch, hidden, groups)
+        return propose(model, batch, groups)
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return _to_output(decoding.combine_replies([to_reply(output) for output in outputs]))
@@ -154,9 +155,9 @@ class SpanTask:
             for metric, best in tuned.items()
         }
 
-    def _propose_pairs(self, model: Model, batch: GroupBatch, hidden: Tensor, groups: Sequence[Group]) -> list[Output]:
-        logits = model.heads["span"](hidden)
-        start, end = (forbid(part.float(), batch.mask).cpu().numpy() for part in logits)
+    def _propose_pairs(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        logits = model.read("span", to_inputs(batch))
+        start, end = (forbid(logits[name].float(), batch.mask).cpu().numpy() for name in ("start", "end"))
         outputs, row = [], 0
         for group in groups:
             rows = slice(row, row := row + len(group.sequences))
@@ -166,21 +167,17 @@ class SpanTask:
             outputs.append(_to_output(reply._replace(null_odds=reply.null_odds - reply.best_score)))
         return outputs
 
-    def _propose_conditioned(
-        self, model: Model, batch: GroupBatch, hidden: Tensor, groups: Sequence[Group]
-    ) -> list[Output]:
-        columns = torch.from_numpy(np.concatenate([group.about.columns for group in groups])).to(hidden.device)
-        logits = model.heads["conditional_span"](hidden, _allow(batch, columns), num_starts=NUM_CONDITIONED)
-        starts = logits.starts.cpu().numpy()
-        start_scores = logits.start.float().log_softmax(-1).gather(1, logits.starts).cpu().numpy()
-        end_scores = logits.end.float().log_softmax(-1).cpu().numpy()
-        unanswerable = logits.unanswerable.float().cpu().numpy()
+    def _propose_conditioned(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        columns = torch.from_numpy(np.concatenate([group.about.columns for group in groups])).to(batch.mask.device)
+        logits = model.read("conditional_span", to_inputs(batch, _allow(batch, columns)))
+        starts = logits["starts"].cpu().numpy()
+        start_scores = logits["start"].float().log_softmax(-1).gather(1, logits["starts"]).cpu().numpy()
+        end_scores = logits["end"].float().log_softmax(-1).cpu().numpy()
+        unanswerable = logits["unanswerable"].float().cpu().numpy()
         outputs, row = [], 0
         for group in groups:
             rows = slice(row, row := row + len(group.sequences))
-            candidates = decoding.propose_conditioned(
-                starts[rows], start_scores[rows], end_scores[rows], NUM_CONDITIONED
-            )
+            candidates = decoding.propose_conditioned(starts[rows], start_scores[rows], end_scores[rows], NUM_ENDS)
             spans = self._list_spans(candidates, group.about)
             outputs.append(_to_output(Reply(spans, float(unanswerable[rows].min()))))
         return outputs

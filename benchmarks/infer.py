@@ -1,0 +1,343 @@
+"""Answering: our engines beside transformers, onnxruntime and OpenVINO as their users run them.
+
+    python benchmarks/infer.py [--preset albert-base-v2] [--lengths 16,32,128,384] [--rounds 5] [--texts 128]
+                               [--threads N] [--only NAME,...] [--json out.json]
+
+A classifier of the preset's shape with random weights (the same for all): speed does not depend on them. First single
+texts of each length, then texts of SST-2's and SQuAD's lengths (of $LITEBERT_DATA, or drawn like them). Contenders take
+turns; figures are medians, with ratios to the best of ours in the same run, by the clock and by processor time: on a
+busy machine trust the second. Memory (--memory) is what a process of its own holds more after loading and answering.
+
+    transformers pipeline    one text after another, as `pipeline()` does unless told otherwise
+    transformers padded      batches of 32 in the order they come, padded to the longest
+    transformers bucketed    the same, sorted by length
+    ort float                torch's exporter, onnxruntime, bucketed
+    ort int8 documented      that file through quantize_dynamic
+    ort int8 un-hidden       our float file through quantize_dynamic: the shared weights are seen
+    openvino int8            nncf.quantize of the torch model, bucketed
+    ours torch | onnx | onnx int8 | openvino
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import numpy as np
+import torch
+from finetune import CASES, read_lengths, save_theirs
+
+from litebert.checkpoint import CheckpointContent, save_checkpoint
+from litebert.core.runtime import RuntimeOptions, choose_runtime
+from litebert.data.groups import Group, TokenSequence
+from litebert.infer.engines.building import build_engine
+from litebert.infer.engines.engine import CheckpointGraphs, Engine, MemoryGraph
+from litebert.infer.engines.onnx_engine import OnnxEngine
+from litebert.infer.engines.threads import count_cores
+from litebert.infer.outputs import compute_outputs, plan_batches
+from litebert.model.config import HeadSpec
+from litebert.model.model import build_model
+from litebert.model.presets import preset
+from litebert.tasks.catalog import task_facts
+from litebert.tasks.classification import Classification
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+
+TASK = Classification("sst-2", ("0", "1"))
+BATCH_SIZE = 32
+Answer = Callable[[Sequence[Sequence[int]]], Any]  # answers texts, given as token ids
+Feed = dict[str, np.ndarray]
+
+
+class Room:
+    """What contenders are built from: one model as a checkpoint of ours and as a folder of transformers'."""
+
+    def __init__(self, folder: Path, name: str, threads: int) -> None:
+        self.folder, self.threads = folder, threads
+        self.config = preset(name)
+        self.ours, self.theirs = folder / "ours", folder / "theirs"
+        if not self.ours.exists():
+            model = build_model(self.config, [HeadSpec("classification", 2)])
+            tokenizer = train_tokenizer(["any words will do"] * 9, VocabularyOptions(kind="wordpiece", vocab_size=30))
+            facts = CheckpointContent(step=0, task=task_facts(TASK, max_length=512))
+            save_checkpoint(self.ours, model, tokenizer, facts)
+            save_theirs(self.theirs, model)
+
+    def their_model(self) -> Any:
+        import transformers
+
+        return transformers.AutoModelForSequenceClassification.from_pretrained(self.theirs).eval()
+
+    def graphs(self) -> CheckpointGraphs:
+        from litebert.checkpoint import load_checkpoint
+
+        return CheckpointGraphs(load_checkpoint(self.ours), mask_id=4)
+
+
+def ours(engine: Engine, room: Room) -> Answer:
+    """Our way from token ids to outputs, batches by length included."""
+    runtime = choose_runtime(RuntimeOptions(device="cpu", num_threads=room.threads))
+
+    def answer(texts: Sequence[Sequence[int]]) -> Any:
+        groups = [Group((TokenSequence(np.array(ids, dtype=np.int32), len(ids)),)) for ids in texts]
+        return compute_outputs(engine, TASK, groups, runtime, pad_id=0)
+
+    return answer
+
+
+def ours_by_name(name: str) -> Callable[[Room], Answer]:
+    def build(room: Room) -> Answer:
+        graphs = room.graphs()
+        runtime = choose_runtime(RuntimeOptions(device="cpu", num_threads=room.threads))
+        return ours(build_engine(name, graphs.checkpoint, runtime, graphs, room.threads), room)  # type: ignore[arg-type]
+
+    return build
+
+
+def ours_int8(room: Room) -> Answer:
+    from litebert.graph.model import build_graph
+    from litebert.graph.precision import Precision
+
+    checkpoint = room.graphs().checkpoint
+    weights = {name: tensor.numpy() for name, tensor in checkpoint.load_weights().items()}
+    graph = build_graph(checkpoint.config, weights, "classification", mask_id=4, precision=Precision(is_int8=True))
+    memory = MemoryGraph(graph.SerializeToString(), "classification", checkpoint.config.max_positions)
+    return ours(OnnxEngine(memory, room.threads), room)
+
+
+def transformers_eager(way: str) -> Callable[[Room], Answer]:
+    def build(room: Room) -> Answer:
+        torch.set_num_threads(room.threads)
+        model = room.their_model()
+
+        @torch.inference_mode()
+        def answer(texts: Sequence[Sequence[int]]) -> Any:
+            size = 1 if way == "pipeline" else BATCH_SIZE
+            ordered = sorted(texts, key=len) if way == "bucketed" else texts
+            for start in range(0, len(ordered), size):
+                model(**{key: torch.from_numpy(value) for key, value in pad(ordered[start : start + size]).items()})
+
+        return answer
+
+    return build
+
+
+def onnxruntime_file(name: str) -> Callable[[Room], Answer]:
+    def build(room: Room) -> Answer:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = room.threads, 3
+        file = {"float": their_float, "documented": documented_int8, "un-hidden": unhidden_int8}[name](room)
+        session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        return bucketed(lambda feed: session.run(None, feed))
+
+    return build
+
+
+def their_float(room: Room) -> Path:
+    """torch's own exporter."""
+    file = room.folder / "their-float.onnx"
+    if not file.exists():
+        feed = {key: torch.from_numpy(value) for key, value in pad([[5] * 16, [6] * 12]).items()}
+        model = room.their_model()
+        model.config.return_dict = False
+        # the exporter that quantize_dynamic can read: it stumbles over the shapes that the newer one writes
+        torch.onnx.export(
+            model,
+            (feed,),
+            str(file),
+            input_names=list(feed),
+            output_names=["logits"],
+            dynamic_axes={key: {0: "batch", 1: "length"} for key in feed},
+            opset_version=17,
+            dynamo=False,
+        )
+    return file
+
+
+def documented_int8(room: Room) -> Path:
+    return quantize(their_float(room), room.folder / "documented.onnx")
+
+
+def unhidden_int8(room: Room) -> Path:
+    source = room.folder / "our-float.onnx"
+    source.write_bytes(room.graphs().load("classification", exits=False))
+    return quantize(source, room.folder / "un-hidden.onnx")
+
+
+def quantize(source: Path, file: Path) -> Path:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    if not file.exists():
+        quantize_dynamic(str(source), str(file), weight_type=QuantType.QInt8, per_channel=True)
+    return file
+
+
+def openvino_int8(room: Room) -> Answer:
+    from litebert.infer.engines.openvino_engine import import_openvino
+
+    openvino = import_openvino()
+    import nncf
+
+    model = room.their_model()
+    feed = {key: torch.from_numpy(value) for key, value in pad([[5] * 16, [6] * 12]).items()}
+    converted = openvino.convert_model(model, example_input=feed)
+    rng = np.random.default_rng(0)
+    samples = [pad([rng.integers(5, 30, n).tolist()]) for n in rng.integers(8, 64, 32)]
+    quantized = nncf.quantize(
+        converted, nncf.Dataset(samples), model_type=nncf.ModelType.TRANSFORMER, subset_size=len(samples)
+    )
+    settings = {"INFERENCE_NUM_THREADS": room.threads, "PERFORMANCE_HINT": "LATENCY"}
+    request = openvino.Core().compile_model(quantized, "CPU", settings).create_infer_request()
+    return bucketed(lambda feed: request.infer(feed))
+
+
+def bucketed(run: Callable[[Feed], Any]) -> Answer:
+    """Texts sorted by length, in batches as ours."""
+
+    def answer(texts: Sequence[Sequence[int]]) -> Any:
+        groups = [Group((TokenSequence(np.array(ids), len(ids)),)) for ids in texts]
+        for numbers in plan_batches(groups, 4096):
+            run(pad([texts[number] for number in numbers]))
+
+    return answer
+
+
+def pad(texts: Sequence[Sequence[int]]) -> Feed:
+    width = max(map(len, texts))
+    mask = np.array([[1] * len(ids) + [0] * (width - len(ids)) for ids in texts])
+    token_ids = np.array([[*ids, *[0] * (width - len(ids))] for ids in texts])
+    return {"input_ids": token_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(token_ids)}
+
+
+CONTENDERS: dict[str, Callable[[Room], Answer]] = {
+    "ours torch": ours_by_name("torch"),
+    "ours onnx": ours_by_name("onnx"),
+    "ours onnx int8": ours_int8,
+    "ours openvino": ours_by_name("openvino"),
+    "transformers pipeline": transformers_eager("pipeline"),
+    "transformers padded": transformers_eager("padded"),
+    "transformers bucketed": transformers_eager("bucketed"),
+    "ort float": onnxruntime_file("float"),
+    "ort int8 documented": onnxruntime_file("documented"),
+    "ort int8 un-hidden": onnxruntime_file("un-hidden"),
+    "openvino int8": openvino_int8,
+}
+
+
+def iter_built(room: Room, names: Sequence[str]) -> Iterator[tuple[str, Answer]]:
+    for name in names:
+        try:
+            yield name, CONTENDERS[name](room)
+        except ImportError as error:
+            print(f"{name}: left out ({error})", flush=True)
+
+
+class Spent(NamedTuple):
+    """Seconds by the clock and of processors."""
+
+    by_clock: float
+    by_processor: float
+
+
+def measure(answers: dict[str, Answer], texts: Sequence[Sequence[int]], rounds: int) -> dict[str, Spent]:
+    """Each contender's median seconds; they take turns."""
+    spent: dict[str, list[Spent]] = {name: [] for name in answers}
+    for number in range(1 + rounds):
+        for name, answer in answers.items():
+            began = time.perf_counter(), time.process_time()
+            answer(texts)
+            if number:  # the first warms up
+                spent[name].append(Spent(time.perf_counter() - began[0], time.process_time() - began[1]))
+    return {name: Spent(*map(statistics.median, zip(*values, strict=True))) for name, values in spent.items()}
+
+
+def invent_texts(lengths: Sequence[int]) -> list[list[int]]:
+    rng = np.random.default_rng(2)
+    return [rng.integers(5, 30, length).tolist() for length in lengths]
+
+
+def show(title: str, spent: dict[str, Spent], count: int) -> dict[str, Any]:
+    ours = [value for name, value in spent.items() if name.startswith("ours")] or list(spent.values())
+    best = Spent(min(one.by_clock for one in ours), min(one.by_processor for one in ours))
+    print(f"\n{title}: time, and times the best of ours by the clock and by processor time")
+    for name, value in sorted(spent.items(), key=lambda item: item[1]):
+        per = f"{1000 * value.by_clock:9.1f} ms" if count == 1 else f"{count / value.by_clock:9.1f} texts/s"
+        ratios = f"{value.by_clock / best.by_clock:6.2f} {value.by_processor / best.by_processor:6.2f}"
+        print(f"  {name:24} {per} {ratios}", flush=True)
+    return {"case": title, "seconds": {name: value._asdict() for name, value in spent.items()}, "count": count}
+
+
+def measure_memory(room: Room, options: argparse.Namespace, names: Sequence[str]) -> None:
+    """What a process holds more after loading a model and answering once than before."""
+    print("\nadded memory, MB")
+    for name in names:
+        words = [
+            "--child",
+            name,
+            "--preset",
+            options.preset,
+            "--folder",
+            str(room.folder),
+            "--threads",
+            str(room.threads),
+        ]
+        done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=False)
+        print(f"  {name:24} {done.stdout.strip() or done.stderr.strip().splitlines()[-1]}", flush=True)
+
+
+def run_child(name: str, room: Room) -> None:
+    import onnxruntime  # noqa: F401 (the libraries themselves do not count, nor what they import)
+
+    held = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6  # noqa: E731
+    before = held()
+    CONTENDERS[name](room)(invent_texts([32]))
+    print(f"{held() - before:.0f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="albert-base-v2")
+    parser.add_argument("--lengths", default="16,32,128,384")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--texts", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=count_cores())
+    parser.add_argument("--only", default="")
+    parser.add_argument("--memory", action="store_true", help="also the memory of each, in processes of their own")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        room = Room(options.folder or Path(folder), options.preset, options.threads)
+        if options.child:
+            return run_child(options.child, room)
+        names = options.only.split(",") if options.only else list(CONTENDERS)
+        answers = dict(iter_built(room, names))
+        results = []
+        for length in [int(word) for word in options.lengths.split(",") if word]:
+            texts = invent_texts([length])
+            results.append(show(f"one text of {length} tokens", measure(answers, texts, options.rounds), 1))
+        for case in CASES:
+            lengths = read_lengths(case)[: options.texts]
+            seconds = measure(answers, invent_texts(lengths), max(1, options.rounds // 2))
+            results.append(show(f"{len(lengths)} texts of {case.name}'s lengths", seconds, len(lengths)))
+        if options.memory:
+            measure_memory(room, options, names)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2))
+    return None
+
+
+if __name__ == "__main__":
+    main()

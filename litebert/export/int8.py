@@ -1,0 +1,144 @@
+"""Eight bits that keep accuracy: measured against float on a dev file, sensitive matrices left in float, or refused."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from litebert.checkpoint import Checkpoint
+from litebert.core.errors import DataError
+from litebert.export.judging import Judge, Verdict, build_judge
+from litebert.export.onnx_folder import Exported, build_head_graph, check_is_new, choose_head, has_exits, write_export
+from litebert.graph.precision import Precision
+from litebert.infer.engines.engine import Engine, MemoryGraph
+from litebert.infer.engines.onnx_engine import OnnxEngine
+from litebert.infer.engines.threads import count_cores
+from litebert.model.reading import ReadHead
+
+MAX_FLOAT_SHARE = 1 / 3  # of a model's matrices: with more of them in float it is no int8 model
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What eight bits cost on a dev file."""
+
+    metric: str
+    num_examples: int
+    float_score: float  # in points
+    int8_score: float
+    num_changed: int  # answers that are not float's
+
+    @property
+    def drop(self) -> float:
+        return self.float_score - self.int8_score
+
+    def __str__(self) -> str:
+        return (
+            f"{self.metric.replace('_', ' ')} {self.float_score:.2f} in float, {self.int8_score:.2f} in int8 "
+            f"({-self.drop:+.2f} points); {self.num_changed:,} of {self.num_examples:,} answers differ"
+        )
+
+
+@dataclass(frozen=True)
+class Int8Export:
+    """What was written, and what it costs; None where there was nothing to measure on."""
+
+    exported: Exported
+    accuracy: Accuracy | None
+    in_float: tuple[str, ...]
+
+
+def export_int8(
+    checkpoint: Checkpoint,
+    out: Path,
+    *,
+    head: str = "",
+    dev: Path | None = None,
+    max_drop: float = 1.0,
+    say: Say = lambda _: None,
+) -> Int8Export:
+    """Write a checkpoint in eight bits, unless that loses more than `max_drop` points on the dev file."""
+    check_is_new(out)
+    chosen = choose_head(checkpoint, head)
+    graph, accuracy, in_float = settle_int8(checkpoint, chosen, dev, max_drop, say)
+    facts: dict[str, Any] = {"precision": "int8", "in_float": in_float}
+    facts["accuracy"] = None if accuracy is None else asdict(accuracy)
+    return Int8Export(write_export(checkpoint, out, chosen, graph, facts), accuracy, in_float)
+
+
+def settle_int8(
+    checkpoint: Checkpoint, head: ReadHead, dev: Path | None, max_drop: float, say: Say
+) -> tuple[bytes, Accuracy | None, tuple[str, ...]]:
+    """The graph in eight bits, what it costs on the dev file, and the matrices that stayed in float."""
+    choice, accuracy, precision = _Choice(checkpoint, head), None, Precision(is_int8=True)
+    if dev is not None:
+        accuracy, precision = _settle(choice, build_judge(checkpoint, head, dev), max_drop, say)
+    return choice.build(precision), accuracy, tuple(sorted(precision.in_float))
+
+
+class _Choice:
+    """A model and head whose precision is to be chosen."""
+
+    def __init__(self, checkpoint: Checkpoint, head: ReadHead) -> None:
+        self.checkpoint = checkpoint
+        self.head = head
+        self._tokenizer = checkpoint.load_tokenizer()
+
+    def build(self, precision: Precision) -> bytes:
+        return build_head_graph(self.checkpoint, self.head, self._tokenizer, precision)
+
+    def open(self, precision: Precision) -> Engine:
+        exits = has_exits(self.checkpoint, self.head)
+        graph = MemoryGraph(self.build(precision), self.head, self.checkpoint.config.max_positions, exits)
+        return OnnxEngine(graph, count_cores())
+
+
+def _settle(choice: _Choice, judge: Judge, max_drop: float, say: Say) -> tuple[Accuracy, Precision]:
+    """The precision with the fewest matrices in float that loses no more than it may."""
+    expected = judge.judge(choice.open(Precision()))
+    precision = Precision(is_int8=True)
+    accuracy = _compare(judge, expected, judge.judge(choice.open(precision)))
+    say(str(accuracy))
+    if accuracy.drop <= max_drop:
+        return accuracy, precision
+    sizes = list_matrices(choice)
+    for name in _rank_matrices(choice, judge, expected, list(sizes)):
+        precision = replace(precision, in_float=precision.in_float | {name})
+        if sum(sizes[one] for one in precision.in_float) > MAX_FLOAT_SHARE * sum(sizes.values()):
+            break
+        accuracy = _compare(judge, expected, judge.judge(choice.open(precision)))
+        say(f"{name} left in float: {accuracy}")
+        if accuracy.drop <= max_drop:
+            return accuracy, precision
+    raise DataError(
+        f"int8 loses {accuracy.drop:.2f} points of {judge.metric}, and --max-drop allows {max_drop:g}; too much of the "
+        "model would have to stay in float: export without --int8, or allow more"
+    )
+
+
+def _compare(judge: Judge, expected: Verdict, found: Verdict) -> Accuracy:
+    changed = sum(one != other for one, other in zip(expected.answers, found.answers, strict=True))
+    return Accuracy(judge.metric, judge.num_examples, expected.score, found.score, changed)
+
+
+def _rank_matrices(choice: _Choice, judge: Judge, expected: Verdict, names: Sequence[str]) -> list[str]:
+    """The matrices that alone in eight bits change some answers, those that change most first."""
+    changed: dict[str, int] = {}
+    for name in names:
+        alone = Precision(is_int8=True, in_float=frozenset(names) - {name})
+        changed[name] = _compare(judge, expected, judge.judge(choice.open(alone))).num_changed
+    order = np.argsort([-changed[name] for name in names], kind="stable")
+    return [names[number] for number in order if changed[names[number]]]
+
+
+def list_matrices(choice: _Choice) -> dict[str, int]:
+    """All matrices that eight bits change, and how many numbers each has."""
+    model = onnx.load_from_string(choice.build(Precision(is_int8=True)))
+    kinds = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+    in_bytes = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds]
+    return {tensor.name: math.prod(tensor.dims) for tensor in in_bytes if not tensor.name.endswith(".zero")}

@@ -1,0 +1,97 @@
+"""The encoder as a graph: the layers are written out, and all that share a block read the same stored tensors."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from litebert.graph.parts import Parts
+from litebert.graph.precision import FloatArray
+from litebert.graph.writer import FLOAT, INT64
+from litebert.model.config import ModelConfig
+
+INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # as everybody calls them
+_HIDDEN = -1e9  # added to the score of a token that must not be looked at
+
+
+def add_inputs(parts: Parts) -> tuple[str, str, str]:
+    """The usual three inputs, each (B, T)."""
+    token_ids, segment_ids, mask = (parts.graph.add_input(name, INT64, ("batch", "length")) for name in INPUTS)
+    return token_ids, segment_ids, mask
+
+
+def write_encoder(parts: Parts, inputs: tuple[str, str, str], *, reads_first: bool = False) -> str:
+    """The last hidden states (B, T, H), or those of the first token (B, 1, H): the last layer computes no others."""
+    token_ids, segment_ids, mask = inputs
+    hidden = write_embeddings(parts, token_ids, segment_ids)
+    visible = write_mask(parts, mask)
+    rows = parts.config.layer_plan.rows
+    for number, row in enumerate(rows, start=1):
+        hidden = write_layer(parts, hidden, visible, row, reads_first=reads_first and number == len(rows))
+    return hidden
+
+
+def write_embeddings(parts: Parts, token_ids: str, segment_ids: str) -> str:
+    """What the first layer reads (B, T, H)."""
+    graph, weights = parts.graph, parts.weights
+    segments = graph.store("embeddings.segment", weights["encoder.embeddings.segment.weight"])
+    positions = graph.store("embeddings.position", weights["encoder.embeddings.position.weight"])
+    length = graph.call("Shape", token_ids, start=1, end=2)
+    positions = graph.call("Slice", positions, graph.integers(0), length, graph.integers(0))  # (T, E)
+    embedded = graph.call("Add", parts.look_up_tokens(token_ids), graph.call("Gather", segments, segment_ids))
+    embedded = parts.norm(graph.call("Add", embedded, positions), "encoder.embeddings.norm")
+    return parts.linear(embedded, "encoder.embeddings.projection") if parts.config.has_projection else embedded
+
+
+def write_mask(parts: Parts, mask: str) -> str:
+    """What is added to attention scores (B, 1, 1, T)."""
+    graph = parts.graph
+    hidden = graph.call("Sub", graph.number(1.0), graph.call("Cast", mask, to=FLOAT))
+    return graph.call("Unsqueeze", graph.call("Mul", hidden, graph.number(_HIDDEN)), graph.integers(1, 2))
+
+
+def write_layer(parts: Parts, hidden: str, visible: str, row: tuple[int, int], *, reads_first: bool = False) -> str:
+    """New hidden states."""
+    attention, ffn = f"encoder.attention.{row[0]}", f"encoder.ffn.{row[1]}"
+    graph, read = parts.graph, hidden
+    projections = [f"{attention}.{name}" for name in ("query", "key", "value")]
+    # queries are divided by the root of their size where they are made: a pass over all scores less
+    parts = replace(parts, weights=_scale_queries(parts.weights, projections[0], parts.config))
+    query, key, value = graph.call_many("Split", parts.linear(hidden, *projections), count=3, num_outputs=3, axis=-1)
+    if reads_first:
+        query, read = (take_first(parts, states) for states in (query, hidden))
+    context = _attend(parts, query, key, value, visible)
+    hidden = parts.norm(graph.call("Add", read, parts.linear(context, f"{attention}.output")), f"{attention}.norm")
+    update = parts.linear(parts.activate(parts.linear(hidden, f"{ffn}.up")), f"{ffn}.down")
+    return parts.norm(graph.call("Add", hidden, update), f"{ffn}.norm")
+
+
+def take_first(parts: Parts, states: str) -> str:
+    """The first token's states (B, 1, H)."""
+    graph = parts.graph
+    return graph.call("Slice", states, graph.integers(0), graph.integers(1), graph.integers(1))
+
+
+def write_pooled(parts: Parts, hidden: str) -> str:
+    """The sequence vectors (B, H)."""
+    graph = parts.graph
+    first = graph.call("Gather", hidden, graph.integer(0), axis=1)
+    return graph.call("Tanh", parts.linear(first, "encoder.pooler"))
+
+
+def _attend(parts: Parts, query: str, key: str, value: str, visible: str) -> str:
+    graph, config = parts.graph, parts.config
+    shape = graph.integers(0, 0, config.num_heads, config.head_size)  # 0: as it is
+    query, key, value = (
+        graph.call("Transpose", graph.call("Reshape", states, shape), perm=order)
+        for states, order in ((query, [0, 2, 1, 3]), (key, [0, 2, 3, 1]), (value, [0, 2, 1, 3]))
+    )
+    scores = graph.call("Add", graph.call("MatMul", query, key), visible)  # (B, N, T, T)
+    context = graph.call("MatMul", graph.call("Softmax", scores, axis=-1), value)  # (B, N, T, D)
+    context = graph.call("Transpose", context, perm=[0, 2, 1, 3])
+    return graph.call("Reshape", context, graph.integers(0, 0, config.hidden_size))
+
+
+def _scale_queries(weights: Mapping[str, FloatArray], name: str, config: ModelConfig) -> dict[str, FloatArray]:
+    factor = np.float32(config.head_size**-0.5)
+    return {**weights, **{f"{name}.{leaf}": weights[f"{name}.{leaf}"] * factor for leaf in ("weight", "bias")}}

@@ -1,0 +1,102 @@
+"""The parts that graphs of models are written from: linear maps, LayerNorm, activation, the table of tokens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from litebert.graph.precision import TABLE_ZERO, FloatArray, Precision, quantize_columns, quantize_rows
+from litebert.graph.writer import FLOAT, GraphWriter
+from litebert.model.config import ModelConfig
+
+TOKENS = "embeddings.token"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model's weights under our names, and the graph that they are written into."""
+
+    graph: GraphWriter
+    config: ModelConfig
+    weights: Mapping[str, FloatArray]
+    precision: Precision
+
+    def linear(self, x: str, *names: str) -> str:
+        """A linear map; of several names one map whose outputs lie side by side."""
+        weight = np.concatenate([self.weights[f"{name}.weight"] for name in names])  # (out, in)
+        biases = [self.weights[f"{name}.bias"] for name in names if f"{name}.bias" in self.weights]
+        return self.multiply(x, matrix_name(*names), weight.T, np.concatenate(biases) if biases else None)
+
+    def exact_linear(self, x: str, name: str) -> str:
+        """A linear map that is never in eight bits: a head's, which is small and decides."""
+        graph, bias = self.graph, self.weights.get(f"{name}.bias")
+        product = graph.call("MatMul", x, graph.store(name, self.weights[f"{name}.weight"].T))
+        return product if bias is None else graph.call("Add", product, graph.store(f"{name}.bias", bias))
+
+    def multiply(self, x: str, name: str, matrix: FloatArray, bias: FloatArray | None = None) -> str:
+        """x times a matrix (in, out), which is stored under its name, plus a bias."""
+        graph = self.graph
+        if self.precision.quantizes(name):
+            product = self._multiply_bytes(x, name, matrix)
+        else:
+            product = graph.call("MatMul", x, graph.store(name, matrix))
+        return product if bias is None else graph.call("Add", product, graph.store(f"{name}.bias", bias))
+
+    def _multiply_bytes(self, x: str, name: str, matrix: FloatArray) -> str:
+        # runtimes know this sequence and compute it as one
+        graph = self.graph
+        if not graph.has(name):
+            values, scales = quantize_columns(matrix)
+            graph.store(name, values)
+            graph.store(f"{name}.scale", scales)
+            graph.store(f"{name}.zero", np.zeros(len(scales), dtype=np.int8))
+        rounded, scale, zero = graph.call_many("DynamicQuantizeLinear", x, count=3)
+        product = graph.call("MatMulInteger", rounded, name, zero, f"{name}.zero")
+        scale = graph.call("Mul", scale, f"{name}.scale")
+        return graph.call("Mul", graph.call("Cast", product, to=FLOAT), scale)
+
+    def norm(self, x: str, name: str) -> str:
+        graph = self.graph
+        scale = graph.store(f"{name}.weight", self.weights[f"{name}.weight"])
+        bias = graph.store(f"{name}.bias", self.weights[f"{name}.bias"])
+        return graph.call("LayerNormalization", x, scale, bias, axis=-1, epsilon=self.config.norm_epsilon)
+
+    def activate(self, x: str) -> str:
+        if self.config.activation == "relu":
+            return self.graph.call("Relu", x)
+        return self.graph.call("Gelu", x, approximate="tanh" if self.config.activation == "gelu_tanh" else "none")
+
+    def look_up_tokens(self, token_ids: str) -> str:
+        """The vectors (..., E) of tokens."""
+        graph, table = self.graph, self.weights["encoder.embeddings.token.weight"]
+        if not self.precision.quantizes(TOKENS):
+            return graph.call("Gather", graph.store(TOKENS, table), token_ids)
+        values, scales = self._store_table(table)
+        rows = graph.call("Cast", graph.call("Gather", values, token_ids), to=FLOAT)
+        rows = graph.call("Sub", rows, graph.number(TABLE_ZERO))
+        of_rows = graph.call("Unsqueeze", graph.call("Gather", scales, token_ids), graph.integers(-1))
+        return graph.call("Mul", rows, of_rows)
+
+    def compare_with_tokens(self, states: str, bias: FloatArray) -> str:
+        """Logits (M, V) of states (M, E): how well each token fits, by the table of `look_up_tokens`."""
+        graph, table = self.graph, self.weights["encoder.embeddings.token.weight"]
+        stored_bias = graph.store("token bias", bias)
+        if not self.precision.quantizes(TOKENS):
+            return graph.call("Gemm", states, graph.store(TOKENS, table), stored_bias, transB=1)
+        values, scales = self._store_table(table)
+        rounded, scale, zero = graph.call_many("DynamicQuantizeLinear", states, count=3)
+        turned = graph.call("Transpose", values, perm=[1, 0])  # runtimes do this once, when they load
+        table_zero = graph.store(f"{TOKENS}.zero", np.array(TABLE_ZERO, dtype=np.uint8))
+        product = graph.call("Cast", graph.call("MatMulInteger", rounded, turned, zero, table_zero), to=FLOAT)
+        return graph.call("Add", graph.call("Mul", product, graph.call("Mul", scale, scales)), stored_bias)
+
+    def _store_table(self, table: FloatArray) -> tuple[str, str]:
+        values, scales = quantize_rows(table)
+        return self.graph.store(TOKENS, values), self.graph.store(f"{TOKENS}.scale", scales)
+
+
+def matrix_name(*names: str) -> str:
+    """What the matrix of these linear maps is called: attention.0.query+key+value."""
+    short = [name.removeprefix("encoder.") for name in names]
+    place = short[0].rpartition(".")[0]
+    return "+".join([short[0], *(name.removeprefix(f"{place}.") for name in short[1:])])

@@ -1,0 +1,54 @@
+"""How matrices lie in the file: as they are, or in eight bits.
+
+Matrices in eight bits have a scale for each output. Their values keep to seven bits (-63 to 63): processors without
+VNNI add two products of bytes in sixteen bits, where larger ones would overflow without a word and spoil the answer.
+The table of tokens, which is looked up more than multiplied, has all eight, unsigned, which no processor overflows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float32]
+
+LARGEST = 63
+LARGEST_IN_TABLE = 127
+TABLE_ZERO = 128
+_CLIPPINGS = np.linspace(1.0, 0.7, 7)  # of the largest value; less is finer for all the others
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Which matrices are in eight bits: none, or all but those that lose too much by it."""
+
+    is_int8: bool = False
+    in_float: frozenset[str] = frozenset()  # names of matrices that stay as they are
+
+    def quantizes(self, name: str) -> bool:
+        return self.is_int8 and name not in self.in_float
+
+
+def quantize_columns(matrix: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
+    """A matrix (in, out) as bytes and a scale (out,) for each column, chosen for the least squared error."""
+    largest = np.maximum(np.abs(matrix).max(0), 1e-12)
+    best = np.full(largest.shape, np.inf)
+    scales = largest
+    for clipping in _CLIPPINGS:
+        tried = largest * clipping / LARGEST
+        error = ((_round(matrix, tried, LARGEST) * tried - matrix) ** 2).sum(0)
+        scales = np.where(error < best, tried, scales)
+        best = np.minimum(error, best)
+    return _round(matrix, scales, LARGEST).astype(np.int8), scales.astype(np.float32)
+
+
+def quantize_rows(table: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
+    """A table (rows, E) as bytes around TABLE_ZERO and a scale (rows,) for each row."""
+    scales = np.maximum(np.abs(table).max(1), 1e-12) / LARGEST_IN_TABLE
+    rounded = _round(table, scales[:, None], LARGEST_IN_TABLE) + TABLE_ZERO
+    return rounded.astype(np.uint8), scales.astype(np.float32)
+
+
+def _round(values: FloatArray, scales: FloatArray, largest: int) -> FloatArray:
+    rounded: FloatArray = np.clip(np.rint(values / scales), -largest, largest)
+    return rounded

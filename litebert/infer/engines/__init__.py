@@ -1,0 +1,1 @@
+"""What computes a model: torch, onnxruntime or OpenVINO, behind one small interface."""

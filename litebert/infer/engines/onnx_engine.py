@@ -1,0 +1,42 @@
+"""The model in onnxruntime."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from litebert.core.errors import ConfigError
+from litebert.infer.engines.engine import EngineName, Graphs, to_feeds
+from litebert.model.reading import ReadHead, ReadInputs, output_names
+
+try:
+    import onnxruntime
+except ImportError:
+    raise ConfigError("the engine onnx needs onnxruntime: pip install 'litebert[export]'") from None
+
+ERRORS_ONLY = 3
+
+
+class OnnxEngine:
+    """Sessions of a model's graphs, opened when a head is first asked."""
+
+    name: EngineName = "onnx"
+
+    def __init__(self, graphs: Graphs, num_threads: int) -> None:
+        self._graphs = graphs
+        self._options = onnxruntime.SessionOptions()
+        self._options.intra_op_num_threads = num_threads
+        self._options.log_severity_level = ERRORS_ONLY
+        self._sessions: dict[tuple[ReadHead, bool], Any] = {}
+
+    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+        exits = self._graphs.has_exits(head, inputs.patience)
+        if (head, exits) not in self._sessions:
+            self._sessions[head, exits] = onnxruntime.InferenceSession(
+                self._graphs.load(head, exits=exits), self._options, providers=["CPUExecutionProvider"]
+            )
+        names = output_names(head, exits=exits)
+        feeds = to_feeds(head, inputs, self._graphs.max_positions, exits=exits)
+        values = self._sessions[head, exits].run(names, feeds)
+        return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}

@@ -1,0 +1,33 @@
+"""How many threads compute: as many as there are cores for this process, and not two on one core."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+CPUS = Path("/sys/devices/system/cpu")
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def count_cores(cpus: Path = CPUS, quota: Path = QUOTA, affinity: Callable[[], set[int]] | None = None) -> int:
+    """The physical cores that this process may use: two threads of one core share its multipliers."""
+    mine = affinity() if affinity else _own_cpus()
+    cores = {_siblings(cpus, number) for number in mine}
+    return max(1, min(len(cores), _read_quota(quota)))
+
+
+def _own_cpus() -> set[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))  # macOS
+
+
+def _siblings(cpus: Path, number: int) -> str:
+    """What the threads of one core have in common; without Linux's files each counts as a core."""
+    file = cpus / f"cpu{number}" / "topology" / "thread_siblings_list"
+    return file.read_text().strip() if file.is_file() else str(number)
+
+
+def _read_quota(file: Path) -> int:
+    """The processors that a container is allowed, rounded up."""
+    words = file.read_text().split() if file.is_file() else []
+    return -(-int(words[0]) // int(words[1])) if len(words) == 2 and words[0] != "max" else 2**16

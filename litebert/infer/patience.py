@@ -1,0 +1,24 @@
+"""An engine with patience: it answers texts whose answer has settled before the last layer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from litebert.infer.engines.engine import Engine, EngineName
+from litebert.model.reading import ReadHead, ReadInputs
+
+
+@dataclass(frozen=True)
+class Patient:
+    """An engine that is asked with a patience."""
+
+    engine: Engine
+    patience: int
+
+    @property
+    def name(self) -> EngineName:
+        return self.engine.name
+
+    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+        return self.engine.read(head, inputs._replace(patience=self.patience))

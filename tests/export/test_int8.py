@@ -1,0 +1,111 @@
+"""Eight bits are measured against float on the user's own file; what spoils answers stays in float or is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from small_tasks import invent_rows
+
+import litebert
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
+from litebert.cli.main import _run
+from litebert.core.errors import DataError
+from litebert.export.int8 import export_int8
+from litebert.model.config import ModelConfig
+from litebert.model.model import Model, build_model
+from litebert.tasks.catalog import task_facts
+from litebert.tasks.classification import Classification
+from litebert.text.tokenizer import Tokenizer
+
+pytest.importorskip("onnxruntime")
+
+TASK = Classification("classification", ("cat", "dog", "bird"))
+
+
+def build_classifier(folder: Path, tokenizer: Tokenizer, ffn_size: int, change: Callable[[Model], None]) -> Path:
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, embedding_size=32, hidden_size=32, ffn_size=ffn_size, num_layers=3,
+        num_heads=2, max_positions=64, initializer_range=0.3, activation="relu",
+    )  # fmt: skip
+    model = build_model(config, TASK.heads, seed=5)
+    change(model)
+    content = CheckpointContent(step=0, task=task_facts(TASK, max_length=48))
+    save_checkpoint(folder / "model", model, tokenizer, content)
+    return folder / "model"
+
+
+def write_own_answers(folder: Path, checkpoint: Path) -> Path:
+    """A dev file on which the model in float is always right."""
+    texts = [row["text"] for row in invent_rows(count=200)]
+    rows = zip(texts, litebert.load(checkpoint).classify(texts), strict=True)
+    (folder / "dev.jsonl").write_text("".join(json.dumps({"text": t, "label": a.label}) + "\n" for t, a in rows))
+    return folder / "dev.jsonl"
+
+
+@torch.no_grad()
+def add_outlier(model: Model) -> None:
+    """The same function with one feed-forward unit a thousand times as large: bytes for all lose the others."""
+    ffn = model.encoder.ffn[0]
+    ffn.up.weight[3] *= 1000  # type: ignore[union-attr, operator]
+    ffn.down.weight[:, 3] /= 1000  # type: ignore[union-attr, operator]
+
+
+def test_what_int8_costs_is_measured_and_written_down(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    model = build_classifier(tmp_path, tiny_tokenizer, 64, lambda _: None)
+    dev = write_own_answers(tmp_path, model)
+    done = export_int8(load_checkpoint(model), tmp_path / "out", dev=dev, max_drop=5.0)
+    assert done.accuracy is not None
+    assert (done.accuracy.metric, done.accuracy.num_examples, done.accuracy.float_score) == ("accuracy", 200, 100.0)
+    assert done.accuracy.int8_score == pytest.approx(100 * (1 - done.accuracy.num_changed / 200))
+    facts = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert facts["accuracy"]["int8_score"] == done.accuracy.int8_score >= 95
+    texts = [row["text"] for row in invent_rows(count=200)]
+    answers = [a.label for a in litebert.load(tmp_path / "out", threads=1).classify(texts)]
+    expected = [a.label for a in litebert.load(model).classify(texts)]
+    assert sum(a != b for a, b in zip(answers, expected, strict=True)) == done.accuracy.num_changed
+
+
+def test_a_sensitive_matrix_stays_in_float(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    model = build_classifier(tmp_path, tiny_tokenizer, 64, add_outlier)
+    dev = write_own_answers(tmp_path, model)
+    said: list[str] = []
+    done = export_int8(load_checkpoint(model), tmp_path / "out", dev=dev, max_drop=5.0, say=said.append)
+    assert done.in_float == ("ffn.0.down",)
+    assert len(said) == 2
+    assert done.accuracy is not None
+    assert done.accuracy.drop <= 5
+
+
+def test_a_loss_above_what_is_allowed_is_refused(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = build_classifier(tmp_path, tiny_tokenizer, 2000, add_outlier)  # half of it would be in float
+    dev = write_own_answers(tmp_path, model)
+    words = ["export", str(model), str(tmp_path / "out"), "--int8", "--max-drop", "2"]
+    assert _run([*words, "--dev", str(dev)], debug=False) == 2
+    shown = capsys.readouterr()
+    assert "answers differ" in shown.out
+    assert "--max-drop allows 2" in shown.err
+    assert not (tmp_path / "out").exists()
+    assert _run(words, debug=False) == 0
+    assert "was not measured" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("head", ["mlm", "sentence", "embedding"])
+def test_a_pretrained_model_is_measured_on_lines_of_text(head: str, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(row["text"] for row in invent_rows(count=40)))
+    done = export_int8(
+        load_checkpoint(tiny_checkpoint), tmp_path / "out", head=head, dev=tmp_path / "lines.txt", max_drop=20.0
+    )
+    assert done.accuracy is not None
+    assert done.accuracy.num_examples >= 40
+    assert abs(done.accuracy.drop) <= 20
+
+
+def test_a_file_without_labels_cannot_measure(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    model = build_classifier(tmp_path, tiny_tokenizer, 64, lambda _: None)
+    (tmp_path / "dev.jsonl").write_text('{"text": "a cat"}\n')
+    with pytest.raises(DataError):
+        export_int8(load_checkpoint(model), tmp_path / "out", dev=tmp_path / "dev.jsonl")

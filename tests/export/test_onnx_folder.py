@@ -1,0 +1,94 @@
+"""An export stands alone: plain onnxruntime and tokenizer.json give our answers, and so does `litebert.load`."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import litebert
+from litebert.checkpoint import load_checkpoint
+from litebert.cli.main import _run
+from litebert.core.errors import ConfigError, DataError
+from litebert.export.onnx_folder import export_onnx
+
+pytest.importorskip("onnxruntime")
+
+# what a user without litebert writes
+PLAIN = """
+    import json, sys
+    import numpy as np, onnxruntime, tokenizers
+    folder, *texts = sys.argv[1:]
+    tokenizer = tokenizers.Tokenizer.from_file(folder + "/tokenizer.json")
+    session = onnxruntime.InferenceSession(folder + "/model.onnx", providers=["CPUExecutionProvider"])
+    answers = []
+    for text in texts:
+        encoding = tokenizer.encode(text)
+        feeds = {
+            "input_ids": encoding.ids, "token_type_ids": encoding.type_ids, "attention_mask": encoding.attention_mask
+        }
+        outputs = session.run(None, {name: np.array([ids], dtype=np.int64) for name, ids in feeds.items()})
+        answers.append(outputs[0].tolist())
+    assert "litebert" not in sys.modules and "torch" not in sys.modules
+    print(json.dumps(answers))
+"""
+
+
+def run_plain(folder: Path, *texts: str) -> list[list[list[float]]]:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PLAIN), str(folder), *texts], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answers: list[list[list[float]]] = json.loads(done.stdout)
+    return answers
+
+
+def test_plain_onnxruntime_fills_masks_as_we_do(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    done = export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out")
+    assert done.head == "mlm"
+    ((first, second),) = run_plain(tmp_path / "out", "the [MASK] sees a [MASK] near the river")
+    predictor = litebert.load(tiny_checkpoint)
+    guesses = predictor.fill_mask("the [MASK] sees a [MASK] near the river", top_k=1)
+    for logits, (guess,) in zip((first, second), guesses, strict=True):
+        allowed = [i for i in range(len(logits)) if i not in predictor.tokenizer.special_ids]
+        assert predictor.tokenizer.pieces([max(allowed, key=lambda i: logits[i])]) == [guess.piece]
+
+
+def test_an_export_is_loaded_as_a_checkpoint_is(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out", head="embedding")
+    texts = ["a cat", "the dog near the river"]
+    vectors = litebert.load(tiny_checkpoint).embed(texts)
+    exported = litebert.load(tmp_path / "out", threads=1)
+    np.testing.assert_allclose(exported.embed(texts), vectors, atol=1e-5)
+    plain = np.array([answer[0] for answer in run_plain(tmp_path / "out", *texts)])
+    np.testing.assert_allclose(plain / np.linalg.norm(plain, axis=1, keepdims=True), vectors, atol=1e-5)
+    with pytest.raises(ConfigError, match="cannot order sentences: it has no head 'sentence'"):
+        exported.order("a", "b")
+    with pytest.raises(DataError, match="has no weights for torch"):
+        exported.model  # noqa: B018
+    with pytest.raises(ConfigError, match="engine 'torch' cannot compute this model"):
+        litebert.load(tmp_path / "out", engine="torch")
+
+
+def test_a_damaged_export_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out", head="sentence")
+    with (tmp_path / "out" / "model.onnx").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(DataError, match=r"model\.onnx is missing or damaged"):
+        litebert.load(tmp_path / "out")
+
+
+def test_the_command_says_what_it_wrote(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["export", str(tiny_checkpoint), str(tmp_path / "out"), "--task-head"]
+    assert _run([*words, "tokens"], debug=False) == 2
+    assert "the model has no head 'tokens', but mlm, sentence, embedding" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert _run([*words, "sentence"], debug=False) == 0
+    assert "(sentence, 0.1 MB)" in capsys.readouterr().out
+    assert _run([*words, "sentence"], debug=False) == 2
+    assert "exists already" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from litebert.cli.finetune import EngineWord, Threads
 from litebert.core.errors import ConfigError
 
 
@@ -21,6 +22,8 @@ def serve_models(
         list[str] | None, typer.Option(help="Another site whose pages may ask, such as https://example.org.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    engine: EngineWord = None,
+    threads: Threads = 0,
     max_batch: Annotated[int, typer.Option(help="Texts computed at once.")] = 32,
     max_wait: Annotated[float, typer.Option(help="Milliseconds that a text waits for others.")] = 2.0,
     max_queue: Annotated[int, typer.Option(help="Texts that may wait; more are refused with 429.")] = 512,
@@ -38,7 +41,13 @@ def serve_models(
 
     limits = Limits(max_body, max_inputs, max_characters, max_queue, max_batch, max_wait / 1000, timeout)
     token = "" if token_file is None else _read_token(token_file)
-    serve(checkpoints, ServeOptions(host, port, token, tuple(origin or ()), limits), device=device)
+    serve(
+        checkpoints,
+        ServeOptions(host, port, token, tuple(origin or ()), limits),
+        device=device,
+        engine=engine,
+        threads=threads,
+    )
 
 
 def _read_token(file: Path) -> str:

@@ -18,6 +18,9 @@ from litebert.infer.evaluation import choose_examples, evaluate, read_for
 from litebert.infer.predictor import Predictor
 from litebert.model.reading import ReadHead
 from litebert.tasks.asking import to_inputs
+from litebert.tasks.catalog import read_dataset
+from litebert.tasks.finetuning import Dataset
+from litebert.tasks.glue import GLUE
 from litebert.tasks.reading import ReadOptions
 from litebert.tasks.tables import read_text
 from litebert.text.tokenizer import Tokenizer
@@ -57,7 +60,7 @@ def build_judge(checkpoint: Checkpoint, head: ReadHead, dev: Path) -> Judge:
 
 def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     asked = _predictor(checkpoint, None)
-    dataset = read_for(asked, asked.task.name, dev, ReadOptions())
+    dataset = _read_dev(asked, dev)
     examples = choose_examples(dataset, "", dev)
     if any(example.label is None for example in examples):
         raise DataError(f"{dev} has examples without labels: nothing to measure accuracy by")
@@ -67,6 +70,14 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
         return Verdict(100 * facts["scores"][asked.task.metric], [asked.task.decide(output) for output in outputs])
 
     return Judge(asked.task.metric, len(examples), judge)
+
+
+def _read_dev(asked: Predictor, dev: Path) -> Dataset:
+    """The examples of a dev file; GLUE's tasks lie in folders, and a file of one is read as any user's own."""
+    if not (dev.is_file() and asked.task.name in GLUE):
+        return read_for(asked, asked.task.name, dev, ReadOptions())
+    kind = str((asked.checkpoint.task or {})["kind"])
+    return read_dataset(kind, dev, ReadOptions(labels=tuple(getattr(asked.task, "labels", ())), dev_share=0.0))
 
 
 def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:

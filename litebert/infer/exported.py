@@ -61,6 +61,7 @@ class Export:
     checkpoint: Checkpoint  # its facts; the files are the export's
     head: ReadHead
     exits: bool  # whether the graph may answer before its last layer
+    is_int8: bool
 
     @property
     def graph_file(self) -> Path:
@@ -89,7 +90,7 @@ def open_export(path: Path) -> Export:
         task=facts["task"],
         foreign=ExportFiles(path),
     )
-    return Export(checkpoint, facts["head"], facts["exits"])
+    return Export(checkpoint, facts["head"], facts["exits"], facts["precision"] == "int8")
 
 
 def write_facts(folder: Path, checkpoint: Checkpoint, head: ReadHead, more: dict[str, Any]) -> None:

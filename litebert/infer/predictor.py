@@ -18,7 +18,7 @@ from litebert.data.groups import Group, SequenceForm, build_form
 from litebert.infer.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
 from litebert.infer.engines.building import build_engine, build_torch
 from litebert.infer.engines.choosing import PACKAGES, EngineChoice, choose_engine
-from litebert.infer.engines.engine import CheckpointGraphs, Engine, ExportedGraph
+from litebert.infer.engines.engine import CheckpointGraphs, Engine, EngineName, ExportedGraph
 from litebert.infer.engines.torch_engine import TorchEngine
 from litebert.infer.exported import Export, is_export, open_export
 from litebert.infer.fill_mask import Guess, fill_mask
@@ -214,7 +214,8 @@ def load(
     graphs = CheckpointGraphs(checkpoint, tokenizer.mask_id)
     build = lambda name: build_engine(name, checkpoint, runtime, graphs, threads)  # noqa: E731
     head = _main_head(checkpoint)
-    chosen = choose_engine(engine or "torch", tuple(PACKAGES), build, head, checkpoint.config.max_positions)
+    possible = _list_candidates(checkpoint) if engine == "auto" else tuple(PACKAGES)
+    chosen = choose_engine(engine or "torch", possible, build, head, checkpoint.config.max_positions)
     return Predictor(checkpoint, runtime, chosen, tokenizer).with_patience(patience)
 
 
@@ -223,7 +224,17 @@ def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predic
     length = checkpoint.config.max_positions
     graphs = ExportedGraph(export.graph_file, export.head, length, export.exits)
     build = lambda name: build_engine(name, checkpoint, runtime, graphs, threads)  # noqa: E731
-    return Predictor(checkpoint, runtime, choose_engine(engine, ("onnx", "openvino"), build, export.head, length))
+    # OpenVINO computes integers that are quantised on the way in float, slower than float itself; and loops not at all
+    is_for_onnx = engine == "auto" and (export.is_int8 or export.exits)
+    possible: tuple[EngineName, ...] = ("onnx",) if is_for_onnx else ("onnx", "openvino")
+    return Predictor(checkpoint, runtime, choose_engine(engine, possible, build, export.head, length))
+
+
+def _list_candidates(checkpoint: Checkpoint) -> tuple[EngineName, ...]:
+    """The engines that "auto" measures; of a model that has learned to answer early those that can."""
+    if not (checkpoint.task or {}).get("exits", False):
+        return tuple(PACKAGES)
+    return ("torch", "onnx") if set(checkpoint.config.layer_plan.rows) == {(0, 0)} else ("torch",)
 
 
 def _main_head(checkpoint: Checkpoint) -> ReadHead:

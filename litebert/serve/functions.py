@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from litebert.core.errors import DataError
 from litebert.infer.answering import FoundAnswer, read_answer, to_choice_example, to_questions
+from litebert.infer.exported import ExportFiles
 from litebert.infer.many import choose_many, fill_masks, order_texts
 from litebert.infer.predictor import Predictor
 from litebert.infer.tracing import Trace, trace
@@ -53,8 +54,8 @@ def _ids_by_piece(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def classify(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Classified]:
-    del settings
-    answers = predictor.classify(texts)
+    asked = predictor.with_patience(settings["patience"]) if settings["patience"] else predictor
+    answers = asked.classify(texts)
     labels = [list(answer.label) if isinstance(answer.label, tuple) else answer.label for answer in answers]
     return [
         schemas.Classified(label=label, probabilities=answer.probabilities)
@@ -158,6 +159,15 @@ def _has_head(kind: str) -> Callable[[Predictor], bool]:
     return lambda predictor: any(spec.kind == kind for spec in predictor.checkpoint.heads)
 
 
+def _has_weights(predictor: Predictor) -> bool:
+    """An export answers, but cannot be looked into; it has the one head that it was exported with."""
+    return not isinstance(predictor.checkpoint.foreign, ExportFiles)
+
+
+def _can_embed(predictor: Predictor) -> bool:
+    return _has_weights(predictor) or not predictor.checkpoint.heads
+
+
 def _has_task(*kinds: type[Any]) -> Callable[[Predictor], bool]:
     return lambda predictor: predictor.checkpoint.task is not None and isinstance(predictor.task, kinds)
 
@@ -184,12 +194,12 @@ FUNCTIONS = {
     "order": Function(
         "How probable it is that B follows A", schemas.Order, schemas.Ordered, _has_head("sentence"), order
     ),
-    "embed": Function("A vector for each text", schemas.Embed, schemas.Vector, lambda _: True, embed),
+    "embed": Function("A vector for each text", schemas.Embed, schemas.Vector, _can_embed, embed),
     "read": Function(
         "How a text is read: attention, and how far each layer moves each token",
         schemas.Read,
         schemas.ReadTrace,
-        lambda _: True,
+        _has_weights,
         read,
     ),
 }

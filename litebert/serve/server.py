@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from litebert.core.errors import ConfigError
+from litebert.infer.engines.choosing import EngineChoice
 from litebert.infer.predictor import load
 from litebert.serve.app import build_app
 from litebert.serve.functions import FUNCTIONS
@@ -20,24 +21,34 @@ from litebert.serve.options import ServeOptions
 _MAX_CONNECTIONS = 1024  # above it uvicorn itself answers 503
 
 
-def serve(sources: Sequence[str], options: ServeOptions, *, device: str = "auto") -> None:
+def serve(
+    sources: Sequence[str],
+    options: ServeOptions,
+    *,
+    device: str = "auto",
+    engine: EngineChoice | None = None,
+    threads: int = 0,
+) -> None:
     """Serve the models until told to stop."""
     set_up_logging()
     listener = bind(options)  # before loading, which may take long: an occupied port is told at once
     try:
-        app = build_app(load_models(sources, device=device), options)
+        models = load_models(sources, device=device, engine=engine, threads=threads)
+        app = build_app(models, options)
         run(app, listener, options)
     finally:
         listener.close()
 
 
-def load_models(sources: Sequence[str], *, device: str = "auto") -> list[NamedModel]:
+def load_models(
+    sources: Sequence[str], *, device: str = "auto", engine: EngineChoice | None = None, threads: int = 0
+) -> list[NamedModel]:
     """The models of `path` or `name=path` words."""
     named = [split_name(source) for source in sources]
     check_names([name for name, _ in named])
     models = []
     for name, path in named:
-        models.append(NamedModel.of(name, load(path, device=device)))
+        models.append(NamedModel.of(name, load(path, device=device, engine=engine, threads=threads)))
         warm_up(models[-1])
         log("loaded", model=name, functions=list(models[-1].functions))
     return models

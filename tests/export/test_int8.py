@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,14 @@ def test_a_file_without_labels_cannot_measure(tmp_path: Path, tiny_tokenizer: To
     (tmp_path / "dev.jsonl").write_text('{"text": "a cat"}\n')
     with pytest.raises(DataError):
         export_int8(load_checkpoint(model), tmp_path / "out", dev=tmp_path / "dev.jsonl")
+
+
+def test_a_file_of_a_glue_task_is_read_as_ones_own(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    model = build_classifier(tmp_path, tiny_tokenizer, 64, lambda _: None)
+    dev = write_own_answers(tmp_path, model)
+    opened = load_checkpoint(model)
+    assert opened.task is not None
+    as_glue = replace(opened, task=opened.task | {"name": "sst-2"})
+    done = export_int8(as_glue, tmp_path / "out", dev=dev, max_drop=5.0)
+    assert done.accuracy is not None
+    assert done.accuracy.num_examples == 200

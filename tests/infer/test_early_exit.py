@@ -20,6 +20,8 @@ from litebert.export.onnx_folder import export_onnx
 from litebert.finetune import finetune
 from litebert.finetune_recipe import build_finetune_recipe
 from litebert.finetune_run import Job
+from litebert.infer.engines.choosing import Build
+from litebert.infer.engines.engine import Engine, EngineName
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import build_model
@@ -84,7 +86,7 @@ def tuned(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     source = replace(source, config=replace(source.config, num_layers=6))
     recipe = build_finetune_recipe(
         {
-            "train": {"steps": 60, "evaluations": 1, "batch_size": 16},
+            "train": {"steps": 16, "evaluations": 1, "batch_size": 16},
             "optim": {"learning_rate": 3e-3},
             "exit": {"enabled": True},
         }
@@ -110,6 +112,24 @@ def test_engines_and_exports_leave_at_the_same_layers(tuned: Path, tmp_path: Pat
     unhurried = litebert.load(tmp_path / "out", threads=1).classify(TEXTS)
     for one, two in zip(whole, unhurried, strict=True):
         assert list(one.probabilities.values()) == pytest.approx(list(two.probabilities.values()), abs=1e-4)
+
+
+def test_auto_measures_only_engines_that_can_leave_early(
+    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    export_onnx(load_checkpoint(tuned / "run" / "model"), tmp_path / "out")
+    measured: list[tuple[str, ...]] = []
+
+    def choose(wanted: str, possible: tuple[EngineName, ...], build: Build, *_: object) -> Engine:
+        measured.append(possible)
+        assert wanted == "auto"
+        return build("onnx")
+
+    monkeypatch.setattr("litebert.infer.predictor.choose_engine", choose)
+    for source in (tuned / "run", tmp_path / "out"):
+        assert litebert.load(source, engine="auto", threads=1, patience=1).classify(["a cat"])
+    assert measured == [("torch", "onnx"), ("onnx",)]
 
 
 def test_a_model_that_has_not_learned_it_does_not_answer_early(

@@ -62,6 +62,14 @@ def test_an_answer_is_a_stretch_of_the_context(client: TestClient, predictors: d
     assert result["answer"]["probability"] == pytest.approx(expected.probability, abs=1e-5)
 
 
+def test_a_context_of_which_the_tokenizer_keeps_nothing_has_no_answer(client: TestClient) -> None:
+    (nothing, something) = ask(
+        client, "answer", [{"question": "who", "context": "\x00"}, {"question": "who", "context": "the cat"}]
+    )
+    assert (nothing["answer"], nothing["others"]) == (None, [])
+    assert something["answer"]
+
+
 def test_a_choice_is_the_most_probable_one(client: TestClient, predictors: dict[str, Predictor]) -> None:
     questions = [("the cat", "it sees _", ["a dog", "a bird", "trees"]), ("", "the", ["cat", "river"])]
     results = ask(client, "choose", [dict(zip(("context", "question", "choices"), q, strict=True)) for q in questions])

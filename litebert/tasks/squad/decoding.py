@@ -85,7 +85,8 @@ def keep_possible(candidates: Candidates, passage: Passage, max_answer_length: i
     possible = (starts >= 0) & (ends >= starts) & (ends < passage.lengths[owner])
     possible &= ends - starts < max_answer_length
     before = np.cumsum(passage.lengths) - passage.lengths
-    possible &= passage.has_max_context[np.where(possible, before[owner] + starts, 0)]
+    # only where possible: a paragraph of nothing but control characters has no token to look at
+    possible[possible] = passage.has_max_context[(before[owner] + starts)[possible]]
     return Candidates(*(values[possible] for values in candidates))  # type: ignore[arg-type]
 
 

@@ -46,15 +46,15 @@ class Case:
 
 # Ordered as the papers' tables: single sentences, likeness, inference, reading.
 CASES = (
-    Case("sst-2", "SST-2", "sst-2", "glue", 5000, 872, ("train.epochs=2",)),
-    Case("cola", "CoLA", "cola", "glue", 4500, 1043, ("train.epochs=2",)),
-    Case("mrpc", "MRPC", "mrpc", "glue", 1000, 408, ("train.epochs=2",)),
-    Case("sts-b", "STS-B", "sts-b", "glue", 2000, 1000, ("train.epochs=2",)),
-    Case("qqp", "QQP (sample)", "qqp", "pairs", 4000, 1000, ("train.epochs=1",)),
-    Case("mnli", "MNLI (sample)", "mnli", "pairs", 3200, 1000, ("train.epochs=1",)),
-    Case("qnli", "QNLI (sample)", "qnli", "pairs", 2200, 1000, ("train.epochs=1",)),
-    Case("rte", "RTE", "rte", "glue", 1000, 277, ("train.epochs=2",)),
-    Case("squad", "SQuAD 1.1 by article", "squad-v1", "squad/dev-v1.1.json", 350, 150, ("train.epochs=1",)),
+    Case("sst-2", "SST-2", "sst-2", "glue", 3500, 872, ("train.epochs=2",)),
+    Case("cola", "CoLA", "cola", "glue", 3000, 1043, ("train.epochs=2",)),
+    Case("mrpc", "MRPC", "mrpc", "glue", 700, 408, ("train.epochs=2",)),
+    Case("sts-b", "STS-B", "sts-b", "glue", 1400, 1000, ("train.epochs=2",)),
+    Case("qqp", "QQP (sample)", "qqp", "pairs", 2800, 1000, ("train.epochs=1",)),
+    Case("mnli", "MNLI (sample)", "mnli", "pairs", 2200, 1000, ("train.epochs=1",)),
+    Case("qnli", "QNLI (sample)", "qnli", "pairs", 1500, 1000, ("train.epochs=1",)),
+    Case("rte", "RTE", "rte", "glue", 700, 277, ("train.epochs=2",)),
+    Case("squad", "SQuAD 1.1 by article", "squad-v1", "squad/dev-v1.1.json", 250, 150, ("train.epochs=1",)),
 )
 # Measured at the end alone: so short a run does not overfit, and nothing is chosen on dev
 ALWAYS = ("train.evaluations=1",)

@@ -5,9 +5,9 @@
 
 Each task is learned by `litebert finetune`'s two-core recipe, from both beginnings with the same examples, steps and
 seeds; training examples are drawn once from what there is, and so many that all of it takes a model of 2M parameters
-(H 256, 4 passes) some 40 processor minutes (by estimate). `--scale 0.1` takes a tenth of them, to try out. One process; killed, the
-same words go on. `report` writes a table with its figure (docs/images/transfer.png) into the page, between its marks.
-SQuAD's dev set is split by article: the last tenth is asked, the rest learned (XQuAD's paragraphs are all among them).
+(H 256, 4 passes) some 40 processor minutes, by estimate. `--scale 0.1` takes a tenth of them, to try out. One process;
+killed, the same words go on. `report` writes a table with its figure into the page, between its marks.
+SQuAD's dev set is split by article: the last tenth is asked, the rest learned. (XQuAD is no test: it is in there.)
 """
 
 import argparse

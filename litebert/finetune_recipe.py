@@ -164,8 +164,10 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
 
 
 def choose_two_core_rate(hidden_size: int) -> float:
-    """A learning rate for batches of 32: 5e-4 at H 256, where 3e-4 and 1e-3 learn, 1e-4 and 2e-3 hardly; less by the
-    square of the width above, which gives BERT's usual 5e-5 to 6e-5 at H 768.
+    """A learning rate for batches of 32: 5e-4 at H 256, less by the square of the width above; a rule of thumb.
+
+    Behind it is one seed of SST-2 (3,000 examples, H 256, barely pre-trained): accuracy 54, 64, 67, 61 % at 1e-4, 3e-4,
+    1e-3, 2e-3. Other widths are not measured; the square is chosen to give about the usual 5e-5 at H 768.
     """
     return float(f"{min(1e-3, 5e-4 * (256 / hidden_size) ** 2):.1e}")
 

@@ -44,10 +44,11 @@ def test_every_study_expands_and_is_priced_at_every_scale(name: str, scale: str)
     runs = plan_arms(study, scale)  # type: ignore[arg-type]
     assert len(runs) == len(study.arms_at(scale)) * len(study.at(scale).seeds)  # type: ignore[arg-type]
     for run in runs:
+        assert run.recipe.seed == run.seed
+    for run in runs[: len(study.arms_at(scale))]:  # type: ignore[arg-type]
         cost = estimate_arm(run, A100, num_devices=64)
         assert cost.train_hours is not None, f"{run.name} fits on no A100"
         assert cost.hours > 0 or not run.at_scale.is_trained
-        assert run.recipe.seed == run.seed
 
 
 @pytest.mark.parametrize("name", STUDIES)

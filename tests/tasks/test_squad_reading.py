@@ -86,7 +86,7 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, qas: list[Any], 
         (b'{"data": [', "squad.json:1: not JSON"),
         (b"[]", "expected an object with 'data'"),
         (b'{"data": [{"title": "t"}]}', "data[0]: it has no 'paragraphs'"),
-        (b'{"data": "\xe9"}', "not UTF-8"),
+        (b'{"data": "\xe9"}', "byte 0xe9 is not utf-8"),
     ],
 )
 def test_what_is_no_squad_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -97,7 +97,7 @@ def test_what_is_no_squad_is_refused(tmp_path: Path, content: bytes, message: st
 
 
 def test_a_missing_file_and_an_empty_context_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(DataError, match="no such file"):
         read_squad(tmp_path / "nothing.json")
     with pytest.raises(DataError, match=r"paragraphs\[0\].qas\[0\]: its context is empty"):
         read_squad(squad_file(tmp_path, question(answers=...), context=" "))

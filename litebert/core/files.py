@@ -74,7 +74,7 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
             raise BusyError(f"another process is {purpose} in {directory}; wait for it, or stop it") from None
         yield
     except Exception:
-        if is_new and list(directory.iterdir()) == [file]:
+        if is_new and directory.exists() and list(directory.iterdir()) == [file]:
             shutil.rmtree(directory)
         raise
     finally:

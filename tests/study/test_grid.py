@@ -84,8 +84,12 @@ def test_no_process_is_left_when_this_one_is_told_to_end(
     runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
     grid = make_grid(tmp_path, runs, lambda _: 60.0)
     monkeypatch.setattr(module, "_collect", lambda *_: signal.raise_signal(sent))
-    with pytest.raises(raised):
-        run_grid(grid, jobs=2, view=GridView("t", io.StringIO()))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(raised):
+            run_grid(grid, jobs=2, view=GridView("t", io.StringIO()))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert [process.poll() is not None for _, process in grid.running.values()] == [True, True]
 
 

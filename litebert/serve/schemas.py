@@ -39,7 +39,9 @@ class FillMask(Ask):
 
 
 class Classify(Ask):
-    inputs: list[Text | Pair] = Field(min_length=1, examples=[["A charming film.", "What a waste of time."]])
+    inputs: list[Text | Pair] = Field(
+        min_length=1, examples=[["A charming film.", "What a waste of time."], [["A man eats soup.", "Somebody eats."]]]
+    )
     patience: int = Field(
         0, ge=0, le=48, description="Answer early: after so many layers with the same answer; 0 computes all of them."
     )

@@ -4,12 +4,12 @@ import logging
 import signal
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from fastapi import FastAPI
 
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, DataError
 from litebert.infer.engines.choosing import EngineChoice
 from litebert.infer.predictor import load
 from litebert.serve.app import build_app
@@ -60,8 +60,10 @@ def warm_up(model: NamedModel) -> None:
         function = FUNCTIONS[name]
         examples = function.request.model_fields["inputs"].examples
         assert examples, f"{name} has no example"
-        asked = function.request.model_validate({"inputs": examples[0]})
-        function.compute(model.predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
+        for example in examples:
+            asked = function.request.model_validate({"inputs": example})
+            with suppress(DataError):  # a model for pairs refuses single texts, and the other way round
+                function.compute(model.predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
 
 
 def bind(options: ServeOptions) -> socket.socket:

@@ -16,8 +16,8 @@ from torch import Tensor
 from litebert.model.blocks import AttentionBlock
 from litebert.model.encoder import Embeddings, Encoder
 
-# Where the first heads look, the last two of them next door again: a head carries only its own width. The two after them
-# look at a segment each, and those after these begin as drawn.
+# Where the first heads look, the last two of them next door again: a head carries only its own width. The two after
+# them look at a segment each, and those after these begin as drawn.
 OFFSETS = (-1, 1, -2, 2, -1, 1)
 _SHORTEST_WAVE = math.pi  # in tokens: next-door neighbours must differ
 _LONGEST_WAVE = 1024.0

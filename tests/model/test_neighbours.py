@@ -59,6 +59,11 @@ def test_the_first_heads_look_at_the_offsets_whatever_the_words_are(name: str) -
         assert seen[len(OFFSETS) :].lt(0.05).all()  # the other heads look no nearer than elsewhere
 
 
+def test_four_heads_look_at_four_different_neighbours() -> None:
+    seen = attention_by_offset(looking(SHAPES["wide"]), 0)
+    assert {int(offset) - 3 for offset in seen.argmax(-1)} == {-2, -1, 1, 2}
+
+
 @pytest.mark.parametrize("config", [SHAPES["many heads"], replace(SHAPES["no projection"], num_heads=8)])
 def test_the_two_heads_after_them_look_at_a_segment_each(config: ModelConfig) -> None:
     weights = attention_to_second_half(looking(config))

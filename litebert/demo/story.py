@@ -89,7 +89,7 @@ def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = No
             console.print(f"Everything is there already, in {demo.folder}; --fresh starts over.\n")
         else:
             console.print(f"[bold]A small ALBERT learns from Python's own documentation[/] ({demo.folder})")
-            console.print("About four minutes on two cores. Interrupted, the same command goes on.\n")
+            console.print("About five minutes on one core or two. Interrupted, the same command goes on.\n")
             for number, stage in enumerate(STAGES, start=1):
                 do_stage(demo, stage, f"{number}/{len(STAGES)}", console)
             console.print(f"\nDone in {format_seconds(time.monotonic() - started_at)}.\n")

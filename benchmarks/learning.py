@@ -3,12 +3,12 @@
     python benchmarks/learning.py ours         --corpus C --out O --seed 1 --cpu-minutes 120 [KEY=VALUE ...]
     python benchmarks/learning.py probe        --corpus C --out O/probes --cpu-minutes 15 --compile
     python benchmarks/learning.py transformers --corpus C --out O --seed 1 --cpu-minutes 120 --compile --std 0.02 ...
-    python benchmarks/learning.py report       --corpus C --out O
+    python benchmarks/learning.py report       --corpus C --out O --page docs/results.md
 
 Budgets are processor minutes over all processes: 120 are an hour on two cores. --processes 2 trains on both (the
 default); --processes 1 --cores 0 holds a contender to one core, so that two can run side by side. Killed, each goes on
 with the same words. `probe` tries settings of transformers. `report` measures every checkpoint on held-out text: a
-table, Markdown, JSON and a picture.
+table, JSON, a picture, and the section of a page.
 """
 
 import argparse
@@ -28,9 +28,9 @@ def main() -> None:
     if arguments.contender is None:  # `make bench` starts every benchmark; this one takes hours and wants a corpus
         parser.print_help()
     elif arguments.contender == "report":
-        from learners.report import report
+        from learners.report import Measuring, report
 
-        report(arguments.out, arguments.corpus, length=arguments.length, pairs=arguments.pairs)
+        report(arguments.out, arguments.corpus, Measuring(arguments.length, arguments.pairs), arguments.page)
     elif arguments.contender == "probe":
         run_probes(arguments, words)
     else:
@@ -65,6 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_places(command)
     command.add_argument("--length", type=int, default=64, help="tokens of a pair; both sides have learned 64")
     command.add_argument("--pairs", type=int, default=4096)
+    command.add_argument("--page", type=Path, help="the Markdown page of which the section is a part")
     return parser
 
 

@@ -27,7 +27,6 @@ import numpy as np
 BEGINNINGS = {"random": "random weights", "pretrained": "pre-trained"}
 FACTS_FILE = "transfer.json"
 COST_FILE = "cost.json"
-MARKS = ("<!-- transfer: begin -->", "<!-- transfer: end -->")
 FIGURE = Path("images") / "transfer.png"  # beside the page
 
 
@@ -203,21 +202,15 @@ def read_costs(out: Path) -> list[float]:
 
 def write_report(out: Path, page: Path) -> None:
     """The table and its figure, in the page between its marks, or in a new page."""
-    from litebert.core.errors import DataError
+    from litebert.core.pages import write_part
 
     rows = read_rows(out)
     if not rows:
         raise SystemExit(f"{out} has no task that is finished from both beginnings: run it first")
     figure = page.parent / FIGURE
     draw_figure(rows, figure)
-    text = page.read_text("utf-8") if page.is_file() else f"# Results\n\n{MARKS[0]}\n{MARKS[1]}\n"
-    if any(text.count(mark) > 1 for mark in MARKS) or (MARKS[0] in text) != (MARKS[1] in text):
-        raise DataError(f"{page}: its marks '{MARKS[0]}' and '{MARKS[1]}' do not enclose one part; mend them")
-    if MARKS[0] not in text:
-        text = f"{text.rstrip()}\n\n{MARKS[0]}\n{MARKS[1]}\n"
-    before, after = text.split(MARKS[0])[0], text.split(MARKS[1])[1]
     section = write_section(rows, out)
-    page.write_text(f"{before}{MARKS[0]}\n{section}{MARKS[1]}{after}", "utf-8")
+    write_part(page, "transfer", section)
     print(section)
     print(f"written to {page} and {figure}")
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from learners.budget import read_record
@@ -13,6 +13,7 @@ from rich.table import Table
 
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.files import write_json
+from litebert.core.pages import write_part
 from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
 from litebert.intrinsic.batches import build_typesetter
 from litebert.intrinsic.pairs import draw_order_pairs, draw_plain_pairs
@@ -24,6 +25,7 @@ from litebert.text.tokenizer import load_tokenizer
 from litebert.train.keeping import CHECKPOINTS
 
 MEASURES = "measured"
+FIGURE = Path("images") / "learning.png"  # beside the page
 CURVE_SHARE = 4  # points of a curve are measured on a quarter of the pairs, the end on all
 COLUMNS = ("hidden words", "loss", "order, all", "order, leads", "order, others")
 
@@ -58,8 +60,16 @@ class Outcome:
         return total / max(self.wall_minutes, 1e-9)
 
 
-def report(out: Path, corpus: Path, *, length: int, pairs: int) -> None:
-    """Measure what has not been measured yet, and write results.json, results.md and curves.png into `out`."""
+class Measuring(NamedTuple):
+    """How much is asked of every contender, in pairs of so many tokens."""
+
+    length: int
+    pairs: int
+
+
+def report(out: Path, corpus: Path, measuring: Measuring, page: Path | None) -> None:
+    """Measure what has not been measured yet; write results.json and curves.png into `out`, and a part of `page`."""
+    length, pairs = measuring
     folders = [folder for folder in sorted(out.iterdir()) if list_checkpoints(folder / CHECKPOINTS)]
     if not folders:
         raise SystemExit(f"{out}: no contender has a checkpoint yet")
@@ -68,12 +78,15 @@ def report(out: Path, corpus: Path, *, length: int, pairs: int) -> None:
     curves = {folder.name: read_curve(folder, held_out) for folder in folders}
     rows = [describe(outcome) for outcome in outcomes]
     lines = [*summarize(outcomes), *baselines(outcomes[0])]
-    print_table(rows, lines, pairs, length)
+    print_table(rows, lines, measuring)
     facts = {"corpus": corpus.name, "length": length, "pairs": pairs}
     write_json(out / "results.json", {**facts, "runs": [outcome.to_json() for outcome in outcomes], "curves": curves})
-    (out / "results.md").write_text(write_markdown(rows, lines), "utf-8")
     draw(curves, out / "curves.png")
-    print(f"{out}/results.json, results.md, curves.png")
+    print(f"{out}/results.json, curves.png")
+    if page:
+        draw(curves, page.parent / FIGURE)
+        write_part(page, "learning", write_section(rows, lines, measuring, list_commands(outcomes)))
+        print(f"written to {page} and {page.parent / FIGURE}")
 
 
 def read_outcome(folder: Path, corpus: Path, options: IntrinsicOptions) -> Outcome:
@@ -196,9 +209,10 @@ def percent(score: dict[str, Any]) -> str:
 _HOW = ("", "CPU min", "min", "load", "steps", "tokens")
 
 
-def print_table(rows: list[list[str]], lines: list[list[str]], pairs: int, length: int) -> None:
+def print_table(rows: list[list[str]], lines: list[list[str]], measuring: Measuring) -> None:
     console = Console(width=190)
-    table = Table(title=f"Held-out text, {pairs:,} pairs of {length} tokens", title_justify="left")
+    title = f"Held-out text, {measuring.pairs:,} pairs of {measuring.length} tokens"
+    table = Table(title=title, title_justify="left")
     for column in (*_HOW, *COLUMNS):
         table.add_column(column, justify="right" if column else "left")
     for row in rows:
@@ -210,12 +224,49 @@ def print_table(rows: list[list[str]], lines: list[list[str]], pairs: int, lengt
     console.print("% right with the 95 % interval by document; every hidden word stands as [MASK]", markup=False)
 
 
-def write_markdown(rows: list[list[str]], lines: list[list[str]]) -> str:
-    """The same for docs/results.md."""
+def write_section(rows: list[list[str]], lines: list[list[str]], measuring: Measuring, commands: list[str]) -> str:
+    """The Markdown of all rows, with what must be known to read it."""
     header = [*_HOW, *COLUMNS]
     padded = [[name, *[""] * (len(_HOW) - 1), *cells] for name, *cells in lines]
     table = [header, ["---", *["---:"] * (len(header) - 1)], *rows, *padded]
-    return "\n".join(f"| {' | '.join(row)} |" for row in table) + "\n"
+    return "\n".join(
+        [
+            "## Is learning real?",
+            "",
+            "The recipe `cpu-small` and a plain training script with `transformers`' ALBERT of the same shape, on the "
+            f"same text and processor time. Held-out text, {measuring.pairs:,} pairs of {measuring.length} tokens; "
+            "percent right with the 95 % interval by document; every hidden word stands as [MASK]. *Leads* are pairs "
+            "that begin a document.",
+            "",
+            *(f"| {' | '.join(row)} |" for row in table),
+            "",
+            f"![What each knew after so many processor minutes]({FIGURE.as_posix()})",
+            "",
+            "```sh",
+            *commands,
+            "```",
+        ]
+    )
+
+
+def list_commands(outcomes: list[Outcome]) -> list[str]:
+    """The words that made each run, without the places of one machine."""
+    commands = []
+    for outcome in outcomes:
+        record = outcome.record
+        who = "ours" if record["who"] == "litebert" else "transformers"
+        common = f"{who} --corpus CORPUS --out OUT --seed {record['seed']} --cpu-minutes {record['cpu_minutes']:g}"
+        commands.append(f"python benchmarks/learning.py {common} {list_words(record['setting'])}".rstrip())
+    return [*commands, "python benchmarks/learning.py report --corpus CORPUS --out OUT --page docs/results.md"]
+
+
+def list_words(setting: dict[str, Any]) -> str:
+    if "changes" in setting:
+        return " ".join(["--", *setting["changes"]] if setting["changes"] else [])
+    words = (
+        f"--learning-rate {setting['learning_rate']} --std {setting['initializer_range']} --batch {setting['batch']}"
+    )
+    return f"{words} --length {setting['length']}{' --compile' if setting['is_compiled'] else ''}"
 
 
 def draw(curves: dict[str, list[dict[str, float]]], file: Path) -> None:

@@ -59,7 +59,7 @@ PRESETS: dict[str, Preset] = {
         replace(_TINY, vocab_size=21_128, hidden_size=384, ffn_size=1_536, num_layers=6), "-", "Chinese community"
     ),
     "cpu-small": Preset(
-        replace(_TINY, vocab_size=8_000, hidden_size=256, ffn_size=1_024, num_heads=8),
+        replace(_TINY, vocab_size=8_000, hidden_size=192, ffn_size=768, num_heads=8),
         "-",
         "ours: an hour or a night on two cores",
     ),

@@ -1,0 +1,33 @@
+"""Programs replace their own part of a page and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from litebert.core.errors import DataError
+from litebert.core.pages import write_part
+
+
+def test_a_part_is_replaced_and_all_else_is_kept(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Ours\n\nBy hand.\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\nThe end.\n", "utf-8")
+    write_part(page, "a", "new\n")
+    assert page.read_text("utf-8") == "# Ours\n\nBy hand.\n\n<!-- a: begin -->\nnew\n<!-- a: end -->\n\nThe end.\n"
+
+
+def test_parts_of_two_programs_lie_beside_each_other_in_any_order_of_writing(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for name, text in (("a", "1"), ("b", "2"), ("a", "3")):
+        write_part(page, name, text)
+    begin_a, begin_b = "<!-- a: begin -->\n3\n<!-- a: end -->", "<!-- b: begin -->\n2\n<!-- b: end -->"
+    assert page.read_text("utf-8") == f"# Results\n\n{begin_a}\n\n{begin_b}\n"
+
+
+@pytest.mark.parametrize("marks", ["begin", "end", "end begin", "begin begin end"])
+def test_broken_marks_are_refused_and_the_page_is_kept(tmp_path: Path, marks: str) -> None:
+    page = tmp_path / "page.md"
+    text = "\n".join(f"<!-- a: {mark} -->" for mark in marks.split())
+    page.write_text(text, "utf-8")
+    with pytest.raises(DataError, match="do not enclose one part"):
+        write_part(page, "a", "new")
+    assert page.read_text("utf-8") == text

@@ -59,7 +59,8 @@ def predict_texts(
             chunk = examples[start : start + CHUNK]
             move_to = lambda done, start=start: progress.move_to(start + done)  # noqa: E731
             outputs = predictor.predict(chunk, report=move_to)
-            _print_answers(predictor, chunk, predict_answers(predictor.task, outputs, chunk), as_table)
+            predictions = predict_answers(predictor.task, outputs, chunk)
+            _print_answers(predictor, chunk, predictions, as_table=as_table, has_files=len(files or []) > 1)
 
 
 def _iter_examples(
@@ -178,8 +179,14 @@ def _texts_of_file(file: Path, options: "ReadOptions", *, num_texts: int) -> Ite
 
 
 def _print_answers(
-    predictor: "Predictor", examples: Sequence[Any], predictions: "Sequence[Prediction]", as_table: bool
+    predictor: "Predictor",
+    examples: Sequence[Any],
+    predictions: "Sequence[Prediction]",
+    *,
+    as_table: bool,
+    has_files: bool,
 ) -> None:
+    """A line for each; of several files, `where` says which, since each counts its ids from one."""
     labels = getattr(predictor.task, "labels", None)
     for example, one in zip(examples, predictions, strict=True):
         probabilities = one.output if isinstance(one.output, list) and _is_flat(one.output) else []
@@ -188,6 +195,8 @@ def _print_answers(
             print(f"{_show(example, one.answer)}\t{best}\t{_text_of(example)}")
             continue
         record: dict[str, Any] = {"id": one.id, "answer": one.answer}
+        if has_files:
+            record["where"] = example.where
         if labels and probabilities:
             record["probabilities"] = dict(zip(labels, probabilities, strict=True))
         print(json.dumps(record | _place_of(predictor, example, one), ensure_ascii=False))

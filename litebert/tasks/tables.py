@@ -18,6 +18,11 @@ from litebert.tasks.columnar import is_columnar, read_columns
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet")
 _MAX_CELL = 10_000_000
+_NO_TEXT = {
+    b"PK\x03\x04": "an Office document or a zip",
+    b"\xd0\xcf\x11\xe0": "an old Office document",
+    b"%PDF": "a PDF",
+}
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,9 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 
 def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
     """The text of bytes, without a byte-order mark."""
+    for beginning, kind in _NO_TEXT.items():
+        if data.startswith(beginning):
+            raise DataError(f"{where}: {kind}, not text; save its table as CSV, or its words as plain text")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     try:

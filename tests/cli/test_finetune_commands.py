@@ -122,6 +122,24 @@ def test_a_tsv_is_a_table_when_asked_as_when_learned(
     assert "text = 'sentence'" in errors
 
 
+def test_answers_to_several_files_say_where_each_text_stands(
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for file in files:
+        file.write_text("a cat\na dog\n")
+    _, printed, _ = run(capsys, "predict", classifier, *files)
+    answers = [json.loads(line) for line in printed.splitlines()]
+    assert [answer["where"] for answer in answers] == [f"{file}:{line}" for file in files for line in (1, 2)]
+
+
+def test_a_spreadsheet_is_no_text(classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "texts.xlsx").write_bytes(b"PK\x03\x04 and so on")
+    code, printed, errors = run(capsys, "predict", classifier, tmp_path / "texts.xlsx")
+    assert (code, printed) == (2, "")
+    assert "texts.xlsx: an Office document or a zip, not text; save its table as CSV" in errors
+
+
 def test_tagged_files_are_answered_sentence_by_sentence(
     tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,7 +32,7 @@ def draw_exit_curve(
     examples = choose_examples(dataset, split, data)
     # the fastest engine is the fastest for all points: no need to measure that again
     chosen = computing | {"engine": predictor.engine.name}
-    metric = predictor.task.metric
+    metric = dataset.task.metric
     if not as_json:
         print(f"{len(examples):,} examples of {data}, {predictor.engine.name}")
         print(f"{'':>12} {metric.replace('_', ' '):>10} {'layers':>7} {'seconds':>8}")

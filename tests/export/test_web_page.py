@@ -76,7 +76,7 @@ def serve() -> Iterator[Any]:
 def in_python(checkpoint: Path, page: Path, head: ReadHead) -> Predictor:
     """A predictor that computes the page's own graph."""
     opened = load_checkpoint(checkpoint)
-    graph = ExportedGraph(page / "model.onnx", head, opened.config.max_positions, exits=False)
+    graph = ExportedGraph(page / "model.onnx", head, opened.config.max_positions, is_loop=False)
     return Predictor(opened, choose_runtime(RuntimeOptions(device="cpu")), OnnxEngine(graph, 1))
 
 

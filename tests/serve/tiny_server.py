@@ -39,3 +39,12 @@ def listen(app: FastAPI) -> Iterator[str]:
     server.should_exit = True
     thread.join()
     listener.close()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Ask again and again, but not for ever."""
+    for _ in range(6000):
+        if is_so():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come to pass within a minute")

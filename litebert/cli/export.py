@@ -81,10 +81,12 @@ def write_onnx(checkpoint: "Checkpoint", out: Path, options: "Int8Options | None
 
 def write_page(checkpoint: "Checkpoint", out: Path, options: "Int8Options", *, head: str, runtime: Path | None) -> None:
     """The static folder of a page, always in eight bits."""
-    from litebert.export.web import export_web
+    from litebert.export.web import MAX_BYTES, export_web
 
     done = export_web(checkpoint, out, options, head=head, runtime=runtime)
     if done.accuracy is None:
         print("note: what int8 costs was not measured; give --dev FILE")
+    if done.num_bytes > MAX_BYTES:
+        print(f"note: visitors load {done.num_bytes / 1e6:.0f} MB of model; a smaller one, or --layers, is kinder")
     print(f"done: {done.path} ({done.head}, model {done.num_bytes / 1e6:.1f} MB)")
     print(f"look at it: python -m http.server --directory {done.path}")

@@ -21,13 +21,16 @@ from litebert.export.int8 import Accuracy, Int8Options, settle_int8
 from litebert.export.onnx_folder import check_is_new, choose_head, has_exits
 from litebert.export.web_vocabulary import describe_vocabulary
 from litebert.infer.fill_mask import MASK
-from litebert.infer.naming import name_model
+from litebert.infer.naming import name_model, tell_language
 from litebert.model.reading import ReadHead
 from litebert.tasks.catalog import restore_task
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 
 RUNTIME_VERSION = "1.30.0"
 RUNTIME_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
+# of a model: more is too much to wait for on a page
+MAX_BYTES = 16_000_000
+EXAMPLES = {"en": f"The list is {MASK} in place.", "zh": f"今天天气很{MASK}。"}
 PAGE_FILES = ("index.html", "app.js", "model.js", "tokenizer.js", "style.css")
 
 
@@ -70,19 +73,24 @@ def describe_model(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "head": head,
         "title": name_model(checkpoint.path),
-        "exits": has_exits(checkpoint, head),
-        "example": f"The list is {MASK} in place.",
+        "has_exits": has_exits(checkpoint, head),
+        "num_texts": {"mlm": 1, "sentence": 2}.get(head, 0),
+        "example": EXAMPLES[tell_language(checkpoint.load_tokenizer())] if head == "mlm" else "",
     }
-    if head == "mlm":
+    if head in ("mlm", "sentence"):
         return facts
     task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
     if head != "classification" or not isinstance(task, Classification | MultiLabel | Regression):
-        raise ConfigError(f"the page fills masks and classifies texts, and has no view for the head '{head}'")
+        raise ConfigError(
+            f"the page fills masks, classifies and orders texts, and has no view for the head '{head}': export it as "
+            "onnx"
+        )
+    facts["num_texts"] = task.num_texts
     if isinstance(task, Regression):
         keys = ("low", "high", "center", "scale")
-        return facts | {"kind": "regression", "example": "", **{key: getattr(task, key) for key in keys}}
+        return facts | {"kind": "regression", **{key: getattr(task, key) for key in keys}}
     kind = "multi-label" if isinstance(task, MultiLabel) else "classification"
-    return facts | {"kind": kind, "example": "", "labels": list(task.labels)}
+    return facts | {"kind": kind, "labels": list(task.labels)}
 
 
 def _describe_tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.core.errors import ConfigError
-from litebert.infer.naming import name_model
+from litebert.infer.naming import name_model, tell_language
 from litebert.infer.predictor import Predictor
 from litebert.model.cost import count_parameters
 from litebert.serve import schemas
 from litebert.serve.functions import FUNCTIONS
-from litebert.text.tokenizer import Tokenizer
-
-_IS_CHINESE = 0.2  # of the vocabulary's pieces
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class NamedModel:
             num_texts=getattr(task, "num_texts", 0),
             has_spans=getattr(task, "has_spans", False),
             has_exits=self.predictor.has_exits,
-            language="zh" if _is_chinese(tokenizer) else "en",
+            language=tell_language(tokenizer),
             mask=tokenizer.pieces([tokenizer.mask_id])[0],
             num_parameters=count_parameters(config, checkpoint.heads).total,
             num_layers=len(config.layer_plan.rows),
@@ -63,8 +60,3 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"two models would be called '{name}': give names, such as {name}-a=path {name}-b=path")
-
-
-def _is_chinese(tokenizer: Tokenizer) -> bool:
-    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
-    return sum(any("\u4e00" <= letter <= "\u9fff" for letter in piece) for piece in pieces) > _IS_CHINESE * len(pieces)

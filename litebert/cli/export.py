@@ -19,7 +19,8 @@ def export_model(
     checkpoint: CheckpointPath,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write; it must not exist.")],
     format: Annotated[  # noqa: A002
-        Literal["onnx", "web"], typer.Option(help="onnx: for onnxruntime. web: a page that answers in the browser.")
+        Literal["onnx", "web"],
+        typer.Option(help="onnx: for onnxruntime. web: a page that answers in the browser, always in int8."),
     ] = "onnx",
     task_head: Annotated[
         str, typer.Option(help="Which head answers: mlm, sentence, embedding, ... Default: what it was fine-tuned for.")

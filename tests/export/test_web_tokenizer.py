@@ -90,7 +90,7 @@ def test_a_byte_level_vocabulary_is_refused() -> None:
     "changes", [{"model_type": "bpe"}, {"byte_fallback": True}, {"normalization_rule_name": "identity"}]
 )
 def test_other_kinds_of_sentencepiece_are_refused(changes: dict[str, object], tmp_path: Path) -> None:
-    options = {"vocab_size": 300, "hard_vocab_limit": False, "minloglevel": 2} | changes
+    options = {"vocab_size": 400, "hard_vocab_limit": False, "minloglevel": 2} | changes
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(make_sentences()), model_prefix=str(tmp_path / "other"), **options
     )

@@ -175,14 +175,30 @@ def test_the_curve_has_a_point_for_every_patience_and_depth(
     shown = capsys.readouterr().out
     assert [shown.count(word) for word in ("all layers", "patience ", "depth ")] == [1, 4, 5]
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert _run([*words, "--json"], debug=False) == 0
-    points = json.loads(capsys.readouterr().out)
+    assert _run([*words, "--json", "--out", str(tmp_path / "again.png")], debug=False) == 0
+    points = json.loads(capsys.readouterr().out)  # and nothing else
+    assert (tmp_path / "again.png").is_file()
     patient = [point["mean_layers"] for point in points if point["way"] == "patience"]
     assert patient == sorted(patient)
     assert 2 <= patient[0] < 6
     assert _run(["evaluate", str(tuned / "run"), *words[2:6], "--patience", "1"], debug=False) == 0
     first = next(point["score"] for point in points if (point["way"], point["value"]) == ("patience", 1))
     assert f"accuracy {first:.4f}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--task", "classification", "--data", "x", "--exit-curve", "--patience", "2"], "leave --patience"),
+        (["--intrinsic", "x", "--exit-curve"], "are of --task"),
+        (["--intrinsic", "x", "--layers", "2"], "are of --task"),
+    ],
+)
+def test_words_that_would_do_nothing_are_refused(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["evaluate", str(tmp_path), *words], debug=False) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

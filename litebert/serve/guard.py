@@ -5,6 +5,7 @@ import hmac
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ class Exchange:
 
 
 class Guard:
-    """The outermost layer of the application."""
+    """The layer around the whole application; only the headers for other sites are added outside of it."""
 
     def __init__(
         self, app: ASGIApp, *, options: ServeOptions, metrics: Metrics, clock: Callable[[], float] = time.perf_counter
@@ -55,7 +56,8 @@ class Guard:
         seconds = self.options.limits.timeout_seconds
         scope.setdefault("state", {})["give_up_at"] = asyncio.get_running_loop().time() + seconds
         try:
-            with self.metrics.open_requests.track_inprogress():
+            # a refusal, too, may find nobody who reads it
+            with self.metrics.open_requests.track_inprogress(), suppress(ClientLeft):
                 await self._answer(scope, receive, _watch(send, exchange, seconds), exchange)
         finally:  # a request that is cut off is noted too
             self._note(scope, exchange, self.clock() - started_at)
@@ -67,7 +69,7 @@ class Guard:
         except Refused as refused:
             await refused.to_response()(scope, receive, send)
         except ClientLeft:
-            pass
+            raise
         except Exception as error:
             log("failed", level=logging.ERROR, error=error, route=self._route(scope))
             if not exchange.status:

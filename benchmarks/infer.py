@@ -90,7 +90,7 @@ class Room:
 
     def make_early(self, engine: Engine) -> Engine:
         """The engine with a patience that leaves about half of the layers out."""
-        return Patient(engine, self.config.num_layers // 2 - 1)
+        return Patient(engine, max(1, self.config.num_layers // 2 - 1))
 
 
 def ours(engine: Engine, room: Room) -> Answer:

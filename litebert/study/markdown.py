@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 _HEADER = """# Results
 
 Made by `litebert study report`; do not edit. Ours is the mean over seeds ± their standard deviation; in brackets the
-difference from the reference arm (bold). A claim *agrees* when the direction is the paper's and the 95 % interval
-(spread over seeds, pooled over the arms of a study, and over the text measured on) does not reach the other side;
-within the interval, nothing can be said. Scores at laptop scale are far below the papers': compare differences.
+difference from the reference arm (bold); ○ is not above what needs no network. A claim *agrees* when the direction is
+the paper's and the 95 % interval does not reach the other side; within the interval, nothing can be said. Differences
+between arms are taken seed by seed, on the text that all were measured on; intervals of single values have the choice
+of that text in them. Each claim has its own 95 %: of twenty that are not so, one will seem to be. Scores at laptop
+scale are far below the papers': compare differences.
 """
 
 

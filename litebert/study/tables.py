@@ -8,9 +8,21 @@ from litebert.study.claims import Outcome, Verdict
 from litebert.study.metrics import Metric, describe
 from litebert.study.results import Results
 
-SIGNS: dict[Outcome, str] = {"agrees": "✓", "leans": "~", "opposes": "~", "disagrees": "✗", "missing": "–"}
-
+SIGNS: dict[Outcome, str] = {
+    "agrees": "✓",
+    "leans": "~",
+    "opposes": "~",
+    "disagrees": "✗",
+    "unlearned": "○",
+    "missing": "–",
+}
+_UNSURE: dict[Outcome, str] = {
+    "leans": "lean towards the paper",
+    "opposes": "away from it",
+    "unlearned": "of models that learned too little",
+}
 WITHOUT_NETWORK = "without a network"
+AT_LEVEL = "○"  # after a number that is not above what needs no network
 
 
 @dataclass(frozen=True)
@@ -52,12 +64,13 @@ def list_rows(results: Results) -> list[TableRow]:
 
 def _build_cell(results: Results, arm: str, name: str) -> TableCell:
     metric, cell, paper = describe(name), results.cell(arm, name), results.published(arm, name)
+    mark = f" {AT_LEVEL}" if results.is_above_level(arm, name) is False else ""
     is_reference = arm == results.study.reference
     difference = None if is_reference else results.difference(arm, name)
     paper_difference = None if is_reference else results.published_difference(arm, name)
     deviation = cell.deviation if cell and not metric.is_exact else None
     return TableCell(
-        metric.show(cell.mean) if cell else "",
+        metric.show(cell.mean) + mark if cell else "",
         metric.show(deviation) if deviation is not None else "",
         metric.show(difference, is_signed=True) if difference is not None else "",
         # scores as the papers print them; sizes and ratios were rounded more than ours are
@@ -77,11 +90,9 @@ def count_outcomes(verdicts: Sequence[Verdict]) -> str:
     if not told:
         return "None of the paper's claims was measured."
     parts = [f"{counts['agrees']} of {told} claims agree beyond the spread"]
-    if counts["leans"] + counts["opposes"]:
-        parts.append(
-            f"{counts['leans'] + counts['opposes']} cannot be told ({counts['leans']} lean towards the paper, "
-            f"{counts['opposes']} away from it)"
-        )
+    unsure = [f"{counts[outcome]} {words}" for outcome, words in _UNSURE.items() if counts[outcome]]
+    if unsure:
+        parts.append(f"{sum(counts[outcome] for outcome in _UNSURE)} cannot be told ({', '.join(unsure)})")
     if counts["disagrees"]:
         parts.append(f"{counts['disagrees']} disagree")
     if counts["missing"]:

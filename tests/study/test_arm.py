@@ -114,7 +114,7 @@ def test_torchruns_other_processes_train_and_leave_the_rest_to_the_first(
     monkeypatch.setattr(story, "pretrain", lambda _, folder: trained.append(folder))
     help_arm(run, place)
     assert trained == [place.run_folder(run.name)]
-    assert not place.lock_folder(run).exists()
+    assert not place.lock_folder(run.name).exists()
     assert not report_file(place.folder, run).exists()
 
 
@@ -129,7 +129,7 @@ def test_measuring_knows_nothing_of_torchruns_processes(monkeypatch: pytest.Monk
 def test_an_arm_that_somebody_runs_is_left_to_them(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
     run = plan_small("figure-2b", arm="with")
     place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
-    with exclusive_lock(place.lock_folder(run), purpose="running this arm"), pytest.raises(BusyError):
+    with exclusive_lock(place.lock_folder(run.name), purpose="running this arm"), pytest.raises(BusyError):
         run_arm(run, place, silent)
 
 

@@ -62,7 +62,7 @@ def test_finished_arms_are_not_begun_and_those_of_others_are_named(tmp_path: Pat
     runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
     (tmp_path / f"{runs[0].name}.json").write_text("{}")
     grid = make_grid(tmp_path, runs, lambda _: 0.05)
-    with exclusive_lock(grid.place.lock_folder(runs[1]), purpose="running this arm"):
+    with exclusive_lock(grid.place.lock_folder(runs[1].name), purpose="running this arm"):
         assert run_grid(grid, jobs=1, view=GridView("t", io.StringIO())) == [runs[1].name]
     assert moments(tmp_path, "begun").keys() == {runs[2].name}
 

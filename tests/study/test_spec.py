@@ -101,13 +101,13 @@ def test_task_sets_read_data_that_tasks_know() -> None:
 def test_a_grid_makes_an_arm_of_every_combination() -> None:
     study = parse(OWN)
     assert list(study.arms) == [
-        "rate=0.15,max_length=32",
-        "rate=0.15,max_length=64",
-        "rate=0.3,max_length=32",
-        "rate=0.3,max_length=64",
+        "rate=0.15+max_length=32",
+        "rate=0.15+max_length=64",
+        "rate=0.3+max_length=32",
+        "rate=0.3+max_length=64",
     ]
-    assert study.reference == "rate=0.15,max_length=32"
-    recipe = build_arm_recipe(study, "laptop", "rate=0.3,max_length=32", seed=7)
+    assert study.reference == "rate=0.15+max_length=32"
+    recipe = build_arm_recipe(study, "laptop", "rate=0.3+max_length=32", seed=7)
     assert (recipe.masking.rate, recipe.segments.max_length, recipe.seed) == (0.3, 32, 7)
 
 
@@ -177,7 +177,7 @@ def test_an_arm_whose_name_cannot_be_a_files_is_refused() -> None:
 
 def test_an_impossible_arm_is_refused_with_its_name() -> None:
     study = parse(OWN.replace("[32, 64]", "[32, 640]"))
-    with pytest.raises(ConfigError, match=r"mine, arm rate=0.15,max_length=640, scale laptop: segments.max_length"):
+    with pytest.raises(ConfigError, match=r"mine, arm rate=0.15\+max_length=640, scale laptop: segments.max_length"):
         plan_arms(study, "laptop")
 
 

@@ -7,6 +7,7 @@ report is written last, for it says that all is there.
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -18,6 +19,7 @@ import torch
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import exclusive_lock, write_json
+from litebert.core.runtime import choose_runtime
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe
 from litebert.study.arms import ArmRun, list_ancestors
@@ -51,7 +53,7 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
             return finished
         recipe = settle_recipe(run, place)
         say(f"{run.name}: pre-training" if run.at_scale.is_trained else run.name)
-        checkpoint = pretrain(recipe, place.run_folder(run.name)) if run.at_scale.is_trained else None
+        checkpoint = train(recipe, place.run_folder(run.name)) if run.at_scale.is_trained else None
         with alone():
             measured = measure(run, recipe, place, checkpoint, say)
         report = build_report(run, texts, measured, checkpoint)
@@ -63,7 +65,13 @@ def help_arm(run: ArmRun, place: Place) -> None:
     """What all processes but torchrun's first do for an arm: pre-train with it."""
     is_finished = find_report(run, place, describe_texts([run], place)) is not None
     if run.at_scale.is_trained and not is_finished:
-        pretrain(settle_recipe(run, place), place.run_folder(run.name))
+        train(settle_recipe(run, place), place.run_folder(run.name))
+
+
+def train(recipe: Recipe, folder: Path) -> Path:
+    """Pre-train; on a CPU by processor time, for other arms may run beside this one."""
+    is_on_cpu = choose_runtime(recipe.runtime).device.type == "cpu"
+    return pretrain(recipe, folder, clock=time.process_time if is_on_cpu else time.perf_counter)
 
 
 def settle_recipe(run: ArmRun, place: Place) -> Recipe:

@@ -63,25 +63,31 @@ def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measure
     measured = _summarize(task, reports)
     if not task.has_ensemble:
         return measured
-    ensemble = _average(run, task, folders, dataset, place)
-    return measured | Measured(values={task.metric + ENSEMBLE: 100 * ensemble["scores"][reports[0]["metric"]]})
+    scores = _average(run, task, folders, dataset, place)["scores"]
+    named = name_scores(task.metric, reports[0]["metric"], scores)
+    return measured | Measured(values={name + ENSEMBLE: 100 * value for name, value in named.items()})
+
+
+def name_scores(task: str, metric: str, scores: Mapping[str, float]) -> dict[str, float]:
+    """A task's scores by their names in tables: the one that counts, exact matches, and of parts (RACE's levels)."""
+    named = {task: scores[metric]}
+    if "exact" in scores:
+        named[task + EXACT] = scores["exact"]
+    parts = {name.removeprefix(f"{metric}_"): value for name, value in scores.items() if name.startswith(f"{metric}_")}
+    return named | {f"{task}-{part}": value for part, value in parts.items()}
 
 
 def _summarize(task: TaskSpec, reports: Sequence[Mapping[str, Any]]) -> Measured:
     splits = [next(iter(report["dev"].values())) for report in reports]
     metric = reports[0]["metric"]
-    value = statistics.median(split["scores"][metric] for split in splits)
-    values = {task.metric: 100 * value}
-    if "exact" in splits[0]["scores"]:
-        values[task.metric + EXACT] = 100 * statistics.median(split["scores"]["exact"] for split in splits)
+    named = [name_scores(task.metric, metric, split["scores"]) for split in splits]
+    values = {name: 100 * statistics.median(scores[name] for scores in named) for name in named[0]}
     chance, num_examples = splits[0]["chance"], splits[0]["num_examples"]
-    is_share = metric == "accuracy"
-    low, high = wilson_interval(value, num_examples) if is_share else (value, value)
-    return Measured(
-        values=values,
-        intervals={task.metric: (100 * low, 100 * high)} if is_share else {},
-        levels={task.metric: 100 * chance["score"]},
-    )
+    intervals: dict[str, tuple[float, float]] = {}
+    if metric == "accuracy":
+        low, high = wilson_interval(values[task.metric] / 100, num_examples)
+        intervals[task.metric] = 100 * low, 100 * high
+    return Measured(values=values, intervals=intervals, levels={task.metric: 100 * chance["score"]})
 
 
 def _average(run: ArmRun, task: TaskSpec, folders: Sequence[Path], dataset: Dataset, place: Place) -> dict[str, Any]:

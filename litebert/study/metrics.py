@@ -69,6 +69,8 @@ METRICS = {
     "squad-v1-em": Metric("SQuAD 1.1", "EM"),
     "squad-v2": Metric("SQuAD 2.0", "F1"),
     "squad-v2-em": Metric("SQuAD 2.0", "EM"),
+    "squad-v2-test": Metric("SQuAD 2.0 test", "F1"),
+    "squad-v2-test-em": Metric("SQuAD 2.0 test", "EM"),
     "race": Metric("RACE"),
     "race-middle": Metric("RACE middle"),
     "race-high": Metric("RACE high"),

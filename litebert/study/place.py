@@ -17,7 +17,7 @@ from litebert.core.files import atomic_path, read_json
 from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
 from litebert.study.spec import TaskSpec
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _NEEDED = {"study", "arm", "seed", "values", "recipe", "measures", "ancestors", "task_data"}
 STUDY_FILE = "study.toml"
 RUNS, LOCKS = "runs", "locks"

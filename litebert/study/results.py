@@ -56,6 +56,7 @@ class Results:
     scale: Scale
     reports: tuple[Report, ...]
     remarks: str = ""  # what a person has to say of them
+    is_own: bool = False  # a study of somebody's own, in a file
 
     @cached_property
     def arms(self) -> list[str]:
@@ -124,7 +125,13 @@ class Results:
         """The metrics of the table: the study's, as far as there are numbers; without any, all that there are."""
         known = [name for report in self.reports for name in (*report["values"], *report["timed"])]
         wanted = self.study.columns or tuple(dict.fromkeys(known))
-        return [name for name in wanted if any(self.cell(arm, name) for arm in self.arms)]
+        return [name for name in wanted if any(self._has_number(arm, name) for arm in self.arms)]
+
+    def _has_number(self, arm: str, metric: str) -> bool:
+        """Whether a column has something to show: ours, or at the paper's scale what nobody but others has run."""
+        spec = self.study.arms[arm]
+        is_theirs = self.scale == "paper" and not spec.scales and metric in spec.published
+        return is_theirs or self.cell(arm, metric) is not None
 
     def difference(self, arm: str, metric: str) -> float | None:
         """Of an arm from the reference arm."""
@@ -217,7 +224,8 @@ def read_results(folder: Path) -> list[Results]:
         _check_alike(mine)
         ordered = sorted(mine.values(), key=lambda report: report["seed"])
         remarks = folder / REMARKS_FILE
-        results.append(Results(study, scale, tuple(ordered), remarks.read_text("utf-8") if remarks.is_file() else ""))
+        words = remarks.read_text("utf-8") if remarks.is_file() else ""
+        results.append(Results(study, scale, tuple(ordered), words, is_own=(folder / STUDY_FILE).is_file()))
     return results
 
 
@@ -272,5 +280,11 @@ def list_commands(results: Results) -> Sequence[str]:
     corpora = [f"--corpus {'' if name == MAIN_CORPUS else f'{name}='}corpora/{name}" for name in names]
     data = ["--data DATA"] if study.at(results.scale).tasks else []
     seeds = ",".join(map(str, sorted({report["seed"] for report in reports})))
-    words = ["litebert study run", study.name, *reports[0]["words"], f"--scale {results.scale}", *arms]
+    words = [
+        "litebert study run",
+        f"{study.name}.toml" if results.is_own else study.name,
+        *reports[0]["words"],
+        f"--scale {results.scale}",
+        *arms,
+    ]
     return [" ".join([*words, f"--seeds {seeds}", *corpora, *data])]

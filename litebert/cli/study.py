@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Repeat the papers' tables and figures, or make your own.", no_args_is_help=True)
 
+STUDIES = Path("runs") / "studies"
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, such as table-5, or a .toml file.")]
 ScaleName = Annotated[str, typer.Option("--scale", help="laptop (two cores), or paper (the real configuration).")]
 
@@ -115,7 +116,7 @@ def run_study(
     study, chosen_scale = load_study(name), _scale(scale)
     words = tuple(overrides or [])
     runs = plan_arms(study, chosen_scale, words=words, arms=_split(arms), seeds=_whole_numbers(seeds))
-    folder = out or Path("runs") / "studies" / f"{study.name}-{chosen_scale}"
+    folder = out or STUDIES / f"{study.name}-{chosen_scale}"
     errand = _Errand(name, folder, tuple(corpus or ()), data)
     if list_:
         _print_commands(errand, runs)
@@ -241,15 +242,22 @@ def _run_in_processes(errand: _Errand, runs: "list[ArmRun]", place: "Place", is_
 
 @app.command("report")
 def report_studies(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies, or of their reports.")],
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DIR]...", help="Folders of studies, or of their reports. Default: all in runs/studies."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to. Default: DIR/report, or runs/studies/report.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="The Markdown file. Default: results.md in the folder.")] = None,
 ) -> None:
     """Write one HTML page, Markdown, CSV, JSON and figures of studies that have finished arms."""
+    from litebert.study.place import list_places
     from litebert.study.report import PAGE, write_report
     from litebert.study.tables import count_outcomes
 
-    target = out or (folders[0] / "report" if len(folders) == 1 else Path("runs") / "studies" / "report")
+    folders = folders or list_places(STUDIES)
+    target = out or (folders[0] / "report" if len(folders) == 1 else STUDIES / "report")
     for section in write_report(folders, target, markdown):
         print(f"{section.results.study.title}: {count_outcomes(section.verdicts)}")
         for verdict in section.verdicts:

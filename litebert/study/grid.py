@@ -28,7 +28,6 @@ _SURE_SECONDS = 60.0  # after which the speed that was seen counts instead of th
 
 Command = Callable[[ArmRun], Sequence[str]]
 IsDone = Callable[[ArmRun], bool]
-_sleep = time.sleep
 
 
 @dataclass
@@ -53,7 +52,7 @@ def run_grid(grid: Grid, *, jobs: int, view: GridView) -> list[str]:
     with _stopping(grid), view:
         _start_some(grid, jobs)
         while grid.running or grid.waiting:
-            _sleep(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
             _collect(grid, view)
             _look_elsewhere(grid)
             _start_some(grid, jobs)

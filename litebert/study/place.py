@@ -84,6 +84,14 @@ def is_finished(folder: Path, run: ArmRun) -> bool:
     return report_file(folder, run).is_file()
 
 
+def list_places(parent: Path) -> list[Path]:
+    """The folders below one that have a finished arm of a study."""
+    found = sorted({path.parent for path in parent.glob("*/*-seed-*.json")})
+    if not found:
+        raise DataError(f"{parent} has no folder with a finished arm of a study (ARM-seed-1.json): name one")
+    return found
+
+
 def read_arm_report(path: Path) -> Report:
     """The report of a finished arm."""
     report = read_json(path)

@@ -14,8 +14,9 @@ from tests.study.invented import invent_everything, write_invented
 from tests.study.miniatures import make_task_data
 
 STUDIES_PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
-SMALL = """{ train = { steps = 2, save_every = 2, evaluate_every = 0, evaluate_batches = 1 }, schedule.warmup_steps = 0, \
-batch.sequences = 8, model = { vocab_size = 100, hidden_size = 8, embedding_size = 8, ffn_size = 8, num_heads = 2, num_layers = 1 } }"""
+SHAPE = "vocab_size = 100, hidden_size = 8, embedding_size = 8, ffn_size = 8, num_heads = 2, num_layers = 1"
+LENGTH = "steps = 2, save_every = 2, evaluate_every = 0, evaluate_batches = 1"
+SMALL = f"{{ model = {{ {SHAPE} }}, train = {{ {LENGTH} }}, schedule.warmup_steps = 0, batch.sequences = 8 }}"
 
 
 def study(*words: str) -> int:

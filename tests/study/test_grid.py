@@ -1,8 +1,8 @@
 """Many arms: in their order, as many at a time as allowed, none that somebody else has, and no failure unsaid."""
 
 import io
+import itertools
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -101,19 +101,18 @@ def test_an_arm_waits_for_a_start_that_another_process_is_at_work_on(
 ) -> None:
     runs = plan_arms(load_study("table-11"), "laptop", seeds=[1])[:2]
     grid = make_grid(tmp_path, runs, lambda _: 0.05)
-    polls: list[float] = []
+    look, polls = module._look_elsewhere, itertools.count(1)
 
-    def finish_elsewhere(seconds: float) -> None:
-        polls.append(seconds)
-        if len(polls) == 5:
+    def finish_at_the_fifth_look(grid: Grid) -> None:
+        if next(polls) == 5:
             (tmp_path / f"{runs[0].name}.json").write_text("{}")
-        time.sleep(0.01)
+        look(grid)
 
-    monkeypatch.setattr(module, "_sleep", finish_elsewhere)
+    monkeypatch.setattr(module, "_look_elsewhere", finish_at_the_fifth_look)
     with exclusive_lock(grid.place.lock_folder(runs[0].name), purpose="running this arm"):
         assert run_grid(grid, jobs=2, view=GridView("t", io.StringIO())) == []
     assert moments(tmp_path, "begun").keys() == {runs[1].name}
-    assert len(polls) > 5
+    assert next(polls) > 5
 
 
 def test_an_arm_that_another_process_took_a_moment_before_is_no_failure(tmp_path: Path) -> None:

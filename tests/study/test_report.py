@@ -147,7 +147,8 @@ def test_arms_that_were_measured_in_other_ways_do_not_stand_in_one_table(tmp_pat
 
 def test_a_title_of_any_letters_breaks_no_page(tmp_path: Path) -> None:
     text = 'title = "Mine"\nsource = "me"\nabout = "It."\n[arms.a]\ntitle = \'<b> "&" \'\n'
-    text += '[laptop]\nrecipe = "laptop"\nseeds = [1]\nmeasures = ["intrinsic"]\n[[figures]]\nkind = "values"\nof = ["mlm"]\n'
+    text += '[laptop]\nrecipe = "laptop"\nseeds = [1]\nmeasures = ["intrinsic"]\n'
+    text += '[[figures]]\nkind = "values"\nof = ["mlm"]\n'
     (tmp_path / STUDY_FILE).write_text(text)
     for run in plan_arms(load_study(tmp_path / STUDY_FILE), "laptop"):
         write_invented(tmp_path, run, {"mlm": 20.0})

@@ -71,4 +71,5 @@ def _join(cell: TableCell, *, is_paper: bool) -> str:
     if is_paper:
         return f"{cell.paper} ({cell.paper_difference})" if cell.paper_difference else cell.paper
     value = f"{cell.ours} ± {cell.spread}" if cell.spread else cell.ours
+    value = f"{value} {cell.mark}" if cell.mark else value
     return f"{value} ({cell.difference})" if cell.difference else value

@@ -22,7 +22,7 @@ _UNSURE: dict[Outcome, str] = {
     "unlearned": "of models that learned too little",
 }
 WITHOUT_NETWORK = "without a network"
-AT_LEVEL = "○"  # after a number that is not above what needs no network
+AT_LEVEL = "○"
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class TableCell:
     difference: str = ""  # from the reference arm
     paper: str = ""
     paper_difference: str = ""
+    mark: str = ""  # of what is not above what needs no network
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,18 @@ def list_rows(results: Results) -> list[TableRow]:
 
 def _build_cell(results: Results, arm: str, name: str) -> TableCell:
     metric, cell, paper = describe(name), results.cell(arm, name), results.published(arm, name)
-    mark = f" {AT_LEVEL}" if results.is_above_level(arm, name) is False else ""
     is_reference = arm == results.study.reference
     difference = None if is_reference else results.difference(arm, name)
     paper_difference = None if is_reference else results.published_difference(arm, name)
     deviation = cell.deviation if cell and not metric.is_exact else None
     return TableCell(
-        metric.show(cell.mean) + mark if cell else "",
+        metric.show(cell.mean) if cell else "",
         metric.show(deviation) if deviation is not None else "",
         metric.show(difference, is_signed=True) if difference is not None else "",
         # scores as the papers print them; sizes and ratios were rounded more than ours are
         f"{paper:g}" if paper is not None and metric.digits > 1 else _show(metric, paper),
         metric.show(paper_difference, is_signed=True) if paper_difference is not None else "",
+        AT_LEVEL if results.is_above_level(arm, name) is False else "",
     )
 
 

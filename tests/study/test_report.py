@@ -69,6 +69,7 @@ def test_markdown_links_to_pictures_that_are_there(written: Path) -> None:
     assert "It took an hour & a half." in text
     assert "| SOP | ours |" in text
     assert "| without a network |  | 4.5 | 77.0 |" in text
+    assert re.search(r"\| \*\*None\*\* \| ours \| [\d.]+ ± [\d.]+ \| [\d.]+ ± [\d.]+ ○ \|", text)  # its NSP is below 77
 
 
 def test_csv_and_json_hold_the_same_numbers(written: Path) -> None:

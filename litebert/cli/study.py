@@ -249,7 +249,9 @@ def report_studies(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to. Default: DIR/report, or runs/studies/report.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="The Markdown file. Default: results.md in the folder.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="The Markdown page of which it is a part. Default: results.md in the folder.")
+    ] = None,
 ) -> None:
     """Write one HTML page, Markdown, CSV, JSON and figures of studies that have finished arms."""
     from litebert.study.place import list_places

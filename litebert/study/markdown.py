@@ -1,4 +1,4 @@
-"""A report as Markdown, for docs/results.md and the like."""
+"""A report as Markdown: the part "studies" of docs/results.md or another page."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from litebert.study.tables import SIGNS, WITHOUT_NETWORK, TableCell, count_outco
 if TYPE_CHECKING:
     from litebert.study.report import Section
 
-_HEADER = """# Results
+_HEADER = """## Studies
 
 Made by `litebert study report`; do not edit. Ours is the mean over seeds ± their standard deviation; in brackets the
 difference from the reference arm (bold); ○ is not above what needs no network. A claim *agrees* when the direction is
@@ -29,7 +29,7 @@ def write_markdown(sections: Sequence["Section"], *, pictures: str) -> str:
 
 def _write_section(section: "Section", pictures: str) -> str:
     results = section.results
-    lines = [f"## {results.study.title} ({results.study.source}, {results.scale} scale)", "", results.study.about, ""]
+    lines = [f"### {results.study.title} ({results.study.source}, {results.scale} scale)", "", results.study.about, ""]
     if section.verdicts:
         lines += [count_outcomes(section.verdicts), "", *_write_claims(section), ""]
     if results.remarks:

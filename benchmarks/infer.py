@@ -1,12 +1,13 @@
 """Answering: our engines beside transformers, onnxruntime and OpenVINO as their users run them.
 
     python benchmarks/infer.py [--preset albert-base-v2] [--lengths 16,32,128,384] [--rounds 5] [--texts 128]
-                               [--threads N] [--only NAME,...] [--json out.json]
+                               [--threads N] [--only NAME,...] [--memory] [--json out.json]
 
 A classifier of the preset's shape with random weights (the same for all): speed does not depend on them. First single
 texts of each length, then texts of SST-2's and SQuAD's lengths (of $LITEBERT_DATA, or drawn like them). Contenders take
 turns; figures are medians, with ratios to the best of ours in the same run, by the clock and by processor time: on a
-busy machine trust the second. Memory (--memory) is what a process of its own holds more after loading and answering.
+busy machine trust the second. Texts are token ids in arrays for everybody. Memory (--memory) is what a process of its
+own holds more after loading and answering; the libraries themselves do not count, nobody's.
 
     transformers pipeline    one text after another, as `pipeline()` does unless told otherwise
     transformers padded      batches of 32 in the order they come, padded to the longest
@@ -16,6 +17,9 @@ busy machine trust the second. Memory (--memory) is what a process of its own ho
     ort int8 un-hidden       our float file through quantize_dynamic: the shared weights are seen
     openvino int8            nncf.quantize of the torch model, bucketed
     ours torch | onnx | onnx int8 | openvino
+    ours ... early           the same with a patience of half the layers: with random weights answers settle at once, so
+                             that about half of them are computed; what is lost by it `litebert evaluate --exit-curve`
+                             tells of a model that has learned it
 """
 
 import argparse
@@ -40,11 +44,12 @@ from finetune import CASES, read_lengths, save_theirs
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.data.groups import Group, TokenSequence
-from litebert.infer.engines.building import build_engine
-from litebert.infer.engines.engine import CheckpointGraphs, Engine, MemoryGraph
+from litebert.infer.engines.building import EngineBuilder
+from litebert.infer.engines.engine import CheckpointGraphs, Engine, MemoryGraph, load_arrays
 from litebert.infer.engines.onnx_engine import OnnxEngine
 from litebert.infer.engines.threads import count_cores
 from litebert.infer.outputs import compute_outputs, plan_batches
+from litebert.infer.patience import Patient
 from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
 from litebert.model.presets import preset
@@ -54,7 +59,8 @@ from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 TASK = Classification("sst-2", ("0", "1"))
 BATCH_SIZE = 32
-Answer = Callable[[Sequence[Sequence[int]]], Any]  # answers texts, given as token ids
+Ids = np.ndarray  # the tokens of a text
+Answer = Callable[[Sequence[Ids]], Any]
 Feed = dict[str, np.ndarray]
 
 
@@ -82,36 +88,53 @@ class Room:
 
         return CheckpointGraphs(load_checkpoint(self.ours), mask_id=4)
 
+    def make_early(self, engine: Engine) -> Engine:
+        """The engine with a patience that leaves about half of the layers out."""
+        return Patient(engine, max(1, self.config.num_layers // 2 - 1))
+
 
 def ours(engine: Engine, room: Room) -> Answer:
     """Our way from token ids to outputs, batches by length included."""
     runtime = choose_runtime(RuntimeOptions(device="cpu", num_threads=room.threads))
 
-    def answer(texts: Sequence[Sequence[int]]) -> Any:
-        groups = [Group((TokenSequence(np.array(ids, dtype=np.int32), len(ids)),)) for ids in texts]
+    def answer(texts: Sequence[Ids]) -> Any:
+        groups = [Group((TokenSequence(ids, len(ids)),)) for ids in texts]
         return compute_outputs(engine, TASK, groups, runtime, pad_id=0)
 
     return answer
 
 
-def ours_by_name(name: str) -> Callable[[Room], Answer]:
+def ours_by_name(name: str, *, is_early: bool = False) -> Callable[[Room], Answer]:
     def build(room: Room) -> Answer:
         graphs = room.graphs()
         runtime = choose_runtime(RuntimeOptions(device="cpu", num_threads=room.threads))
-        return ours(build_engine(name, graphs.checkpoint, runtime, graphs, room.threads), room)  # type: ignore[arg-type]
+        engine = EngineBuilder(graphs.checkpoint, runtime, graphs, room.threads).build(name)  # type: ignore[arg-type]
+        return ours(room.make_early(engine) if is_early else engine, room)
 
     return build
 
 
-def ours_int8(room: Room) -> Answer:
+def ours_int8(*, is_early: bool = False) -> Callable[[Room], Answer]:
+    def build(room: Room) -> Answer:
+        file = room.folder / f"our-int8{'-loop' * is_early}.onnx"
+        if not file.exists():  # written by another process than the one whose memory is measured
+            file.write_bytes(write_int8(room, has_exits=is_early))
+        graph = MemoryGraph(file.read_bytes(), "classification", room.config.max_positions, is_loop=is_early)
+        engine = OnnxEngine(graph, room.threads)
+        return ours(room.make_early(engine) if is_early else engine, room)
+
+    return build
+
+
+def write_int8(room: Room, *, has_exits: bool) -> bytes:
     from litebert.graph.model import build_graph
     from litebert.graph.precision import Precision
 
-    checkpoint = room.graphs().checkpoint
-    weights = {name: tensor.numpy() for name, tensor in checkpoint.load_weights().items()}
-    graph = build_graph(checkpoint.config, weights, "classification", mask_id=4, precision=Precision(is_int8=True))
-    memory = MemoryGraph(graph.SerializeToString(), "classification", checkpoint.config.max_positions)
-    return ours(OnnxEngine(memory, room.threads), room)
+    precision = Precision(is_int8=True)
+    weights = load_arrays(room.graphs().checkpoint)
+    graph = build_graph(room.config, weights, "classification", mask_id=4, precision=precision, has_exits=has_exits)
+    content: bytes = graph.SerializeToString()
+    return content
 
 
 def transformers_eager(way: str) -> Callable[[Room], Answer]:
@@ -120,7 +143,7 @@ def transformers_eager(way: str) -> Callable[[Room], Answer]:
         model = room.their_model()
 
         @torch.inference_mode()
-        def answer(texts: Sequence[Sequence[int]]) -> Any:
+        def answer(texts: Sequence[Ids]) -> Any:
             size = 1 if way == "pipeline" else BATCH_SIZE
             ordered = sorted(texts, key=len) if way == "bucketed" else texts
             for start in range(0, len(ordered), size):
@@ -148,7 +171,7 @@ def their_float(room: Room) -> Path:
     """torch's own exporter."""
     file = room.folder / "their-float.onnx"
     if not file.exists():
-        feed = {key: torch.from_numpy(value) for key, value in pad([[5] * 16, [6] * 12]).items()}
+        feed = {key: torch.from_numpy(value) for key, value in pad([np.full(16, 5), np.full(12, 6)]).items()}
         model = room.their_model()
         model.config.return_dict = False
         # the exporter that quantize_dynamic can read: it stumbles over the shapes that the newer one writes
@@ -171,7 +194,7 @@ def documented_int8(room: Room) -> Path:
 
 def unhidden_int8(room: Room) -> Path:
     source = room.folder / "our-float.onnx"
-    source.write_bytes(room.graphs().load("classification", exits=False))
+    source.write_bytes(room.graphs().load("classification", has_exits=False))
     return quantize(source, room.folder / "un-hidden.onnx")
 
 
@@ -186,45 +209,56 @@ def quantize(source: Path, file: Path) -> Path:
 def openvino_int8(room: Room) -> Answer:
     from litebert.infer.engines.openvino_engine import import_openvino
 
-    openvino = import_openvino()
-    import nncf
+    openvino, file = import_openvino(), room.folder / "openvino-int8.xml"
+    if not file.exists():
+        openvino.save_model(quantize_for_openvino(room), str(file))
+    settings = {"INFERENCE_NUM_THREADS": room.threads, "PERFORMANCE_HINT": "LATENCY"}
+    request = openvino.Core().compile_model(str(file), "CPU", settings).create_infer_request()
+    return bucketed(lambda feed: request.infer(feed))
 
+
+def quantize_for_openvino(room: Room) -> Any:
+    from litebert.infer.engines.openvino_engine import import_nncf, import_openvino
+
+    openvino, nncf = import_openvino(), import_nncf()
     model = room.their_model()
-    feed = {key: torch.from_numpy(value) for key, value in pad([[5] * 16, [6] * 12]).items()}
+    feed = {key: torch.from_numpy(value) for key, value in pad([np.full(16, 5), np.full(12, 6)]).items()}
     converted = openvino.convert_model(model, example_input=feed)
     rng = np.random.default_rng(0)
-    samples = [pad([rng.integers(5, 30, n).tolist()]) for n in rng.integers(8, 64, 32)]
-    quantized = nncf.quantize(
+    samples = [pad([rng.integers(5, 30, n)]) for n in rng.integers(8, 64, 32)]
+    return nncf.quantize(
         converted, nncf.Dataset(samples), model_type=nncf.ModelType.TRANSFORMER, subset_size=len(samples)
     )
-    settings = {"INFERENCE_NUM_THREADS": room.threads, "PERFORMANCE_HINT": "LATENCY"}
-    request = openvino.Core().compile_model(quantized, "CPU", settings).create_infer_request()
-    return bucketed(lambda feed: request.infer(feed))
 
 
 def bucketed(run: Callable[[Feed], Any]) -> Answer:
     """Texts sorted by length, in batches as ours."""
 
-    def answer(texts: Sequence[Sequence[int]]) -> Any:
-        groups = [Group((TokenSequence(np.array(ids), len(ids)),)) for ids in texts]
+    def answer(texts: Sequence[Ids]) -> Any:
+        groups = [Group((TokenSequence(ids, len(ids)),)) for ids in texts]
         for numbers in plan_batches(groups, 4096):
             run(pad([texts[number] for number in numbers]))
 
     return answer
 
 
-def pad(texts: Sequence[Sequence[int]]) -> Feed:
-    width = max(map(len, texts))
-    mask = np.array([[1] * len(ids) + [0] * (width - len(ids)) for ids in texts])
-    token_ids = np.array([[*ids, *[0] * (width - len(ids))] for ids in texts])
+def pad(texts: Sequence[Ids]) -> Feed:
+    lengths = np.array([len(ids) for ids in texts])
+    is_real = np.arange(lengths.max()) < lengths[:, None]
+    token_ids = np.zeros(is_real.shape, dtype=np.int64)
+    token_ids[is_real] = np.concatenate(texts)
+    mask = is_real.astype(np.int64)
     return {"input_ids": token_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(token_ids)}
 
 
 CONTENDERS: dict[str, Callable[[Room], Answer]] = {
     "ours torch": ours_by_name("torch"),
     "ours onnx": ours_by_name("onnx"),
-    "ours onnx int8": ours_int8,
+    "ours onnx int8": ours_int8(),
     "ours openvino": ours_by_name("openvino"),
+    "ours torch early": ours_by_name("torch", is_early=True),
+    "ours onnx early": ours_by_name("onnx", is_early=True),
+    "ours onnx int8 early": ours_int8(is_early=True),
     "transformers pipeline": transformers_eager("pipeline"),
     "transformers padded": transformers_eager("padded"),
     "transformers bucketed": transformers_eager("bucketed"),
@@ -250,7 +284,7 @@ class Spent(NamedTuple):
     by_processor: float
 
 
-def measure(answers: dict[str, Answer], texts: Sequence[Sequence[int]], rounds: int) -> dict[str, Spent]:
+def measure(answers: dict[str, Answer], texts: Sequence[Ids], rounds: int) -> dict[str, Spent]:
     """Each contender's median seconds; they take turns."""
     spent: dict[str, list[Spent]] = {name: [] for name in answers}
     for number in range(1 + rounds):
@@ -262,13 +296,14 @@ def measure(answers: dict[str, Answer], texts: Sequence[Sequence[int]], rounds: 
     return {name: Spent(*map(statistics.median, zip(*values, strict=True))) for name, values in spent.items()}
 
 
-def invent_texts(lengths: Sequence[int]) -> list[list[int]]:
+def invent_texts(lengths: Sequence[int]) -> list[Ids]:
     rng = np.random.default_rng(2)
-    return [rng.integers(5, 30, length).tolist() for length in lengths]
+    return [rng.integers(5, 30, length, dtype=np.int32) for length in lengths]
 
 
 def show(title: str, spent: dict[str, Spent], count: int) -> dict[str, Any]:
-    ours = [value for name, value in spent.items() if name.startswith("ours")] or list(spent.values())
+    ours = [value for name, value in spent.items() if name.startswith("ours") and "early" not in name]
+    ours = ours or list(spent.values())
     best = Spent(min(one.by_clock for one in ours), min(one.by_processor for one in ours))
     print(f"\n{title}: time, and times the best of ours by the clock and by processor time")
     for name, value in sorted(spent.items(), key=lambda item: item[1]):
@@ -296,9 +331,35 @@ def measure_memory(room: Room, options: argparse.Namespace, names: Sequence[str]
         print(f"  {name:24} {done.stdout.strip() or done.stderr.strip().splitlines()[-1]}", flush=True)
 
 
-def run_child(name: str, room: Room) -> None:
-    import onnxruntime  # noqa: F401 (the libraries themselves do not count, nor what they import)
+def import_onnxruntime() -> None:
+    import onnx  # noqa: F401
+    import onnxruntime  # noqa: F401
 
+
+def import_openvino_runtime() -> None:
+    from litebert.infer.engines.openvino_engine import import_openvino
+
+    import_openvino()
+
+
+def import_transformers() -> None:
+    from transformers import AutoModelForSequenceClassification  # noqa: F401
+    from transformers.models.albert import modeling_albert  # noqa: F401
+
+
+LIBRARIES: dict[str, Callable[[], None]] = {
+    "ours onnx": import_onnxruntime,
+    "ours openvino": import_openvino_runtime,
+    "ort": import_onnxruntime,
+    "openvino": import_openvino_runtime,
+    "transformers": import_transformers,
+}
+
+
+def run_child(name: str, room: Room) -> None:
+    for library in LIBRARIES:  # they do not count themselves, nor what they import
+        if name.startswith(library):
+            LIBRARIES[library]()
     held = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6  # noqa: E731
     before = held()
     CONTENDERS[name](room)(invent_texts([32]))
@@ -330,7 +391,7 @@ def main() -> None:
             results.append(show(f"one text of {length} tokens", measure(answers, texts, options.rounds), 1))
         for case in CASES:
             lengths = read_lengths(case)[: options.texts]
-            seconds = measure(answers, invent_texts(lengths), max(1, options.rounds // 2))
+            seconds = measure(answers, invent_texts(lengths), options.rounds)
             results.append(show(f"{len(lengths)} texts of {case.name}'s lengths", seconds, len(lengths)))
         if options.memory:
             measure_memory(room, options, names)

@@ -1,17 +1,20 @@
 """What HTTP costs: texts classified a second through the server at saturation, beside the bare predictor.
 
-    python benchmarks/serve.py [preset] [seconds]
+    python benchmarks/serve.py [--preset albert-base-v2] [--engine torch|onnx|int8|openvino] [--seconds 8] [--rounds 3]
+                               [--connections 48] [--client wrk|own]
 
-The same texts, of the lengths of SST-2's sentences, in turn: the predictor alone with batches as large as the server's,
-then the server in a process of its own under a client in another (benchmarks/serving/client.py), which sends one text a
-request. The clock's ratio says what a user gets on a quiet machine; the ratio of processor time (not the client's) can
-also be had on a busy one. The bare predictor pads texts as they come; the server's lanes pad less.
+The same texts, of the lengths of SST-2's sentences, in turn: the predictor alone, which is given all of them at once
+and so pads as little as it can, then the server in a process of its own under a client in another, which sends one text
+a request: wrk where it is installed (benchmarks/serving/wrk.lua), else our own (benchmarks/serving/client.py). The
+clock's ratio says what a user gets on a quiet machine, where the client takes its share of the cores too; the ratio of
+processor time (not the client's) can also be had on a busy one.
 """
 
+import argparse
 import json
 import os
-import random
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -19,10 +22,12 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
 
 import psutil
 
-from litebert.checkpoint import CheckpointContent, save_checkpoint
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.infer.predictor import Predictor, load
 from litebert.model.model import build_model
 from litebert.model.presets import preset
@@ -30,53 +35,75 @@ from litebert.tasks.catalog import task_facts
 from litebert.tasks.classification import Classification
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
-CLIENT = Path(__file__).parent / "serving" / "client.py"
+SERVING = Path(__file__).parent / "serving"
 WORDS = [
     a + b for a in ("ba", "co", "di", "fu", "ge", "ka", "lo", "mi") for b in ("ler", "ten", "son", "dal", "vor", "nim")
 ]
-CONNECTIONS = 48
-MAX_BATCH = 32
-ROUNDS = 3
+NUM_TEXTS = 1024
+
+
+class Speed(NamedTuple):
+    """Texts a second, and processor seconds for each."""
+
+    texts_per_second: float
+    processor_seconds: float
 
 
 def main() -> None:
-    name = sys.argv[1] if len(sys.argv) > 1 else "albert-base"
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 8.0
-    texts = invent_texts(1024)
+    options = parse_options()
+    texts = invent_texts(NUM_TEXTS)
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Path(folder) / "checkpoint"
-        write_checkpoint(checkpoint, name, texts)
+        model = write_model(Path(folder), options, texts)
         bodies = Path(folder) / "bodies.json"
         bodies.write_text(json.dumps([{"inputs": [text]} for text in texts]), "utf-8")
-        predictor = load(checkpoint)
-        process, port = start_server(checkpoint)
+        engine = {"int8": "onnx"}.get(options.engine, options.engine)
+        predictor = load(model, engine=engine)
+        process, port = start_server(model, engine)
         try:
-            ratios = [compare(predictor, texts, port, bodies, seconds, process.pid) for _ in range(ROUNDS)]
+            ratios = [compare(predictor, texts, process.pid, (port, bodies, options)) for _ in range(options.rounds)]
         finally:
             process.terminate()
             process.wait()
     by_clock, by_work = (statistics.median(column) for column in zip(*ratios, strict=True))
     print(
-        f"{name}: the server reaches {by_clock:.2f} of the bare predictor by the clock, {by_work:.2f} by processor time"
+        f"{options.preset}, {options.engine}, {options.client}: the server reaches {by_clock:.2f} of the bare "
+        f"predictor by the clock, {by_work:.2f} by processor time"
     )
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="albert-base-v2")
+    parser.add_argument("--engine", default="torch", choices=["torch", "onnx", "int8", "openvino"])
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--connections", type=int, default=48)
+    parser.add_argument("--client", choices=["wrk", "own"], default="wrk" if shutil.which("wrk") else "own")
+    return parser.parse_args()
 
 
 def invent_texts(count: int) -> list[str]:
     """SST-2's dev sentences have 19 words in the mean, from 2 to 47."""
-    rng = random.Random(0)
+    rng = Random(0)
     return [" ".join(rng.choices(WORDS, k=round(min(47, max(2, rng.gauss(19.3, 9)))))) for _ in range(count)]
 
 
-def write_checkpoint(path: Path, name: str, texts: list[str]) -> None:
+def write_model(folder: Path, options: argparse.Namespace, texts: list[str]) -> Path:
+    """A classifier with random weights, as a checkpoint; for int8 its export."""
     tokenizer = train_tokenizer(texts, VocabularyOptions(kind="wordpiece", vocab_size=100))
     task = Classification("classification", ("negative", "positive"))
-    config = replace(preset(name), vocab_size=tokenizer.vocab_size, max_positions=128)
+    config = replace(preset(options.preset), vocab_size=tokenizer.vocab_size, max_positions=128)
     content = CheckpointContent(step=0, task=task_facts(task, max_length=128))
-    save_checkpoint(path, build_model(config, task.heads), tokenizer, content)
+    save_checkpoint(folder / "checkpoint", build_model(config, task.heads), tokenizer, content)
+    if options.engine != "int8":
+        return folder / "checkpoint"
+    from litebert.export.int8 import export_int8
+
+    return export_int8(load_checkpoint(folder / "checkpoint"), folder / "int8").exported.path
 
 
-def start_server(checkpoint: Path) -> tuple["subprocess.Popen[str]", int]:
-    command = [sys.executable, "-m", "litebert", "serve", str(checkpoint), "--port", "0", "--max-batch", str(MAX_BATCH)]
+def start_server(model: Path, engine: str) -> tuple["subprocess.Popen[str]", int]:
+    command = [sys.executable, "-m", "litebert", "serve", str(model), "--port", "0", "--engine", engine]
     with tempfile.TemporaryFile("w+") as log:  # a pipe that nobody empties would stop the server
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ.copy())
     assert process.stdout is not None
@@ -87,33 +114,46 @@ def start_server(checkpoint: Path) -> tuple["subprocess.Popen[str]", int]:
 
 
 def compare(
-    predictor: Predictor, texts: list[str], port: int, bodies: Path, seconds: float, server_pid: int
+    predictor: Predictor, texts: list[str], server_pid: int, asking: tuple[int, Path, argparse.Namespace]
 ) -> tuple[float, float]:
     """How much of the bare predictor's speed the server reaches, by the clock and by processor time."""
-    bare, bare_cost = measure_bare(predictor, texts, seconds)
+    bare = measure_bare(predictor, texts, asking[2].seconds)
     server = psutil.Process(server_pid)
     used_before = sum(server.cpu_times()[:2])
-    command = [sys.executable, str(CLIENT), "127.0.0.1", str(port), "/v1/classify", str(bodies), str(CONNECTIONS)]
-    done = subprocess.run([*command, str(seconds)], capture_output=True, text=True, check=True)
-    answer = json.loads(done.stdout)
-    served = answer["answers_per_second"]
-    cost = (sum(server.cpu_times()[:2]) - used_before) / answer["answers"]
+    answer = run_client(*asking)
+    served = Speed(answer["answers_per_second"], (sum(server.cpu_times()[:2]) - used_before) / answer["answers"])
     print(
-        f"bare {bare:7.1f} texts/s, {1000 * bare_cost:6.2f} ms of processor a text   served {served:7.1f}, "
-        f"{1000 * cost:6.2f} ms   latency p50 {answer['p50']:.0f} ms, p99 {answer['p99']:.0f} ms"
+        f"bare {bare.texts_per_second:7.1f} texts/s, {1000 * bare.processor_seconds:6.2f} ms of processor a text   "
+        f"served {served.texts_per_second:7.1f}, {1000 * served.processor_seconds:6.2f} ms   "
+        f"latency p50 {answer['p50']:.0f} ms, p99 {answer['p99']:.0f} ms",
+        flush=True,
     )
-    return served / bare, bare_cost / cost
+    return served.texts_per_second / bare.texts_per_second, bare.processor_seconds / served.processor_seconds
 
 
-def measure_bare(predictor: Predictor, texts: list[str], seconds: float) -> tuple[float, float]:
-    """Texts a second of the predictor alone, in batches of the server's size, and processor seconds for each."""
-    rng = random.Random(1)
-    predictor.classify(texts[:MAX_BATCH])
+def measure_bare(predictor: Predictor, texts: list[str], seconds: float) -> Speed:
+    """The predictor alone, with all texts at once."""
+    predictor.classify(texts[:64])
     count, started_at, used_before = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - started_at < seconds:
-        predictor.classify(rng.sample(texts, MAX_BATCH))
-        count += MAX_BATCH
-    return count / (time.perf_counter() - started_at), (time.process_time() - used_before) / count
+    while not count or time.perf_counter() - started_at < seconds:
+        predictor.classify(texts)
+        count += len(texts)
+    return Speed(count / (time.perf_counter() - started_at), (time.process_time() - used_before) / count)
+
+
+def run_client(port: int, bodies: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """What the client counted: answers, answers a second, percentiles of the latency in milliseconds."""
+    if options.client == "own":
+        words = ["127.0.0.1", str(port), "/v1/classify", str(bodies), str(options.connections), str(options.seconds)]
+        command = [sys.executable, str(SERVING / "client.py"), *words]
+    else:
+        seconds = f"{max(1, round(options.seconds))}s"
+        words = ["-t", "1", "-c", str(options.connections), "-d", seconds, "--timeout", "60s"]
+        command = ["wrk", *words, "-s", str(SERVING / "wrk.lua"), f"http://127.0.0.1:{port}/v1/classify", str(bodies)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    assert not answer.get("refused"), answer
+    return answer
 
 
 if __name__ == "__main__":

@@ -208,16 +208,21 @@ def save(run: Run, log: RunLog) -> None:
 
 
 def check_same_job(folder: Path, job: Job) -> None:
-    """Refuse to go on with a run under other words; before its first checkpoint there is nothing to go on with."""
-    file = folder / RECIPE_FILE
-    is_under_way = list_checkpoints(folder / CHECKPOINTS) or (folder / REPORT_FILE).is_file()
-    if not file.is_file() or not is_under_way:
-        return
-    begun = tomllib.loads(file.read_text("utf-8"))
-    if "job" not in begun:
-        raise ConfigError(f"{folder} is a run of pre-training; choose another --out")
-    changes = list_differences(begun, job.values)
+    """Refuse to go on with a run under other words."""
+    changes = list_job_changes(folder, job)
     if changes:
         raise ConfigError(
             f"{folder} was begun otherwise ({'; '.join(changes[:5])}); say the same words, or choose another --out"
         )
+
+
+def list_job_changes(folder: Path, job: Job) -> list[str]:
+    """How a run in a folder was begun otherwise; before its first checkpoint there is nothing to go on with."""
+    file = folder / RECIPE_FILE
+    is_under_way = list_checkpoints(folder / CHECKPOINTS) or (folder / REPORT_FILE).is_file()
+    if not file.is_file() or not is_under_way:
+        return []
+    begun = tomllib.loads(file.read_text("utf-8"))
+    if "job" not in begun:
+        raise ConfigError(f"{folder} is a run of pre-training; choose another --out")
+    return list_differences(begun, job.values)

@@ -1,7 +1,7 @@
 """The story of pre-training: a recipe and a corpus become a run with checkpoints.
 
 Interrupted at any moment and started again with the same words, it ends with the same weights and the same metrics as
-if it had never stopped.
+if it had never stopped. Told to end (SIGINT, SIGTERM), it saves the step it is at.
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ from litebert.core.errors import TrainingError
 from litebert.core.files import exclusive_lock, remove_leftovers
 from litebert.core.runlog import RunLog
 from litebert.core.runtime import choose_runtime, measure_peak_flops
+from litebert.core.stopping import Stop, end_by, noting_stops
 from litebert.core.view import NoView, Status, View, open_view
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
@@ -50,7 +51,9 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
             run = open_run(folder, recipe, runtime, view)
             if is_main:
                 wait_for_all()
-            with open_log(run) if is_main else nullcontext() as log:
+            # several processes would have to agree on the step to stop at; there, the last checkpoint has to do
+            noting = noting_stops() if runtime.ranks.world_size == 1 else nullcontext(Stop())
+            with open_log(run) if is_main else nullcontext() as log, noting as run.stop:
                 train_all(run, view, log, clock)
     return list_checkpoints(folder / CHECKPOINTS)[-1]
 
@@ -73,9 +76,9 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
     stream, corpora = open_stream(recipe.data, recipe.stream)
     check_tokenizer(corpora, run.tokenizer)
     engine = build_engine(run, recipe)
-    held_out = draw_held_out(recipe)
+    held_out = draw_held_out(recipe, run.recipe.data.corpora[0])  # in all stages the same text
     if not held_out:
-        view.say("a corpus holds no documents out (corpus build --valid-share): nothing is measured on unseen text")
+        view.say("the corpus holds no documents out (corpus build --valid-share): nothing is measured on unseen text")
     parts = stream.iter_parts(
         run.progress.step,
         micro_rows=recipe.train.micro_batch,
@@ -96,21 +99,26 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
             show(view, run, recipe, report, valid)
         if log and (is_measured or is_due(step, recipe.train.log_every)):
             log.write(step, metrics=report.metrics | valid | {"tokens": run.progress.tokens}, timing=timing(report))
-        if is_saved:
+        stopped_by = run.stop.asked_by  # what is saved for it is not measured: metrics are those of a run without it
+        if is_saved or stopped_by:
             save(run, engine, log)
         if is_over:
             break
+        if stopped_by:
+            view.say(f"stopped after step {step:,}, which is saved: the same command goes on from there")
+            end_by(stopped_by)
     run.weights = model_tensors(engine.model, whole)
     run.optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
     run.scaler = engine.scaler.state_dict()
 
 
-def draw_held_out(recipe: Recipe) -> list[Batch]:
-    """The first held-out batches, the same ones at each measurement; none where the corpora hold nothing out."""
-    if not all(open_corpus(Path(path), "valid").num_documents for path in recipe.data.corpora):
+def draw_held_out(recipe: Recipe, corpus: str) -> list[Batch]:
+    """The first held-out batches of a corpus, the same ones at each measurement; none where it holds nothing out."""
+    if not open_corpus(Path(corpus), "valid").num_documents:
         return []
+    data = dataclasses.replace(recipe.data, corpora=(corpus,), weights=())
     held_out = dataclasses.replace(recipe.stream, batch=BatchOptions(sequences=EVALUATION_SEQUENCES))
-    stream, _ = open_stream(recipe.data, held_out, split="valid")
+    stream, _ = open_stream(data, held_out, split="valid")
     return [stream.batch(step) for step in range(min(recipe.train.evaluate_batches, stream.steps_per_epoch))]
 
 

@@ -1,7 +1,7 @@
 """A pre-training run's folder: opened, continued, saved; and what it is computed with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from litebert.core.errors import ConfigError, TrainingError
 from litebert.core.files import atomic_path
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
 from litebert.core.runtime import Runtime
+from litebert.core.stopping import Stop
 from litebert.core.view import View
 from litebert.data.batch import Batch
 from litebert.data.shards import Corpus
@@ -50,6 +51,7 @@ class Run:
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
+    stop: Stop = field(default_factory=Stop)
 
 
 def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
@@ -93,12 +95,12 @@ def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
             f"init.from = '{recipe.init.source}' has no pooler, and the model has one, for the sentence task: take "
             "a source that has one, or train without it (segments.task=none model.has_pooler=false)"
         )
-    for field in ("num_heads", "activation", "norm_epsilon"):  # what no shape of a tensor shows
-        theirs, ours = getattr(source.config, field), getattr(recipe.model, field)
+    for name in ("num_heads", "activation", "norm_epsilon"):  # what no shape of a tensor shows
+        theirs, ours = getattr(source.config, name), getattr(recipe.model, name)
         if theirs != ours:
             raise ConfigError(
-                f"model.{field} = {ours}, but init.from = '{recipe.init.source}' was trained with {theirs}: "
-                f"set model.{field}={theirs}"
+                f"model.{name} = {ours}, but init.from = '{recipe.init.source}' was trained with {theirs}: "
+                f"set model.{name}={theirs}"
             )
     return source
 

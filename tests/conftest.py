@@ -2,7 +2,10 @@
 
 import os
 import random
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -80,3 +83,16 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: To
     path = tmp_path_factory.mktemp("tiny-checkpoint") / "checkpoint"
     save_checkpoint(path, build_model(config, ["mlm", "sentence"]), tiny_tokenizer, CheckpointContent(step=0))
     return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real Chromium, driven by playwright; tests that need it skip where either is missing."""
+    playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("there is no chromium on this machine")
+    with playwright_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,11 +24,12 @@ from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import read_log
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.core.view import open_view
+from litebert.data.batch import Batch
 from litebert.data.build import BuildOptions, build_corpus
 from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.model.model import build_model
-from litebert.pretrain import pretrain
+from litebert.pretrain import draw_held_out, pretrain
 from litebert.recipe import Recipe, build_recipe, load_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer
@@ -96,6 +98,51 @@ def interrupted_before_step(step: int, monkeypatch: pytest.MonkeyPatch) -> Itera
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr(story.RunLog, "write", die)
         yield
+
+
+@pytest.mark.parametrize(("sent", "raised"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
+def test_a_run_that_is_told_to_end_saves_its_step_and_goes_on_from_it_to_the_same_end(
+    sent: signal.Signals, raised: type[BaseException], tiny_corpus: Path, tmp_path: Path
+) -> None:
+    recipe = make_recipe(tiny_corpus)
+    pretrain(recipe, tmp_path / "whole")
+    calls = itertools.count()
+
+    def clock() -> float:
+        now = next(calls)
+        if now == 10:  # two calls a step: at the beginning of the sixth
+            signal.raise_signal(sent)
+        return float(now)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(raised):
+            pretrain(recipe, tmp_path / "stopped", clock=clock)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [path.name for path in list_checkpoints(tmp_path / "stopped" / "checkpoints")][-1] == "step-00000006"
+    pretrain(recipe, tmp_path / "stopped")
+    assert_same_run(tmp_path / "whole", tmp_path / "stopped")
+
+
+def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(tiny_corpus, other)
+    drawn: list[list[Batch]] = []
+
+    def draw(recipe: Recipe, corpus: str) -> list[Batch]:
+        drawn.append(draw_held_out(recipe, corpus))
+        assert corpus == str(tiny_corpus)
+        return drawn[-1]
+
+    monkeypatch.setattr(story, "draw_held_out", draw)
+    joined = [{"at": 6, "data": {"corpora": [str(other), str(tiny_corpus)]}}]
+    pretrain(make_recipe(tiny_corpus, stages=joined), tmp_path / "run")
+    assert len(drawn) == 2
+    assert all(torch.equal(a.token_ids, b.token_ids) for a, b in zip(*drawn, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,6 +18,7 @@ from litebert.cli.finetune import (
     TextColumn,
     Threads,
 )
+from litebert.cli.task_request import TaskRequest
 from litebert.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -71,17 +72,18 @@ def run_evaluation(
     """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--task)."""
     if out and out.is_dir():
         raise ConfigError(f"--out {out} is a folder; name a file in it")
+    computing = {"engine": engine, "threads": threads, "patience": patience, "layers": layers}
     if intrinsic and not (task or data):
+        if exit_curve or any(computing.values()):
+            raise ConfigError("--engine, --threads, --patience, --layers and --exit-curve are of --task")
         options = IntrinsicRequest(split or "valid", pairs, length, seed)
         _evaluate_intrinsic(checkpoint, intrinsic, options, out=out, as_json=as_json)
     elif task and data and not intrinsic:
         columns = {"text": text, "text_b": text_b, "label": label, "encoding": encoding}
-        computing = {"engine": engine, "threads": threads}
-        if exit_curve:
-            draw_exit_curve(checkpoint, task, data, split, columns, computing, out=out, as_json=as_json)
-            return
-        computing |= {"patience": patience, "layers": layers}
-        _evaluate_task(checkpoint, task, data, split, columns, computing, out=out, as_json=as_json)
+        if exit_curve and (patience or layers):
+            raise ConfigError("--exit-curve measures every patience and depth: leave --patience and --layers out")
+        request = TaskRequest(checkpoint, task, data, split, columns, computing, out, as_json)
+        (draw_exit_curve if exit_curve else _evaluate_task)(request)
     else:
         raise ConfigError("say what to evaluate on: --intrinsic CORPUS, or --task TASK --data FILES")
 
@@ -95,37 +97,25 @@ class IntrinsicRequest(NamedTuple):
     seed: int
 
 
-def _evaluate_task(
-    checkpoint: Path,
-    task: str,
-    data: Path,
-    split: str,
-    columns: dict[str, Any],
-    computing: dict[str, Any],
-    *,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def _evaluate_task(request: TaskRequest) -> None:
     from litebert.core.files import write_json
     from litebert.core.progress import Progress
-    from litebert.infer.evaluation import choose_examples, evaluate, read_for
-    from litebert.infer.predictor import load
+    from litebert.infer.evaluation import evaluate
     from litebert.tasks.answer_sheets import to_sheet
     from litebert.tasks.predictions import predict_answers, write_predictions
-    from litebert.tasks.reading import ReadOptions
     from litebert.tasks.report import is_labelled
 
-    predictor = load(checkpoint, **computing)
-    dataset = read_for(predictor, task, data, ReadOptions(**columns))
-    examples = choose_examples(dataset, split, data)
+    predictor, out = request.load(), request.out
+    dataset, examples = request.read(predictor)
     if not (out or is_labelled(examples)):
-        raise DataError(f"{data}: {split or 'it'} has no labels to score by; write its answers with --out FILE")
+        where = f"{request.data}: {request.split or 'it'}"
+        raise DataError(f"{where} has no labels to score by; write its answers with --out FILE")
     with Progress("evaluating", total=len(examples), unit="examples", scale=1) as progress:
         facts, outputs = evaluate(predictor, dataset, examples, progress.move_to)
     if out:
         answers = predict_answers(predictor.task, outputs, examples)
         write_json(out, to_sheet(answers)) if out.suffix == ".json" else write_predictions(out, answers)
-    if as_json:
+    if request.as_json:
         print(json.dumps(facts, indent=2))
     elif facts:
         scores = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in facts["scores"].items())

@@ -36,7 +36,10 @@ EngineWord = Annotated[
     Literal["auto", "torch", "onnx", "openvino"] | None,
     typer.Option("--engine", help="What computes; auto: the fastest here. Default: torch, and onnx for exports."),
 ]
-Threads = Annotated[int, typer.Option("--threads", min=0, help="Threads that compute; 0: one for each core.")]
+Threads = Annotated[
+    int,
+    typer.Option("--threads", min=0, help="Threads that compute; 0: as OMP_NUM_THREADS says, else one for each core."),
+]
 Patience = Annotated[
     int,
     typer.Option(

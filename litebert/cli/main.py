@@ -1,4 +1,4 @@
-"""The `litebert` command: gathers the verbs and turns our errors into one line and exit code 2."""
+"""The `litebert` command: gathers the verbs and turns our errors into one line and an exit code."""
 
 import os
 import sys
@@ -74,7 +74,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "litebert"
         print(f"error: {error.format_message()} (see: {command} --help)", file=sys.stderr)

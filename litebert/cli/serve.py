@@ -16,16 +16,21 @@ def serve_models(
     host: Annotated[str, typer.Option(help="0.0.0.0 lets other machines in; set a token then.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0: any free one.")] = 8000,
     token_file: Annotated[
-        Path | None, typer.Option(help="A file with the bearer token that clients must send.", exists=True)
+        Path | None,
+        typer.Option(help="A file with the bearer token that clients must send.", exists=True, dir_okay=False),
     ] = None,
     origin: Annotated[
         list[str] | None, typer.Option(help="Another site whose pages may ask, such as https://example.org.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Another name that it may be asked by; at 127.0.0.1 only this machine's own are taken."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     engine: EngineWord = None,
     threads: Threads = 0,
     max_batch: Annotated[int, typer.Option(help="Texts computed at once.")] = 32,
-    max_wait: Annotated[float, typer.Option(help="Milliseconds that a text waits for others.")] = 2.0,
+    max_wait_ms: Annotated[float, typer.Option(help="Milliseconds that a text waits for others.")] = 2.0,
     max_queue: Annotated[int, typer.Option(help="Texts that may wait; more are refused with 429.")] = 512,
     max_inputs: Annotated[int, typer.Option(help="Texts in one request; more are refused with 422.")] = 64,
     max_characters: Annotated[int, typer.Option(help="Of one text; more are refused with 422.")] = 20_000,
@@ -35,23 +40,18 @@ def serve_models(
     """Serve models over HTTP, with a page to play on at / and the API's description at /docs."""
     try:
         from litebert.serve.options import Limits, ServeOptions
-        from litebert.serve.server import serve
+        from litebert.serve.server import Computing, serve
     except ImportError as error:
         raise ConfigError(f"the server needs {error.name}: pip install 'litebert[serve]'") from error
 
-    limits = Limits(max_body, max_inputs, max_characters, max_queue, max_batch, max_wait / 1000, timeout)
+    limits = Limits(max_body, max_inputs, max_characters, max_queue, max_batch, max_wait_ms / 1000, timeout)
     token = "" if token_file is None else _read_token(token_file)
-    serve(
-        checkpoints,
-        ServeOptions(host, port, token, tuple(origin or ()), limits),
-        device=device,
-        engine=engine,
-        threads=threads,
-    )
+    options = ServeOptions(host, port, token, tuple(origin or ()), tuple(allow_host or ()), limits)
+    serve(checkpoints, options, Computing(device, engine, threads))
 
 
 def _read_token(file: Path) -> str:
-    token = file.read_text("utf-8").strip()
+    token = file.read_bytes().decode("latin-1").strip()
     if not token.isascii() or len(token.split()) != 1:
         raise ConfigError(f"{file} must hold one word of ASCII letters, the token")
     return token

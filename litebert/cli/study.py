@@ -1,6 +1,7 @@
 """`litebert study`: the papers' tables and figures as commands; your own in the same way."""
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +10,13 @@ import typer
 if TYPE_CHECKING:
     from litebert.study.arms import ArmRun
     from litebert.study.estimate import Cost
-    from litebert.study.grid import Command, IsDone
+    from litebert.study.grid import IsDone
     from litebert.study.place import Place
     from litebert.study.spec import Scale, Study
 
 app = typer.Typer(help="Repeat the papers' tables and figures, or make your own.", no_args_is_help=True)
 
+STUDIES = Path("runs") / "studies"
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, such as table-5, or a .toml file.")]
 ScaleName = Annotated[str, typer.Option("--scale", help="laptop (two cores), or paper (the real configuration).")]
 
@@ -40,8 +42,9 @@ def show_study(name: StudyName, scale: ScaleName = "") -> None:
     study = load_study(name)
     scales = [_scale(scale)] if scale else list(study.scales)
     print(f"{study.title} ({study.source})\n{study.about}")
-    for number, claim in enumerate(study.claims):
-        print("\nClaims" if not number else "", end="\n" if not number else "")
+    if study.claims:
+        print("\nClaims")
+    for claim in study.claims:
         print(f"  {claim.text}")
     for one in scales:
         _print_scale(study, one)
@@ -113,13 +116,14 @@ def run_study(
     study, chosen_scale = load_study(name), _scale(scale)
     words = tuple(overrides or [])
     runs = plan_arms(study, chosen_scale, words=words, arms=_split(arms), seeds=_whole_numbers(seeds))
-    folder = out or Path("runs") / "studies" / f"{study.name}-{chosen_scale}"
+    folder = out or STUDIES / f"{study.name}-{chosen_scale}"
+    errand = _Errand(name, folder, tuple(corpus or ()), data)
     if list_:
-        _print_commands(name, runs, folder, corpus or [], data)
+        _print_commands(errand, runs)
     elif dry_run:
-        _print_costs(runs, folder, device, devices)
+        _print_costs(runs, folder, jobs, (device, devices))
     else:
-        _run(name, runs, folder, corpus or [], data, jobs)
+        _run(errand, runs, jobs)
 
 
 def _split(words: str) -> list[str]:
@@ -134,37 +138,51 @@ def _whole_numbers(words: str) -> list[int]:
     return [int(word) for word in _split(words)]
 
 
-def _print_commands(name: str, runs: "list[ArmRun]", folder: Path, corpora: list[str], data: Path | None) -> None:
+@dataclass(frozen=True)
+class _Errand:
+    """What is to be run, and where what it reads and writes lies: as it was said, to be said again for each arm."""
+
+    study: str
+    folder: Path
+    corpora: tuple[str, ...]
+    data: Path | None
+
+    def command(self, run: "ArmRun") -> list[str]:
+        words = ["litebert", "study", "run", self.study, *run.words, "--scale", run.scale, "--arms", run.arm]
+        words += ["--seeds", str(run.seed), "--out", str(self.folder)]
+        for corpus in self.corpora:
+            words += ["--corpus", corpus]
+        return [*words, *(["--data", str(self.data)] if self.data else [])]
+
+
+def _print_commands(errand: _Errand, runs: "list[ArmRun]") -> None:
     """One command an arm; one that starts from another comes after it, and says so."""
     for run in runs:
-        words = shlex.join(_command(name, run, folder, corpora, data))
+        words = shlex.join(errand.command(run))
         print(f"{words}  # after {run.starts_from}" if run.starts_from else words)
 
 
-def _command(name: str, run: "ArmRun", folder: Path, corpora: list[str], data: Path | None) -> list[str]:
-    words = ["litebert", "study", "run", name, *run.words, "--scale", run.scale, "--arms", run.arm]
-    words += ["--seeds", str(run.seed), "--out", str(folder)]
-    for corpus in corpora:
-        words += ["--corpus", corpus]
-    return [*words, *(["--data", str(data)] if data else [])]
-
-
-def _print_costs(runs: "list[ArmRun]", folder: Path, device_name: str, num_devices: int) -> None:
-    from litebert.plan.devices import load_device
+def _print_costs(runs: "list[ArmRun]", folder: Path, jobs: int, on: tuple[str, int]) -> None:
     from litebert.study.arms import title_of
-    from litebert.study.estimate import estimate_arm
+    from litebert.study.estimate import estimate_arm, estimate_end, load_share
     from litebert.study.place import is_finished
 
-    device = load_device(device_name)
+    device_name, num_devices = on
+    device = load_share(device_name, jobs)
     width = max(len(run.name) for run in runs)
-    costs = [estimate_arm(run, device, num_devices) for run in runs]
-    print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, one after another:")
-    for run, cost in zip(runs, costs, strict=True):
+    costs = {run.name: estimate_arm(run, device, num_devices) for run in runs}
+    at_a_time = "one after another" if jobs == 1 else f"{jobs} at a time"
+    print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, {at_a_time}:")
+    for run in runs:
         state = "finished  " if is_finished(folder, run) else ""
-        print(f"{run.name:{width}}  {_hours(cost)}  {state}{title_of(run.study, run.arm, run.scale)}")
-    left = [cost for run, cost in zip(runs, costs, strict=True) if not is_finished(folder, run)]
-    print(f"{'in all':{width}}  {sum(cost.hours for cost in left):9,.2f} h  for {len(left)} that are not finished")
-    uncounted = max((cost.num_uncounted for cost in costs), default=0)
+        print(f"{run.name:{width}}  {_hours(costs[run.name])}  {state}{title_of(run.study, run.arm, run.scale)}")
+    left = [run for run in runs if not is_finished(folder, run)]
+    hours = {run.name: costs[run.name].hours for run in left}
+    print(f"{'in all':{width}}  {estimate_end(left, hours, jobs):9,.2f} h  for {len(left)} that are not finished")
+    not_fitting = sum(costs[run.name].train_hours is None for run in left)
+    if not_fitting:
+        print(f"not counted: the training of {not_fitting} arms and seeds that do not fit on the device")
+    uncounted = max((cost.num_uncounted for cost in costs.values()), default=0)
     if uncounted:
         print(f"not counted: {uncounted} tasks of each arm, whose length depends on their data")
     if device_name == "this-cpu":
@@ -179,62 +197,69 @@ def _hours(cost: "Cost") -> str:
     return f"{cost.hours:9,.2f} h"
 
 
-def _run(name: str, runs: "list[ArmRun]", folder: Path, corpora: list[str], data: Path | None, jobs: int) -> None:
+def _run(errand: _Errand, runs: "list[ArmRun]", jobs: int) -> None:
     """Run one arm here, or several in processes of their own."""
     from litebert.core.errors import ConfigError
     from litebert.core.runtime import read_ranks
     from litebert.study.arm import find_report, help_arm, run_arm
-    from litebert.study.place import describe_corpora, keep_study_file, open_place
+    from litebert.study.identity import describe_texts
+    from litebert.study.place import keep_study_file, open_place
 
-    place, ranks = open_place(runs, folder, corpora, data), read_ranks()
+    place, ranks = open_place(runs, errand.folder, errand.corpora, errand.data), read_ranks()
     if ranks.world_size > 1 and len(runs) > 1:
         raise ConfigError(f"torchrun trains one arm, and these are {len(runs)}: take the commands of --list")
     if not ranks.is_main:
         help_arm(runs[0], place)
         return
-    facts = describe_corpora(place)
+    texts = describe_texts(runs, place)
 
     def is_done(run: "ArmRun") -> bool:
-        return find_report(run, place, facts) is not None  # one of another study is refused, before any begins
+        return find_report(run, place, texts) is not None  # one of another study is refused, before any begins
 
     left = [run for run in runs if not is_done(run)]
-    keep_study_file(name, folder)
+    keep_study_file(errand.study, errand.folder)
     print(f"{len(runs) - len(left)} of {len(runs)} arms are finished" if len(left) < len(runs) else f"{len(runs)} arms")
+    elsewhere: list[str] = []
     if len(runs) == 1:
         run_arm(runs[0], place)
     elif left:
-        elsewhere = _run_in_processes(
-            runs, place, lambda run: _command(name, run, folder, corpora, data), is_done, jobs
-        )
-        if elsewhere:
-            print(f"other processes are at work on {', '.join(elsewhere)}")
-    print(f"done: litebert study report {folder}")
+        elsewhere = _run_in_processes(errand, runs, place, is_done, jobs)
+    if elsewhere:
+        print(f"other processes are at work on {', '.join(elsewhere)}; when they have finished:")
+    print(f"{'' if elsewhere else 'done: '}litebert study report {errand.folder}")
 
 
-def _run_in_processes(
-    runs: "list[ArmRun]", place: "Place", command: "Command", is_done: "IsDone", jobs: int
-) -> list[str]:
-    from litebert.plan.devices import load_device
-    from litebert.study.estimate import estimate_arm
+def _run_in_processes(errand: _Errand, runs: "list[ArmRun]", place: "Place", is_done: "IsDone", jobs: int) -> list[str]:
+    from litebert.study.estimate import estimate_arm, load_share
     from litebert.study.grid import Grid, run_grid
     from litebert.study.view import GridView
 
-    device = load_device("this-cpu")
+    device = load_share("this-cpu", jobs)
     costs = {run.name: estimate_arm(run, device) for run in runs}
-    return run_grid(Grid(place, costs, command, is_done, list(runs)), jobs=jobs, view=GridView(runs[0].study.name))
+    grid = Grid(place, costs, errand.command, is_done, list(runs))
+    return run_grid(grid, jobs=jobs, view=GridView(runs[0].study.name))
 
 
 @app.command("report")
 def report_studies(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of studies, or of their reports.")],
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DIR]...", help="Folders of studies, or of their reports. Default: all in runs/studies."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to. Default: DIR/report, or runs/studies/report.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="The Markdown file. Default: results.md in the folder.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="The Markdown page of which it is a part. Default: results.md in the folder.")
+    ] = None,
 ) -> None:
     """Write one HTML page, Markdown, CSV, JSON and figures of studies that have finished arms."""
+    from litebert.study.place import list_places
     from litebert.study.report import PAGE, write_report
     from litebert.study.tables import count_outcomes
 
-    target = out or (folders[0] / "report" if len(folders) == 1 else Path("runs") / "studies" / "report")
+    folders = folders or list_places(STUDIES)
+    target = out or (folders[0] / "report" if len(folders) == 1 else STUDIES / "report")
     for section in write_report(folders, target, markdown):
         print(f"{section.results.study.title}: {count_outcomes(section.verdicts)}")
         for verdict in section.verdicts:

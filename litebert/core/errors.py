@@ -1,11 +1,15 @@
 """Our exceptions: wrong input from a person. Each message says what, where, and how to mend it."""
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import ClassVar
 
 
 class LitebertError(Exception):
-    """A mistake that the user can mend; the command line shows it as one line and exits with 2."""
+    """A mistake that the user can mend; the command line shows it as one line and exits with its code."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class ConfigError(LitebertError):
@@ -13,7 +17,9 @@ class ConfigError(LitebertError):
 
 
 class BusyError(ConfigError):
-    """A folder that another process works in."""
+    """A folder that another process works in: nothing is wrong, and whoever waits for it can tell by the code."""
+
+    exit_code = os.EX_TEMPFAIL
 
 
 class DataError(LitebertError):

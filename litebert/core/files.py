@@ -72,6 +72,11 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BusyError(f"another process is {purpose} in {directory}; wait for it, or stop it") from None
+        except OSError as error:  # some file systems of clusters cannot lock
+            raise ConfigError(
+                f"{directory} cannot be locked ({error.strerror}), so two processes would not know of each other: "
+                "choose a folder on another file system"
+            ) from None
         yield
     except Exception:
         if is_new and directory.exists() and list(directory.iterdir()) == [file]:

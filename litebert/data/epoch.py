@@ -128,7 +128,7 @@ class EpochPlanner:
 
     def plan_pass(self, corpus: int, number: int) -> SegmentPlan:
         """The sequences of one pass over one corpus, in corpus order."""
-        key = hash_integers(self.options.seed, _SEGMENTS, corpus, self._version(number))
+        key = hash_integers(self.options.seed, _SEGMENTS, corpus, self._cut(number))
         return plan_segments(self.outlines[corpus], self.options.segments, key, where=self.names[corpus])
 
     def plan_epoch(self, epoch: int) -> EpochPlan:
@@ -143,9 +143,9 @@ class EpochPlanner:
             _lay_end_to_end(stretches), self.options.batch, hash_integers(self.options.seed, _EPOCH_ORDER, epoch)
         )
 
-    def _version(self, number: int) -> int:
-        copies = self.options.masking.copies
-        return number if copies is None else number % copies
+    def _cut(self, number: int) -> int:
+        """Which way of cutting the text into sequences a pass has: as static masks mean it, unless it is said apart."""
+        return _take_turns(number, self.options.segments.copies or self.options.masking.copies)
 
     def _count_sequences(self, plans: list[SegmentPlan]) -> list[int]:
         """How many sequences of each corpus an epoch has: always as many as fill one batch at least."""
@@ -171,15 +171,21 @@ class EpochPlanner:
         nominal = len(first_pass)
         parts = []
         for number in range(start // nominal, -(-(start + count) // nominal)):
-            plan = first_pass if self._version(number) == 0 else self.plan_pass(corpus, number)
+            plan = first_pass if self._cut(number) == 0 else self.plan_pass(corpus, number)
             order = permute(hash_integers(self.options.seed, _PASS_ORDER, corpus, number), len(plan))
             begin, end = max(start - number * nominal, 0), min(start + count - number * nominal, nominal)
             chosen = np.take(order, np.arange(begin, end), mode="wrap")
-            keys = _derive_keys(hash_integers(self.options.seed, _MASKS, corpus, self._version(number)), chosen)
+            masks = _take_turns(number, self.options.masking.copies)
+            keys = _derive_keys(hash_integers(self.options.seed, _MASKS, corpus, masks), chosen)
             owner = np.full(len(chosen), corpus, np.int16)
             planned = plan.ranges[chosen], plan.labels[chosen], plan.is_lead[chosen], plan.lengths[chosen]
             parts.append(SequenceTable(*planned, owner, keys))
         return _lay_end_to_end(parts)
+
+
+def _take_turns(number: int, copies: int | None) -> int:
+    """Which of some copies a pass has; without a number, each pass has its own."""
+    return number if copies is None else number % copies
 
 
 def _lay_end_to_end(tables: list[SequenceTable]) -> SequenceTable:

@@ -35,7 +35,7 @@ class MaskingOptions:
     mask_share: float = 0.8  # become [MASK]; random_share become another token; the rest stay
     random_share: float = 0.1
     replace_per: Literal["token", "ngram"] = "token"
-    copies: int | None = None  # None: new every epoch (dynamic); K: K versions of the data in turn (static; BERT: 10)
+    copies: int | None = None  # None: new in every pass (dynamic); K: K masks of the text in turn (static; BERT: 10)
     fills_budget: bool = False
     max_predictions: int | None = None  # only with fills_budget
     may_straddle: bool = False  # may a group go on behind a [SEP]?

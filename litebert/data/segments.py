@@ -30,6 +30,7 @@ class SegmentOptions:
     task: SentenceTask = "sop"
     max_length: int = 512
     short_rate: float | None = None  # share of shorter sequences; None: 0.1 for segment-pair, 0 elsewhere
+    copies: int | None = None  # K: the text is cut, and pairs drawn, in K ways in turn; None: as often as it is masked
     single_sentence: Literal["merge_next", "drop", "random_doc"] = "merge_next"  # a chunk of one sentence is no pair
     fill: Literal["fit", "overfill"] = "fit"  # chunks of sentences that fit, or one more, trimmed
     fill_from: Literal["either", "start"] = "either"  # the end of a document to fill chunks from; either: by coin
@@ -44,6 +45,8 @@ class SegmentOptions:
             )
         if self.max_length < 8:
             raise ConfigError(f"segments.max_length = {self.max_length} leaves no room for text; use at least 8")
+        if self.copies is not None and self.copies < 1:
+            raise ConfigError(f"segments.copies = {self.copies} is at least 1; leave it out for new ones in every pass")
         if not 0 <= self.shortened_share <= 1:
             raise ConfigError(f"segments.short_rate = {self.short_rate} is not a share between 0 and 1")
         if self.format == "sentence-pair" and self.shortened_share > 0:

@@ -98,7 +98,7 @@ def score_rule(batches: Sequence[Batch], tokenizer: Tokenizer) -> Share:
 
 def fill_gap(model: Model, tokenizer: Tokenizer, gap: str) -> list[Guess]:
     (guesses,) = fill_mask(model, tokenizer, gap)
-    return [Guess(readable_piece(guess.piece), guess.probability) for guess in guesses]
+    return [guess._replace(piece=readable_piece(guess.piece)) for guess in guesses]
 
 
 def readable_piece(piece: str) -> str:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
 from litebert.checkpoint import Checkpoint
@@ -45,6 +44,24 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
+class Int8Options:
+    """How eight bits are measured, and what they may cost."""
+
+    dev: Path | None = None  # without it nothing is measured
+    max_drop: float = 1.0  # points
+    say: Say = lambda _: None  # hears of each measurement
+
+
+@dataclass(frozen=True)
+class Int8Graph:
+    """A graph in eight bits, what it costs (None: nothing to measure on), and the matrices that stayed in float."""
+
+    content: bytes
+    accuracy: Accuracy | None
+    in_float: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Int8Export:
     """What was written, and what it costs; None where there was nothing to measure on."""
 
@@ -54,31 +71,24 @@ class Int8Export:
 
 
 def export_int8(
-    checkpoint: Checkpoint,
-    out: Path,
-    *,
-    head: str = "",
-    dev: Path | None = None,
-    max_drop: float = 1.0,
-    say: Say = lambda _: None,
+    checkpoint: Checkpoint, out: Path, options: Int8Options = Int8Options(), *, head: str = ""
 ) -> Int8Export:
     """Write a checkpoint in eight bits, unless that loses more than `max_drop` points on the dev file."""
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
-    graph, accuracy, in_float = settle_int8(checkpoint, chosen, dev, max_drop, say)
-    facts: dict[str, Any] = {"precision": "int8", "in_float": in_float}
-    facts["accuracy"] = None if accuracy is None else asdict(accuracy)
-    return Int8Export(write_export(checkpoint, out, chosen, graph, facts), accuracy, in_float)
+    graph = settle_int8(checkpoint, chosen, options)
+    facts: dict[str, Any] = {"precision": "int8", "in_float": graph.in_float}
+    facts["accuracy"] = None if graph.accuracy is None else asdict(graph.accuracy)
+    exported = write_export(checkpoint, out, chosen, graph.content, facts)
+    return Int8Export(exported, graph.accuracy, graph.in_float)
 
 
-def settle_int8(
-    checkpoint: Checkpoint, head: ReadHead, dev: Path | None, max_drop: float, say: Say
-) -> tuple[bytes, Accuracy | None, tuple[str, ...]]:
-    """The graph in eight bits, what it costs on the dev file, and the matrices that stayed in float."""
+def settle_int8(checkpoint: Checkpoint, head: ReadHead, options: Int8Options) -> Int8Graph:
+    """The graph in eight bits that loses no more than it may."""
     choice, accuracy, precision = _Choice(checkpoint, head), None, Precision(is_int8=True)
-    if dev is not None:
-        accuracy, precision = _settle(choice, build_judge(checkpoint, head, dev), max_drop, say)
-    return choice.build(precision), accuracy, tuple(sorted(precision.in_float))
+    if options.dev is not None:
+        accuracy, precision = _settle(choice, build_judge(checkpoint, head, options.dev), options)
+    return Int8Graph(choice.build(precision), accuracy, tuple(sorted(precision.in_float)))
 
 
 class _Choice:
@@ -93,47 +103,47 @@ class _Choice:
         return build_head_graph(self.checkpoint, self.head, self._tokenizer, precision)
 
     def open(self, precision: Precision) -> Engine:
-        exits = has_exits(self.checkpoint, self.head)
-        graph = MemoryGraph(self.build(precision), self.head, self.checkpoint.config.max_positions, exits)
+        is_loop = has_exits(self.checkpoint, self.head)
+        graph = MemoryGraph(self.build(precision), self.head, self.checkpoint.config.max_positions, is_loop)
         return OnnxEngine(graph, count_cores())
 
 
-def _settle(choice: _Choice, judge: Judge, max_drop: float, say: Say) -> tuple[Accuracy, Precision]:
+def _settle(choice: _Choice, judge: Judge, options: Int8Options) -> tuple[Accuracy, Precision]:
     """The precision with the fewest matrices in float that loses no more than it may."""
     expected = judge.judge(choice.open(Precision()))
     precision = Precision(is_int8=True)
     accuracy = _compare(judge, expected, judge.judge(choice.open(precision)))
-    say(str(accuracy))
-    if accuracy.drop <= max_drop:
+    options.say(str(accuracy))
+    if accuracy.drop <= options.max_drop:
         return accuracy, precision
     sizes = list_matrices(choice)
     for name in _rank_matrices(choice, judge, expected, list(sizes)):
-        precision = replace(precision, in_float=precision.in_float | {name})
-        if sum(sizes[one] for one in precision.in_float) > MAX_FLOAT_SHARE * sum(sizes.values()):
-            break
+        tried = replace(precision, in_float=precision.in_float | {name})
+        if sum(sizes[one] for one in tried.in_float) > MAX_FLOAT_SHARE * sum(sizes.values()):
+            continue  # too large; a smaller one may still do
+        precision = tried
         accuracy = _compare(judge, expected, judge.judge(choice.open(precision)))
-        say(f"{name} left in float: {accuracy}")
-        if accuracy.drop <= max_drop:
+        options.say(f"{name} left in float: {accuracy}")
+        if accuracy.drop <= options.max_drop:
             return accuracy, precision
     raise DataError(
-        f"int8 loses {accuracy.drop:.2f} points of {judge.metric}, and --max-drop allows {max_drop:g}; too much of the "
-        "model would have to stay in float: export without --int8, or allow more"
+        f"int8 loses {accuracy.drop:.2f} points of {judge.metric}, and --max-drop allows {options.max_drop:g}; too "
+        "much of the model would have to stay in float: export without --int8, or allow more"
     )
 
 
 def _compare(judge: Judge, expected: Verdict, found: Verdict) -> Accuracy:
-    changed = sum(one != other for one, other in zip(expected.answers, found.answers, strict=True))
-    return Accuracy(judge.metric, judge.num_examples, expected.score, found.score, changed)
+    return Accuracy(judge.metric, judge.num_examples, expected.score, found.score, expected.count_changes(found))
 
 
 def _rank_matrices(choice: _Choice, judge: Judge, expected: Verdict, names: Sequence[str]) -> list[str]:
-    """The matrices that alone in eight bits change some answers, those that change most first."""
-    changed: dict[str, int] = {}
+    """The matrices that alone in eight bits change answers: first what costs most points, then what changes most."""
+    costs: dict[str, tuple[float, float]] = {}
     for name in names:
         alone = Precision(is_int8=True, in_float=frozenset(names) - {name})
-        changed[name] = _compare(judge, expected, judge.judge(choice.open(alone))).num_changed
-    order = np.argsort([-changed[name] for name in names], kind="stable")
-    return [names[number] for number in order if changed[names[number]]]
+        found = judge.judge(choice.open(alone))
+        costs[name] = (expected.score - found.score, expected.distance(found))
+    return [name for name in sorted(names, key=costs.__getitem__, reverse=True) if costs[name][1]]
 
 
 def list_matrices(choice: _Choice) -> dict[str, int]:

@@ -1,24 +1,29 @@
 """How well a model answers a person's own dev file, whatever computes it: what eight bits are held against."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import DataError
 from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.data.group_batch import build_group_batch
-from litebert.data.groups import Group, SequenceForm, TokenSequence
+from litebert.data.group_batch import GroupBatch
+from litebert.data.groups import Group
 from litebert.infer.engines.engine import Engine
 from litebert.infer.evaluation import choose_examples, evaluate, read_for
+from litebert.infer.outputs import answer_in_batches
 from litebert.infer.predictor import Predictor
+from litebert.model.early_exit import TOLERANCE
 from litebert.model.reading import ReadHead
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.catalog import read_dataset
+from litebert.tasks.classification import Regression
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.glue import GLUE
 from litebert.tasks.reading import ReadOptions
@@ -31,10 +36,24 @@ MAX_LINES = 2000
 
 @dataclass(frozen=True)
 class Verdict:
-    """An engine's score, and what it answered, to count what another answers otherwise."""
+    """An engine's score, and what it answered, to compare with what another answers."""
 
     score: float  # in points: 100 is perfect
     answers: Sequence[Any]
+    tolerance: float | None = None  # of answers that are numbers: what differs by less is the same
+
+    def count_changes(self, other: "Verdict") -> int:
+        """How many answers are not the other's."""
+        pairs = zip(self.answers, other.answers, strict=True)
+        if self.tolerance is None:
+            return sum(one != another for one, another in pairs)
+        return sum(abs(one - another) > self.tolerance for one, another in pairs)
+
+    def distance(self, other: "Verdict") -> float:
+        """How far the answers are from the other's: the mean difference of numbers, the share of labels that differ."""
+        if self.tolerance is None:
+            return self.count_changes(other) / len(self.answers)
+        return float(np.mean(np.abs(np.subtract(self.answers, other.answers))))
 
 
 @dataclass(frozen=True)
@@ -60,16 +79,19 @@ def build_judge(checkpoint: Checkpoint, head: ReadHead, dev: Path) -> Judge:
 
 def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     asked = _predictor(checkpoint, None)
-    dataset = _read_dev(asked, dev)
+    task = asked.task
+    dataset = replace(_read_dev(asked, dev), task=task)  # scored as the model's own task is, whatever its file is like
     examples = choose_examples(dataset, "", dev)
     if any(example.label is None for example in examples):
         raise DataError(f"{dev} has examples without labels: nothing to measure accuracy by")
+    # numbers count as the same that are the same to a model that answers early
+    tolerance = TOLERANCE * task.scale if isinstance(task, Regression) else None
 
     def judge(engine: Engine) -> Verdict:
         facts, outputs = evaluate(_predictor(checkpoint, engine), dataset, examples)
-        return Verdict(100 * facts["scores"][asked.task.metric], [asked.task.decide(output) for output in outputs])
+        return Verdict(100 * facts["scores"][task.metric], [task.decide(output) for output in outputs], tolerance)
 
-    return Judge(asked.task.metric, len(examples), judge)
+    return Judge(task.metric, len(examples), judge)
 
 
 def _read_dev(asked: Predictor, dev: Path) -> Dataset:
@@ -82,24 +104,28 @@ def _read_dev(asked: Predictor, dev: Path) -> Dataset:
 
 def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
     """Every seventh token of each line is hidden; the score is how many are guessed."""
-    sequences, hidden = [], []
+    groups, hidden = [], []
     form = _predictor(checkpoint, None).form()
     for ids in tokenizer.encode_batch(lines):
         sequence = form.join(ids)
         places = np.arange(1 + HIDE_EVERY // 2, len(sequence.token_ids) - 1, HIDE_EVERY)
+        if not len(places):
+            continue
         hidden.append(sequence.token_ids[places])
         masked = sequence.token_ids.copy()
         masked[places] = tokenizer.mask_id
-        sequences.append(sequence._replace(token_ids=masked))
+        groups.append(Group((sequence._replace(token_ids=masked),), about=len(places)))
+    if not groups:
+        raise DataError(f"all lines are shorter than {HIDE_EVERY // 2 + 1} tokens: too short to hide a word in")
     truth = np.concatenate(hidden)
 
+    def guess(engine: Engine, batch: GroupBatch, chosen: Sequence[Group]) -> list[NDArray[Any]]:
+        logits = engine.read("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
+        ends = np.cumsum([group.about for group in chosen])[:-1]
+        return np.split(logits.argmax(-1).numpy(), ends)
+
     def judge(engine: Engine) -> Verdict:
-        guesses = np.concatenate(
-            [
-                engine.read("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"].argmax(-1).numpy()
-                for batch in _iter_batches(sequences, form)
-            ]
-        )
+        guesses = np.concatenate(answer_in_batches(groups, partial(guess, engine), pad_id=form.pad_id))
         return Verdict(100 * float(np.mean(guesses == truth)), guesses.tolist())
 
     return Judge("hidden words", len(truth), judge)
@@ -107,18 +133,12 @@ def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
 
 def _judge_order(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
     """Each line with the next, and the other way round; the score is how many orders are told."""
-    form = _predictor(checkpoint, None).form()
-    ids = tokenizer.encode_batch(lines)
-    pairs = [(a, b) for first, second in pairwise(ids) for a, b in ((first, second), (second, first))]
-    sequences = [form.join(first, second) for first, second in pairs]
+    del tokenizer
+    pairs = [pair for first, second in pairwise(lines) for pair in ((first, second), (second, first))]
     truth = np.arange(len(pairs)) % 2
 
     def judge(engine: Engine) -> Verdict:
-        found = [
-            engine.read("sentence", to_inputs(batch))["logits"].argmax(-1).numpy()
-            for batch in _iter_batches(sequences, form)
-        ]
-        guesses = np.concatenate(found)
+        guesses = np.array(_predictor(checkpoint, engine).order_batch(pairs)) < 0.5
         return Verdict(100 * float(np.mean(guesses == truth)), guesses.tolist())
 
     return Judge("sentence order", len(pairs), judge)
@@ -139,8 +159,3 @@ def _judge_vectors(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence
 
 def _predictor(checkpoint: Checkpoint, engine: Engine | None) -> Predictor:
     return Predictor(checkpoint, choose_runtime(RuntimeOptions(device="cpu")), engine)
-
-
-def _iter_batches(sequences: Sequence[TokenSequence], form: SequenceForm, size: int = 16) -> Iterator[Any]:
-    for start in range(0, len(sequences), size):
-        yield build_group_batch([Group((sequence,)) for sequence in sequences[start : start + size]], form.pad_id)

@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from litebert.checkpoint import TOKENIZER, Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory
 from litebert.graph.heads import check_head
 from litebert.graph.model import build_graph
 from litebert.graph.precision import Precision
+from litebert.infer.engines.engine import load_arrays
 from litebert.infer.exported import GRAPH_FILE, write_facts
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.reading import ReadHead
@@ -55,7 +53,7 @@ def build_head_graph(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenize
         head,
         mask_id=tokenizer.mask_id,
         precision=precision,
-        exits=has_exits(checkpoint, head),
+        has_exits=has_exits(checkpoint, head),
     )
     content: bytes = model.SerializeToString()
     return content
@@ -63,12 +61,11 @@ def build_head_graph(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenize
 
 def has_exits(checkpoint: Checkpoint, head: ReadHead) -> bool:
     """Whether the export may answer early: the model has learned it, and its layers are one, so that they can loop."""
-    learned = head == "classification" and bool((checkpoint.task or {}).get("exits", False))
-    return learned and set(checkpoint.config.layer_plan.rows) == {(0, 0)}
+    return learned_exits(checkpoint, head) and checkpoint.config.layer_plan.is_one_layer
 
 
-def load_arrays(checkpoint: Checkpoint) -> dict[str, NDArray[np.float32]]:
-    return {name: tensor.float().numpy() for name, tensor in checkpoint.load_weights().items()}
+def learned_exits(checkpoint: Checkpoint, head: ReadHead) -> bool:
+    return head == "classification" and bool((checkpoint.task or {}).get("exits", False))
 
 
 def write_export(checkpoint: Checkpoint, out: Path, head: ReadHead, graph: bytes, facts: dict[str, Any]) -> Exported:

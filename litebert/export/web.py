@@ -17,17 +17,20 @@ from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, write_json
 from litebert.data.groups import build_form
-from litebert.export.int8 import Accuracy, Say, settle_int8
+from litebert.export.int8 import Accuracy, Int8Options, settle_int8
 from litebert.export.onnx_folder import check_is_new, choose_head, has_exits
 from litebert.export.web_vocabulary import describe_vocabulary
 from litebert.infer.fill_mask import MASK
+from litebert.infer.naming import name_model, tell_language
 from litebert.model.reading import ReadHead
 from litebert.tasks.catalog import restore_task
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 
 RUNTIME_VERSION = "1.30.0"
 RUNTIME_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
-CHECKPOINTS = "checkpoints"  # where a run keeps them
+# of a model: more is too much to wait for on a page
+MAX_BYTES = 16_000_000
+EXAMPLES = {"en": f"The list is {MASK} in place.", "zh": f"今天天气很{MASK}。"}
 PAGE_FILES = ("index.html", "app.js", "model.js", "tokenizer.js", "style.css")
 
 
@@ -44,54 +47,50 @@ class WebExport:
 def export_web(
     checkpoint: Checkpoint,
     out: Path,
+    options: Int8Options = Int8Options(),
     *,
     head: str = "",
     runtime: Path | None = None,
-    dev: Path | None = None,
-    max_drop: float = 1.0,
-    say: Say = lambda _: None,
 ) -> WebExport:
     """Write the folder; `runtime` is where onnxruntime-web lies, without it npm fetches it."""
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
     facts = describe_model(checkpoint, chosen)
     vocabulary = _describe_tokenizer(checkpoint)
-    graph, accuracy, _ = settle_int8(checkpoint, chosen, dev, max_drop, say)
+    graph = settle_int8(checkpoint, chosen, options)
     with atomic_directory(out) as temporary:
         for name in PAGE_FILES:
             (temporary / name).write_bytes(files("litebert.export").joinpath("page", name).read_bytes())
-        (temporary / "model.onnx").write_bytes(graph)
+        (temporary / "model.onnx").write_bytes(graph.content)
         write_json(temporary / "vocabulary.json", vocabulary)
         write_json(temporary / "facts.json", facts)
         _copy_runtime(runtime, temporary / "runtime")
-    return WebExport(out, chosen, len(graph), accuracy)
+    return WebExport(out, chosen, len(graph.content), graph.accuracy)
 
 
 def describe_model(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
     """What goes into facts.json; a head that the page has no view for is refused."""
     facts: dict[str, Any] = {
         "head": head,
-        "title": _name_model(checkpoint.path),
-        "exits": has_exits(checkpoint, head),
-        "example": f"The list is {MASK} in place.",
+        "title": name_model(checkpoint.path),
+        "has_exits": has_exits(checkpoint, head),
+        "num_texts": {"mlm": 1, "sentence": 2}.get(head, 0),
+        "example": EXAMPLES[tell_language(checkpoint.load_tokenizer())] if head == "mlm" else "",
     }
-    if head == "mlm":
+    if head in ("mlm", "sentence"):
         return facts
     task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
     if head != "classification" or not isinstance(task, Classification | MultiLabel | Regression):
-        raise ConfigError(f"the page fills masks and classifies texts, and has no view for the head '{head}'")
+        raise ConfigError(
+            f"the page fills masks, classifies and orders texts, and has no view for the head '{head}': export it as "
+            "onnx"
+        )
+    facts["num_texts"] = task.num_texts
     if isinstance(task, Regression):
         keys = ("low", "high", "center", "scale")
-        return facts | {"kind": "regression", "example": "", **{key: getattr(task, key) for key in keys}}
+        return facts | {"kind": "regression", **{key: getattr(task, key) for key in keys}}
     kind = "multi-label" if isinstance(task, MultiLabel) else "classification"
-    return facts | {"kind": kind, "example": "", "labels": list(task.labels)}
-
-
-def _name_model(path: Path) -> str:
-    """What a person calls it: a checkpoint inside a run goes by the run's name."""
-    if path.name == "model":
-        return path.parent.name
-    return path.parent.parent.name if path.parent.name == CHECKPOINTS else path.name
+    return facts | {"kind": kind, "labels": list(task.labels)}
 
 
 def _describe_tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:

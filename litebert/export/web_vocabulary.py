@@ -10,13 +10,18 @@ from typing import Any
 import sentencepiece
 
 from litebert.core.errors import ConfigError
-from litebert.core.protobuf import get_number, iter_fields
+from litebert.core.protobuf import get_bytes, get_number, iter_fields
 from litebert.data.groups import SequenceForm
 from litebert.text.sentencepiece_front import MODEL_FILE
 from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
 
-PIECES, TYPE = 1, 3  # fields of sentencepiece_model.proto
+# fields of sentencepiece_model.proto
+PIECES, TRAINER, NORMALIZER = 1, 2, 3
+TYPE = 3  # of a piece
+MODEL_TYPE, BYTE_FALLBACK = 3, 35  # of the trainer
+RULES = 1  # of the normalizer
 NORMAL, USER_DEFINED = 1, 4  # kinds of pieces there
+UNIGRAM, NMT_NFKC = 1, "nmt_nfkc"  # what page/tokenizer.js does
 
 
 def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, Any]:
@@ -40,6 +45,7 @@ def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, A
 
 
 def _describe_unigram(tokenizer: Tokenizer) -> dict[str, Any]:
+    check_model(tokenizer.model)
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     kinds = [
         get_number(dict(iter_fields(value)), TYPE, NORMAL)
@@ -57,6 +63,18 @@ def _describe_unigram(tokenizer: Tokenizer) -> dict[str, Any]:
         "spaces": list_ranges(str.isspace),
         "marks": list_ranges(unicodedata.combining),
     }
+
+
+def check_model(model: bytes) -> None:
+    """Refuse a SentencePiece model of another algorithm, or with other rules, than the page has."""
+    parts = {number: value for number, value in iter_fields(model) if number in (TRAINER, NORMALIZER)}
+    trainer, normalizer = (dict(iter_fields(get_bytes(parts, number))) for number in (TRAINER, NORMALIZER))
+    rules = get_bytes(normalizer, RULES).decode()
+    if get_number(trainer, MODEL_TYPE, UNIGRAM) != UNIGRAM or get_number(trainer, BYTE_FALLBACK) or rules != NMT_NFKC:
+        raise ConfigError(
+            f"a page can read SentencePiece's unigram vocabularies with the rules {NMT_NFKC} and without bytes for "
+            f"unknown letters, and not this one with '{rules}': export it as onnx"
+        )
 
 
 # What SentencePiece models of different ages treat differently: spaces, controls, marks of direction and joining

@@ -17,7 +17,7 @@ PATIENCE = "patience"  # a number: layers in a row with the same answer; as many
 def write_early_exit(parts: Parts) -> None:
     """The whole graph: logits (B, labels), and after how many layers (B,) each text left."""
     graph, rows = parts.graph, parts.config.layer_plan.rows
-    if set(rows) != {(0, 0)}:
+    if not parts.config.layer_plan.is_one_layer:
         raise ConfigError(
             "only layers that all share one block can be left early in a graph: take the engine torch, or no patience"
         )

@@ -19,12 +19,12 @@ def build_graph(
     *,
     mask_id: int,
     precision: Precision = Precision(),
-    exits: bool = False,
+    has_exits: bool = False,
 ) -> Any:
-    """The ONNX model that answers through a head; `exits`: one of classification that may answer early."""
+    """The ONNX model that answers through a head; `has_exits`: one of classification that may answer early."""
     graph = GraphWriter()
     parts = Parts(graph, config, weights, precision)
-    if exits:
+    if has_exits:
         assert head == "classification", head
         write_early_exit(parts)
     else:

@@ -45,6 +45,9 @@ class _Counting:
         self.layers.extend(outputs["layers"].tolist())
         return outputs
 
+    def can_exit(self, head: ReadHead) -> bool:
+        return self.engine.can_exit(head)
+
 
 def draw_curve(
     load: Callable[[int, int], Predictor],
@@ -54,10 +57,7 @@ def draw_curve(
 ) -> list[CurvePoint]:
     """Points for every patience, for every depth, and for all layers; `load` takes (patience, layers)."""
     whole = load(0, 0)
-    if not getattr(whole.task, "exits", False):
-        raise ConfigError(
-            f"{whole.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true"
-        )
+    whole.check_exits()
     if any(example.label is None for example in examples):
         raise ConfigError("a curve needs labels to score by")
     num_layers = whole.checkpoint.config.num_layers
@@ -85,4 +85,4 @@ def _measure(
     facts, _ = evaluate(predictor, dataset, examples)
     seconds = time.perf_counter() - started_at
     mean_layers = float(np.mean(layers)) if layers else float(value)
-    return CurvePoint(way, value, facts["scores"][predictor.task.metric], mean_layers, seconds)
+    return CurvePoint(way, value, facts["scores"][dataset.task.metric], mean_layers, seconds)

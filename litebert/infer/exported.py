@@ -19,6 +19,7 @@ from litebert.core.files import hash_file, read_json, write_json
 from litebert.core.options import build_options
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.reading import ReadHead
+from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 EXPORT_FILE = "export.json"
@@ -60,7 +61,7 @@ class Export:
 
     checkpoint: Checkpoint  # its facts; the files are the export's
     head: ReadHead
-    exits: bool  # whether the graph may answer before its last layer
+    has_exits: bool  # whether the graph may answer before its last layer
     is_int8: bool
 
     @property
@@ -104,8 +105,16 @@ def write_facts(folder: Path, checkpoint: Checkpoint, head: ReadHead, more: dict
         "model": asdict(checkpoint.config),
         "heads": [asdict(spec) for spec in checkpoint.heads if spec.kind == head],
         "step": checkpoint.step,
-        "task": checkpoint.task,
+        # an embedding of a classifier answers no task
+        "task": checkpoint.task if _is_of_task(checkpoint, head) else None,
         **more,
         "files": {path.relative_to(folder).as_posix(): hash_file(path) for path in files},
     }
     write_json(folder / EXPORT_FILE, facts)
+
+
+def _is_of_task(checkpoint: Checkpoint, head: ReadHead) -> bool:
+    """Whether a head is the one that the model was fine-tuned with."""
+    if checkpoint.task is None:
+        return False
+    return any(spec.kind == head for spec in restore_task(checkpoint.task, where=str(checkpoint.path)).heads)

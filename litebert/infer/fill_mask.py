@@ -1,13 +1,18 @@
 """What a model would write in the place of `[MASK]`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.model.reading import Reader, ReadInputs
+from litebert.data.group_batch import GroupBatch
+from litebert.data.groups import Group, TokenSequence
+from litebert.infer.outputs import answer_in_batches
+from litebert.model.reading import Reader
+from litebert.tasks.asking import to_inputs
 from litebert.text.tokenizer import Tokenizer
 
 MASK = "[MASK]"
@@ -20,29 +25,63 @@ class Guess(NamedTuple):
 
     piece: str
     probability: float
+    token_id: int
 
 
 def fill_mask(model: Reader, tokenizer: Tokenizer, text: str, top_k: int = 5) -> list[list[Guess]]:
-    """The `top_k` most probable pieces for each `[MASK]` of a text, the best first."""
-    if not 1 <= top_k <= tokenizer.vocab_size:
-        raise ConfigError(f"top_k = {top_k}: the vocabulary has {tokenizer.vocab_size:,} pieces to choose from")
-    body, _ = encode_masked(tokenizer, text)
-    token_ids = torch.tensor([[tokenizer.cls_id, *body, tokenizer.sep_id]])
-    is_real = torch.ones_like(token_ids, dtype=torch.bool)
-    inputs = ReadInputs(token_ids, torch.zeros_like(token_ids), is_real, mask_id=tokenizer.mask_id)
-    logits = model.read("mlm", inputs)["logits"]  # (M, V)
-    return rank_guesses(logits, tokenizer, top_k)
+    """`fill_masks` for one text."""
+    return fill_masks(model, tokenizer, [text], top_k)[0]
 
 
-def rank_guesses(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]:
-    """The best pieces by the logits (M, V) of masks; special tokens are no guesses."""
+def fill_masks(
+    model: Reader, tokenizer: Tokenizer, texts: Sequence[str], top_k: int = 5, *, max_length: int = 2**31
+) -> list[list[list[Guess]]]:
+    """For each text the `top_k` most probable pieces for each of its `[MASK]`s, the best first."""
+    check_top_k(tokenizer, top_k)
+
+    def guess(batch: GroupBatch, chosen: Sequence[Group]) -> list[list[list[Guess]]]:
+        logits = model.read("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
+        guesses = iter(_rank(logits, tokenizer, top_k))
+        return [[next(guesses) for _ in range(group.about)] for group in chosen]
+
+    groups = [encode_gaps(tokenizer, text, max_length) for text in texts]
+    return answer_in_batches(groups, guess, pad_id=tokenizer.pad_id)
+
+
+def check_top_k(tokenizer: Tokenizer, top_k: int) -> None:
+    """Refuse to guess more pieces than there are; special tokens are no guesses."""
+    possible = tokenizer.vocab_size - len(tokenizer.special_ids)
+    if not 1 <= top_k <= possible:
+        raise ConfigError(f"top_k = {top_k}: the vocabulary has {possible:,} pieces to choose from")
+
+
+def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int) -> Group:
+    """The input for a text with gaps; a text too long is refused and not cut, since a gap might be cut away."""
+    body, places = encode_masked(tokenizer, text)
+    if len(body) > max_length - 2:
+        raise DataError(
+            f"the text has {len(body)} tokens, and the model reads {max_length - 2}: shorten it around the {MASK}"
+        )
+    token_ids = np.array([tokenizer.cls_id, *body, tokenizer.sep_id], dtype=np.int32)
+    return Group((TokenSequence(token_ids, len(token_ids)),), about=len(places))
+
+
+def _rank(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]:
+    """The best pieces by the logits (M, V) of masks."""
     logits = logits.float()
     logits[:, sorted(tokenizer.special_ids)] = -torch.inf
-    best = logits.softmax(-1).topk(top_k)
+    best = logits.topk(top_k)
+    # only of the best: all probabilities would be another matrix of the vocabulary's width
+    probabilities = (best.values - logits.logsumexp(-1, keepdim=True)).exp()
     return [
-        [Guess(*guess) for guess in zip(tokenizer.pieces(ids), probabilities, strict=True)]
-        for ids, probabilities in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        [Guess(*guess) for guess in zip(tokenizer.pieces(ids), some, ids, strict=True)]
+        for ids, some in zip(best.indices.tolist(), probabilities.tolist(), strict=True)
     ]
+
+
+def count_masks(tokenizer: Tokenizer, text: str) -> int:
+    """The gaps of a text."""
+    return len(_split_at_masks(tokenizer, text)) - 1
 
 
 def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]]:
@@ -53,7 +92,7 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]
     The tokenizer never sees the mark, in which it would find letters and brackets. A stand-in is encoded with the text,
     so that the pieces around it are those of a text with a word there, and its pieces become one mask.
     """
-    parts = text.replace(tokenizer.pieces([tokenizer.mask_id])[0], MASK).split(MASK)
+    parts = _split_at_masks(tokenizer, text)
     if len(parts) == 1:
         raise DataError(f"'{text}' has no {MASK}: write it in the place of the word to guess")
     stand_ins = list(_locate_stand_ins(parts))
@@ -72,6 +111,10 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]
             places.append(len(token_ids))
             token_ids.append(tokenizer.mask_id)
     return token_ids, places
+
+
+def _split_at_masks(tokenizer: Tokenizer, text: str) -> list[str]:
+    return text.replace(tokenizer.pieces([tokenizer.mask_id])[0], MASK).split(MASK)
 
 
 def _locate_stand_ins(parts: list[str]) -> Iterator[range]:

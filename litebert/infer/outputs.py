@@ -1,21 +1,26 @@
-"""A model's outputs for many groups: computed in batches of like length, given back in the order they came."""
+"""Answers for many groups: computed in batches of like length, given back in the order they came."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from litebert.core.runtime import Runtime
-from litebert.data.group_batch import build_group_batch
+from litebert.data.group_batch import GroupBatch, build_group_batch
 from litebert.data.groups import Group
-from litebert.model.reading import Reader
+from litebert.model.reading import Reader, ReadHead, ReadInputs
 from litebert.tasks.finetuning import FinetuneTask, Output
 
 BATCH_TOKENS = 4096  # padding included, in one batch: enough to keep a CPU's caches busy, and no more
 # A batch of so many tokens computes each about as fast as a larger one: it takes no text that is much shorter.
 FAST_TOKENS = 256
 MUCH_SHORTER = 0.9  # of the batch's width
+
+Answer = TypeVar("Answer")
 
 
 def compute_outputs(
@@ -28,19 +33,60 @@ def compute_outputs(
     batch_tokens: int = BATCH_TOKENS,
     report: Callable[[int], None] = lambda _: None,
 ) -> list[Output]:
-    """The output for each group; `report` hears how many are done."""
-    outputs: list[Output] = [None] * len(groups)
-    done = 0
-    for numbers in plan_batches(groups, batch_tokens):
-        chosen = [groups[number] for number in numbers]
-        batch = build_group_batch(chosen, pad_id).to(runtime.device)
+    """A task's output for each group; `report` hears how many are done."""
+    reader = InSlices(model, batch_tokens)
+
+    def predict(batch: GroupBatch, chosen: Sequence[Group]) -> Sequence[Output]:
         is_reduced = runtime.dtype != torch.float32
         with torch.inference_mode(), torch.autocast(runtime.device.type, dtype=runtime.dtype, enabled=is_reduced):
-            for number, output in zip(numbers, task.predict(model, batch, chosen), strict=True):
-                outputs[number] = output
-        done += len(chosen)
-        report(done)
-    return outputs
+            return task.predict(reader, batch.to(runtime.device), chosen)
+
+    return answer_in_batches(groups, predict, pad_id=pad_id, batch_tokens=batch_tokens, report=report)
+
+
+def answer_in_batches(
+    groups: Sequence[Group],
+    answer: Callable[[GroupBatch, Sequence[Group]], Sequence[Answer]],
+    *,
+    pad_id: int,
+    batch_tokens: int = BATCH_TOKENS,
+    report: Callable[[int], None] = lambda _: None,
+) -> list[Answer]:
+    """What `answer` gives for each group, in the groups' order."""
+    found: dict[int, Answer] = {}
+    for numbers in plan_batches(groups, batch_tokens):
+        chosen = [groups[number] for number in numbers]
+        found |= zip(numbers, answer(build_group_batch(chosen, pad_id), chosen), strict=True)
+        report(len(found))
+    return [found[number] for number in range(len(groups))]
+
+
+@dataclass(frozen=True)
+class InSlices:
+    """A reader that never sees more tokens at once than a batch may have, though one group have more.
+
+    The windows of a long passage are one group, which no batch divides.
+    """
+
+    reader: Reader
+    batch_tokens: int
+
+    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+        num_rows, width = inputs.token_ids.shape
+        step = max(1, self.batch_tokens // width)
+        if num_rows <= step:
+            return self.reader.read(head, inputs)
+        parts = [self.reader.read(head, _take_rows(inputs, slice(at, at + step))) for at in range(0, num_rows, step)]
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def _take_rows(inputs: ReadInputs, rows: slice) -> ReadInputs:
+    return inputs._replace(
+        token_ids=inputs.token_ids[rows],
+        segment_ids=inputs.segment_ids[rows],
+        mask=inputs.mask[rows],
+        allowed=None if inputs.allowed is None else inputs.allowed[rows],
+    )
 
 
 def plan_batches(groups: Sequence[Group], batch_tokens: int) -> Iterator[list[int]]:

@@ -22,3 +22,6 @@ class Patient:
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         return self.engine.read(head, inputs._replace(patience=self.patience))
+
+    def can_exit(self, head: ReadHead) -> bool:
+        return self.engine.can_exit(head)

@@ -1,6 +1,6 @@
 """A model ready to be asked: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,16 +13,17 @@ from torch import Tensor
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.runtime import Runtime, RuntimeOptions, choose_runtime
-from litebert.data.group_batch import build_group_batch
+from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm, build_form
 from litebert.infer.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
-from litebert.infer.engines.building import build_engine, build_torch
-from litebert.infer.engines.choosing import PACKAGES, EngineChoice, choose_engine
+from litebert.infer.engines.building import EngineBuilder, build_torch
+from litebert.infer.engines.choosing import PACKAGES, EngineChoice, Trial, choose_engine
 from litebert.infer.engines.engine import CheckpointGraphs, Engine, EngineName, ExportedGraph
+from litebert.infer.engines.threads import choose_threads
 from litebert.infer.engines.torch_engine import TorchEngine
 from litebert.infer.exported import Export, is_export, open_export
-from litebert.infer.fill_mask import Guess, fill_mask
-from litebert.infer.outputs import BATCH_TOKENS, compute_outputs, plan_batches
+from litebert.infer.fill_mask import Guess, fill_masks
+from litebert.infer.outputs import answer_in_batches, compute_outputs
 from litebert.infer.patience import Patient
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.truncating import truncate
@@ -31,7 +32,7 @@ from litebert.model.model import Model
 from litebert.model.reading import ReadHead
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.catalog import restore_task
-from litebert.tasks.choices import Choices
+from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.squad.task import SpanTask
@@ -68,6 +69,27 @@ class Predictor:
         inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
         return (inner if isinstance(inner, TorchEngine) else build_torch(self.checkpoint, self.runtime)).model
 
+    @property
+    def has_exits(self) -> bool:
+        """Whether it can be asked with a patience."""
+        return self._learned_exits and self.engine.can_exit("classification")
+
+    @property
+    def _learned_exits(self) -> bool:
+        return self.checkpoint.task is not None and bool(getattr(self.task, "exits", False))
+
+    def check_exits(self) -> None:
+        """Refuse to be asked with a patience, unless it can be."""
+        if not self._learned_exits:
+            raise ConfigError(
+                f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true"
+            )
+        if not self.has_exits:
+            raise ConfigError(
+                f"{self.checkpoint.path} cannot answer early in {self.engine.name}: only onnx does, and only where all "
+                "layers are one; take the checkpoint with the engine torch, or no patience"
+            )
+
     def with_patience(self, patience: int) -> "Predictor":
         """The same predictor, answering texts early whose answer stays the same for so many layers in a row; 0: never.
 
@@ -75,10 +97,8 @@ class Predictor:
         """
         if patience < 0:
             raise ConfigError(f"patience = {patience} must be 0 or above; 0 computes all layers")
-        if patience and not getattr(self.task, "exits", False):
-            raise ConfigError(
-                f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true"
-            )
+        if patience:
+            self.check_exits()
         inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
         chosen = Patient(inner, patience) if patience else inner
         return Predictor(self.checkpoint, self.runtime, chosen, self.tokenizer)
@@ -132,37 +152,51 @@ class Predictor:
 
     def choose(self, context: str, question: str, choices: Sequence[str]) -> Choice:
         """The choice that fits the question about the context best; a choice takes the place of a `_`."""
+        return self.choose_batch([to_choice_example(context, question, choices)])[0]
+
+    def choose_batch(self, examples: Sequence[ChoiceExample]) -> list[Choice]:
+        """`choose` for many questions at once."""
         self._expect(Choices)
-        (output,) = self.predict([to_choice_example(context, question, choices)])
-        return read_choice(choices, output)
+        outputs = self.predict(examples)
+        return [read_choice(example.choices, output) for example, output in zip(examples, outputs, strict=True)]
 
     def fill_mask(self, text: str, top_k: int = 5) -> list[list[Guess]]:
         """The most probable pieces for each [MASK] of a text."""
+        return self.fill_mask_batch([text], top_k)[0]
+
+    def fill_mask_batch(self, texts: Sequence[str], top_k: int = 5) -> list[list[list[Guess]]]:
+        """`fill_mask` for many texts at once."""
         self._need_head("mlm", "fill masks")
-        return fill_mask(self.engine, self.tokenizer, text, top_k)
+        max_length = self.checkpoint.config.max_positions
+        return fill_masks(self.engine, self.tokenizer, texts, top_k, max_length=max_length)
 
     def order(self, first: str, second: str) -> float:
         """How probable it is that the second text follows the first, rather than the other way round."""
+        return self.order_batch([(first, second)])[0]
+
+    def order_batch(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """`order` for many pairs at once."""
         self._need_head("sentence", "order sentences")
-        ((_, outputs),) = self._read("sentence", [(first, second)])
-        return float(outputs["logits"].float().softmax(-1)[0, 0])
+        return [float(logits.softmax(-1)[0]) for logits in self._read("sentence", "logits", pairs)]
 
     def embed(self, texts: Sequence[Text], *, normalize: bool = True) -> NDArray[np.float32]:
         """A vector (N, H) for each text: the mean of its tokens' last states, of length one unless told otherwise."""
-        vectors = np.zeros((len(texts), self.checkpoint.config.hidden_size), dtype=np.float32)
-        for numbers, outputs in self._read("embedding", texts):
-            vectors[numbers] = outputs["embedding"].float().cpu().numpy()
+        found = self._read("embedding", "embedding", texts)
+        width = self.checkpoint.config.hidden_size
+        vectors = np.array([vector.numpy() for vector in found], dtype=np.float32).reshape(-1, width)
         if normalize:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors
 
-    def _read(self, head: ReadHead, texts: Sequence[Text]) -> Iterator[tuple[list[int], Mapping[str, Tensor]]]:
-        """What a head says of texts: batches of like length, each with the numbers of its texts."""
+    def _read(self, head: ReadHead, name: str, texts: Sequence[Text]) -> list[Tensor]:
+        """One of a head's outputs, for each text."""
         sequences = join_texts(_to_examples(texts), self.tokenizer, self.form())
         groups = [Group((sequence,)) for sequence in sequences]
-        for numbers in plan_batches(groups, BATCH_TOKENS):
-            batch = build_group_batch([groups[n] for n in numbers], self.tokenizer.pad_id)
-            yield numbers, self.engine.read(head, to_inputs(batch))
+
+        def read(batch: GroupBatch, _: Sequence[Group]) -> list[Tensor]:
+            return list(self.engine.read(head, to_inputs(batch))[name].float().cpu())
+
+        return answer_in_batches(groups, read, pad_id=self.tokenizer.pad_id)
 
     def _label(self, task: Any, output: Output) -> Label:
         answer = task.decide(output)
@@ -186,7 +220,7 @@ class Predictor:
             )
 
 
-def load(
+def load(  # one line of a user's program: its options are words there, not an object of options
     source: str | Path,
     *,
     device: str = "auto",
@@ -198,47 +232,49 @@ def load(
     """The predictor of a checkpoint, a run's model, a Hugging Face or TensorFlow model, a hub's name, or an export.
 
     `engine` computes it: torch, onnx, openvino, or auto for the fastest here; else torch, and onnx for exports.
-    `threads` 0: as many as there are cores. `patience`: texts whose answer stays the same for so many layers are done,
-    where the model has learned it. `layers`: compute only so many of the first.
+    `threads` 0: what OMP_NUM_THREADS says, else as many as there are cores. `patience`: texts whose answer stays the
+    same for so many layers are done, where the model has learned it. `layers`: compute only so many of the first.
     """
     if threads < 0:
         raise ConfigError(f"threads = {threads} must be 0 or above; 0 takes all cores")
-    if is_export(Path(source)):
+    exported = is_export(Path(source))
+    if device not in ("auto", "cpu") and (exported or engine not in (None, "torch")):
+        raise ConfigError(f"device '{device}' is for the engine torch; the others and exports compute on the CPU")
+    if exported:
         if layers:
             raise ConfigError(f"{source} is an export and has the layers it has: export its checkpoint with --layers")
         return _load_exported(open_export(Path(source)), engine or "onnx", threads).with_patience(patience)
     checkpoint = load_checkpoint(source)
     checkpoint = truncate(checkpoint, layers) if layers else checkpoint
-    runtime = choose_runtime(RuntimeOptions(device=device if engine in (None, "torch") else "cpu", num_threads=threads))
-    tokenizer = checkpoint.load_tokenizer()
-    graphs = CheckpointGraphs(checkpoint, tokenizer.mask_id)
-    build = lambda name: build_engine(name, checkpoint, runtime, graphs, threads)  # noqa: E731
-    head = _main_head(checkpoint)
+    return _load_checkpoint(checkpoint, device, engine or "torch", threads).with_patience(patience)
+
+
+def _load_checkpoint(checkpoint: Checkpoint, device: str, engine: EngineChoice, threads: int) -> Predictor:
+    num_threads, tokenizer = choose_threads(threads), checkpoint.load_tokenizer()
+    options = RuntimeOptions(device=device if engine == "torch" else "cpu", num_threads=num_threads)
+    runtime = choose_runtime(options)
+    builder = EngineBuilder(checkpoint, runtime, CheckpointGraphs(checkpoint, tokenizer.mask_id), num_threads)
     possible = _list_candidates(checkpoint) if engine == "auto" else tuple(PACKAGES)
-    chosen = choose_engine(engine or "torch", possible, build, head, checkpoint.config.max_positions)
-    return Predictor(checkpoint, runtime, chosen, tokenizer).with_patience(patience)
+    trial = Trial(checkpoint.heads[0].kind if checkpoint.heads else "embedding", checkpoint.config.max_positions)
+    return Predictor(checkpoint, runtime, choose_engine(engine, possible, builder.build, trial), tokenizer)
 
 
 def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predictor:
     checkpoint, runtime = export.checkpoint, choose_runtime(RuntimeOptions(device="cpu"))
     length = checkpoint.config.max_positions
-    graphs = ExportedGraph(export.graph_file, export.head, length, export.exits)
-    build = lambda name: build_engine(name, checkpoint, runtime, graphs, threads)  # noqa: E731
+    graphs = ExportedGraph(export.graph_file, export.head, length, export.has_exits)
+    builder = EngineBuilder(checkpoint, runtime, graphs, choose_threads(threads))
     # OpenVINO computes integers that are quantised on the way in float, slower than float itself; and loops not at all
-    is_for_onnx = engine == "auto" and (export.is_int8 or export.exits)
+    is_for_onnx = engine == "auto" and (export.is_int8 or export.has_exits)
     possible: tuple[EngineName, ...] = ("onnx",) if is_for_onnx else ("onnx", "openvino")
-    return Predictor(checkpoint, runtime, choose_engine(engine, possible, build, export.head, length))
+    return Predictor(checkpoint, runtime, choose_engine(engine, possible, builder.build, Trial(export.head, length)))
 
 
 def _list_candidates(checkpoint: Checkpoint) -> tuple[EngineName, ...]:
     """The engines that "auto" measures; of a model that has learned to answer early those that can."""
     if not (checkpoint.task or {}).get("exits", False):
         return tuple(PACKAGES)
-    return ("torch", "onnx") if set(checkpoint.config.layer_plan.rows) == {(0, 0)} else ("torch",)
-
-
-def _main_head(checkpoint: Checkpoint) -> ReadHead:
-    return checkpoint.heads[0].kind if checkpoint.heads else "embedding"
+    return ("torch", "onnx") if checkpoint.config.layer_plan.is_one_layer else ("torch",)
 
 
 def _to_examples(texts: Sequence[Text]) -> list[TextExample]:

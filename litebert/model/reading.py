@@ -49,9 +49,9 @@ class Reader(Protocol):
         ...
 
 
-def output_names(head: ReadHead, *, exits: bool = False) -> tuple[str, ...]:
-    """The outputs of a head; `exits`: of one that may answer early."""
-    return ("logits", "layers") if exits else OUTPUTS.get(head, ("logits",))
+def output_names(head: ReadHead, *, has_exits: bool = False) -> tuple[str, ...]:
+    """The outputs of a head; `has_exits`: of one that may answer early."""
+    return ("logits", "layers") if has_exits else OUTPUTS.get(head, ("logits",))
 
 
 def read_head(model: "Model", head: ReadHead, inputs: ReadInputs) -> dict[str, Tensor]:

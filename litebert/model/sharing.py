@@ -16,6 +16,11 @@ class LayerPlan(NamedTuple):
     rows: tuple[tuple[int, int], ...]
 
     @property
+    def is_one_layer(self) -> bool:
+        """Whether all layers are one and the same, so that a loop can compute them."""
+        return set(self.rows) == {(0, 0)}
+
+    @property
     def num_attention_blocks(self) -> int:
         return 1 + max(attention for attention, _ in self.rows)
 

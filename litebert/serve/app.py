@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from litebert.serve import schemas
-from litebert.serve.functions import FUNCTIONS, Function
+from litebert.serve.functions import FUNCTIONS, Function, choose_example
 from litebert.serve.guard import Guard
 from litebert.serve.logs import log
 from litebert.serve.metrics import CONTENT_TYPE
@@ -49,16 +49,17 @@ def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
         lifespan=live,
         docs_url=None,  # FastAPI's own pages load scripts from elsewhere
         redoc_url=None,
-        responses=_refusals(401, 500),
+        responses=_refusals(401, 421, 500),
     )
-    if options.origins:
+    app.add_middleware(Guard, options=options, metrics=service.metrics)
+    if options.origins:  # around the guard, so that other sites' pages can read its refusals
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(options.origins),
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["Retry-After"],
         )
-    app.add_middleware(Guard, options=options, metrics=service.metrics)
     for name, function in FUNCTIONS.items():
         if any(name in model.functions for model in models):
             _add_function(app, service, name, function)
@@ -70,11 +71,12 @@ def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
 
 def _add_function(app: FastAPI, service: Service, name: str, function: Function) -> None:
     async def answer(request: Request, ask: BaseModel) -> Response:
-        request.state.noted = noted = dict[str, Any]()
-        return await service.answer(name, ask, noted)
+        return await service.answer(name, ask, request)
 
     answer.__annotations__["ask"] = function.request
     title = function.request.__name__
+    first = next(model for model in service.models.values() if name in model.functions)
+    example = choose_example(function, first.predictor)
     app.add_api_route(
         f"/v1/{name}",
         answer,
@@ -83,6 +85,7 @@ def _add_function(app: FastAPI, service: Service, name: str, function: Function)
         operation_id=name,
         response_model=create_model(f"{title}Results", model=(str, ...), results=(list[function.result], ...)),  # type: ignore[name-defined]
         responses=_refusals(400, 404, 408, 413, 422, 429, 503),
+        openapi_extra={"requestBody": {"content": {"application/json": {"example": {"inputs": example}}}}},
     )
 
 
@@ -98,13 +101,16 @@ def _add_watching(app: FastAPI, service: Service) -> None:
     async def list_models() -> schemas.ServedModels:
         return served
 
-    @app.get("/health", summary="Whether the process is alive")
-    async def tell_health() -> schemas.State:
-        return schemas.State(status="ok")
+    @app.head("/health", include_in_schema=False)
+    @app.get("/health", summary="Whether it is alive", responses={503: {"model": schemas.State}})
+    async def tell_health(response: Response) -> schemas.State:
+        response.status_code = 503 if batcher.is_broken else 200
+        return schemas.State(status="broken" if batcher.is_broken else "ok")
 
+    @app.head("/ready", include_in_schema=False)
     @app.get("/ready", summary="Whether a request would be taken now", responses={503: {"model": schemas.State}})
     async def tell_readiness(response: Response) -> schemas.State:
-        if not batcher.is_running:
+        if batcher.is_stopping:
             response.status_code = 503
             return schemas.State(status="stopping")
         if batcher.num_waiting >= limits.max_queue:

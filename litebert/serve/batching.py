@@ -6,13 +6,16 @@ new inputs gather; when it is idle, an input waits for company a bounded time, a
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from litebert.serve.logs import log
 from litebert.serve.options import Limits
 
 BATCH_CHARACTERS = 16_384  # in one batch: a few long texts must not keep everybody else waiting
@@ -80,12 +83,19 @@ class Batcher:
         return self._num_waiting
 
     @property
-    def is_running(self) -> bool:
-        return self._thread is not None and self._thread.is_alive() and not self._is_stopping
+    def is_stopping(self) -> bool:
+        return self._is_stopping
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the thread died: nobody would ever be answered."""
+        return self._thread is not None and not self._thread.is_alive() and not self._is_stopping
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="litebert-batches", daemon=True)
-        self._thread.start()
+        """Begin to compute; the first `ask` does it too, for apps whose start nobody tells, such as mounted ones."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="litebert-batches", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
         """Take nothing more, compute what waits, and return when it is done."""
@@ -111,36 +121,54 @@ class Batcher:
                 key = lane._replace(length=_round_up(size))
                 self._lanes.setdefault(key, deque()).append(Job(waiting, number, one, size, now))
             self._num_waiting += len(inputs)
+            self.start()
             self._changed.notify()
-        return await waiting.future
+        try:
+            return await waiting.future
+        except asyncio.CancelledError:  # whoever gave up (a time limit, a client that left) is not worked for
+            self._forget(waiting)
+            raise
 
     def _run(self) -> None:
         while (taken := self._take()) is not None:
-            lane, jobs = taken
-            # whoever gave up (a time limit, a client that left) is not worked for
-            jobs = [job for job in jobs if not job.waiting.future.done()]
-            if not jobs:
-                continue
-            started_at = self.clock()
-            results = compute_apart(self.compute, lane, [job.input for job in jobs])
-            self.observe(lane, len(jobs), self.clock() - started_at)
-            self._deliver(jobs, results)
-            self._is_crowded = len(jobs) > 1 or self._num_waiting > 0
+            try:
+                self._answer(*taken)
+            except Exception as error:  # our own mistake: these are told, and the thread lives on for all others
+                log("failed", level=logging.ERROR, error=error)
+                with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
+                    self._deliver(taken[1], [error] * len(taken[1]))
+
+    def _answer(self, lane: Lane, jobs: Sequence[Job]) -> None:
+        started_at = self.clock()
+        results = compute_apart(self.compute, lane, [job.input for job in jobs])
+        self.observe(lane, len(jobs), self.clock() - started_at)
+        self._deliver(jobs, results)
+        self._is_crowded = len(jobs) > 1 or self._num_waiting > 0
 
     def _take(self) -> tuple[Lane, list[Job]] | None:
         """The next batch; None when the end has come and nothing waits."""
         with self._changed:
-            while not self._lanes:
-                if self._is_stopping:
-                    return None
-                self._changed.wait()
-            lane = self._oldest_lane()
-            give_up_at = self._lanes[lane][0].arrived_at + self.limits.max_wait_seconds
-            while self._is_crowded and not self._is_stopping and len(self._lanes[lane]) < self.limits.max_batch:
-                if (remaining := give_up_at - self.clock()) <= 0:
-                    break
-                self._changed.wait(remaining)
-            return lane, self._cut_batch(lane)
+            while True:
+                while not self._lanes:
+                    if self._is_stopping:
+                        return None
+                    self._changed.wait()
+                lane = self._oldest_lane()
+                remaining = self._lanes[lane][0].arrived_at + self.limits.max_wait_seconds - self.clock()
+                has_company = len(self._lanes[lane]) >= self.limits.max_batch
+                if has_company or not self._is_crowded or self._is_stopping or remaining <= 0:
+                    return lane, self._cut_batch(lane)
+                self._changed.wait(remaining)  # then anew: whoever was first may have given up
+
+    def _forget(self, waiting: Waiting) -> None:
+        """Take a request's inputs out of the queue, where others want their places."""
+        with self._changed:
+            for lane in list(self._lanes):
+                kept = deque(job for job in self._lanes[lane] if job.waiting is not waiting)
+                self._num_waiting -= len(self._lanes[lane]) - len(kept)
+                self._lanes[lane] = kept
+                if not kept:
+                    del self._lanes[lane]
 
     def _oldest_lane(self) -> Lane:
         return min(self._lanes, key=lambda lane: self._lanes[lane][0].arrived_at)
@@ -169,13 +197,14 @@ class Batcher:
 
 
 def compute_apart(compute: Compute, lane: Lane, inputs: Sequence[Any]) -> list[Any]:
-    """The results, computed together; if that fails each by itself, so that one bad input spoils no other's answer."""
+    """The results, computed together; if that fails in halves, so that one bad input spoils no other's answer."""
     try:
         return list(compute(lane, inputs))
     except Exception as error:
         if len(inputs) == 1:
             return [error]
-    return [result for one in inputs for result in compute_apart(compute, lane, [one])]
+    middle = len(inputs) // 2
+    return [*compute_apart(compute, lane, inputs[:middle]), *compute_apart(compute, lane, inputs[middle:])]
 
 
 def _finish(complete: Sequence[Waiting]) -> None:

@@ -1,16 +1,16 @@
 """What a served model can be asked: for each function who has it, what is sent, and how a batch is answered."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.infer.answering import FoundAnswer, read_answer, to_choice_example, to_questions
 from litebert.infer.exported import ExportFiles
-from litebert.infer.many import choose_many, fill_masks, order_texts
+from litebert.infer.fill_mask import Guess, check_top_k, count_masks, encode_gaps
 from litebert.infer.predictor import Predictor
 from litebert.infer.tracing import Trace, trace
 from litebert.serve import schemas
@@ -18,10 +18,12 @@ from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import Output
 from litebert.tasks.squad.task import SpanTask, to_reply
+from litebert.tasks.texts import TextExample, check_num_texts
 from litebert.tasks.token_tags import TaggedWords, TokenTags, find_spans
 from litebert.text.tokenizer import Tokenizer
 
 NUM_OTHERS = 3  # next best answers to a question
+MAX_GAPS = 16  # of a text: for each the whole vocabulary is computed
 Settings = Mapping[str, Any]
 
 
@@ -33,24 +35,50 @@ class Function(NamedTuple):
     result: type[BaseModel]
     is_possible: Callable[[Predictor], bool]
     compute: Callable[[Predictor, Sequence[Any], Settings], Sequence[BaseModel]]
+    # raises what is wrong with an input: a batch of others must not fail for it
+    check: Callable[[Predictor, Any], object] = lambda *_: None
+    # a setting that the model cannot have, and why
+    find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
+
+
+def choose_example(function: Function, predictor: Predictor) -> list[Any]:
+    """Inputs that this model can answer, of those that the function has as examples."""
+    examples = function.request.model_fields["inputs"].examples
+    assert examples, f"{function.summary}: has no example"
+    for inputs in examples:
+        with suppress(DataError):  # a model for pairs refuses single texts, and the other way round
+            for one in function.request.model_validate({"inputs": inputs}).inputs:  # type: ignore[attr-defined]
+                function.check(predictor, one)
+            return list(inputs)
+    raise AssertionError(f"{function.summary}: no example is for this model")
 
 
 def fill_mask(predictor: Predictor, texts: Sequence[str], settings: Settings) -> list[schemas.Gaps]:
     tokenizer = predictor.tokenizer
     return [
-        schemas.Gaps(gaps=[[_guess(tokenizer, *guess) for guess in guesses] for guesses in gaps])
-        for gaps in fill_masks(predictor, texts, settings["top_k"])
+        schemas.Gaps(gaps=[[_guess(tokenizer, guess) for guess in guesses] for guesses in gaps])
+        for gaps in predictor.fill_mask_batch(texts, settings["top_k"])
     ]
 
 
-def _guess(tokenizer: Tokenizer, piece: str, probability: float) -> schemas.Guess:
-    text = tokenizer.decode([_ids_by_piece(tokenizer)[piece]]).strip().removeprefix("##")
-    return schemas.Guess(piece=piece, text=text or piece, probability=probability)
+def _guess(tokenizer: Tokenizer, guess: Guess) -> schemas.Guess:
+    text = tokenizer.decode([guess.token_id]).strip().removeprefix("##")
+    return schemas.Guess(piece=guess.piece, text=text or guess.piece, probability=guess.probability)
 
 
-@lru_cache(maxsize=64)
-def _ids_by_piece(tokenizer: Tokenizer) -> dict[str, int]:
-    return {piece: token_id for token_id, piece in enumerate(tokenizer.pieces(range(tokenizer.vocab_size)))}
+def _check_gaps(predictor: Predictor, text: str) -> None:
+    tokenizer = predictor.tokenizer
+    if (count := count_masks(tokenizer, text)) > MAX_GAPS:
+        raise DataError(f"{count} gaps, and the server fills {MAX_GAPS} in a text: send it in parts")
+    encode_gaps(tokenizer, text, predictor.checkpoint.config.max_positions)
+
+
+def _find_bad_count(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
+    try:
+        check_top_k(predictor.tokenizer, settings["top_k"])
+    except ConfigError as error:
+        return "top_k", str(error)
+    return None
 
 
 def classify(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Classified]:
@@ -61,6 +89,17 @@ def classify(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> 
         schemas.Classified(label=label, probabilities=answer.probabilities)
         for label, answer in zip(labels, answers, strict=True)
     ]
+
+
+def _check_texts(predictor: Predictor, text: str | tuple[str, str]) -> None:
+    texts = (text,) if isinstance(text, str) else text
+    check_num_texts(TextExample("", *texts), getattr(predictor.task, "num_texts", 0))
+
+
+def _find_bad_patience(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
+    if not settings["patience"] or predictor.has_exits:
+        return None
+    return "patience", "this model cannot answer early: it has not learned it (exit.enabled=true), or its engine cannot"
 
 
 def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settings) -> list[schemas.Tagged]:
@@ -102,6 +141,10 @@ def answer(predictor: Predictor, questions: Sequence[schemas.Question], settings
     return [_answered(read_answer(predictor.task, output), output) for output in outputs]  # type: ignore[arg-type]
 
 
+def _check_question(_: Predictor, one: schemas.Question) -> None:
+    to_questions([(one.question, one.context)])
+
+
 def _answered(found: FoundAnswer, output: Output) -> schemas.Answered:
     spans = [
         schemas.Span(text=span.text, start=span.start, end=span.end, probability=span.probability)
@@ -118,13 +161,17 @@ def choose(
     examples = [to_choice_example(one.context, one.question, one.choices) for one in questions]
     return [
         schemas.Chosen(number=choice.number, text=choice.text, probabilities=list(choice.probabilities))
-        for choice in choose_many(predictor, examples)
+        for choice in predictor.choose_batch(examples)
     ]
+
+
+def _check_choices(_: Predictor, one: schemas.ChoiceQuestion) -> None:
+    to_choice_example(one.context, one.question, one.choices)
 
 
 def order(predictor: Predictor, pairs: Sequence[tuple[str, str]], settings: Settings) -> list[schemas.Ordered]:
     del settings
-    return [schemas.Ordered(probability=probability) for probability in order_texts(predictor, pairs)]
+    return [schemas.Ordered(probability=probability) for probability in predictor.order_batch(pairs)]
 
 
 def embed(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Vector]:
@@ -133,11 +180,15 @@ def embed(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> lis
 
 
 def read(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.ReadTrace]:
-    head, num_heads = settings["head"], predictor.checkpoint.config.num_heads
-    if head is not None and head >= num_heads:
-        raise DataError(f"head = {head}, and the model has {num_heads}: 0 to {num_heads - 1}")
     pairs = [(text,) if isinstance(text, str) else text for text in texts]
-    return [_read_trace(trace(predictor, *pair, head=head)) for pair in pairs]
+    return [_read_trace(trace(predictor, *pair, head=settings["head"])) for pair in pairs]
+
+
+def _find_bad_head(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
+    head, num_heads = settings["head"], predictor.checkpoint.config.num_heads
+    if head is None or head < num_heads:
+        return None
+    return "head", f"the model has {num_heads} heads: 0 to {num_heads - 1}"
 
 
 def _read_trace(found: Trace) -> schemas.ReadTrace:
@@ -175,7 +226,13 @@ def _has_task(*kinds: type[Any]) -> Callable[[Predictor], bool]:
 # In the order in which the page shows them.
 FUNCTIONS = {
     "fill-mask": Function(
-        "The most probable words for each [MASK] of a text", schemas.FillMask, schemas.Gaps, _has_head("mlm"), fill_mask
+        "The most probable words for each [MASK] of a text",
+        schemas.FillMask,
+        schemas.Gaps,
+        _has_head("mlm"),
+        fill_mask,
+        _check_gaps,
+        _find_bad_count,
     ),
     "classify": Function(
         "The label of a text or of a pair, or a number",
@@ -183,13 +240,25 @@ FUNCTIONS = {
         schemas.Classified,
         _has_task(Classification, MultiLabel, Regression),
         classify,
+        _check_texts,
+        _find_bad_patience,
     ),
     "tokens": Function("A tag for each word", schemas.Tag, schemas.Tagged, _has_task(TokenTags), tag),
     "answer": Function(
-        "The stretch of a text that answers a question", schemas.Answer, schemas.Answered, _has_task(SpanTask), answer
+        "The stretch of a text that answers a question",
+        schemas.Answer,
+        schemas.Answered,
+        _has_task(SpanTask),
+        answer,
+        _check_question,
     ),
     "choose": Function(
-        "Which of several choices fits a question", schemas.Choose, schemas.Chosen, _has_task(Choices), choose
+        "Which of several choices fits a question",
+        schemas.Choose,
+        schemas.Chosen,
+        _has_task(Choices),
+        choose,
+        _check_choices,
     ),
     "order": Function(
         "How probable it is that B follows A", schemas.Order, schemas.Ordered, _has_head("sentence"), order
@@ -201,5 +270,6 @@ FUNCTIONS = {
         schemas.ReadTrace,
         _has_weights,
         read,
+        find_bad_setting=_find_bad_head,
     ),
 }

@@ -5,6 +5,7 @@ import hmac
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from litebert.serve.logs import log
 from litebert.serve.metrics import Metrics
 from litebert.serve.options import ServeOptions
-from litebert.serve.refusals import Refused
+from litebert.serve.refusals import ClientLeft, Refused
 
-_PROTECTED = ("/v1/", "/metrics")
+# Whoever has no token may see these, and nothing else: the page, its description, and whether the server lives.
+_OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")
+_OPEN_FOLDER = "/page/"
+_LEFT = 499  # nobody is there to be told; the number is what other servers log
 # The page loads nothing from elsewhere and may not be framed; a browser keeps it so.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -36,21 +40,27 @@ class Exchange:
 
 
 class Guard:
-    """The outermost layer of the application."""
+    """The layer around the whole application; only the headers for other sites are added outside of it."""
 
     def __init__(
         self, app: ASGIApp, *, options: ServeOptions, metrics: Metrics, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self.app, self.options, self.metrics, self.clock = app, options, metrics, clock
+        self._routes: frozenset[str] = frozenset()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         started_at, exchange = self.clock(), Exchange()
-        with self.metrics.open_requests.track_inprogress():
-            await self._answer(scope, receive, _watch(send, exchange), exchange)
-        self._note(scope, exchange, self.clock() - started_at)
+        seconds = self.options.limits.timeout_seconds
+        scope.setdefault("state", {})["give_up_at"] = asyncio.get_running_loop().time() + seconds
+        try:
+            # a refusal, too, may find nobody who reads it
+            with self.metrics.open_requests.track_inprogress(), suppress(ClientLeft):
+                await self._answer(scope, receive, _watch(send, exchange, seconds), exchange)
+        finally:  # a request that is cut off is noted too
+            self._note(scope, exchange, self.clock() - started_at)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, exchange: Exchange) -> None:
         try:
@@ -58,18 +68,18 @@ class Guard:
             await self.app(scope, await self._read(scope, receive), send)
         except Refused as refused:
             await refused.to_response()(scope, receive, send)
-        except _ClientLeft:
-            exchange.status = 499  # nobody is there to be told; the number is what other servers log
+        except ClientLeft:
+            raise
         except Exception as error:
-            log("failed", level=logging.ERROR, error=error, route=_route(scope))
+            log("failed", level=logging.ERROR, error=error, route=self._route(scope))
             if not exchange.status:
                 await Refused(500, "the server made a mistake; its log says where").to_response()(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        token = self.options.token
-        is_protected = scope["path"].startswith(_PROTECTED) and scope["method"] != "OPTIONS"
-        if token and is_protected:
+        headers, path, token = Headers(scope=scope), _path(scope), self.options.token
+        if self.options.hosts and _host(headers) not in self.options.hosts:
+            raise Refused(421, "this server is not the host that was asked for: start it with --allow-host NAME")
+        if token and path not in _OPEN and not path.startswith(_OPEN_FOLDER):
             scheme, _, given = headers.get("authorization", "").partition(" ")
             is_right = hmac.compare_digest(given.encode("latin-1"), token.encode())
             if scheme.lower() != "bearer" or not is_right:
@@ -83,7 +93,7 @@ class Guard:
         if scope["method"] in ("GET", "HEAD"):
             return receive
         try:
-            async with asyncio.timeout(self.options.limits.timeout_seconds):
+            async with asyncio.timeout_at(scope["state"]["give_up_at"]):
                 body = await self._gather(receive)
         except TimeoutError:
             raise Refused(408, f"the request took over {self.options.limits.timeout_seconds:g} s to arrive") from None
@@ -100,7 +110,7 @@ class Guard:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise _ClientLeft
+                raise ClientLeft
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self.options.limits.max_body_bytes:
@@ -114,7 +124,7 @@ class Guard:
         )
 
     def _note(self, scope: Scope, exchange: Exchange, seconds: float) -> None:
-        route, status = _route(scope), exchange.status
+        route, status = self._route(scope), exchange.status or _LEFT
         self.metrics.observe_request(route, status, seconds)
         values: dict[str, Any] = scope.get("state", {}).get("noted", {})
         log(
@@ -127,25 +137,38 @@ class Guard:
             **values,
         )
 
+    def _route(self, scope: Scope) -> str:
+        """The path, if it is one of ours; another may be anything, and is not logged."""
+        self._routes = self._routes or frozenset(getattr(route, "path", "") for route in scope["app"].routes)
+        path = _path(scope)
+        return path if path in self._routes else "unknown"
 
-class _ClientLeft(Exception):
-    """The connection was closed before the request had arrived."""
 
-
-def _watch(send: Send, exchange: Exchange) -> Send:
+def _watch(send: Send, exchange: Exchange, seconds: float) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             exchange.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-        await send(message)
+        try:
+            async with asyncio.timeout(seconds):
+                await send(message)
+        except TimeoutError:
+            raise ClientLeft from None  # it does not read what it asked for
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             exchange.is_answered = True
 
     return sending
 
 
-def _route(scope: Scope) -> str:
-    """The page's pattern; a path that is none of ours may be anything, and is not logged."""
-    return str(getattr(scope.get("route"), "path", "unknown"))
+def _path(scope: Scope) -> str:
+    """The path as our routes have it, without what an app was mounted under or a proxy has before it."""
+    path, root = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
+    return path[len(root) :] or "/" if root and f"{path}/".startswith(f"{root}/") else path
+
+
+def _host(headers: Headers) -> str:
+    """The name that a request is addressed to, without a port; that of IPv6 without its brackets."""
+    host = headers.get("host", "")
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()

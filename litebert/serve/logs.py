@@ -23,11 +23,16 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
         }
         fields = getattr(record, _FIELDS, None)
-        # other libraries' messages may be made of anything: ours have fields, of theirs the fixed part is kept
-        values |= {"event": record.name, "message": str(record.msg)} if fields is None else fields
+        values |= _describe_foreign(record) if fields is None else fields
         if record.exc_info and record.exc_info[1] is not None:
             values |= describe_exception(record.exc_info[1])
         return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def _describe_foreign(record: logging.LogRecord) -> dict[str, Any]:
+    """Where another library's message comes from, since it may quote anything; of uvicorn its fixed part too."""
+    values = {"event": record.name, "at": [f"{record.pathname}:{record.lineno} {record.funcName}"]}
+    return values | ({"message": str(record.msg)} if record.name.startswith("uvicorn") else {})
 
 
 def set_up_logging(level: str = "info") -> None:

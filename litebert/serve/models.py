@@ -5,15 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.core.errors import ConfigError
+from litebert.infer.naming import name_model, tell_language
 from litebert.infer.predictor import Predictor
 from litebert.model.cost import count_parameters
 from litebert.serve import schemas
 from litebert.serve.functions import FUNCTIONS
-from litebert.text.tokenizer import Tokenizer
-
-# folders whose name says nothing about the model inside
-_NAMELESS = ("model", "checkpoints", "checkpoint")
-_IS_CHINESE = 0.2  # of the vocabulary's pieces
 
 
 @dataclass(frozen=True)
@@ -30,13 +26,16 @@ class NamedModel:
 
     def describe(self) -> schemas.ServedModel:
         checkpoint, tokenizer = self.predictor.checkpoint, self.predictor.tokenizer
-        config = checkpoint.config
+        config, task = checkpoint.config, None if checkpoint.task is None else self.predictor.task
         return schemas.ServedModel(
             name=self.name,
             functions=list(self.functions),
-            task=None if checkpoint.task is None else self.predictor.task.name,
-            labels=list(getattr(self.predictor.task, "labels", ())) if checkpoint.task else [],
-            language="zh" if _is_chinese(tokenizer) else "en",
+            task=None if task is None else task.name,
+            labels=list(getattr(task, "labels", ())),
+            num_texts=getattr(task, "num_texts", 0),
+            has_spans=getattr(task, "has_spans", False),
+            has_exits=self.predictor.has_exits,
+            language=tell_language(tokenizer),
             mask=tokenizer.pieces([tokenizer.mask_id])[0],
             num_parameters=count_parameters(config, checkpoint.heads).total,
             num_layers=len(config.layer_plan.rows),
@@ -53,8 +52,7 @@ def split_name(word: str) -> tuple[str, str]:
         if not name or not source or "/" in name:
             raise ConfigError(f"'{word}' is no model to serve: write a path, or name=path")
         return name, source
-    parts = [part for part in Path(word).absolute().parts if part not in _NAMELESS and not part.startswith("step-")]
-    return (parts[-1] if parts else "model"), word
+    return name_model(Path(word)), word
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -62,8 +60,3 @@ def check_names(names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"two models would be called '{name}': give names, such as {name}-a=path {name}-b=path")
-
-
-def _is_chinese(tokenizer: Tokenizer) -> bool:
-    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
-    return sum(any("\u4e00" <= letter <= "\u9fff" for letter in piece) for piece in pieces) > _IS_CHINESE * len(pieces)

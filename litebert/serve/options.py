@@ -1,8 +1,11 @@
 """What can be set about a server. The defaults are for one person's machine: nobody else can reach it."""
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 
 from litebert.core.errors import ConfigError
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,9 @@ class Limits:
     max_queue: int = 512  # inputs that wait for the model; above: 429
     max_batch: int = 32  # inputs that the model is given at once
     max_wait_seconds: float = 0.002  # that an input waits for company while the model is idle
-    timeout_seconds: float = 30.0  # for a request, from its first byte to its answer; above: 503 (408 while it arrives)
+    # For a request, from its head to its answer; above: 503 (408 while it arrives). As long again may each of these
+    # take: the head before it, and sending each part of the answer; above: the connection is closed.
+    timeout_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         for name in ("max_body_bytes", "max_inputs", "max_characters", "max_queue", "max_batch", "timeout_seconds"):
@@ -38,11 +43,24 @@ class ServeOptions:
     port: int = 8000  # 0: any free one
     token: str = ""  # what clients must send as `Authorization: Bearer ...`; empty: nothing
     origins: tuple[str, ...] = ()  # of other sites whose pages may ask, such as https://example.org
+    hosts: tuple[str, ...] = ()  # that requests may be addressed to; empty: any
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:
             raise ConfigError(f"port = {self.port} is no port: 1 to 65535, or 0 for any free one")
         for origin in self.origins:
-            if origin != "*" and not origin.startswith(("http://", "https://")):
-                raise ConfigError(f"origin '{origin}' must be like https://example.org, or *")
+            if origin != "*" and not re.fullmatch(r"https?://[^/]+", origin):
+                raise ConfigError(f"origin '{origin}' must be like https://example.org with nothing behind it, or *")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody but this machine can reach it."""
+        return self.host in LOOPBACK
+
+    def with_own_hosts(self) -> "ServeOptions":
+        """Of a server that only this machine reaches, the names that this machine has for itself.
+
+        Or a page of another site, whose name is made to mean 127.0.0.1 (DNS rebinding), could ask as if it were ours.
+        """
+        return replace(self, hosts=(*LOOPBACK, *self.hosts)) if self.is_local else self

@@ -20,7 +20,7 @@ def add_pages(app: FastAPI) -> None:
     for address, name in names.items():
         kind = _TYPES[name.rpartition(".")[2]]
         answer = _answer_with((folder / name).read_bytes(), kind)
-        app.add_api_route(address, answer, methods=["GET"], include_in_schema=False)
+        app.add_api_route(address, answer, methods=["GET", "HEAD"], include_in_schema=False)
 
 
 def _answer_with(content: bytes, kind: str) -> Callable[[Request], Awaitable[Response]]:

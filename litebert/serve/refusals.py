@@ -15,10 +15,11 @@ MEANINGS = {
     405: "The page has another method.",
     408: "The request took too long to arrive.",
     413: "The request is larger than the server takes.",
+    421: "The request is addressed to another host than this one.",
     422: "The request is not what it should be; the message says where, and the remedy.",
     429: "Too many inputs wait already; try again after the seconds in Retry-After.",
     500: "Our mistake.",
-    503: "The answer took too long, or the server is stopping.",
+    503: "The answer took too long.",
 }
 CODES = {
     400: "not_json",
@@ -27,11 +28,16 @@ CODES = {
     405: "wrong_method",
     408: "too_slow",
     413: "too_large",
+    421: "wrong_host",
     422: "invalid",
     429: "busy",
     500: "internal",
     503: "unavailable",
 }
+
+
+class ClientLeft(Exception):
+    """Nobody is there to be answered."""
 
 
 class Refused(Exception):

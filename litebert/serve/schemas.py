@@ -184,6 +184,9 @@ class ServedModel(BaseModel):
     functions: list[str]
     task: str | None = Field(description="What it was fine-tuned for.")
     labels: list[str]
+    num_texts: Literal[0, 1, 2] = Field(description="That classify wants for an input: 2 for pairs; 0: one or two.")
+    has_spans: bool = Field(description="Its tags are of spans, such as B-PER and I-PER.")
+    has_exits: bool = Field(description="It may be asked with a patience.")
     language: Literal["en", "zh"] = Field(description="What its vocabulary is mostly for.")
     mask: str = Field(description="The mark for a word to guess.")
     num_parameters: int
@@ -204,7 +207,7 @@ class Problem(BaseModel):
 
     code: str = Field(description="One word for programs: too_long, busy, unauthorized, ...")
     message: str = Field(description="For people, with the remedy.")
-    where: str = Field("", description="The place in the request, such as inputs.0.")
+    where: str = Field("", description="The place in the request, such as inputs.0 or patience.")
 
 
 class Refusal(BaseModel):
@@ -212,4 +215,4 @@ class Refusal(BaseModel):
 
 
 class State(BaseModel):
-    status: Literal["ok", "ready", "busy", "stopping"]
+    status: Literal["ok", "ready", "busy", "stopping", "broken"]

@@ -1,19 +1,22 @@
 """`litebert serve`: load, listen, and on SIGTERM or Ctrl-C finish what was accepted."""
 
 import logging
+import math
 import signal
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import uvicorn
 from fastapi import FastAPI
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError
 from litebert.infer.engines.choosing import EngineChoice
 from litebert.infer.predictor import load
 from litebert.serve.app import build_app
-from litebert.serve.functions import FUNCTIONS
+from litebert.serve.connections import time_heads
+from litebert.serve.functions import FUNCTIONS, choose_example
 from litebert.serve.logs import log, set_up_logging
 from litebert.serve.models import NamedModel, check_names, split_name
 from litebert.serve.options import ServeOptions
@@ -21,34 +24,34 @@ from litebert.serve.options import ServeOptions
 _MAX_CONNECTIONS = 1024  # above it uvicorn itself answers 503
 
 
-def serve(
-    sources: Sequence[str],
-    options: ServeOptions,
-    *,
-    device: str = "auto",
-    engine: EngineChoice | None = None,
-    threads: int = 0,
-) -> None:
+class Computing(NamedTuple):
+    """What computes the models, as `litebert.load` takes it."""
+
+    device: str = "auto"
+    engine: EngineChoice | None = None
+    threads: int = 0
+
+
+def serve(sources: Sequence[str], options: ServeOptions, computing: Computing = Computing()) -> None:
     """Serve the models until told to stop."""
     set_up_logging()
+    options = options.with_own_hosts()
     listener = bind(options)  # before loading, which may take long: an occupied port is told at once
     try:
-        models = load_models(sources, device=device, engine=engine, threads=threads)
+        models = load_models(sources, computing)
         app = build_app(models, options)
         run(app, listener, options)
     finally:
         listener.close()
 
 
-def load_models(
-    sources: Sequence[str], *, device: str = "auto", engine: EngineChoice | None = None, threads: int = 0
-) -> list[NamedModel]:
+def load_models(sources: Sequence[str], computing: Computing = Computing()) -> list[NamedModel]:
     """The models of `path` or `name=path` words."""
     named = [split_name(source) for source in sources]
     check_names([name for name, _ in named])
     models = []
     for name, path in named:
-        models.append(NamedModel.of(name, load(path, device=device, engine=engine, threads=threads)))
+        models.append(NamedModel.of(name, load(path, **computing._asdict())))
         warm_up(models[-1])
         log("loaded", model=name, functions=list(models[-1].functions))
     return models
@@ -57,13 +60,11 @@ def load_models(
 def warm_up(model: NamedModel) -> None:
     """Ask each function its example, so that the first user does not wait for kernels to compile."""
     for name in model.functions:
-        function = FUNCTIONS[name]
-        examples = function.request.model_fields["inputs"].examples
-        assert examples, f"{name} has no example"
-        for example in examples:
-            asked = function.request.model_validate({"inputs": example})
-            with suppress(DataError):  # a model for pairs refuses single texts, and the other way round
-                function.compute(model.predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
+        function, predictor = FUNCTIONS[name], model.predictor
+        if name == "read" and predictor.engine.name != "torch":
+            continue  # it looks into torch's model, which another engine does without until somebody asks
+        asked = function.request.model_validate({"inputs": choose_example(function, predictor)})
+        function.compute(predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
 
 
 def bind(options: ServeOptions) -> socket.socket:
@@ -83,7 +84,7 @@ def bind(options: ServeOptions) -> socket.socket:
 
 def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
     """Answer requests on a bound socket until SIGTERM or Ctrl-C; those that were accepted are answered first."""
-    if options.host not in ("127.0.0.1", "::1", "localhost") and not options.token:
+    if not options.is_local and not options.token:
         log("open", level=logging.WARNING, host=options.host, advice="anybody who reaches it may ask: set a token")
     config = uvicorn.Config(
         app,
@@ -92,8 +93,9 @@ def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
         server_header=False,
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_keep_alive=30,
-        # an accepted request ends by its own time limit; a connection that hangs beyond that is cut
-        timeout_graceful_shutdown=int(options.limits.timeout_seconds) + 5,
+        http=time_heads(options.limits.timeout_seconds),
+        # an accepted request has its time to be answered, and as much to be read; what hangs beyond that is cut
+        timeout_graceful_shutdown=math.ceil(2 * options.limits.timeout_seconds) + 5,
     )
     listener.listen(config.backlog)  # from here on a connection waits instead of being refused: now it may be told
     host, port = listener.getsockname()[:2]

@@ -4,20 +4,22 @@ import asyncio
 import json
 import logging
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from pydantic import BaseModel
+from starlette.requests import Request
 from starlette.responses import Response
 
 from litebert.core.errors import LitebertError, suggest
+from litebert.infer.predictor import Predictor
 from litebert.serve.batching import Batcher, IsStopping, Lane, QueueIsFull
-from litebert.serve.functions import FUNCTIONS
+from litebert.serve.functions import FUNCTIONS, Function
 from litebert.serve.logs import log
 from litebert.serve.metrics import Metrics
 from litebert.serve.models import NamedModel
 from litebert.serve.options import Limits
-from litebert.serve.refusals import Refused
+from litebert.serve.refusals import ClientLeft, Refused
 
 _MAX_MESSAGE = 400  # characters: a message may quote a long text
 
@@ -31,19 +33,28 @@ class Service:
         self.metrics = Metrics(lambda: self.batcher.num_waiting)
         self.batcher = Batcher(self._compute, limits, self.metrics.observe_batch)
 
-    def _compute(self, lane: Lane, inputs: Sequence[Any]) -> Sequence[Any]:
-        predictor = self.models[lane.model].predictor
-        return FUNCTIONS[lane.function].compute(predictor, inputs, dict(lane.settings))  # type: ignore[call-overload]
+    def _compute(self, lane: Lane, inputs: Sequence[Any]) -> list[Any]:
+        """Each input's result as JSON, made here and not by the thread that answers everybody.
 
-    async def answer(self, function: str, ask: Any, noted: dict[str, Any]) -> Response:
-        """The answer to a request; `noted` is what the log may know of it."""
+        What is wrong with an input is its own result: it costs no other anything.
+        """
+        function, predictor = FUNCTIONS[lane.function], self.models[lane.model].predictor
+        mistakes = [_find_mistake(function, predictor, one) for one in inputs]
+        fitting = [one for one, mistake in zip(inputs, mistakes, strict=True) if mistake is None]
+        settings = dict(lane.settings)  # type: ignore[call-overload]
+        results = iter(function.compute(predictor, fitting, settings) if fitting else ())
+        return [next(results).model_dump_json() if mistake is None else mistake for mistake in mistakes]
+
+    async def answer(self, function: str, ask: Any, request: Request) -> Response:
+        """The answer to a request; what the log may know of it is noted in its state."""
         model = self._find(function, ask.model)
-        noted |= {"model": model.name, "inputs": len(ask.inputs)}
+        request.state.noted = {"model": model.name, "inputs": len(ask.inputs)}
         sizes = self._measure(ask.inputs)
+        if bad := FUNCTIONS[function].find_bad_setting(model.predictor, ask.settings):
+            raise Refused(422, bad[1], where=bad[0])
         lane = Lane(model.name, function, tuple(ask.settings.items()), 0)
         try:
-            async with asyncio.timeout(self.limits.timeout_seconds):
-                results = await self.batcher.ask(lane, ask.inputs, sizes)
+            results = await _unless_left(self.batcher.ask(lane, ask.inputs, sizes), request)
         except QueueIsFull:
             raise Refused(429, "too many texts are waiting already; try again in a second") from None
         except IsStopping:
@@ -55,8 +66,8 @@ class Service:
         for number, result in enumerate(results):
             if isinstance(result, Exception):
                 raise _refuse(result, number)
-        body = ",".join(result.model_dump_json() for result in results)
-        return Response(f'{{"model":{json.dumps(model.name)},"results":[{body}]}}', media_type="application/json")
+        body = f'{{"model":{json.dumps(model.name)},"results":[{",".join(results)}]}}'
+        return Response(body, media_type="application/json")
 
     def _find(self, function: str, name: str | None) -> NamedModel:
         able = [model for model in self.models.values() if function in model.functions]
@@ -79,7 +90,7 @@ class Service:
                 code="too_many",
                 where="inputs",
             )
-        sizes = [count_characters(one) for one in inputs]
+        sizes = [_count_characters(one) - 1 for one in inputs]
         for number, size in enumerate(sizes):
             if size > self.limits.max_characters:
                 raise Refused(
@@ -91,6 +102,33 @@ class Service:
         return sizes
 
 
+async def _unless_left(asking: Coroutine[Any, Any, list[Any]], request: Request) -> list[Any]:
+    """What was asked for; given up when the client leaves, or when its time is over (TimeoutError)."""
+    work, leaving = asyncio.ensure_future(asking), asyncio.ensure_future(_wait_until_left(request))
+    try:
+        async with asyncio.timeout_at(request.state.give_up_at):
+            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise ClientLeft
+        return work.result()
+    finally:
+        work.cancel()
+        leaving.cancel()
+
+
+async def _wait_until_left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _find_mistake(function: Function, predictor: Predictor, one: Any) -> LitebertError | None:
+    try:
+        function.check(predictor, one)
+    except LitebertError as error:
+        return error
+    return None
+
+
 def _refuse(error: Exception, number: int) -> Refused:
     if isinstance(error, LitebertError):
         return Refused(422, textwrap.shorten(str(error), _MAX_MESSAGE), where=f"inputs.{number}")
@@ -98,10 +136,10 @@ def _refuse(error: Exception, number: int) -> Refused:
     return Refused(500, "the server made a mistake; its log says where", where=f"inputs.{number}")
 
 
-def count_characters(value: Any) -> int:
-    """The letters of all texts in an input."""
+def _count_characters(value: Any) -> int:
+    """The letters of all texts in an input, and one more for each text: an empty word is a token too."""
     if isinstance(value, str):
-        return len(value)
+        return len(value) + 1
     if isinstance(value, BaseModel):
         value = [getattr(value, name) for name in type(value).model_fields]
-    return sum(map(count_characters, value))
+    return sum(map(_count_characters, value))

@@ -7,7 +7,8 @@ report is written last, for it says that all is there.
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -18,23 +19,22 @@ import torch
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import exclusive_lock, write_json
+from litebert.core.runtime import choose_runtime
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe
-from litebert.study.arms import ArmRun
+from litebert.study.arms import ArmRun, list_ancestors
 from litebert.study.downstream import tune_all
+from litebert.study.identity import (
+    Texts,
+    check_current,
+    describe_measures,
+    describe_texts,
+    fingerprint,
+    list_other_measures,
+)
 from litebert.study.measured import Measured
 from litebert.study.measures import FUNCTIONS, Subject
-from litebert.study.place import (
-    FORMAT_VERSION,
-    Place,
-    Report,
-    check_current,
-    describe_corpora,
-    describe_measures,
-    fingerprint,
-    read_arm_report,
-    report_file,
-)
+from litebert.study.place import FORMAT_VERSION, Place, Report, read_arm_report, report_file
 from litebert.train.keeping import CHECKPOINTS
 
 Say = Callable[[str], None]
@@ -45,27 +45,33 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
 
     Started by torchrun, pre-training is spread over its processes; the first of them does all the rest.
     """
-    with exclusive_lock(place.lock_folder(run), purpose="running this arm"):
+    with exclusive_lock(place.lock_folder(run.name), purpose="running this arm"):
         remove_own_leftovers(run, place)
-        corpora = describe_corpora(place)
-        finished = find_report(run, place, corpora)
+        texts = describe_texts([run], place)
+        finished = find_report(run, place, texts)
         if finished is not None:
             return finished
         recipe = settle_recipe(run, place)
         say(f"{run.name}: pre-training" if run.at_scale.is_trained else run.name)
-        checkpoint = pretrain(recipe, place.run_folder(run.name)) if run.at_scale.is_trained else None
+        checkpoint = train(recipe, place.run_folder(run.name)) if run.at_scale.is_trained else None
         with alone():
             measured = measure(run, recipe, place, checkpoint, say)
-        report = build_report(run, corpora, measured, checkpoint)
+        report = build_report(run, texts, measured, checkpoint)
         write_json(report_file(place.folder, run), report)
         return report
 
 
 def help_arm(run: ArmRun, place: Place) -> None:
     """What all processes but torchrun's first do for an arm: pre-train with it."""
-    is_finished = find_report(run, place, describe_corpora(place)) is not None
+    is_finished = find_report(run, place, describe_texts([run], place)) is not None
     if run.at_scale.is_trained and not is_finished:
-        pretrain(settle_recipe(run, place), place.run_folder(run.name))
+        train(settle_recipe(run, place), place.run_folder(run.name))
+
+
+def train(recipe: Recipe, folder: Path) -> Path:
+    """Pre-train; on a CPU by processor time, for other arms may run beside this one."""
+    is_on_cpu = choose_runtime(recipe.runtime).device.type == "cpu"
+    return pretrain(recipe, folder, clock=time.process_time if is_on_cpu else time.perf_counter)
 
 
 def settle_recipe(run: ArmRun, place: Place) -> Recipe:
@@ -89,14 +95,16 @@ def remove_own_leftovers(run: ArmRun, place: Place) -> None:
         path.unlink()
 
 
-def find_report(run: ArmRun, place: Place, corpora: Mapping[str, Any]) -> Report | None:
+def find_report(run: ArmRun, place: Place, texts: Texts) -> Report | None:
     """The report of an arm that is finished, and measured as the study says; one trained otherwise is refused."""
     path = report_file(place.folder, run)
     if not path.is_file():
         return None
     report = read_arm_report(path)
-    check_current(path, report, run, corpora)
-    return report if report["fingerprint"] == fingerprint(run, corpora) else None
+    if report["fingerprint"] == fingerprint(run, texts):
+        return report
+    check_current(path, report, run, texts)
+    return None if list_other_measures(report, run, texts) else report
 
 
 def find_start(run: ArmRun, place: Place) -> Path | None:
@@ -121,7 +129,7 @@ def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, 
     return measured
 
 
-def build_report(run: ArmRun, corpora: Mapping[str, Any], measured: Measured, checkpoint: Path | None) -> Report:
+def build_report(run: ArmRun, texts: Texts, measured: Measured, checkpoint: Path | None) -> Report:
     """All that tables and figures are made of; the last two differ between runs of the same words."""
     state = load_checkpoint(checkpoint).state if checkpoint else {}
     seconds = {"hours": float(state["seconds"]) / 3600} if state else {}
@@ -131,18 +139,19 @@ def build_report(run: ArmRun, corpora: Mapping[str, Any], measured: Measured, ch
         "scale": run.scale,
         "arm": run.arm,
         "seed": run.seed,
-        "fingerprint": fingerprint(run, corpora),
+        "fingerprint": fingerprint(run, texts),
         "words": list(run.words),
         "measures": describe_measures(run),
-        "corpora": dict(corpora),
+        "corpora": texts.corpora,
+        "task_data": texts.tasks,
         "tokens": int(state["tokens"]) if state else 0,
         "values": measured.values,
         "intervals": json.loads(json.dumps(measured.intervals)),
         "levels": measured.levels,
         "series": measured.series,
         "matrices": measured.matrices,
-        "facts": measured.facts,
         "recipe": run.recipe.to_toml(),
+        "ancestors": {name: recipe.to_toml() for name, recipe in list_ancestors(run).items()},
         "timed": measured.timed | seconds,
         "machine": describe_machine(),
     }

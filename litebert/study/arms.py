@@ -72,6 +72,8 @@ def plan_arms(
 ) -> list[ArmRun]:
     """The runs of a study, all arms with one seed before the next: those named (patterns such as `e128-*`), or all."""
     chosen = choose_arms(study, scale, arms)
+    if len(set(seeds)) < len(seeds):
+        raise ConfigError(f"seeds {', '.join(map(str, seeds))}: each once; the same seed gives the same run")
     return [
         ArmRun(study, scale, name, seed, build_arm_recipe(study, scale, name, seed, words), tuple(words))
         for seed in (seeds or study.at(scale).seeds)
@@ -103,6 +105,16 @@ def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Seq
         # a name for now: the place of its last checkpoint is known when it has run
         return replace(recipe, init=replace(recipe.init, source=f"arm {spec.starts_from}"))
     return recipe
+
+
+def list_ancestors(run: ArmRun) -> dict[str, Recipe]:
+    """The recipes of the arms that a run's first weights come from, by name, the nearest first."""
+    ancestors: dict[str, Recipe] = {}
+    name = run.spec.starts_from
+    while name:
+        ancestors[name] = build_arm_recipe(run.study, run.scale, name, run.seed, run.words)
+        name = run.study.arms[name].starts_from
+    return ancestors
 
 
 def title_of(study: Study, arm: str, scale: Scale) -> str:

@@ -1,5 +1,6 @@
 """Small line charts as SVG that lives inside a web page: it takes the page's width, font and colours, light or dark."""
 
+import html
 import io
 import re
 from collections.abc import Sequence
@@ -116,7 +117,7 @@ def fit_into_page(svg: str, title: str, colors: dict[str, str]) -> str:
     svg = svg[svg.index("<svg") :]
     for unwanted in _UNWANTED:
         svg = unwanted.sub("", svg)
-    svg = svg.replace("xlink:href", "href").replace("<svg", f'<svg role="img" aria-label="{title}"', 1)
+    svg = svg.replace("xlink:href", "href").replace("<svg", f'<svg role="img" aria-label="{html.escape(title)}"', 1)
     for number, color in {**PAGE_COLORS, **colors}.items():
         svg = svg.replace(number, color)
     return svg

@@ -7,14 +7,17 @@ from litebert.study.metrics import Metric, describe
 from litebert.study.results import Results
 from litebert.study.spec import Claim
 
-Outcome = Literal["agrees", "leans", "opposes", "disagrees", "missing"]
+Outcome = Literal["agrees", "leans", "opposes", "disagrees", "unlearned", "missing"]
 WORDS: dict[Outcome, str] = {
     "agrees": "agrees",
     "leans": "agrees in direction, not beyond the spread",
     "opposes": "points the other way, not beyond the spread",
     "disagrees": "disagrees",
+    "unlearned": "cannot be told: not above what needs no network",
     "missing": "not measured",
 }
+_OUTSIDE = "is outside, not beyond the spread"  # of what is said to be near something there is no other way
+_LEARNED = "mlm"  # by which a model is known to have learned anything, where a number does not tell that itself
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        return WORDS[self.outcome] + (f" ({self.remark})" if self.remark else "")
+        is_outside = self.claim.relation == "near" and self.outcome == "opposes"
+        return (_OUTSIDE if is_outside else WORDS[self.outcome]) + (f" ({self.remark})" if self.remark else "")
 
 
 def judge_all(results: Results) -> list[Verdict]:
@@ -49,15 +53,36 @@ def judge(claim: Claim, results: Results) -> Verdict:
     if None in sides:
         return Verdict(claim, "missing", "", paper)
     own, other = (side for side in sides if side is not None)
-    arms = [claim.arm, *([claim.to] if isinstance(claim.to, str) else [])]
-    half = 0.0 if metric.is_exact else results.half_width(claim.metric, *arms)
-    ours = describe_sides(metric, own, other)
+    half = _half_width(claim, results)
+    ours = describe_sides(metric, own, other) + (f", ± {metric.show(half)}" if half else "")
+    level = results.level(claim.metric)
+    if level is not None and not isinstance(claim.to, str):
+        ours += f"; without a network {metric.show(level)}"
+    if not _has_learned(claim, results):
+        return Verdict(claim, "unlearned", ours, paper)
     if half is None:
         outcome: Outcome = "leans" if holds(claim, own - other) else "opposes"
         return Verdict(claim, outcome, ours, paper, "one seed: its spread is not known")
-    if half:
-        ours += f", ± {metric.show(half)}"
     return Verdict(claim, decide(claim, own - other, half), ours, paper)
+
+
+def _half_width(claim: Claim, results: Results) -> float | None:
+    if describe(claim.metric).is_exact:
+        return 0.0
+    if isinstance(claim.to, str):
+        return results.half_width_between(claim.metric, claim.arm, claim.to)
+    return results.half_width(claim.metric, claim.arm)
+
+
+def _has_learned(claim: Claim, results: Results) -> bool:
+    """Whether any arm that a claim speaks of does more than what needs no network; a claim about chance needs none."""
+    arms = [claim.arm, claim.to] if isinstance(claim.to, str) else [claim.arm]
+    if results.level(claim.metric) is None:
+        told = [] if describe(claim.metric).is_untrained else [results.is_above_level(arm, _LEARNED) for arm in arms]
+    else:
+        told = [results.is_above_level(arm, claim.metric) for arm in arms] if len(arms) > 1 else []
+    known = [is_above for is_above in told if is_above is not None]
+    return any(known) or not known
 
 
 def holds(claim: Claim, difference: float) -> bool:

@@ -15,6 +15,7 @@ class LayerDistances(NamedTuple):
 
     l2: list[float]
     degrees: list[float]
+    shares: list[float]  # the L2 distance by the norm of the input
 
 
 @torch.no_grad()
@@ -22,7 +23,7 @@ def measure_distances(model: Model, batches: Sequence[Batch]) -> LayerDistances:
     """L2 distance and angle between each layer's input and output."""
     model.eval()
     num_layers = len(model.config.layer_plan.rows)
-    sums = torch.zeros(2, num_layers, dtype=torch.float64)
+    sums = torch.zeros(3, num_layers, dtype=torch.float64)
     num_tokens = 0
     for batch in batches:
         output = model.encoder(
@@ -36,7 +37,9 @@ def measure_distances(model: Model, batches: Sequence[Batch]) -> LayerDistances:
         num_tokens += int(batch.mask.sum())
         for layer in range(num_layers):
             before, after = output.layers[layer][batch.mask], output.layers[layer + 1][batch.mask]  # (tokens, H)
-            sums[0, layer] += (after - before).norm(dim=-1).sum()
+            moved = (after - before).norm(dim=-1)  # (tokens,)
+            sums[0, layer] += moved.sum()
+            sums[2, layer] += (moved / before.norm(dim=-1)).sum()
             sums[1, layer] += torch.cosine_similarity(before, after, dim=-1).clamp(-1, 1).acos().sum()
-    l2, radians = (sums / num_tokens).tolist()
-    return LayerDistances(l2, [math.degrees(angle) for angle in radians])
+    l2, radians, shares = (sums / num_tokens).tolist()
+    return LayerDistances(l2, [math.degrees(angle) for angle in radians], shares)

@@ -1,5 +1,7 @@
 """What an arm's model is worth for tasks: fine-tuned for each, as often as the study says."""
 
+import math
+import shutil
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,36 +9,42 @@ from typing import Any
 
 from litebert.finetune import MODEL, finetune
 from litebert.finetune_recipe import load_finetune_recipe
-from litebert.finetune_run import Job
+from litebert.finetune_run import Job, list_job_changes
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.intrinsic.score import wilson_interval
 from litebert.study.arms import ArmRun
 from litebert.study.measured import Measured
-from litebert.study.metrics import ENSEMBLE
+from litebert.study.metrics import AVERAGE, ENSEMBLE, EXACT
 from litebert.study.place import Place
 from litebert.study.spec import TaskSpec
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.ensemble import make_ensemble
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.report import REPORT_FILE, read_report
-
-EXACT = "-em"
-AVERAGE = "avg"
 
 
 def tune_all(run: ArmRun, place: Place, checkpoint: Path) -> Measured:
     """The scores of every task of the study, and their mean."""
     measured = Measured()
-    of_tasks: list[float] = []
     for task in run.at_scale.tasks:
-        of_task = tune(run, task, place, checkpoint)
-        measured |= of_task
-        # SQuAD counts in the paper's average by the mean of F1 and exact match
-        of_tasks.append(
-            statistics.fmean(v for k, v in of_task.values.items() if k in (task.metric, task.metric + EXACT))
-        )
-    return measured | Measured(values={AVERAGE: statistics.fmean(of_tasks)}) if of_tasks else measured
+        measured |= tune(run, task, place, checkpoint)
+    return measured | average([task.metric for task in run.at_scale.tasks], measured)
+
+
+def average(tasks: Sequence[str], measured: Measured) -> Measured:
+    """The mean over tasks, with what the choice of their examples leaves open, and what needs no reading."""
+    if not tasks:
+        return Measured()
+    # SQuAD counts in the paper's average by the mean of F1 and exact match
+    values = [[measured.values[n] for n in (task, task + EXACT) if n in measured.values] for task in tasks]
+    value = statistics.fmean(map(statistics.fmean, values))
+    halves = [(high - low) / 2 for low, high in (measured.intervals[t] for t in tasks if t in measured.intervals)]
+    half = math.hypot(*halves) / len(tasks)
+    return Measured(
+        values={AVERAGE: value},
+        intervals={AVERAGE: (value - half, value + half)} if len(halves) == len(tasks) else {},
+        levels={AVERAGE: statistics.fmean(measured.levels[task] for task in tasks)},
+    )
 
 
 def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measured:
@@ -49,42 +57,43 @@ def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measure
         source = place.run_folder(f"{run.name}-{task.starts_from}-{number}") / MODEL if task.starts_from else checkpoint
         recipe = load_finetune_recipe(task.task, task.recipe, [*task.change, f"seed={100 * run.seed + number}"])
         job = Job(load_checkpoint(source, FOR_TRAINING), dataset, recipe, predicts_test=False)
+        if list_job_changes(folder, job.with_lengths()):
+            shutil.rmtree(folder)  # the study measures otherwise now
         reports.append(finetune(job, folder))
     measured = _summarize(task, reports)
     if not task.has_ensemble:
         return measured
-    ensemble = _average(run, task, folders, dataset, place)
-    return measured | Measured(values={task.metric + ENSEMBLE: 100 * ensemble["scores"][reports[0]["metric"]]})
+    scores = _average(run, task, folders, dataset, place)["scores"]
+    named = name_scores(task.metric, reports[0]["metric"], scores)
+    return measured | Measured(values={name + ENSEMBLE: 100 * value for name, value in named.items()})
+
+
+def name_scores(task: str, metric: str, scores: Mapping[str, float]) -> dict[str, float]:
+    """A task's scores by their names in tables: the one that counts, exact matches, and of parts (RACE's levels)."""
+    named = {task: scores[metric]}
+    if "exact" in scores:
+        named[task + EXACT] = scores["exact"]
+    parts = {name.removeprefix(f"{metric}_"): value for name, value in scores.items() if name.startswith(f"{metric}_")}
+    return named | {f"{task}-{part}": value for part, value in parts.items()}
 
 
 def _summarize(task: TaskSpec, reports: Sequence[Mapping[str, Any]]) -> Measured:
     splits = [next(iter(report["dev"].values())) for report in reports]
     metric = reports[0]["metric"]
-    value = statistics.median(split["scores"][metric] for split in splits)
-    values = {task.metric: 100 * value}
-    if "exact" in splits[0]["scores"]:
-        values[task.metric + EXACT] = 100 * statistics.median(split["scores"]["exact"] for split in splits)
+    named = [name_scores(task.metric, metric, split["scores"]) for split in splits]
+    values = {name: 100 * statistics.median(scores[name] for scores in named) for name in named[0]}
     chance, num_examples = splits[0]["chance"], splits[0]["num_examples"]
-    is_share = metric == "accuracy"
-    low, high = wilson_interval(value, num_examples) if is_share else (value, value)
-    return Measured(
-        values=values,
-        intervals={task.metric: (100 * low, 100 * high)} if is_share else {},
-        levels={task.metric: 100 * chance["score"]},
-        facts={
-            f"{task.metric}_runs": [100 * split["scores"][metric] for split in splits],
-            f"{task.metric}_is_at_chance": [split["is_at_chance"] for split in splits],
-        },
-    )
+    intervals: dict[str, tuple[float, float]] = {}
+    if metric == "accuracy":
+        low, high = wilson_interval(values[task.metric] / 100, num_examples)
+        intervals[task.metric] = 100 * low, 100 * high
+    return Measured(values=values, intervals=intervals, levels={task.metric: 100 * chance["score"]})
 
 
 def _average(run: ArmRun, task: TaskSpec, folders: Sequence[Path], dataset: Dataset, place: Place) -> dict[str, Any]:
-    """The dev facts of the ensemble of a task's runs, which are averaged once."""
+    """The dev facts of the ensemble of a task's runs; averaged anew, for these may not be the runs of the last time."""
     folder = place.run_folder(f"{run.name}-{task.metric}{ENSEMBLE}")
-    report = (
-        read_report(folder)
-        if (folder / REPORT_FILE).is_file()
-        else make_ensemble(folders, dataset, folder, selects=False)
-    )
+    shutil.rmtree(folder, ignore_errors=True)
+    report = make_ensemble(folders, dataset, folder, selects=False)
     facts: dict[str, Any] = next(iter(report["dev"].values()))
     return facts

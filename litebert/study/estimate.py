@@ -1,10 +1,12 @@
 """What a study would cost before anything runs: by `litebert plan` for training, by arithmetic for the tasks."""
 
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from litebert.finetune_recipe import load_finetune_recipe
 from litebert.model.cost import training_flops_per_token
-from litebert.plan.devices import Device
+from litebert.plan.devices import THIS_CPU, Device, load_device
 from litebert.plan.plan import WAYS, plan_run
 from litebert.study.arms import ArmRun
 from litebert.study.spec import TaskSpec
@@ -24,6 +26,34 @@ class Cost:
     def hours(self) -> float:
         """All of it, as far as it is known."""
         return (self.train_hours or 0.0) + self.task_hours
+
+
+def threads_of_one(jobs: int) -> int:
+    """The share of the cores that each of some jobs has."""
+    return max(1, (os.cpu_count() or 1) // jobs)
+
+
+def load_share(device_name: str, jobs: int) -> Device:
+    """A device as each of some jobs side by side has it: of this CPU, its share of the cores."""
+    if device_name == THIS_CPU and jobs > 1:
+        import torch
+
+        torch.set_num_threads(threads_of_one(jobs))
+    return load_device(device_name)
+
+
+def estimate_end(runs: Sequence[ArmRun], hours: Mapping[str, float], jobs: int) -> float:
+    """The hours until the last run ends: `jobs` at a time, in their order, each after the one it starts from."""
+    waiting, ends, now = list(runs), dict[str, float](), 0.0
+    while waiting:
+        unfinished = {run.name for run in waiting} | {name for name, end in ends.items() if end > now}
+        ready = next((run for run in waiting if run.starts_from not in unfinished), None)
+        if ready and sum(end > now for end in ends.values()) < jobs:
+            ends[ready.name] = now + hours[ready.name]
+            waiting.remove(ready)
+        else:
+            now = min(end for end in ends.values() if end > now)
+    return max(ends.values(), default=0.0)
 
 
 def estimate_arm(run: ArmRun, device: Device, num_devices: int = 1) -> Cost:

@@ -1,6 +1,7 @@
 """A picture of accuracy against the layers that are computed, for early exit and for plain truncation."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from litebert.core.errors import ConfigError
@@ -10,12 +11,17 @@ from litebert.infer.exit_curve import CurvePoint
 _STYLES = {"patience": ("#0b6e99", "o", "early exit, by patience"), "depth": ("#b5651d", "s", "only the first layers")}
 
 
+def check_drawing() -> None:
+    """Refuse to draw without what draws."""
+    if find_spec("matplotlib") is None:
+        raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'")
+
+
 def plot_exit_curve(points: Sequence[CurvePoint], path: Path, *, metric: str, title: str) -> None:
     """Write a PNG."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'") from error
+    check_drawing()
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     panel = figure.add_subplot()
     whole = next(point for point in points if point.way == "all")

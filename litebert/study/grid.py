@@ -18,7 +18,7 @@ from litebert.core.errors import BusyError, DataError, TrainingError
 from litebert.core.files import exclusive_lock
 from litebert.core.runlog import METRICS_FILE, TIMING_FILE, read_log
 from litebert.study.arms import ArmRun
-from litebert.study.estimate import Cost
+from litebert.study.estimate import Cost, threads_of_one
 from litebert.study.place import RUNS, Place
 from litebert.study.view import GridStatus, GridView
 from litebert.tasks.report import REPORT_FILE
@@ -40,24 +40,38 @@ class Grid:
     is_done: IsDone
     waiting: list[ArmRun]
     running: dict[str, tuple[ArmRun, subprocess.Popen[bytes]]] = field(default_factory=dict)
+    elsewhere: dict[str, ArmRun] = field(default_factory=dict)  # other processes are at work on them
     finished: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
+    stranded: dict[str, str] = field(default_factory=dict)  # arms that cannot begin -> what they would start from
 
 
 def run_grid(grid: Grid, *, jobs: int, view: GridView) -> list[str]:
     """Run what is not finished, `jobs` at a time; gives the arms that other processes are still at work on."""
-    clock = _Clock(grid, list(grid.waiting))
+    clock = _Clock(grid, list(grid.waiting), jobs)
     with _stopping(grid), view:
-        while grid.running or _start_some(grid, jobs):
+        _start_some(grid, jobs)
+        while grid.running or grid.waiting:
             time.sleep(_POLL_SECONDS)
             _collect(grid, view)
+            _look_elsewhere(grid)
             _start_some(grid, jobs)
             view.show(clock.status())
+    _check_all_ended(grid)
+    return list(grid.elsewhere)
+
+
+def _check_all_ended(grid: Grid) -> None:
+    """Say which arms did not end as they should, and which did not even begin."""
+    problems = []
     if grid.failed:
         logs = ", ".join(str(log_file(grid.place, name)) for name in grid.failed)
-        raise TrainingError(f"{len(grid.failed)} arms did not finish; their last words are in {logs}")
-    return grid.elsewhere
+        problems.append(f"{len(grid.failed)} arms did not finish; their last words are in {logs}")
+    if grid.stranded:
+        names = ", ".join(f"{name} (from {start})" for name, start in grid.stranded.items())
+        problems.append(f"{len(grid.stranded)} arms were not begun, for what they start from is not finished: {names}")
+    if problems:
+        raise TrainingError("; ".join(problems))
 
 
 def log_file(place: Place, name: str) -> Path:
@@ -65,23 +79,41 @@ def log_file(place: Place, name: str) -> Path:
     return place.folder / RUNS / f"{name}.log"
 
 
-def _start_some(grid: Grid, jobs: int) -> bool:
-    """Start as many arms as may run; whether there was one."""
-    started = False
+def _start_some(grid: Grid, jobs: int) -> None:
+    """Start as many arms as may run."""
     for run in list(grid.waiting):
         if len(grid.running) >= jobs:
-            break
+            return
         if run.starts_from and not (grid.place.folder / f"{run.starts_from}.json").is_file():
+            if not _is_coming(run.starts_from, grid):
+                grid.waiting.remove(run)
+                grid.stranded[run.name] = run.starts_from
             continue  # its turn comes when the arm it starts from is finished
         grid.waiting.remove(run)
         if grid.is_done(run):
             grid.finished.append(run.name)  # before, or by somebody else meanwhile
-        elif _is_busy(grid.place.lock_folder(run)):
-            grid.elsewhere.append(run.name)
+        elif _is_busy(grid.place.lock_folder(run.name)):
+            grid.elsewhere[run.name] = run
         else:
             grid.running[run.name] = run, _start(run, grid, jobs)
-            started = True
-    return started
+
+
+def _is_coming(name: str, grid: Grid) -> bool:
+    """Whether a run that is not finished will be, by this process or another."""
+    mine = {run.name for run in grid.waiting} | grid.running.keys() | grid.elsewhere.keys()
+    return name in mine or (name not in grid.failed and _is_busy(grid.place.lock_folder(name)))
+
+
+def _look_elsewhere(grid: Grid) -> None:
+    """Count what others have finished, and take over what they have left."""
+    for name, run in list(grid.elsewhere.items()):
+        if grid.is_done(run):
+            grid.finished.append(name)
+        elif not _is_busy(grid.place.lock_folder(name)):
+            grid.waiting.append(run)
+        else:
+            continue
+        del grid.elsewhere[name]
 
 
 def _is_busy(folder: Path) -> bool:
@@ -95,7 +127,7 @@ def _is_busy(folder: Path) -> bool:
 def _start(run: ArmRun, grid: Grid, jobs: int) -> subprocess.Popen[bytes]:
     log = log_file(grid.place, run.name)
     log.parent.mkdir(parents=True, exist_ok=True)
-    threads = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // jobs))} if jobs > 1 else {}
+    threads = {"OMP_NUM_THREADS": str(threads_of_one(jobs))} if jobs > 1 else {}
     with log.open("ab") as file:
         words = [sys.executable, "-m", *grid.command(run)]
         return subprocess.Popen(
@@ -112,6 +144,9 @@ def _collect(grid: Grid, view: GridView) -> None:
         if process.returncode == 0 and grid.is_done(run):
             grid.finished.append(name)
             view.say(f"{name}: finished")
+        elif process.returncode == BusyError.exit_code:
+            grid.elsewhere[name] = run  # another process was a moment quicker
+            view.say(f"{name}: left to another process")
         else:
             grid.failed.append(name)
             view.say(f"{name}: stopped ({last_line(log_file(grid.place, name))})")
@@ -144,33 +179,27 @@ def _stop_all(grid: Grid) -> None:
 class _Clock:
     """How far the whole grid has come, and how long it will take at the speed seen so far."""
 
-    def __init__(self, grid: Grid, runs: Sequence[ArmRun]) -> None:
-        self.grid, self.runs = grid, runs
-        self.started_at = time.monotonic()
-        self.done_before = self._done_hours()
+    def __init__(self, grid: Grid, runs: Sequence[ArmRun], jobs: int, clock: Callable[[], float] = time.monotonic):
+        self.grid, self.runs, self.jobs, self.clock = grid, runs, jobs, clock
+        self.started_at = clock()
+        # what earlier sittings did tells nothing of the speed of this one
+        self.before = {run.name: 1.0 if grid.is_done(run) else self._share(run) for run in runs}
 
-    def _shares(self) -> dict[str, float]:
-        finished = set(self.grid.finished)
-        return {
-            run.name: 1.0 if run.name in finished else share_done(run, self.grid.place, self.grid.costs[run.name])
-            for run in self.runs
-            if run.name in finished or run.name in self.grid.running
-        }
-
-    def _done_hours(self) -> float:
-        return sum(self.grid.costs[name].hours * share for name, share in self._shares().items())
+    def _share(self, run: ArmRun) -> float:
+        return share_done(run, self.grid.place, self.grid.costs[run.name])
 
     def status(self) -> GridStatus:
-        shares = self._shares()
-        total = sum(self.grid.costs[run.name].hours for run in self.runs)
-        done = sum(self.grid.costs[name].hours * share for name, share in shares.items())
-        elapsed = time.monotonic() - self.started_at
-        gained = done - self.done_before
-        left = (total - done) * 3600
-        if elapsed > _SURE_SECONDS and gained > 0:
-            left = (total - done) * elapsed / gained
-        running = {name: shares[name] for name in self.grid.running}
-        return GridStatus(len(self.grid.finished), len(self.runs), running, done / total if total else 0.0, left)
+        costs = {run.name: self.grid.costs[run.name].hours for run in self.runs}
+        running = {name: self._share(run) for name, (run, _) in self.grid.running.items()}
+        shares = self.before | running | dict.fromkeys(self.grid.finished, 1.0)
+        done = sum(costs[name] * share for name, share in shares.items())
+        gained = sum(costs[name] * (shares[name] - self.before[name]) for name in shares)
+        mine = [*running, *(run.name for run in self.grid.waiting)]
+        left = sum(costs[name] * (1 - shares[name]) for name in mine)  # hours of work
+        elapsed = self.clock() - self.started_at
+        seconds = left * elapsed / gained if elapsed > _SURE_SECONDS and gained > 0 else left * 3600 / self.jobs
+        total = sum(costs.values())
+        return GridStatus(len(self.grid.finished), len(self.runs), running, done / total if total else 0.0, seconds)
 
 
 def share_done(run: ArmRun, place: Place, cost: Cost) -> float:

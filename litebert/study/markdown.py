@@ -1,4 +1,4 @@
-"""A report as Markdown, for docs/results.md and the like."""
+"""A report as Markdown: the part "studies" of docs/results.md or another page."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,12 +10,14 @@ from litebert.study.tables import SIGNS, WITHOUT_NETWORK, TableCell, count_outco
 if TYPE_CHECKING:
     from litebert.study.report import Section
 
-_HEADER = """# Results
+_HEADER = """## Studies
 
 Made by `litebert study report`; do not edit. Ours is the mean over seeds ± their standard deviation; in brackets the
-difference from the reference arm (bold). A claim *agrees* when the direction is the paper's and the 95 % interval
-(spread over seeds, pooled over the arms of a study, and over the text measured on) does not reach the other side;
-within the interval, nothing can be said. Scores at laptop scale are far below the papers': compare differences.
+difference from the reference arm (bold); ○ is not above what needs no network. A claim *agrees* when the direction is
+the paper's and the 95 % interval does not reach the other side; within the interval, nothing can be said. Differences
+between arms are taken seed by seed, on the text that all were measured on; intervals of single values have the choice
+of that text in them. Each claim has its own 95 %: of twenty that are not so, one will seem to be. Scores at laptop
+scale are far below the papers': compare differences.
 """
 
 
@@ -27,7 +29,7 @@ def write_markdown(sections: Sequence["Section"], *, pictures: str) -> str:
 
 def _write_section(section: "Section", pictures: str) -> str:
     results = section.results
-    lines = [f"## {results.study.title} ({results.study.source}, {results.scale} scale)", "", results.study.about, ""]
+    lines = [f"### {results.study.title} ({results.study.source}, {results.scale} scale)", "", results.study.about, ""]
     if section.verdicts:
         lines += [count_outcomes(section.verdicts), "", *_write_claims(section), ""]
     if results.remarks:
@@ -69,4 +71,5 @@ def _join(cell: TableCell, *, is_paper: bool) -> str:
     if is_paper:
         return f"{cell.paper} ({cell.paper_difference})" if cell.paper_difference else cell.paper
     value = f"{cell.ours} ± {cell.spread}" if cell.spread else cell.ours
+    value = f"{value} {cell.mark}" if cell.mark else value
     return f"{value} ({cell.difference})" if cell.difference else value

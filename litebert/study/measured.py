@@ -1,7 +1,6 @@
 """What was measured of one arm, as plain values."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -14,7 +13,6 @@ class Measured:
     series: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by name: x and y
     matrices: dict[str, list[list[float]]] = field(default_factory=dict)
     timed: dict[str, float] = field(default_factory=dict)  # values that differ from run to run
-    facts: dict[str, Any] = field(default_factory=dict)  # whatever else a reader may want to know
 
     def __or__(self, other: "Measured") -> "Measured":
         return Measured(**{name: getattr(self, name) | getattr(other, name) for name in self.__dataclass_fields__})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.runlog import METRICS_FILE, read_log
+from litebert.data.batch import Batch
 from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic, open_checkpoint
 from litebert.intrinsic.report import SentencePairs
 from litebert.intrinsic.score import Score
@@ -54,7 +55,7 @@ def count(subject: Subject) -> Measured:
     counted = count_parameters(model)
     is_shared = counted.layers < counted.unrolled_layers
     number = counted.with_pooler if is_shared else counted.without_pooler
-    return Measured(values={"parameters": number / 1e6}, facts={"num_parameters": counted.with_pooler})
+    return Measured(values={"parameters": number / 1e6})
 
 
 def time_steps(subject: Subject) -> Measured:
@@ -82,15 +83,15 @@ def ask(subject: Subject) -> Measured:
 
 
 def _of_pairs(name: str, pairs: SentencePairs) -> Measured:
-    """A task's scores: of the model's own head (the probe where it has none), and of the probe."""
-    asked = {name: pairs.head or pairs.probe, f"{name}_probe": pairs.probe}
+    """A task's scores: of the model's own head, where it has one, and of a probe."""
+    asked = {f"{name}_probe": pairs.probe} | ({name: pairs.head} if pairs.head else {})
     scores: dict[str, Score] = {}
     levels: dict[str, float] = {}
     for key, parts in asked.items():
         for suffix, part in (("", "any"), ("_lead", "lead"), ("_inner", "inner")):
             scores[f"{key}{suffix}"] = getattr(parts, part)
             levels[f"{key}{suffix}"] = 100 * getattr(pairs.baseline, part).value
-    return _of_scores(scores) | Measured(levels=levels, facts={f"{name}_has_head": pairs.head is not None})
+    return _of_scores(scores) | Measured(levels=levels)
 
 
 def _of_scores(scores: Mapping[str, Score]) -> Measured:
@@ -103,11 +104,12 @@ def _of_scores(scores: Mapping[str, Score]) -> Measured:
 
 def follow_layers(subject: Subject) -> Measured:
     """How far each layer moves its input, whether evenly, and at least how far."""
-    distances = measure_distances(subject.load_model(), draw_held_out(_unmasked(subject))[:_DISTANCE_BATCHES])
+    distances = measure_distances(subject.load_model(), _draw_unmasked(subject)[:_DISTANCE_BATCHES])
     layers = [float(number) for number in range(1, len(distances.l2) + 1)]
     curves = {"l2": distances.l2, "degrees": distances.degrees}
+    summaries = {name: value for key, curve in curves.items() for name, value in summarize_curve(key, curve).items()}
     return Measured(
-        values={name: value for key, curve in curves.items() for name, value in summarize_curve(key, curve).items()},
+        values=summaries | {"l2_floor_share": 100 * min(distances.shares)},
         series={key: {"x": layers, "y": curve} for key, curve in curves.items()},
     )
 
@@ -128,14 +130,16 @@ def compare_layers(subject: Subject) -> Measured:
     model = subject.load_model()
     matrices = {
         "layer_weights": compare_weights(model),
-        "layer_function": compare_effects(model, draw_held_out(_unmasked(subject))[:_SIMILARITY_BATCHES]),
+        "layer_function": compare_effects(model, _draw_unmasked(subject)[:_SIMILARITY_BATCHES]),
     }
     return Measured(values={name: mean_off_diagonal(matrix) for name, matrix in matrices.items()}, matrices=matrices)
 
 
-def _unmasked(subject: Subject) -> Recipe:
+def _draw_unmasked(subject: Subject) -> list[Batch]:
+    """Held-out batches of the main corpus with nothing hidden."""
     recipe = subject.last_recipe
-    return replace(recipe, masking=replace(recipe.masking, rate=0.0, final_rate=None, rate_steps=0))
+    plain = replace(recipe, masking=replace(recipe.masking, rate=0.0, final_rate=None, rate_steps=0))
+    return draw_held_out(plain, subject.recipe.data.corpora[0])
 
 
 def trace(subject: Subject) -> Measured:

@@ -10,6 +10,8 @@ class Metric(NamedTuple):
     unit: str = "%"
     digits: int = 1
     is_exact: bool = False  # follows from the recipe: no seed and no text changes it
+    is_relative: bool = False  # spreads in proportion to its size
+    is_untrained: bool = False  # tells nothing of what a model has learned
 
     @property
     def label(self) -> str:
@@ -21,15 +23,19 @@ class Metric(NamedTuple):
         return f"{value:+,.{self.digits}f}" if is_signed else f"{value:,.{self.digits}f}"
 
 
+AVERAGE = "avg"  # of the tasks
+EXACT = "-em"  # a task's second number: exact matches
+ENSEMBLE = "-ensemble"
+SPEEDUP = "speedup"
 METRICS = {
-    "parameters": Metric("Parameters", "M", 2, is_exact=True),
-    "tokens_per_second": Metric("Speed", "tokens/s", 0),
-    "speedup": Metric("Speed against the reference", "times", 2),
-    "hours": Metric("Training", "h", 2),
-    "memory": Metric("Kept for backward", "MB", 1, is_exact=True),
+    "parameters": Metric("Parameters", "M", 2, is_exact=True, is_untrained=True),
+    "tokens_per_second": Metric("Speed", "tokens/s", 0, is_relative=True, is_untrained=True),
+    SPEEDUP: Metric("Speed against the reference", "times", 2, is_relative=True, is_untrained=True),
+    "hours": Metric("Training", "h", 2, is_relative=True, is_untrained=True),
+    "memory": Metric("Kept for backward", "MB", 1, is_exact=True, is_untrained=True),
     "mlm": Metric("Hidden words"),
     "mlm_usual": Metric("Words, 80/10/10"),
-    "perplexity": Metric("Perplexity", "", 2),
+    "perplexity": Metric("Perplexity", "", 2, is_relative=True),
     "sop": Metric("SOP"),
     "sop_lead": Metric("SOP, lead"),
     "sop_inner": Metric("SOP, not lead"),
@@ -42,13 +48,14 @@ METRICS = {
     "nsp_probe": Metric("NSP by probe"),
     "nsp_probe_lead": Metric("NSP by probe, lead"),
     "nsp_probe_inner": Metric("NSP by probe, not lead"),
-    "l2_floor": Metric("Least L2 distance", "", 2),
-    "l2_roughness": Metric("Roughness of L2", "%", 1),
-    "degrees_floor": Metric("Least angle", "degrees", 1),
-    "degrees_roughness": Metric("Roughness of the angle", "%", 1),
+    "l2_floor": Metric("Least L2 distance", "", 2, is_relative=True),
+    "l2_floor_share": Metric("Least L2 distance", "% of the state's norm", 1, is_relative=True),
+    "l2_roughness": Metric("Roughness of L2", "%", 1, is_relative=True),
+    "degrees_floor": Metric("Least angle", "degrees", 1, is_relative=True),
+    "degrees_roughness": Metric("Roughness of the angle", "%", 1, is_relative=True),
     "layer_weights": Metric("Cosine of two layers' weights", "", 3),
     "layer_function": Metric("Cosine of two layers' effects", "", 3),
-    "avg": Metric("Average of the tasks"),
+    AVERAGE: Metric("Average of the tasks"),
     "cola": Metric("CoLA", "Matthews"),
     "sst-2": Metric("SST-2"),
     "mrpc": Metric("MRPC"),
@@ -62,6 +69,8 @@ METRICS = {
     "squad-v1-em": Metric("SQuAD 1.1", "EM"),
     "squad-v2": Metric("SQuAD 2.0", "F1"),
     "squad-v2-em": Metric("SQuAD 2.0", "EM"),
+    "squad-v2-test": Metric("SQuAD 2.0 test", "F1"),
+    "squad-v2-test-em": Metric("SQuAD 2.0 test", "EM"),
     "race": Metric("RACE"),
     "race-middle": Metric("RACE middle"),
     "race-high": Metric("RACE high"),
@@ -78,7 +87,6 @@ MATRICES = {
     "layer_weights": "cosine of two layers' weights",
     "layer_function": "cosine of two layers' effects on the same input",
 }
-ENSEMBLE = "-ensemble"
 
 
 def describe(name: str) -> Metric:

@@ -83,9 +83,8 @@ def _dot_panel(metric: str, results: Results, *, is_difference: bool) -> DotPane
         if is_difference:
             base = results.cell(results.study.reference, metric)
             paper, reference = results.published_difference(arm, metric), base.mean if base else 0.0
-            half = results.half_width(metric, arm, results.study.reference)
-            if arm == results.study.reference:
-                half = None
+            is_reference = arm == results.study.reference
+            half = None if is_reference else results.half_width_between(metric, arm, results.study.reference)
         if cell is None and paper is None:
             continue
         seeds = tuple(value - reference for value in cell.values) if cell else ()

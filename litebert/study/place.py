@@ -1,4 +1,4 @@
-"""A study's folder: where each run lies, which are finished, and whether what is finished is still what is meant.
+"""A study's folder: where each run lies, and which are finished.
 
 ARM-seed-1.json          the report of a finished arm: small, to be kept and committed; `study report` reads only these
 study.toml               the study, where it is somebody's own
@@ -6,23 +6,19 @@ runs/ARM-seed-1/         its pre-training, an ordinary run; runs/ARM-seed-1-TASK
 locks/                   who works on what
 """
 
-import hashlib
-import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path, read_json
-from litebert.data.shards import open_corpus
-from litebert.recipe import build_recipe, list_changes
 from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
 from litebert.study.spec import TaskSpec
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_NEEDED = {"study", "arm", "seed", "values", "recipe", "measures", "ancestors", "task_data"}
 STUDY_FILE = "study.toml"
 RUNS, LOCKS = "runs", "locks"
 
@@ -43,8 +39,8 @@ class Place:
     def task_folder(self, run: ArmRun, task: TaskSpec, seed: int) -> Path:
         return self.folder / RUNS / f"{run.name}-{task.metric}-{seed}"
 
-    def lock_folder(self, run: ArmRun) -> Path:
-        return self.folder / LOCKS / run.name
+    def lock_folder(self, name: str) -> Path:
+        return self.folder / LOCKS / name
 
 
 def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], data: Path | None) -> Place:
@@ -88,68 +84,20 @@ def is_finished(folder: Path, run: ArmRun) -> bool:
     return report_file(folder, run).is_file()
 
 
+def list_places(parent: Path) -> list[Path]:
+    """The folders below one that have a finished arm of a study."""
+    found = sorted({path.parent for path in parent.glob("*/*-seed-*.json")})
+    if not found:
+        raise DataError(f"{parent} has no folder with a finished arm of a study (ARM-seed-1.json): name one")
+    return found
+
+
 def read_arm_report(path: Path) -> Report:
     """The report of a finished arm."""
     report = read_json(path)
-    if report.get("format") != FORMAT_VERSION or not {"study", "arm", "seed", "values", "recipe"} <= report.keys():
+    if report.get("format") != FORMAT_VERSION or not report.keys() >= _NEEDED:
         raise DataError(f"{path} is no report of a study's arm that this litebert reads")
     return report
-
-
-def describe_measures(run: ArmRun) -> dict[str, Any]:
-    """All that decides how a trained model is measured."""
-    spec = run.at_scale
-    tasks = [asdict(task) for task in spec.tasks]
-    facts = {"measures": spec.measures, "tasks": tasks, "pairs": spec.pairs, "length": spec.length}
-    plain: dict[str, Any] = json.loads(json.dumps({**facts, "speed_steps": spec.speed_steps}))  # as it will be read
-    return plain
-
-
-def describe_corpora(place: Place) -> dict[str, Any]:
-    """What each corpus is, wherever it lies."""
-    facts = {}
-    for name, path in place.corpora.items():
-        train, valid = open_corpus(path), open_corpus(path, "valid")
-        hashes = [record.sha256 for record in train.manifest.shards]
-        facts[name] = {
-            "fingerprint": hashlib.sha256("".join(hashes).encode()).hexdigest(),
-            "documents": train.num_documents,
-            "tokens": train.num_tokens,
-            "held_out_documents": valid.num_documents,
-            "held_out_tokens": valid.num_tokens,
-            "vocab_size": train.vocab_size,
-        }
-    return facts
-
-
-def fingerprint(run: ArmRun, corpora: Mapping[str, Any]) -> str:
-    """A hash of all that a result depends on: the recipe, the text, and how it is measured."""
-    identities = {name: facts["fingerprint"] for name, facts in sorted(corpora.items())}
-    content = json.dumps([run.recipe.fingerprint, identities, describe_measures(run)], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-def list_staleness(report: Report, run: ArmRun, corpora: Mapping[str, Any] | None = None) -> list[str]:
-    """Why a report's training is not the one that the study means now; empty where it is.
-
-    Its recipe is built again before it is compared: a key that litebert has learned since then has its default in both.
-    """
-    changes = list_changes(build_recipe(tomllib.loads(report["recipe"])), run.recipe)
-    for name, facts in (corpora or {}).items():
-        before = report["corpora"].get(name, {}).get("fingerprint")
-        if before != facts["fingerprint"]:
-            changes.append(f"corpus {name}: another text")
-    return changes
-
-
-def check_current(path: Path, report: Report, run: ArmRun, corpora: Mapping[str, Any] | None = None) -> None:
-    """Refuse a finished arm of another study than this one is now."""
-    changes = list_staleness(report, run, corpora)
-    if changes:
-        raise ConfigError(
-            f"{path} was made by another {run.study.name} ({'; '.join(changes[:4])}): run it as it was, choose another "
-            f"--out, or delete the file and {RUNS}/{run.name}* to run this arm again"
-        )
 
 
 def keep_study_file(source: str, folder: Path) -> None:

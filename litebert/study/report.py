@@ -10,6 +10,7 @@ from typing import Any
 
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path, write_json
+from litebert.core.pages import write_part
 from litebert.study.claims import Verdict, judge_all
 from litebert.study.figures import draw_svg, write_png
 from litebert.study.markdown import write_markdown
@@ -48,7 +49,7 @@ def write_report(folders: Sequence[Path], out: Path, markdown: Path | None = Non
             write_png(panels, out / section.picture(number))
     _write_text(out / PAGE, build_page(sections))
     target = markdown or out / MARKDOWN
-    _write_text(target, write_markdown(sections, pictures=_path_between(target.parent, out)))
+    write_part(target, "studies", write_markdown(sections, pictures=_path_between(target.parent, out)))
     _write_csv(out / CSV, sections)
     write_json(out / JSON, [list_values(section.results, section.verdicts) for section in sections])
     return sections

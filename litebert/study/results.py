@@ -1,7 +1,7 @@
 """The reports of a study's finished arms, put together: means and spreads, beside what the paper printed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,13 +9,13 @@ from statistics import fmean, variance
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.study.arms import MAIN_CORPUS, ArmRun, build_arm_recipe, title_of
+from litebert.study.identity import check_current, list_other_measures
 from litebert.study.measures import summarize_curve
-from litebert.study.place import STUDY_FILE, Report, check_current, read_arm_report
-from litebert.study.spec import Scale, Study, load_study, parse_study
+from litebert.study.metrics import AVERAGE, EXACT, SPEEDUP, describe
+from litebert.study.place import STUDY_FILE, Report, read_arm_report
+from litebert.study.spec import TASK_SETS, Scale, Study, load_study, parse_study
+from litebert.study.spread import Spread, pool, pool_paired
 
-# Student's t, two-sided 95 %, by degrees of freedom; beyond the last, the normal distribution's
-_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
-_NORMAL = 1.96
 REMARKS_FILE = "notes.md"
 _RESULT_NAMES = frozenset({"results.json"})  # what a report writes into a folder is no arm of it
 
@@ -25,7 +25,8 @@ class Cell:
     """One metric of one arm: a value for each seed."""
 
     values: tuple[float, ...]
-    text_half: float | None  # half of the mean 95 % interval of the text or examples measured on; None: not known
+    seeds: tuple[int, ...]
+    text_half: float = 0.0  # half of the mean 95 % interval of the text or examples measured on; 0: not known
 
     @property
     def mean(self) -> float:
@@ -55,6 +56,7 @@ class Results:
     scale: Scale
     reports: tuple[Report, ...]
     remarks: str = ""  # what a person has to say of them
+    is_own: bool = False  # a study of somebody's own, in a file
 
     @cached_property
     def arms(self) -> list[str]:
@@ -70,22 +72,29 @@ class Results:
 
     def cell(self, arm: str, metric: str) -> Cell | None:
         """What was measured; None where it was not."""
-        if metric == "speedup":
+        if metric == SPEEDUP:
             return self._speedup(arm)
         found = [r for r in self.of_arm(arm) if metric in r["values"] or metric in r["timed"]]
         if not found:
             return None
         intervals = [report["intervals"][metric] for report in found if metric in report["intervals"]]
-        half = fmean((high - low) / 2 for low, high in intervals) if intervals else None
-        return Cell(tuple((r["values"] | r["timed"])[metric] for r in found), half)
+        half = fmean((high - low) / 2 for low, high in intervals) if intervals else 0.0
+        return Cell(tuple((r["values"] | r["timed"])[metric] for r in found), tuple(r["seed"] for r in found), half)
 
     def _speedup(self, arm: str) -> Cell | None:
+        """Against the reference arm, seed by seed where both have it: what disturbed one sitting disturbed both."""
         own, reference = (self.cell(name, "tokens_per_second") for name in (arm, self.study.reference))
-        return Cell(tuple(value / reference.mean for value in own.values), None) if own and reference else None
+        if not own or not reference:
+            return None
+        by_seed = dict(zip(reference.seeds, reference.values, strict=True))
+        pairs = zip(own.seeds, own.values, strict=True)
+        return Cell(tuple(value / by_seed.get(seed, reference.mean) for seed, value in pairs), own.seeds)
 
     def published(self, arm: str, metric: str) -> float | None:
         """What the paper printed, or what follows from its curve."""
         spec = self.study.arms[arm]
+        if metric == AVERAGE:
+            return self._published_average(spec.published)
         if metric in spec.published:
             return spec.published[metric]
         for name in ("l2", "degrees"):
@@ -94,6 +103,17 @@ class Results:
                 if metric in summary:
                     return summary[metric]
         return None
+
+    def _published_average(self, published: Mapping[str, float]) -> float | None:
+        """Of the tasks that are measured at this scale; as it is printed, where these are the paper's own."""
+        tasks = self.study.at(self.scale).tasks
+        if AVERAGE in published and tasks == TASK_SETS["paper"]:
+            return published[AVERAGE]
+        names = [task.metric for task in tasks]
+        if not names or not all(name in published for name in names):
+            return None
+        # SQuAD counts by the mean of F1 and exact match
+        return fmean(fmean(published[n] for n in (name, name + EXACT) if n in published) for name in names)
 
     def level(self, metric: str) -> float | None:
         """What needs no learning, the mean over all runs."""
@@ -105,7 +125,13 @@ class Results:
         """The metrics of the table: the study's, as far as there are numbers; without any, all that there are."""
         known = [name for report in self.reports for name in (*report["values"], *report["timed"])]
         wanted = self.study.columns or tuple(dict.fromkeys(known))
-        return [name for name in wanted if any(self.cell(arm, name) for arm in self.arms)]
+        return [name for name in wanted if any(self._has_number(arm, name) for arm in self.arms)]
+
+    def _has_number(self, arm: str, metric: str) -> bool:
+        """Whether a column has something to show: ours, or at the paper's scale what nobody but others has run."""
+        spec = self.study.arms[arm]
+        is_theirs = self.scale == "paper" and not spec.scales and metric in spec.published
+        return is_theirs or self.cell(arm, metric) is not None
 
     def difference(self, arm: str, metric: str) -> float | None:
         """Of an arm from the reference arm."""
@@ -116,27 +142,50 @@ class Results:
         own, reference = self.published(arm, metric), self.published(self.study.reference, metric)
         return own - reference if own is not None and reference is not None else None
 
-    def half_width(self, metric: str, *arms: str) -> float | None:
-        """Half of a 95 % interval of an arm's mean, or of the difference of two; None: one seed tells no spread.
+    def half_width(self, metric: str, arm: str) -> float | None:
+        """Half of a 95 % interval of an arm's mean; None: one seed tells no spread.
 
-        The spread over seeds is pooled over the arms, as if it were the same in all of them; what the choice of the
-        text adds is taken as independent from arm to arm, which is too much, since all are measured on the same.
+        The spread over seeds is pooled over the arms of the study; the choice of the text measured on comes to it.
         """
-        cells = [cell for arm in arms if (cell := self.cell(arm, metric))]
-        spread = self._pooled(metric)
-        if spread is None or len(cells) < len(arms):
+        cell, spread = self.cell(arm, metric), self._pool(metric)
+        if cell is None or spread is None:
             return None
-        deviation, freedom = spread
-        of_seeds = student(freedom) * deviation * math.sqrt(sum(1 / len(cell.values) for cell in cells))
-        of_text = math.hypot(*(cell.text_half or 0.0 for cell in cells))
-        return math.hypot(of_seeds, of_text)
+        return math.hypot(self._of_seeds(spread, metric, [cell]), cell.text_half)
 
-    def _pooled(self, metric: str) -> tuple[float, int] | None:
-        several = [c.values for arm in self.arms if (c := self.cell(arm, metric)) and len(c.values) > 1]
-        freedom = sum(len(values) - 1 for values in several)
-        if not freedom:
+    def half_width_between(self, metric: str, arm: str, other: str) -> float | None:
+        """Half of a 95 % interval of the difference of two arms, on the text that both were measured on.
+
+        Arms of the same seeds have read the same text in the same order, so their differences are taken seed by seed.
+        What differs in proportion to its size (speeds, perplexities) is pooled in proportion instead.
+        """
+        cells = [cell for name in (arm, other) if (cell := self.cell(name, metric))]
+        if len(cells) < 2:
             return None
-        return math.sqrt(sum((len(v) - 1) * variance(v) for v in several) / freedom), freedom
+        seeds = cells[0].seeds
+        if cells[1].seeds != seeds or describe(metric).is_relative:
+            spread = self._pool(metric)
+            return None if spread is None else self._of_seeds(spread, metric, cells)
+        alike = [cell.values for name in self.arms if (cell := self.cell(name, metric)) and cell.seeds == seeds]
+        spread = pool_paired(alike)
+        return None if spread is None else spread.half * math.sqrt(2 / len(seeds))
+
+    def _pool(self, metric: str) -> Spread | None:
+        # the reference is as fast as itself, whatever happened
+        arms = [arm for arm in self.arms if metric != SPEEDUP or arm != self.study.reference]
+        cells = [cell for arm in arms if (cell := self.cell(arm, metric))]
+        return pool([cell.values for cell in cells], is_relative=describe(metric).is_relative)
+
+    def _of_seeds(self, spread: Spread, metric: str, cells: Sequence[Cell]) -> float:
+        scales = [cell.mean if describe(metric).is_relative else 1.0 for cell in cells]
+        return spread.half * math.hypot(*(s / math.sqrt(len(c.values)) for s, c in zip(scales, cells, strict=True)))
+
+    def is_above_level(self, arm: str, metric: str) -> bool | None:
+        """Whether an arm does better than what needs no network, beyond its interval; None: nothing tells."""
+        cell, level = self.cell(arm, metric), self.level(metric)
+        if cell is None or level is None:
+            return None
+        half = self.half_width(metric, arm)
+        return cell.mean - (cell.text_half if half is None else half) > level
 
     def curve(self, arm: str, name: str) -> Curve | None:
         """A curve's mean and range over the seeds, at the places that all of them have."""
@@ -157,11 +206,6 @@ class Results:
         return [[fmean(matrix[row][column] for matrix in found) for column in size] for row in size]
 
 
-def student(freedom: int) -> float:
-    """The 95 % quantile, two-sided, of Student's t."""
-    return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else _NORMAL
-
-
 def read_results(folder: Path) -> list[Results]:
     """The results in a folder, one for each study and scale; arms of another study than it is now are refused."""
     paths = sorted(path for path in folder.glob("*.json") if path.name not in _RESULT_NAMES)
@@ -174,11 +218,14 @@ def read_results(folder: Path) -> list[Results]:
         study = _find_study(folder, name)
         mine = {p: r for p, r in reports.items() if (r["study"], r["scale"]) == (name, scale)}
         for path, report in mine.items():
-            check_current(path, report, _run_of(study, path, report))
+            run = _run_of(study, path, report)
+            check_current(path, report, run)
+            _check_measured_as_meant(path, report, run)
         _check_alike(mine)
         ordered = sorted(mine.values(), key=lambda report: report["seed"])
         remarks = folder / REMARKS_FILE
-        results.append(Results(study, scale, tuple(ordered), remarks.read_text("utf-8") if remarks.is_file() else ""))
+        words = remarks.read_text("utf-8") if remarks.is_file() else ""
+        results.append(Results(study, scale, tuple(ordered), words, is_own=(folder / STUDY_FILE).is_file()))
     return results
 
 
@@ -195,6 +242,16 @@ def _run_of(study: Study, path: Path, report: Report) -> ArmRun:
     return ArmRun(study, scale, arm, seed, build_arm_recipe(study, scale, arm, seed, words), words)
 
 
+def _check_measured_as_meant(path: Path, report: Report, run: ArmRun) -> None:
+    """Arms that were measured in different ways do not stand in one table."""
+    changes = list_other_measures(report, run)
+    if changes:
+        raise ConfigError(
+            f"{path} was measured otherwise than {run.study.name} says now ({'; '.join(changes[:4])}): run the study "
+            "again, which measures the arms it has and trains nothing twice"
+        )
+
+
 def _check_alike(reports: dict[Path, Report]) -> None:
     """Only arms on the same text and by the same words can stand in one table."""
     first_path, first = next(iter(reports.items()))
@@ -205,6 +262,9 @@ def _check_alike(reports: dict[Path, Report]) -> None:
             other = first["corpora"].get(name)
             if other and other["fingerprint"] != facts["fingerprint"]:
                 raise ConfigError(f"{path} and {first_path} were trained on other texts (corpus {name})")
+        for metric, examples in report["task_data"].items():
+            if first["task_data"].get(metric, examples) != examples:
+                raise ConfigError(f"{path} and {first_path} were tuned on other examples (task {metric})")
 
 
 def _words(report: Report) -> str:
@@ -220,5 +280,11 @@ def list_commands(results: Results) -> Sequence[str]:
     corpora = [f"--corpus {'' if name == MAIN_CORPUS else f'{name}='}corpora/{name}" for name in names]
     data = ["--data DATA"] if study.at(results.scale).tasks else []
     seeds = ",".join(map(str, sorted({report["seed"] for report in reports})))
-    words = ["litebert study run", study.name, *reports[0]["words"], f"--scale {results.scale}", *arms]
+    words = [
+        "litebert study run",
+        f"{study.name}.toml" if results.is_own else study.name,
+        *reports[0]["words"],
+        f"--scale {results.scale}",
+        *arms,
+    ]
     return [" ".join([*words, f"--seeds {seeds}", *corpora, *data])]

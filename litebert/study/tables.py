@@ -8,9 +8,21 @@ from litebert.study.claims import Outcome, Verdict
 from litebert.study.metrics import Metric, describe
 from litebert.study.results import Results
 
-SIGNS: dict[Outcome, str] = {"agrees": "✓", "leans": "~", "opposes": "~", "disagrees": "✗", "missing": "–"}
-
+SIGNS: dict[Outcome, str] = {
+    "agrees": "✓",
+    "leans": "~",
+    "opposes": "~",
+    "disagrees": "✗",
+    "unlearned": "○",
+    "missing": "–",
+}
+_UNSURE: dict[Outcome, str] = {
+    "leans": "lean towards the paper",
+    "opposes": "away from it",
+    "unlearned": "of models that learned too little",
+}
 WITHOUT_NETWORK = "without a network"
+AT_LEVEL = "○"
 
 
 @dataclass(frozen=True)
@@ -22,6 +34,7 @@ class TableCell:
     difference: str = ""  # from the reference arm
     paper: str = ""
     paper_difference: str = ""
+    mark: str = ""  # of what is not above what needs no network
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,7 @@ def _build_cell(results: Results, arm: str, name: str) -> TableCell:
         # scores as the papers print them; sizes and ratios were rounded more than ours are
         f"{paper:g}" if paper is not None and metric.digits > 1 else _show(metric, paper),
         metric.show(paper_difference, is_signed=True) if paper_difference is not None else "",
+        AT_LEVEL if results.is_above_level(arm, name) is False else "",
     )
 
 
@@ -77,11 +91,9 @@ def count_outcomes(verdicts: Sequence[Verdict]) -> str:
     if not told:
         return "None of the paper's claims was measured."
     parts = [f"{counts['agrees']} of {told} claims agree beyond the spread"]
-    if counts["leans"] + counts["opposes"]:
-        parts.append(
-            f"{counts['leans'] + counts['opposes']} cannot be told ({counts['leans']} lean towards the paper, "
-            f"{counts['opposes']} away from it)"
-        )
+    unsure = [f"{counts[outcome]} {words}" for outcome, words in _UNSURE.items() if counts[outcome]]
+    if unsure:
+        parts.append(f"{sum(counts[outcome] for outcome in _UNSURE)} cannot be told ({', '.join(unsure)})")
     if counts["disagrees"]:
         parts.append(f"{counts['disagrees']} disagree")
     if counts["missing"]:

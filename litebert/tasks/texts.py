@@ -31,16 +31,21 @@ def join_texts(
     `num_texts` is how many texts an example must have, 0 for any number.
     """
     for example in examples:
-        if num_texts and num_texts != (1 if example.text_b is None else 2):
-            has, wants = ("a pair of texts", "single texts") if num_texts == 1 else ("one text", "pairs of texts")
-            where = f"{example.where}: " if example.where else ""
-            raise DataError(f"{where}'{example.text[:40]}' is {has}, but the model is for {wants}")
+        check_num_texts(example, num_texts)
     first = tokenizer.encode_batch([example.text for example in examples])
     second = iter(tokenizer.encode_batch([example.text_b for example in examples if example.text_b is not None]))
     return [
         form.join(ids, None if example.text_b is None else next(second))
         for ids, example in zip(first, examples, strict=True)
     ]
+
+
+def check_num_texts(example: TextExample, num_texts: int) -> None:
+    """Refuse a single text where pairs are wanted, and the other way round; 0: both will do."""
+    if num_texts and num_texts != (1 if example.text_b is None else 2):
+        has, wants = ("a pair of texts", "single texts") if num_texts == 1 else ("one text", "pairs of texts")
+        where = f"{example.where}: " if example.where else ""
+        raise DataError(f"{where}'{example.text[:40]}' is {has}, but the model is for {wants}")
 
 
 def group_texts(sequences: Sequence[TokenSequence], targets: Sequence[NDArray[Any] | None]) -> list[Group]:

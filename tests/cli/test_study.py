@@ -1,6 +1,7 @@
 """`litebert study` as a person meets it."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from litebert.cli.main import _run
 from litebert.study.arms import plan_arms
 from litebert.study.spec import list_studies, load_study
 from tests.study.invented import invent_everything, write_invented
+from tests.study.miniatures import make_task_data
+
+STUDIES_PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
+SHAPE = "vocab_size = 100, hidden_size = 8, embedding_size = 8, ffn_size = 8, num_heads = 2, num_layers = 1"
+LENGTH = "steps = 2, save_every = 2, evaluate_every = 0, evaluate_batches = 1"
+SMALL = f"{{ model = {{ {SHAPE} }}, train = {{ {LENGTH} }}, schedule.warmup_steps = 0, batch.sequences = 8 }}"
 
 
 def study(*words: str) -> int:
@@ -30,6 +37,15 @@ def test_a_study_is_shown_with_its_arms_and_claims(capsys: pytest.CaptureFixture
     assert "Sharing everything costs accuracy" in shown
     assert "e768-ffn: FFN shared, E = H: model.sharing=ffn model.embedding_size=128" in shown
     assert "At paper scale" not in shown
+
+
+def test_a_dry_run_counts_arms_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    totals = []
+    for jobs in ("1", "2"):
+        assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--jobs", jobs) == 0
+        line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("in all"))
+        totals.append(float(line.split()[2]))
+    assert totals[1] == pytest.approx(totals[0] / 2, abs=0.02)
 
 
 @pytest.mark.parametrize("scale", ["laptop", "paper"])
@@ -62,12 +78,43 @@ def test_the_list_has_one_command_an_arm_that_says_all_again(capsys: pytest.Capt
     assert command[5:] == shlex.split("--scale paper --arms depth-3 --seeds 1 --out here --corpus text --data tasks")
 
 
+def test_the_worked_example_of_the_docs_runs_by_command(
+    tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two axes: each arm's name goes through the command that its process is started with."""
+    text = re.findall(r"```toml\n(# masking-rate.toml\n.*?)```", STUDIES_PAGE.read_text("utf-8"), re.DOTALL)[0]
+    assert len(re.findall(r'"\S+" = \[', text)) == 2
+    for before, after in {
+        "[64, 128]": "[16, 32]",
+        "max_length=64": "max_length=16",
+        '["intrinsic", "curves"]': '["parameters", "curves"]',
+        "{ train.steps = 4000 }": SMALL,
+        "train.steps=1000": "train.steps=2",
+    }.items():
+        assert before in text
+        text = text.replace(before, after)
+    (tmp_path / "masking-rate.toml").write_text(text)
+    words = [
+        "--corpus",
+        str(tiny_corpus),
+        "--data",
+        str(make_task_data(tmp_path / "data")),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert study("run", str(tmp_path / "masking-rate.toml"), *words, "--arms", "rate=0.3+*", "--seeds", "1") == 0
+    names = {path.name for path in (tmp_path / "out").glob("*.json")}
+    assert names == {"rate=0.3+max_length=16-seed-1.json", "rate=0.3+max_length=32-seed-1.json"}
+    assert study("report", str(tmp_path / "out")) == 0
+    assert "not measured: Twice the masked words are better" in capsys.readouterr().out  # its other arm was not run
+
+
 def test_a_report_is_written_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for run in plan_arms(load_study("figure-2b"), "laptop"):
         write_invented(tmp_path / "fig", run, **invent_everything(run))
     assert study("report", str(tmp_path / "fig")) == 0
     shown = capsys.readouterr().out
-    assert "Held-out words gain at once when dropout is removed" in shown
+    assert "Held-out words gain when dropout is removed" in shown
     assert (tmp_path / "fig" / "report" / "index.html").is_file()
     assert json.loads((tmp_path / "fig" / "report" / "results.json").read_text())[0]["study"] == "figure-2b"
 

@@ -1,5 +1,7 @@
 """A file or directory is complete or not there."""
 
+import errno
+import fcntl
 import json
 import os
 import shutil
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, hash_file, write_json
 
 
@@ -121,3 +124,13 @@ def test_a_folder_made_for_a_lock_goes_with_an_error_unless_something_was_writte
     with pytest.raises(ZeroDivisionError), exclusive_lock(tmp_path / "c", purpose="testing"):
         raise ZeroDivisionError
     assert (tmp_path / "c").exists()
+
+
+def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    reason = r"cannot be locked \(No locks available\).*another file system"
+    with pytest.raises(ConfigError, match=reason), exclusive_lock(tmp_path / "a", purpose="testing"):
+        pass

@@ -227,6 +227,7 @@ def test_the_layout_is_cls_a_sep_b_sep() -> None:
         ({"format": "segment-pair", "task": "none", "single_sentence": "random_doc"}, "needs a label"),
         ({"max_length": 4}, "no room"),
         ({"short_rate": 1.5}, "between 0 and 1"),
+        ({"copies": 0}, "at least 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(options: dict[str, Any], reason: str) -> None:

@@ -8,13 +8,22 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from toy_corpus import FIRST, ToyCorpus, build_corpus, build_stream, random_documents, read_sequences, unmask
+from toy_corpus import (
+    FIRST,
+    ToyCorpus,
+    build_corpus,
+    build_options,
+    build_stream,
+    random_documents,
+    read_sequences,
+    unmask,
+)
 
 from litebert.core.errors import ConfigError
 from litebert.data.batch import Batch
-from litebert.data.epoch import BatchOptions, DataOptions
+from litebert.data.epoch import BatchOptions, DataOptions, EpochPlanner
 from litebert.data.masking import MaskingOptions
-from litebert.data.segments import SegmentOptions
+from litebert.data.segments import SegmentOptions, outline_shards
 from litebert.data.stream import Stream
 
 CORPUS = build_corpus(random_documents(150), num_shards=3)
@@ -236,3 +245,21 @@ def test_token_ids_of_two_and_four_bytes_give_the_same_batches() -> None:
         CORPUS.is_word_start,
     )
     assert equal(build_stream(narrow).batch(2), build_stream(CORPUS).batch(2))
+
+
+def masks_by_sequence(epoch: int, segments: SegmentOptions, masking: MaskingOptions) -> dict[tuple[int, ...], int]:
+    """The sequences of an epoch by where they lie in the text, each with the generator of its masks."""
+    options = build_options(segments=segments, masking=masking, batch=BatchOptions(sequences=1, bucket=1))
+    table = EpochPlanner([outline_shards(CORPUS.shards)], ["toy"], (), options).plan_epoch(epoch).sequences
+    return dict(zip(map(tuple, table.ranges.tolist()), table.mask_keys.tolist(), strict=True))
+
+
+def test_static_masks_keep_their_cuts_unless_the_cuts_are_said_apart() -> None:
+    dynamic, static = MaskingOptions(), MaskingOptions(copies=1)
+    always_new, once = SegmentOptions(task="nsp", max_length=64), SegmentOptions(task="nsp", max_length=64, copies=1)
+    assert masks_by_sequence(0, always_new, static) == masks_by_sequence(1, once, static)
+    first, second = (masks_by_sequence(epoch, once, dynamic) for epoch in (0, 1))
+    assert first.keys() == second.keys()
+    assert not set(first.values()) & set(second.values())
+    first, second = (masks_by_sequence(epoch, always_new, dynamic) for epoch in (0, 1))
+    assert len(first.keys() & second.keys()) < len(first) / 2

@@ -84,15 +84,22 @@ def read_reports(folder: Path) -> dict[str, Any]:
     }
 
 
+def moments_of_reports(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.json")}
+
+
 def test_kills_at_random_moments_change_no_report(tiny_corpus: Path, tmp_path: Path) -> None:
     study = tmp_path / "rates.toml"
     study.write_text(STUDY)
     data = make_task_data(tmp_path / "data")
     finish(tmp_path / "a", study, tiny_corpus, data)
-    rng = random.Random(11)
-    kills = [kill_at_a_random_moment(rng, tmp_path / "b", study, tiny_corpus, data) for _ in range(4)]
-    assert any(kills)
+    rng, kills, finished = random.Random(11), 0, dict[str, int]()
+    for _ in range(4):
+        kills += kill_at_a_random_moment(rng, tmp_path / "b", study, tiny_corpus, data)
+        finished = moments_of_reports(tmp_path / "b") | finished
     finish(tmp_path / "b", study, tiny_corpus, data)
+    assert kills
+    assert finished.items() <= moments_of_reports(tmp_path / "b").items()  # what is finished is not run again
     expected = read_reports(tmp_path / "a")
     assert expected.keys() == {"rate=0.15-seed-1.json", "rate=0.4-seed-1.json"}
     assert read_reports(tmp_path / "b") == expected

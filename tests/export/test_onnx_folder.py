@@ -92,3 +92,19 @@ def test_the_command_says_what_it_wrote(
     assert "(sentence, 0.1 MB)" in capsys.readouterr().out
     assert _run([*words, "sentence"], debug=False) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dev", "x.tsv"], "--dev and --max-drop are for int8"),
+        (["--max-drop", "2"], "--dev and --max-drop are for int8"),
+        (["--int8", "--max-drop", "2"], "--max-drop is measured on --dev"),
+        (["--runtime", "x"], "--runtime is for --format web"),
+    ],
+)
+def test_words_that_would_do_nothing_are_refused(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["export", str(tmp_path), str(tmp_path / "out"), *words], debug=False) == 2
+    assert message in capsys.readouterr().err

@@ -4,7 +4,6 @@ Needs a chromium, playwright, and onnxruntime-web, whose folder $LITEBERT_ORT_WE
 """
 
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +18,7 @@ from small_tasks import invent_rows, write_rows
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.export.web import export_web
+from litebert.export.web import describe_model, export_web
 from litebert.infer.engines.engine import ExportedGraph
 from litebert.infer.engines.onnx_engine import OnnxEngine
 from litebert.infer.predictor import Predictor
@@ -27,6 +26,7 @@ from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.model.reading import ReadHead
 from litebert.tasks.catalog import read_dataset, task_facts
+from litebert.tasks.classification import Classification
 from litebert.text.tokenizer import Tokenizer
 
 NEAR = 0.02  # int8 differs a little between a processor and a browser
@@ -38,18 +38,6 @@ def runtime() -> Path:
     if not folder:
         pytest.skip("LITEBERT_ORT_WEB does not name a folder of onnxruntime-web")
     return Path(folder)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no chromium is installed")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -76,7 +64,7 @@ def serve() -> Iterator[Any]:
 def in_python(checkpoint: Path, page: Path, head: ReadHead) -> Predictor:
     """A predictor that computes the page's own graph."""
     opened = load_checkpoint(checkpoint)
-    graph = ExportedGraph(page / "model.onnx", head, opened.config.max_positions, exits=False)
+    graph = ExportedGraph(page / "model.onnx", head, opened.config.max_positions, is_loop=False)
     return Predictor(opened, choose_runtime(RuntimeOptions(device="cpu")), OnnxEngine(graph, 1))
 
 
@@ -117,6 +105,7 @@ def test_masks_are_filled_as_in_python(
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#status.error")
     assert "Write [MASK] in the place of the word" in page.inner_text("#status")
+    assert page.locator("#results li").count() == 0  # nothing is left of the answer before
     origin = requests[0]
     assert all(url.startswith((origin, "data:", "blob:")) for url in requests), requests
     assert any(url.endswith("model.onnx") for url in requests)
@@ -150,10 +139,41 @@ def test_texts_and_pairs_are_classified_as_in_python(
         page.evaluate("() => { document.getElementById('status').textContent = '' }")
 
 
+@pytest.mark.slow
+def test_two_texts_are_ordered_as_in_python(
+    browser: Any, serve: Any, runtime: Path, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    export_web(load_checkpoint(tiny_checkpoint), tmp_path / "page", head="sentence", runtime=runtime)
+    page, _ = open_page(browser, serve(tmp_path / "page"))
+    page.fill("#text", "the old cat")
+    page.click("#go")
+    page.wait_for_selector("#status.error")
+    assert page.inner_text("#status") == "Two texts are needed."
+    page.fill("#second", "sees a small dog")
+    page.click("#go")
+    page.wait_for_selector("#results li")
+    probability = in_python(tiny_checkpoint, tmp_path / "page", "sentence").order("the old cat", "sees a small dog")
+    expected = [("A, then B", probability), ("B, then A", 1 - probability)]
+    for (name, share), (wanted, value) in zip(read_bars(page), expected, strict=True):
+        assert name == wanted
+        assert share == pytest.approx(value, abs=NEAR)
+
+
+@pytest.mark.parametrize("num_texts", [0, 1, 2])
+def test_a_page_knows_how_many_texts_its_model_wants(
+    num_texts: int, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    task = Classification("classification", ("no", "yes"), num_texts=num_texts)
+    model = build_model(load_checkpoint(tiny_checkpoint).config, task.heads)
+    content = CheckpointContent(step=0, task=task_facts(task, max_length=32))
+    save_checkpoint(tmp_path / "model", model, tiny_tokenizer, content)
+    assert describe_model(load_checkpoint(tmp_path / "model"), "classification")["num_texts"] == num_texts
+
+
 def test_what_the_page_cannot_show_or_find_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
     checkpoint = load_checkpoint(tiny_checkpoint)
-    with pytest.raises(ConfigError, match="has no view for the head 'sentence'"):
-        export_web(checkpoint, tmp_path / "page", head="sentence", runtime=tmp_path)
+    with pytest.raises(ConfigError, match="has no view for the head 'embedding'"):
+        export_web(checkpoint, tmp_path / "page", head="embedding", runtime=tmp_path)
     with pytest.raises(ConfigError, match=r"it has no ort\.wasm\.min\.mjs"):
         export_web(checkpoint, tmp_path / "page", head="mlm", runtime=tmp_path)
     assert not (tmp_path / "page").exists()

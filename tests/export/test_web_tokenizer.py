@@ -7,12 +7,13 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import sentencepiece
 from small_text import SIZES, make_sentences
 from varied_lines import iter_rare_lines
 
 from litebert.core.errors import ConfigError
 from litebert.data.groups import build_form
-from litebert.export.web_vocabulary import describe_vocabulary
+from litebert.export.web_vocabulary import check_model, describe_vocabulary
 from litebert.infer.fill_mask import encode_masked
 from litebert.text.tokenizer import Kind, Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
@@ -63,7 +64,8 @@ def test_ids_and_pairs_are_those_of_python(tokenizer: Tokenizer, tmp_path: Path)
     for number, pair in enumerate(found["pairs"]):
         sequence = form.join(expected[number], expected[(number + 1) % len(expected)])
         assert pair["ids"] == sequence.token_ids.tolist()
-        assert pair["types"].index(1) == sequence.num_first if 1 in pair["types"] else True
+        rest = len(sequence.token_ids) - sequence.num_first
+        assert pair["types"] == [0] * sequence.num_first + [1] * rest
 
 
 def test_masks_stand_for_words(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -82,3 +84,15 @@ def test_a_byte_level_vocabulary_is_refused() -> None:
     tokenizer = train_tokenizer(make_sentences(), VocabularyOptions(kind="bpe", vocab_size=SIZES["bpe"]))
     with pytest.raises(ConfigError, match="and not this bpe one"):
         describe_vocabulary(tokenizer, build_form(tokenizer, max_length=40, num_segments=1))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"model_type": "bpe"}, {"byte_fallback": True}, {"normalization_rule_name": "identity"}]
+)
+def test_other_kinds_of_sentencepiece_are_refused(changes: dict[str, object], tmp_path: Path) -> None:
+    options = {"vocab_size": 400, "hard_vocab_limit": False, "minloglevel": 2} | changes
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(make_sentences()), model_prefix=str(tmp_path / "other"), **options
+    )
+    with pytest.raises(ConfigError, match="export it as onnx"):
+        check_model((tmp_path / "other.model").read_bytes())

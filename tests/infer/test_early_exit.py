@@ -11,7 +11,7 @@ import torch
 from small_tasks import invent_rows, tag_words, write_rows
 
 import litebert
-from litebert.checkpoint import load_checkpoint
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError
 from litebert.data.group_batch import build_group_batch
@@ -132,18 +132,38 @@ def test_auto_measures_only_engines_that_can_leave_early(
     assert measured == [("torch", "onnx"), ("onnx",)]
 
 
-def test_a_model_that_has_not_learned_it_does_not_answer_early(
-    tiny_checkpoint: Path, tuned: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigError, match="was not fine-tuned"):
+def test_a_model_that_has_not_learned_it_does_not_answer_early(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has not learned to answer early"):
         litebert.load(tiny_checkpoint, patience=1)
-    pytest.importorskip("openvino")
-    with pytest.raises(ConfigError, match="cannot answer early: take onnx"):
-        litebert.load(tuned / "run", engine="openvino", threads=1, patience=1).classify(["a cat"])
     dataset = read_dataset("tags", write_rows(tmp_path / "data", tag_words(invent_rows())))
     job = Job(load_checkpoint(tiny_checkpoint), dataset, build_finetune_recipe({"exit": {"enabled": True}}))
     with pytest.raises(ConfigError, match=r"exit\.enabled: tags cannot answer early"):
         finetune(job, tmp_path / "run")
+
+
+def test_an_engine_that_cannot_leave_early_refuses_a_patience(tuned: Path) -> None:
+    pytest.importorskip("openvino")
+    predictor = litebert.load(tuned / "run", engine="openvino", threads=1)
+    assert not predictor.has_exits
+    with pytest.raises(ConfigError, match="cannot answer early in openvino"):
+        predictor.with_patience(1)
+
+
+def test_patience_is_refused_where_layers_are_not_one_and_the_export_says_so(
+    tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    source = load_checkpoint(tuned / "run" / "model")
+    config = replace(source.config, sharing="none")
+    content = CheckpointContent(step=0, task=source.task)
+    save_checkpoint(tmp_path / "model", build_model(config, source.heads, seed=1), source.load_tokenizer(), content)
+    assert litebert.load(tmp_path / "model", patience=1).classify(["a cat"])
+    assert _run(["export", str(tmp_path / "model"), str(tmp_path / "out")], debug=False) == 0
+    assert "it always computes all of them" in capsys.readouterr().out
+    for way in ({"source": tmp_path / "out"}, {"source": tmp_path / "model", "engine": "onnx"}):
+        assert litebert.load(**way, threads=1).classify(["a cat"])  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="cannot answer early in onnx"):
+            litebert.load(**way, threads=1, patience=1)  # type: ignore[arg-type]
 
 
 def test_the_curve_has_a_point_for_every_patience_and_depth(
@@ -155,8 +175,9 @@ def test_the_curve_has_a_point_for_every_patience_and_depth(
     shown = capsys.readouterr().out
     assert [shown.count(word) for word in ("all layers", "patience ", "depth ")] == [1, 4, 5]
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert _run([*words, "--json"], debug=False) == 0
-    points = json.loads(capsys.readouterr().out)
+    assert _run([*words, "--json", "--out", str(tmp_path / "again.png")], debug=False) == 0
+    points = json.loads(capsys.readouterr().out)  # and nothing else
+    assert (tmp_path / "again.png").is_file()
     patient = [point["mean_layers"] for point in points if point["way"] == "patience"]
     assert patient == sorted(patient)
     assert 2 <= patient[0] < 6
@@ -166,13 +187,26 @@ def test_the_curve_has_a_point_for_every_patience_and_depth(
 
 
 @pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--task", "classification", "--data", "x", "--exit-curve", "--patience", "2"], "leave --patience"),
+        (["--intrinsic", "x", "--exit-curve"], "are of --task"),
+        (["--intrinsic", "x", "--layers", "2"], "are of --task"),
+    ],
+)
+def test_words_that_would_do_nothing_are_refused(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["evaluate", str(tmp_path), *words], debug=False) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "changes", [{"sharing": "all"}, {"sharing": "none"}, {"sharing": "groups", "num_groups": 2}, {"num_inner": 2}]
 )
 def test_a_truncated_model_is_its_first_layers(
     changes: dict[str, object], tmp_path: Path, tiny_checkpoint: Path
 ) -> None:
-    from litebert.checkpoint import CheckpointContent, save_checkpoint
-
     config = replace(load_checkpoint(tiny_checkpoint).config, num_layers=4, **changes)  # type: ignore[arg-type]
     tokenizer = load_checkpoint(tiny_checkpoint).load_tokenizer()
     model = build_model(config, ["mlm"], seed=1).eval()

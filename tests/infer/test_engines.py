@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,9 @@ from torch import Tensor
 import litebert
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.errors import ConfigError, DataError
-from litebert.infer.engines.choosing import choose_engine
+from litebert.infer.engines.choosing import Trial, choose_engine
 from litebert.infer.engines.engine import EngineName
-from litebert.infer.engines.threads import count_cores
+from litebert.infer.engines.threads import choose_threads, count_cores
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.model.reading import ReadHead, ReadInputs
@@ -93,7 +94,7 @@ def test_engines_agree_on_a_pretrained_model(engine: str, tiny_checkpoint: Path)
     for one, other in zip(ours.fill_mask(text), theirs.fill_mask(text), strict=True):
         assert [guess.piece for guess in one] == [guess.piece for guess in other]
         assert [guess.probability for guess in one] == pytest.approx([guess.probability for guess in other], abs=1e-5)
-    with pytest.raises(DataError, match="does not fit the model's 64 positions"):
+    with pytest.raises(DataError, match="shorten it around"):
         theirs.fill_mask("the [MASK] " * 40)
 
 
@@ -116,9 +117,9 @@ def test_auto_takes_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("litebert.infer.engines.choosing.is_installed", lambda name: name != "openvino")
     seconds = {"torch": 0.3, "onnx": 0.2, "openvino": 0.1}
     build = lambda name: Clockwork(name, seconds[name], clock)  # noqa: E731
-    assert choose_engine("auto", ("torch", "onnx", "openvino"), build, "mlm", 20).name == "onnx"
+    assert choose_engine("auto", ("torch", "onnx", "openvino"), build, Trial("mlm", 20)).name == "onnx"
     monkeypatch.setattr("litebert.infer.engines.choosing.is_installed", lambda _: True)
-    assert choose_engine("auto", ("torch", "onnx", "openvino"), build, "mlm", 20).name == "openvino"
+    assert choose_engine("auto", ("torch", "onnx", "openvino"), build, Trial("mlm", 20)).name == "openvino"
 
 
 def test_an_unknown_engine_is_refused_with_the_nearest(tiny_checkpoint: Path) -> None:
@@ -126,6 +127,17 @@ def test_an_unknown_engine_is_refused_with_the_nearest(tiny_checkpoint: Path) ->
         litebert.load(tiny_checkpoint, engine="onx")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="threads = -1"):
         litebert.load(tiny_checkpoint, threads=-1)
+
+
+def test_other_engines_than_torch_compute_on_the_cpu(tiny_checkpoint: Path) -> None:
+    with pytest.raises(ConfigError, match="device 'cuda' is for the engine torch"):
+        litebert.load(tiny_checkpoint, engine="auto", device="cuda")
+
+
+def test_threads_are_as_many_as_one_says_else_as_the_environment_says_else_as_cores() -> None:
+    assert choose_threads(3, {"OMP_NUM_THREADS": "2"}) == 3
+    assert choose_threads(0, {"OMP_NUM_THREADS": "2"}) == 2
+    assert choose_threads(0, {}) == count_cores()
 
 
 def test_two_threads_of_a_core_count_once_and_a_container_has_its_share(tmp_path: Path) -> None:
@@ -143,10 +155,21 @@ def test_two_threads_of_a_core_count_once_and_a_container_has_its_share(tmp_path
     assert count_cores(tmp_path / "none", tmp_path / "none", lambda: {0, 1}) == 2
 
 
-def test_nothing_is_sent(tiny_checkpoint: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "code"),
+    [
+        ("torch", "litebert.load(source).embed(['a cat'])"),
+        ("onnxruntime", "litebert.load(source, engine='onnx', threads=1).embed(['a cat'])"),
+        ("openvino", "litebert.load(source, engine='openvino', threads=1).embed(['a cat'])"),
+        ("onnxruntime", "litebert.load(source, engine='auto', threads=1).embed(['a cat'])"),
+        ("fastapi", "from litebert.serve.server import load_models; load_models([source], threads=1)"),
+        ("nncf", "from litebert.infer.engines.openvino_engine import import_nncf; import_nncf()"),
+    ],
+)
+def test_nothing_is_sent(package: str, code: str, tiny_checkpoint: Path) -> None:
     """Neither by us nor by OpenVINO, whose telemetry would report that it was imported."""
-    pytest.importorskip("openvino")
-    code = f"""
+    _skip_without(package)
+    program = f"""
         import socket, sys
         def refuse(*arguments, **options):
             print("SENT", arguments, flush=True)
@@ -154,14 +177,18 @@ def test_nothing_is_sent(tiny_checkpoint: Path) -> None:
         socket.socket.connect = socket.socket.connect_ex = socket.socket.sendto = refuse
         socket.getaddrinfo = socket.create_connection = refuse
         import litebert
-        predictor = litebert.load({str(tiny_checkpoint)!r}, engine="openvino", threads=1)
-        predictor.embed(["a cat"])
-        litebert.load({str(tiny_checkpoint)!r}, engine="onnx", threads=1).embed(["a cat"])
+        source = {str(tiny_checkpoint)!r}
+        {code}
         assert not [name for name in sys.modules if name.startswith("openvino_telemetry")]
         print("answered")
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
     assert done.stdout == "answered\n", done.stdout + done.stderr
+
+
+def _skip_without(package: str) -> None:
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
 
 
 def test_a_predictor_of_another_engine_still_has_its_model(tiny_checkpoint: Path) -> None:

@@ -1,11 +1,16 @@
 """Batches by length: every group once, within the limit, and little padding whatever the lengths."""
 
+from collections.abc import Mapping
+
 import numpy as np
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from litebert.data.groups import Group, TokenSequence
-from litebert.infer.outputs import plan_batches
+from litebert.infer.outputs import InSlices, plan_batches
+from litebert.model.reading import ReadHead, ReadInputs
 
 
 def group_of(length: int) -> Group:
@@ -26,3 +31,29 @@ def test_little_is_padded() -> None:
     padded = sum(len(batch) * max(lengths[n] for n in batch) for batch in batches)
     assert padded < 1.12 * sum(lengths)
     assert len(batches) < 16
+
+
+class Echo:
+    """A reader whose output is its input, and who remembers how much it was given at once."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+        assert head == "conditional_span"
+        assert inputs.allowed is not None
+        self.sizes.append(inputs.token_ids.numel())
+        return {"logits": inputs.token_ids + inputs.segment_ids, "sum": (inputs.mask & inputs.allowed).sum(1)}
+
+
+def test_a_group_that_is_larger_than_a_batch_is_read_in_slices() -> None:
+    token_ids = torch.arange(23 * 7).reshape(23, 7)
+    mask = token_ids % 3 > 0
+    inputs = ReadInputs(token_ids, token_ids % 2, mask, token_ids % 5 > 0)
+    whole, sliced = Echo(), Echo()
+    expected = whole.read("conditional_span", inputs)
+    found = InSlices(sliced, 35).read("conditional_span", inputs)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert max(sliced.sizes) == 35
+    InSlices(narrow := Echo(), 3).read("conditional_span", inputs)
+    assert narrow.sizes == [7] * 23

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ from litebert.text.tokenizer import Tokenizer
 
 TASKS: dict[str, Any] = {
     "animals": Classification("classification", ("bird", "cat", "dog")),
+    "pairs": Classification("classification", ("no", "yes"), num_texts=2),
+    "early": Classification("classification", ("bird", "cat", "dog"), num_texts=1, exits=True),
     "several": MultiLabel("multi-label", ("old", "small")),
     "length": Regression("regression", center=10.0),
     "names": TokenTags("tags", ("O", "B-ANIMAL", "I-ANIMAL")),
+    "kinds": TokenTags("tags", ("O", "CAT", "DOG")),
     "answers": SpanTask("squad-v1", max_question_length=16, stride=16),
     "choices": Choices("choice", max_choice_length=16),
 }
@@ -42,7 +46,9 @@ def checkpoints(
     config = load_checkpoint(tiny_checkpoint).config
     for name, task in TASKS.items():
         content = CheckpointContent(step=1, task=task_facts(task, max_length=48))
-        save_checkpoint(folder / name, build_model(config, task.heads, seed=len(name)), tiny_tokenizer, content)
+        depth = 6 if getattr(task, "exits", False) else config.num_layers  # of two layers none can be left out
+        model = build_model(replace(config, num_layers=depth), task.heads, seed=len(name))
+        save_checkpoint(folder / name, model, tiny_tokenizer, content)
     return {"words": tiny_checkpoint} | {name: folder / name for name in TASKS}
 
 

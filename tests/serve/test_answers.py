@@ -99,9 +99,12 @@ def test_each_model_says_what_it_can_do(client: TestClient) -> None:
     assert functions == {
         "words": {"fill-mask", "order", *always},
         "animals": {"classify", *always},
+        "pairs": {"classify", *always},
+        "early": {"classify", *always},
         "several": {"classify", *always},
         "length": {"classify", *always},
         "names": {"tokens", *always},
+        "kinds": {"tokens", *always},
         "answers": {"answer", *always},
         "choices": {"choose", *always},
     }

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litebert.core.errors import DataError
-from litebert.serve.batching import BATCH_CHARACTERS, Batcher, IsStopping, Lane, QueueIsFull
+from litebert.serve.batching import BATCH_CHARACTERS, Batcher, IsStopping, Lane, QueueIsFull, compute_apart
 from litebert.serve.options import Limits
 
 LANE = Lane("model", "shout", (), 0)
@@ -172,7 +172,7 @@ def test_what_was_taken_is_finished_when_it_stops_and_nothing_more_is_taken() ->
         waiting = ask(batcher, "a", "b")
         await asyncio.sleep(0)
         stopping = asyncio.ensure_future(asyncio.to_thread(batcher.stop))
-        while batcher.is_running:
+        while not batcher.is_stopping:
             await asyncio.sleep(0.001)
         with pytest.raises(IsStopping):
             await ask(batcher, "late")
@@ -202,6 +202,58 @@ def test_a_full_batch_does_not_wait_for_company_and_a_lonely_one_waits_no_longer
         with batcher._changed:
             batcher._changed.notify()
         assert await lonely == ["C"]
+
+    asyncio.run(story())
+    batcher.stop()
+
+
+def test_whoever_gave_up_leaves_room_in_the_queue() -> None:
+    model = Recorder()
+
+    async def story(batcher: Batcher) -> None:
+        first = await occupy(batcher, model)
+        leaving = ask(batcher, "a", "b" * 100, "c")
+        await asyncio.sleep(0)
+        assert batcher.num_waiting == 3
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        assert batcher.num_waiting == 0
+        others = ask(batcher, *"defg")
+        await asyncio.sleep(0)
+        model.is_open.set()
+        assert await others == ["D", "E", "F", "G"]
+        await first
+
+    run(model, Limits(max_queue=4, max_inputs=4), story)
+
+
+def test_a_few_bad_inputs_cost_a_few_more_batches_and_not_one_for_each_input() -> None:
+    model = Recorder()
+    inputs = [*"abcdefghijklmno", "bad", *"qrstuvwxyzabcdef"]
+    results = compute_apart(model, LANE, inputs)
+    assert [one for one in results if not isinstance(one, DataError)] == [one.upper() for one in inputs if one != "bad"]
+    assert len(model.batches) == 1 + 2 * 5  # 32 inputs are halved five times
+
+
+def test_a_mistake_of_ours_is_told_and_the_next_batch_is_computed() -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("cannot count")
+
+    async def story(batcher: Batcher) -> None:
+        batcher.observe = fail
+        assert [type(result) for result in await ask(batcher, "a", "b")] == [RuntimeError, RuntimeError]
+        batcher.observe = lambda *_: None
+        assert await ask(batcher, "c") == ["C"]
+        assert not batcher.is_broken
+
+    run(Recorder(), Limits(), story)
+
+
+def test_the_first_request_starts_what_nobody_started() -> None:
+    batcher = Batcher(Recorder(), Limits())
+
+    async def story() -> None:
+        assert await ask(batcher, "a") == ["A"]
 
     asyncio.run(story())
     batcher.stop()

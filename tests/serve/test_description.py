@@ -14,7 +14,10 @@ from litebert.serve.models import NamedModel
 from litebert.serve.options import Limits, ServeOptions
 
 # Anything that JSON can hold, with our own keys among the keys.
-KEYS = st.sampled_from(["inputs", "model", "top_k", "head", "normalize", "question", "context", "choices"]) | st.text()
+KEYS = (
+    st.sampled_from(["inputs", "model", "top_k", "head", "normalize", "question", "context", "choices", "patience"])
+    | st.text()
+)
 TEXTS = st.text() | st.sampled_from(["the [MASK] cat", "[MASK]", "a\x00b", "\u202e", "words", "animals", "names"])
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,

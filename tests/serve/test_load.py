@@ -6,18 +6,21 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tiny_server import wait_until
 
 from litebert.infer.predictor import Predictor
 
@@ -64,7 +67,10 @@ class Running:
 
 
 def start(*arguments: str) -> Running:
-    command = [sys.executable, "-m", "litebert", "serve", *arguments, "--port", "0"]
+    return start_program(sys.executable, "-m", "litebert", "serve", *arguments, "--port", "0")
+
+
+def start_program(*command: str) -> Running:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
     lines: list[str] = []
@@ -173,36 +179,40 @@ def test_overload_is_shed_and_the_server_recovers(running: Running) -> None:
     client.close()
 
 
-def test_what_was_accepted_is_answered_when_it_is_told_to_stop(running: Running) -> None:
-    answered: list[int] = []
-    has_begun = threading.Barrier(9)
+def test_what_was_accepted_is_answered_when_it_is_told_to_stop(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    gate, count = tmp_path / "gate", 12
+    program = Path(__file__).with_name("gated_server.py")
+    running = start_program(sys.executable, str(program), str(gate), str(checkpoints["words"]))
+    gate.touch()  # from here on every request is held
+    watcher = Client(running.port)
 
-    def work(number: int) -> None:
+    def is_accepted() -> bool:
+        return f"litebert_open_requests {count + 1}.0" in watcher.get("/metrics")  # that one included
+
+    def work(number: int) -> tuple[int, int]:
         rng, client = random.Random(number), Client(running.port)
-        try:
-            while True:
-                status, answer = client.ask("embed", {"inputs": [invent_text(rng, 60) for _ in range(32)]})
-                assert len(answer["results"]) == 32
-                answered.append(status)
-                if not started[number]:
-                    started[number] = True
-                    has_begun.wait(timeout=120)
-        except (ConnectionError, http.client.HTTPException):
-            pass  # the server took no more: this one it never accepted, or its log would have it
-        finally:
-            client.close()
+        status, answer = client.ask("embed", {"inputs": [invent_text(rng, 60) for _ in range(8)]})
+        client.close()
+        return status, len(answer["results"])
 
-    started = [False] * 8
-    with ThreadPoolExecutor(8) as threads:
-        futures = [threads.submit(work, number) for number in range(8)]
-        has_begun.wait(timeout=120)  # each client has had an answer and asks again
-        assert running.stop() == 0
-        for future in futures:
-            future.result()
-    requests = running.events("request")
-    assert all(event["is_answered"] for event in requests)
-    assert Counter(event["status"] for event in requests) == Counter(answered)
+    with ThreadPoolExecutor(count) as threads:
+        futures = [threads.submit(work, number) for number in range(count)]
+        wait_until(is_accepted)
+        running.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not is_listening(running.port))
+        gate.unlink()
+        assert [future.result() for future in futures] == [(200, 8)] * count
+    watcher.close()
+    assert running.process.wait(timeout=120) == 0
+    running.reader.join()
+    answered = [event for event in running.events("request") if event["route"] == "/v1/embed"]
+    assert [(event["status"], event["is_answered"]) for event in answered] == [(200, True)] * count
     assert len(running.events("stopped")) == 1
+
+
+def is_listening(port: int) -> bool:
+    with closing(socket.socket()) as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_ten_thousand_requests_do_not_fill_the_memory(running: Running) -> None:

@@ -1,7 +1,6 @@
 """The playground in a real browser: each function, errors, keyboard, languages, colours, no request to elsewhere."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,21 +11,9 @@ from litebert.infer.predictor import Predictor
 
 pytestmark = pytest.mark.slow
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 Page = Any
 OpenPage = Callable[..., Page]
 DONE = ".output:not([aria-busy])"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium on this machine")
-    with playwright_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -113,6 +100,46 @@ def test_texts_and_pairs_are_classified(open_page: OpenPage, predictors: dict[st
     assert float(shown[pair.label].split()[0]) == pytest.approx(100 * pair.probabilities[pair.label], abs=0.6)
 
 
+def test_a_model_for_pairs_has_two_fields_and_one_for_single_texts_has_one(
+    open_page: OpenPage, predictors: dict[str, Predictor]
+) -> None:
+    page = open_page("pairs", "classify")
+    page.wait_for_selector(".verdict")  # its example is a pair
+    assert page.locator("textarea").count() == 2
+    ask(page, text="the old dog", second="sees a bird")
+    (pair,) = predictors["pairs"].classify([("the old dog", "sees a bird")])
+    assert page.inner_text(".verdict") == pair.label
+    page.fill("#field-classify-second", "")
+    page.click("button[type=submit]")
+    assert "wants two texts" in page.inner_text(".output")
+    page.select_option("#model", "early")
+    page.wait_for_selector(".verdict")
+    assert page.locator("textarea").count() == 1
+
+
+def test_a_model_that_has_learned_it_answers_early(open_page: OpenPage) -> None:
+    page = open_page("early", "classify")
+    ask(page, text="the old dog")
+    late = page.locator(".bar .value").all_inner_texts()
+    with page.expect_response("**/v1/classify") as answered:
+        page.select_option("#patience", "1")
+    assert answered.value.request.post_data_json["patience"] == 1
+    page.wait_for_selector(DONE)
+    assert page.locator(".bar .value").all_inner_texts() != late
+    page.select_option("#model", "animals")
+    page.wait_for_selector(".verdict")
+    assert page.locator("#patience").count() == 0
+
+
+def test_tags_that_are_no_spans_are_shown_word_by_word(open_page: OpenPage, predictors: dict[str, Predictor]) -> None:
+    page = open_page("kinds", "tokens")
+    text = "the old cat sees a bird near the river"
+    ask(page, text=text)
+    tags = [tag for tag in predictors["kinds"].tag([text.split()])[0] if tag != "O"]
+    assert tags
+    assert page.locator(".entity small").all_inner_texts() == tags
+
+
 def test_a_number_is_shown_as_a_number(open_page: OpenPage, predictors: dict[str, Predictor]) -> None:
     page = open_page("length", "classify")
     ask(page, text="the old dog")
@@ -138,8 +165,11 @@ def test_the_answer_is_marked_in_the_passage(open_page: OpenPage, predictors: di
     found = predictors["answers"].answer("who sees", context)
     assert page.inner_text("mark.answer") == found.text == page.inner_text(".verdict")
     assert page.inner_text(".passage") == context
-    before = page.locator(".passage").evaluate("node => node.firstChild.textContent")
-    assert before == context[: found.start] or found.start == 0
+    before = page.locator(".passage").evaluate(
+        "node => { const range = document.createRange(); range.setStart(node, 0);"
+        " range.setEndBefore(node.querySelector('mark.answer')); return range.toString() }"
+    )
+    assert before == context[: found.start]
 
 
 def test_a_choice_is_made(open_page: OpenPage, predictors: dict[str, Predictor]) -> None:
@@ -337,7 +367,7 @@ def test_every_text_stands_out_and_every_field_has_a_name(open_page: OpenPage, s
         page.select_option("#model", model)
         page.click(f"#tab-{function}")
         page.wait_for_selector(f"{DONE} > *")
-        page.wait_for_timeout(300)  # until it has faded in
+        page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")  # it has faded in
         contrasts = page.evaluate(CONTRASTS)
         assert len(contrasts) > 15
         assert [(text, round(ratio, 2)) for text, ratio in contrasts if ratio < 4.5] == []

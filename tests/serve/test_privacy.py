@@ -5,11 +5,15 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from tiny_server import ServeTiny
 
 from litebert.infer.predictor import Predictor
+from litebert.serve.app import build_app
 from litebert.serve.logs import JsonLines
+from litebert.serve.models import NamedModel
+from litebert.serve.options import ServeOptions
 
 SECRET = "Xanthippe"
 
@@ -102,3 +106,45 @@ def test_a_form_of_another_site_is_not_taken_for_json(client: TestClient) -> Non
     """A browser sends text/plain without asking first."""
     response = client.post("/v1/embed", content='{"inputs": ["a"]}', headers={"content-type": "text/plain"})
     assert response.status_code == 422
+
+
+def test_a_page_of_a_named_site_can_read_refusals(serve_tiny: ServeTiny) -> None:
+    with serve_tiny(origins=("https://example.org",), token="letmein") as client:
+        refused = client.post("/v1/embed", json={"inputs": ["a"]}, headers={"origin": "https://example.org"})
+    assert refused.status_code == 401
+    assert refused.headers["access-control-allow-origin"] == "https://example.org"
+    assert "Retry-After" in refused.headers["access-control-expose-headers"]
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/metrics", "/nothing"])
+def test_the_token_is_asked_for_under_a_root_path_too(models: list[NamedModel], path: str) -> None:
+    app = build_app(models[:1], ServeOptions(token="letmein"))
+    outer = FastAPI()
+    outer.mount("/bert", app)
+    token = {"authorization": "Bearer letmein"}
+    for client in (TestClient(outer), TestClient(app, root_path="/bert")):
+        assert client.get(f"/bert{path}").status_code == 401
+        assert client.get(f"/bert{path}", headers=token).status_code == (404 if path == "/nothing" else 200)
+        assert client.get("/bert/health").status_code == 200
+    # nobody started it, and it answers
+    assert TestClient(outer).post("/bert/v1/embed", json={"inputs": ["a"]}, headers=token).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:8000", 200), ("localhost", 200), ("[::1]:8000", 200), ("bert.lan", 200), ("evil.example:8000", 421)],
+)
+def test_a_local_server_is_asked_by_its_own_names_only(models: list[NamedModel], host: str, status: int) -> None:
+    client = TestClient(build_app(models[:1], ServeOptions(hosts=("bert.lan",)).with_own_hosts()))
+    assert client.get("/v1/models", headers={"host": host}).status_code == status
+
+
+def test_a_server_for_others_is_asked_by_any_name_unless_some_are_given() -> None:
+    assert ServeOptions(host="0.0.0.0").with_own_hosts().hosts == ()
+    assert ServeOptions(host="0.0.0.0", hosts=("bert.lan",)).with_own_hosts().hosts == ("bert.lan",)
+
+
+def test_what_other_libraries_say_is_not_repeated() -> None:
+    said = logging.LogRecord("asyncio", logging.ERROR, "base.py", 7, f"never retrieved: {SECRET}", None, None)
+    assert json.loads(JsonLines().format(said))["at"] == ["base.py:7 None"]
+    assert SECRET not in JsonLines().format(said)

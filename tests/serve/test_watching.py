@@ -23,6 +23,42 @@ def test_requests_and_batches_are_counted(serve_tiny: ServeTiny) -> None:
     assert "process_resident_memory_bytes" in text
 
 
+def test_refusals_are_counted_under_their_route(serve_tiny: ServeTiny) -> None:
+    with serve_tiny(token="letmein") as client:
+        assert client.post("/v1/order", json={}).status_code == 401
+        text = client.get("/metrics", headers={"authorization": "Bearer letmein"}).text
+    assert 'litebert_requests_total{route="/v1/order",status="401"} 1.0' in text
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/health", "/ready"])
+def test_heads_are_told_alone(client: TestClient, path: str) -> None:
+    response = client.head(path)
+    assert (response.status_code, response.content) == (200, b"")
+
+
+def test_a_model_says_what_it_wants(client: TestClient) -> None:
+    models = {model["name"]: model for model in client.get("/v1/models").json()["models"]}
+    facts = {name: [model[key] for key in ("num_texts", "has_spans", "has_exits")] for name, model in models.items()}
+    assert facts["words"] == [0, False, False]
+    assert facts["pairs"] == [2, False, False]
+    assert facts["early"] == [1, False, True]
+    assert facts["names"] == [0, True, False]
+    assert facts["kinds"] == [0, False, False]
+
+
+@pytest.mark.parametrize("name", ["animals", "pairs", "early", "names", "answers", "choices", "words"])
+def test_the_example_of_the_description_can_be_sent(models: list[NamedModel], name: str) -> None:
+    from litebert.serve.app import build_app
+    from litebert.serve.options import ServeOptions
+
+    served = [model for model in models if model.name == name]
+    with TestClient(build_app(served, ServeOptions())) as client:
+        for path, call in client.get("/openapi.json").json()["paths"].items():
+            if "post" in call:
+                example = call["post"]["requestBody"]["content"]["application/json"]["example"]
+                assert client.post(path, json=example).status_code == 200
+
+
 def test_a_path_that_nobody_has_makes_no_counter_of_its_own(client: TestClient) -> None:
     for number in range(3):
         client.get(f"/nothing/{number}")

@@ -9,6 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from litebert.serve.connections import time_heads
 from litebert.serve.options import ServeOptions
 from litebert.serve.server import bind
 
@@ -27,10 +28,11 @@ class Gate:
 
 
 @contextmanager
-def listen(app: FastAPI) -> Iterator[str]:
+def listen(app: FastAPI, timeout_seconds: float = 60.0) -> Iterator[str]:
     """The address of an app that listens in a thread."""
     listener = bind(ServeOptions(port=0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    config = uvicorn.Config(app, log_config=None, access_log=False, http=time_heads(timeout_seconds))
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     while not server.started and thread.is_alive():
@@ -39,3 +41,12 @@ def listen(app: FastAPI) -> Iterator[str]:
     server.should_exit = True
     thread.join()
     listener.close()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Ask again and again, but not for ever."""
+    for _ in range(6000):
+        if is_so():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come to pass within a minute")

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.files import write_json
-from litebert.study.arms import ArmRun
-from litebert.study.place import FORMAT_VERSION, describe_measures, fingerprint, report_file
+from litebert.study.arms import ArmRun, list_ancestors
+from litebert.study.identity import Texts, describe_measures, fingerprint
+from litebert.study.place import FORMAT_VERSION, report_file
 
 CORPORA = {
     "main": {
@@ -38,18 +39,19 @@ def invent_report(run: ArmRun, values: dict[str, float], **changes: Any) -> dict
         "scale": run.scale,
         "arm": run.arm,
         "seed": run.seed,
-        "fingerprint": fingerprint(run, CORPORA),
+        "fingerprint": fingerprint(run, Texts(CORPORA, {})),
         "words": list(run.words),
         "measures": describe_measures(run),
         "corpora": CORPORA,
+        "task_data": {},
         "tokens": 17_000_000,
         "values": values,
         "intervals": {},
         "levels": {},
         "series": {},
         "matrices": {},
-        "facts": {},
         "recipe": run.recipe.to_toml(),
+        "ancestors": {name: recipe.to_toml() for name, recipe in list_ancestors(run).items()},
         "timed": {"hours": 0.5},
         "machine": MACHINE,
         **changes,

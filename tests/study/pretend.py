@@ -4,8 +4,12 @@ import sys
 import time
 from pathlib import Path
 
+from litebert.core.errors import BusyError
+
 if __name__ == "__main__":
     folder, name, seconds = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+    if seconds < 0:
+        sys.exit(BusyError.exit_code)
     (folder / f"{name}.begun").write_text(str(time.time()))
     time.sleep(seconds)
     if seconds == 0:

@@ -1,6 +1,7 @@
 """One arm: run once, gone on with after an interruption, measured again when the measurements change, never stale."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from litebert.core.runtime import read_ranks
 from litebert.study import arm as story
 from litebert.study.arm import alone, help_arm, run_arm
 from litebert.study.arms import ArmRun, plan_arms
+from litebert.study.identity import describe_texts
 from litebert.study.place import Place, open_place, report_file
 from litebert.study.spec import Study, load_study
 from tests.study.miniatures import make_task_data, shrink
@@ -99,7 +101,7 @@ def test_an_arm_that_was_finished_under_another_recipe_or_text_is_refused(
     with pytest.raises(ConfigError, match=r"another figure-2b \(optim.learning_rate: 0.001 -> 0.5\)"):
         run_arm(changed, place, silent)
     report = json.loads(report_file(place.folder, run).read_text())
-    report["corpora"]["main"]["fingerprint"] = "another"
+    report["corpora"]["main"]["fingerprint"] = report["fingerprint"] = "another"
     report_file(place.folder, run).write_text(json.dumps(report))
     with pytest.raises(ConfigError, match="corpus main: another text"):
         run_arm(run, place, silent)
@@ -111,10 +113,10 @@ def test_torchruns_other_processes_train_and_leave_the_rest_to_the_first(
     run = plan_small("figure-2b", arm="with")
     place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
     trained: list[Path] = []
-    monkeypatch.setattr(story, "pretrain", lambda _, folder: trained.append(folder))
+    monkeypatch.setattr(story, "pretrain", lambda _, folder, **__: trained.append(folder))
     help_arm(run, place)
     assert trained == [place.run_folder(run.name)]
-    assert not place.lock_folder(run).exists()
+    assert not place.lock_folder(run.name).exists()
     assert not report_file(place.folder, run).exists()
 
 
@@ -129,7 +131,7 @@ def test_measuring_knows_nothing_of_torchruns_processes(monkeypatch: pytest.Monk
 def test_an_arm_that_somebody_runs_is_left_to_them(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
     run = plan_small("figure-2b", arm="with")
     place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
-    with exclusive_lock(place.lock_folder(run), purpose="running this arm"), pytest.raises(BusyError):
+    with exclusive_lock(place.lock_folder(run.name), purpose="running this arm"), pytest.raises(BusyError):
         run_arm(run, place, silent)
 
 
@@ -156,6 +158,67 @@ def test_an_arm_begins_with_the_weights_of_the_one_it_starts_from(
     run_arm(second, place, silent)
     recipe = (tmp_path / "out" / "runs" / second.name / "recipe.toml").read_text()
     assert f'from = "{tmp_path}/out/runs/depth-1-seed-1/checkpoints/step-00000004"' in recipe
+
+
+def test_an_arm_is_stale_when_the_one_it_starts_from_has_changed(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path
+) -> None:
+    def plan(**changes: Any) -> list[ArmRun]:
+        small = shrink(load_study("table-11"), "laptop")
+        first = replace(small.arms["depth-1"], change={**small.arms["depth-1"].change, **changes})
+        measured = replace(small.at("laptop"), measures=("curves",), tasks=())
+        study = replace(small, arms={**small.arms, "depth-1": first}, scales={"laptop": measured})
+        return plan_arms(study, "laptop", arms=["depth-1", "depth-3"])
+
+    place = place_for(plan()[0], tmp_path / "out", tiny_corpus, task_data)
+    for run in plan():
+        run_arm(run, place, silent)
+    assert run_arm(plan()[1], place, silent)
+    with pytest.raises(ConfigError, match=r"the arm depth-1, which it starts from: optim.learning_rate: 0.001 -> 0.5"):
+        run_arm(plan(optim={"learning_rate": 0.5})[1], place, silent)
+
+
+def test_a_task_of_another_recipe_or_other_examples_is_tuned_again_and_nothing_is_trained(
+    tiny_corpus: Path, tmp_path: Path
+) -> None:
+    task = shrink(load_study("table-5"), "laptop").at("laptop").tasks[1]
+    run = plan_small("figure-2b", arm="with", measures=("curves",), tasks=(task,))
+    place = place_for(run, tmp_path / "out", tiny_corpus, make_task_data(tmp_path / "data"))
+    first = run_arm(run, place, silent)
+    (weights,) = place.run_folder(run.name).glob("checkpoints/step-00000004/model.safetensors")
+    trained_at = weights.stat().st_mtime_ns
+    longer = replace(task, change=(*task.change, "train.steps=3"))
+    other = plan_small("figure-2b", arm="with", measures=("curves",), tasks=(longer,))
+    second = run_arm(other, place, silent)
+    assert second["measures"] != first["measures"]
+    rows = next((tmp_path / "data" / "glue" / "SST-2").glob("dev*"))
+    rows.write_text(rows.read_text().replace("cat", "dog", 1))
+    third = run_arm(other, place, silent)
+    assert third["task_data"] != second["task_data"]
+    assert weights.stat().st_mtime_ns == trained_at
+
+
+def test_an_ensemble_is_of_the_runs_that_there_are(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
+    task = replace(shrink(load_study("table-5"), "laptop").at("laptop").tasks[1], has_ensemble=True)
+    members = []
+    for number in (2, 3):
+        run = plan_small("figure-2b", arm="with", measures=("curves",), tasks=(replace(task, seeds=number),))
+        place = place_for(run, tmp_path / "out", tiny_corpus, task_data)
+        assert f"{task.metric}-ensemble" in run_arm(run, place, silent)["values"]
+        report = json.loads((place.run_folder(f"{run.name}-{task.metric}-ensemble") / "report.json").read_text())
+        members.append(len(report["members"]))
+    assert members == [2, 3]
+
+
+def test_held_out_text_is_part_of_what_a_corpus_is(tiny_corpus: Path, tmp_path: Path) -> None:
+    run = plan_small("figure-2b", arm="with")
+    other = tmp_path / "other"
+    shutil.copytree(tiny_corpus, other)
+    manifest = json.loads((other / "manifest.json").read_text())
+    next(shard for shard in manifest["shards"] if shard["split"] == "valid")["sha256"] = "0" * 64
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    texts = [describe_texts([run], Place(tmp_path, {"main": path}, None)) for path in (tiny_corpus, other)]
+    assert texts[0].corpora["main"]["fingerprint"] != texts[1].corpora["main"]["fingerprint"]
 
 
 @pytest.mark.parametrize(

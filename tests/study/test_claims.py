@@ -1,11 +1,15 @@
 """Verdicts: a direction is one thing, and whether the spread lets one say so is another."""
 
+import statistics
+
 import pytest
+from scipy import stats
 
 from litebert.study.arms import plan_arms
-from litebert.study.claims import decide, holds, judge_all
-from litebert.study.results import Results, student
-from litebert.study.spec import Claim, Study, parse_study
+from litebert.study.claims import decide, holds, judge, judge_all
+from litebert.study.results import Results
+from litebert.study.spec import Claim, Study, load_study, parse_study
+from litebert.study.spread import student
 from tests.study.invented import invent_report
 
 STUDY = """
@@ -95,18 +99,67 @@ def test_a_difference_far_beyond_the_seeds_spread_agrees() -> None:
     assert outcomes(make_results(seeds)) == ["agrees", "agrees", "missing"]
 
 
-def test_the_interval_is_students_of_the_pooled_spread() -> None:
-    results = make_results({"a": [{"mlm": 30.0}, {"mlm": 32.0}], "b": [{"mlm": 33.0}, {"mlm": 33.0}]})
-    # variances 2 and 0 with a degree of freedom each: pooled 1; two means of two seeds each
-    assert results.half_width("mlm", "a", "b") == pytest.approx(4.30 * 1.0)
-    assert results.half_width("mlm", "a") == pytest.approx(4.30 / 2**0.5)
+def test_the_interval_of_one_arm_is_students_of_the_pooled_spread_and_the_text() -> None:
+    seeds = {"a": [{"mlm": 30.0}, {"mlm": 32.0}], "b": [{"mlm": 33.0}, {"mlm": 33.0}]}
+    # variances 2 and 0 with a degree of freedom each: pooled 1; a mean of two seeds
+    assert make_results(seeds).half_width("mlm", "a") == pytest.approx(4.303 / 2**0.5)
+    with_text = make_results(seeds, intervals={"mlm": [29.0, 33.0]})
+    assert with_text.half_width("mlm", "a") == pytest.approx((4.303**2 / 2 + 2.0**2) ** 0.5)
 
 
-def test_the_text_measured_on_widens_the_interval() -> None:
-    seeds = {"a": [{"mlm": 30.0}, {"mlm": 30.0}], "b": [{"mlm": 31.0}, {"mlm": 31.0}]}
-    results = make_results(seeds, intervals={"mlm": [29.0, 31.0]})
-    assert results.half_width("mlm", "a", "b") == pytest.approx(2**0.5)
-    assert outcomes(results)[0] == "leans"
+def test_a_difference_of_arms_with_the_same_seeds_is_taken_seed_by_seed() -> None:
+    lucky = {"a": [{"mlm": 30.0}, {"mlm": 36.0}], "b": [{"mlm": 31.0}, {"mlm": 37.0}]}
+    results = make_results(lucky, intervals={"mlm": [20.0, 40.0]})  # all on the same text
+    assert results.half_width_between("mlm", "a", "b") == pytest.approx(0.0)
+    assert outcomes(results)[0] == "agrees"
+
+
+def test_of_two_arms_the_interval_is_that_of_their_differences() -> None:
+    results = make_results({"a": [{"mlm": v} for v in (1.0, 2.0, 4.0)], "b": [{"mlm": v} for v in (2.0, 4.0, 5.0)]})
+    expected = 4.303 * statistics.stdev([1.0, 2.0, 1.0]) / 3**0.5
+    assert results.half_width_between("mlm", "a", "b") == pytest.approx(expected)
+
+
+def test_arms_of_other_seeds_are_compared_by_their_pooled_spread() -> None:
+    results = make_results({"a": [{"mlm": 30.0}, {"mlm": 32.0}], "b": [{"mlm": 33.0}]})
+    assert results.half_width_between("mlm", "a", "b") == pytest.approx(12.706 * 2**0.5 * 1.5**0.5)
+
+
+def test_what_spreads_in_proportion_is_pooled_in_proportion() -> None:
+    seeds = {
+        "a": [{"perplexity": 90.0}, {"perplexity": 110.0}],
+        "b": [{"perplexity": 9.0}, {"perplexity": 11.0}],
+    }
+    results = make_results(seeds)
+    share = 4.303 / 10  # of the mean of two seeds: a deviation of 14 % over the root of two
+    assert results.half_width("perplexity", "b") == pytest.approx(10 * share)
+    assert results.half_width_between("perplexity", "a", "b") == pytest.approx(share * (100**2 + 10**2) ** 0.5)
+
+
+@pytest.mark.parametrize(("own", "expected"), [(40.0, "agrees"), (6.0, "unlearned")])
+def test_a_claim_of_arms_that_do_not_reach_what_needs_no_network_cannot_be_told(own: float, expected: str) -> None:
+    seeds = {"a": [{"mlm": 5.0}, {"mlm": 5.1}], "b": [{"mlm": own}, {"mlm": own + 0.1}]}
+    results = make_results(seeds, levels={"mlm": 6.2})
+    assert outcomes(results)[0] == expected
+    assert results.is_above_level("a", "mlm") is False
+    # of a claim against a number the level is told, and decides nothing
+    assert "; without a network 6.2" in judge_all(results)[1].ours
+
+
+def test_the_perplexity_of_a_model_that_knows_no_words_tells_nothing() -> None:
+    seeds = {
+        arm: [{"mlm": 5.0, "perplexity": p}, {"mlm": 5.0, "perplexity": p + 0.01}]
+        for arm, p in (("a", 9.0), ("b", 5.0))
+    }
+    claim = Claim(text="", metric="perplexity", arm="b", relation="below", to="a")
+    assert judge(claim, make_results(seeds, levels={"mlm": 5.0})).outcome == "unlearned"
+    assert judge(claim, make_results(seeds, levels={"mlm": 4.0})).outcome == "agrees"
+
+
+def test_what_is_near_by_claim_has_no_other_way_to_point() -> None:
+    seeds = {"a": [{"mlm": 30.0}, {"mlm": 30.0}], "b": [{"mlm": 38.0}, {"mlm": 39.9}]}
+    verdict = judge_all(make_results(seeds))[1]
+    assert (verdict.outcome, verdict.words) == ("opposes", "is outside, not beyond the spread")
 
 
 def test_one_seed_leans_at_most_and_says_why() -> None:
@@ -128,14 +181,23 @@ def test_a_verdict_shows_our_numbers_and_the_papers() -> None:
     assert verdict.paper == "51.0 against 50.0"
 
 
-def test_students_quantiles_fall_to_the_normal_ones() -> None:
-    values = [student(freedom) for freedom in range(1, 40)]
-    assert values == sorted(values, reverse=True)
-    assert values[-1] == 1.96
+def test_students_quantiles_are_those_of_its_distribution() -> None:
+    for freedom in (*range(1, 60), 75, 100, 200, 1000):
+        assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=2e-3), freedom
 
 
-def test_speed_is_told_against_the_reference_arm() -> None:
-    results = make_results({"a": [{}, {}], "b": [{}, {}]}, timed={"tokens_per_second": 100.0})
-    cell = results.cell("b", "speedup")
-    assert cell is not None
-    assert cell.values == (1.0, 1.0)
+def test_speed_is_told_against_the_reference_arm_seed_by_seed() -> None:
+    runs = {
+        arm: [{"tokens_per_second": speed * sitting} for sitting in (1.0, 0.5)]
+        for arm, speed in (("a", 100), ("b", 300))
+    }
+    results = make_results(runs)
+    cells = [results.cell(arm, "speedup") for arm in ("a", "b")]
+    assert [cell.values for cell in cells if cell] == [(1.0, 1.0), (3.0, 3.0)]
+
+
+def test_the_papers_average_is_of_the_tasks_that_are_measured() -> None:
+    study = load_study("table-5")
+    assert Results(study, "paper", ()).published("sop", "avg") == 80.1  # as printed
+    assert Results(study, "laptop", ()).published("sop", "avg") == pytest.approx((82.0 + 90.3) / 2)
+    assert Results(load_study("table-2-speed"), "laptop", ()).published("bert-base", "avg") is None

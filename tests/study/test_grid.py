@@ -1,19 +1,21 @@
 """Many arms: in their order, as many at a time as allowed, none that somebody else has, and no failure unsaid."""
 
 import io
+import itertools
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from litebert.core.errors import TrainingError
 from litebert.core.files import exclusive_lock
 from litebert.core.runlog import RunLog
 from litebert.study import grid as module
 from litebert.study.arms import ArmRun, plan_arms
-from litebert.study.estimate import Cost
-from litebert.study.grid import Grid, run_grid, share_done
+from litebert.study.estimate import Cost, estimate_end
+from litebert.study.grid import Grid, _Clock, run_grid, share_done
 from litebert.study.place import Place
 from litebert.study.spec import load_study
 from litebert.study.view import GridStatus, GridView, draw_grid
@@ -27,6 +29,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_grid(folder: Path, runs: list[ArmRun], seconds: Callable[[ArmRun], float] = lambda _: 0.2) -> Grid:
+    """Arms that only pretend; one of 0 seconds fails, one of fewer finds that another process has it."""
     folder.mkdir(exist_ok=True)
     return Grid(
         Place(folder, {}, None),
@@ -62,7 +65,7 @@ def test_finished_arms_are_not_begun_and_those_of_others_are_named(tmp_path: Pat
     runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
     (tmp_path / f"{runs[0].name}.json").write_text("{}")
     grid = make_grid(tmp_path, runs, lambda _: 0.05)
-    with exclusive_lock(grid.place.lock_folder(runs[1]), purpose="running this arm"):
+    with exclusive_lock(grid.place.lock_folder(runs[1].name), purpose="running this arm"):
         assert run_grid(grid, jobs=1, view=GridView("t", io.StringIO())) == [runs[1].name]
     assert moments(tmp_path, "begun").keys() == {runs[2].name}
 
@@ -75,6 +78,83 @@ def test_an_arm_that_fails_is_named_with_its_last_words_and_the_others_go_on(tmp
         run_grid(grid, jobs=1, view=GridView("t", stream))
     assert "nsp-seed-1: stopped (error: no room on the disk)" in stream.getvalue()
     assert moments(tmp_path, "ended").keys() == {"none-seed-1", "sop-seed-1"}
+
+
+def test_arms_whose_start_has_failed_are_named_and_not_done(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-11"), "laptop", seeds=[1])[:3]
+    grid = make_grid(tmp_path, runs, lambda run: 0.0 if run.arm == "depth-1" else 0.05)
+    with pytest.raises(
+        TrainingError, match=r"1 arms did not finish.*; 2 arms were not begun.*depth-3-seed-1 \(from dep"
+    ):
+        run_grid(grid, jobs=2, view=GridView("t", io.StringIO()))
+    assert moments(tmp_path, "ended") == {}
+
+
+def test_an_arm_whose_start_nobody_runs_is_named(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-11"), "laptop", seeds=[1])[1:2]
+    with pytest.raises(TrainingError, match=r"1 arms were not begun.*: depth-3-seed-1 \(from depth-1-seed-1\)"):
+        run_grid(make_grid(tmp_path, runs), jobs=1, view=GridView("t", io.StringIO()))
+
+
+def test_an_arm_waits_for_a_start_that_another_process_is_at_work_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = plan_arms(load_study("table-11"), "laptop", seeds=[1])[:2]
+    grid = make_grid(tmp_path, runs, lambda _: 0.05)
+    look, polls = module._look_elsewhere, itertools.count(1)
+
+    def finish_at_the_fifth_look(grid: Grid) -> None:
+        if next(polls) == 5:
+            (tmp_path / f"{runs[0].name}.json").write_text("{}")
+        look(grid)
+
+    monkeypatch.setattr(module, "_look_elsewhere", finish_at_the_fifth_look)
+    with exclusive_lock(grid.place.lock_folder(runs[0].name), purpose="running this arm"):
+        assert run_grid(grid, jobs=2, view=GridView("t", io.StringIO())) == []
+    assert moments(tmp_path, "begun").keys() == {runs[1].name}
+    assert next(polls) > 5
+
+
+def test_an_arm_that_another_process_took_a_moment_before_is_no_failure(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])[:1]
+    attempts: list[float] = []
+
+    def seconds(_: ArmRun) -> float:
+        attempts.append(-1.0 if not attempts else 0.05)  # the other one has died since: it is ours
+        return attempts[-1]
+
+    stream = io.StringIO()
+    run_grid(make_grid(tmp_path, runs, seconds), jobs=1, view=GridView("t", stream))
+    assert attempts == [-1.0, 0.05]
+    assert "none-seed-1: left to another process" in stream.getvalue()
+    assert moments(tmp_path, "ended").keys() == {runs[0].name}
+
+
+def test_the_time_left_is_told_by_this_sitting_alone(tmp_path: Path) -> None:
+    runs = plan_arms(load_study("table-5"), "laptop")
+    assert len(runs) == 6
+    for run in runs[:3]:
+        (tmp_path / f"{run.name}.json").write_text("{}")
+    now = [0.0]
+    grid = make_grid(tmp_path, runs)
+    clock = _Clock(grid, runs, 2, clock=lambda: now[0])
+    grid.finished, grid.waiting = [run.name for run in runs[:3]], runs[3:]
+    assert clock.status().seconds_left == 3 * 2 * 3600 / 2  # three arms of two hours, two at a time
+    now[0] = 7200.0
+    grid.finished.append(runs[3].name)
+    grid.waiting = runs[4:]
+    status = clock.status()
+    assert status.seconds_left == 2 * 7200.0
+    assert status.share == pytest.approx(4 / 6)
+
+
+def test_the_end_is_estimated_with_arms_side_by_side_and_after_each_other() -> None:
+    runs = plan_arms(load_study("table-5"), "laptop")
+    assert estimate_end(runs, dict.fromkeys((run.name for run in runs), 1.0), 2) == 3.0
+    assert estimate_end(runs, dict.fromkeys((run.name for run in runs), 1.0), 4) == 2.0
+    chain = plan_arms(load_study("table-11"), "laptop", seeds=[1])
+    assert estimate_end(chain, dict.fromkeys((run.name for run in chain), 1.0), 2) == len(chain)
+    assert estimate_end([], {}, 2) == 0.0
 
 
 @pytest.mark.parametrize(("sent", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
@@ -114,4 +194,8 @@ def test_the_view_tells_arms_at_work_and_the_time_left() -> None:
         view.show(status)
         view.show(status)  # too soon for another line
     assert stream.getvalue().count("\n") == 1
-    assert draw_grid("table-5", status)
+    console = Console(file=io.StringIO(), width=80)
+    console.print(draw_grid("table-5", status))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "40%, about 1 h 30 min left" in shown
+    assert "2 of 6 arms finished" in shown

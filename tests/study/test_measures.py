@@ -3,14 +3,18 @@
 import pytest
 import torch
 
+from litebert.data.batch import Batch
 from litebert.model.cost import activation_memory
 from litebert.model.model import build_model
 from litebert.recipe import Recipe, load_recipe
-from litebert.study.downstream import _summarize
-from litebert.study.effort import make_batch, measure_memory, measure_speed
+from litebert.study import effort
+from litebert.study.downstream import _summarize, average, name_scores
+from litebert.study.effort import build_engine, make_batch, measure_memory, measure_speed
+from litebert.study.measured import Measured
 from litebert.study.measures import Subject, count, summarize_curve
 from litebert.study.similarity import compare_effects, compare_weights, mean_off_diagonal
 from litebert.study.spec import ScaleSpec, TaskSpec
+from litebert.train.loop import Engine
 
 SMALL = ("model.vocab_size=60", "model.hidden_size=16", "model.embedding_size=16", "model.ffn_size=32")
 
@@ -56,8 +60,18 @@ def test_memory_is_what_arithmetic_says_and_dropout_takes_more() -> None:
     assert measure_memory(dropping) > measured
 
 
-def test_speed_is_of_whole_updates_that_change_the_weights() -> None:
-    assert measure_speed(small_recipe("model.num_layers=1"), num_steps=2) > 0
+def test_speed_is_of_whole_updates_that_change_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Engine[Batch]] = []
+
+    def build(recipe: Recipe) -> Engine[Batch]:
+        built.append(build_engine(recipe))
+        return built[-1]
+
+    monkeypatch.setattr(effort, "build_engine", build)
+    recipe = small_recipe("model.num_layers=1")
+    measure_speed(recipe, num_steps=2)
+    first = build_engine(recipe).model.state_dict()
+    assert not any(torch.equal(tensor, first[name]) for name, tensor in built[0].model.state_dict().items())
 
 
 def test_a_batch_of_random_ids_is_one_micro_batch_of_the_recipe() -> None:
@@ -90,4 +104,21 @@ def test_the_median_of_seeds_counts_and_squad_has_two_numbers() -> None:
     measured = _summarize(TaskSpec(task="squad-v1", data=""), [report(0.5), report(0.9), report(0.6)])
     assert measured.values == pytest.approx({"squad-v1": 60.0, "squad-v1-em": 50.0})
     assert measured.levels == {"squad-v1": 20.0}
-    assert measured.facts["squad-v1_runs"] == [50.0, 90.0, 60.0]
+
+
+def test_the_average_has_the_intervals_of_its_tasks_and_counts_squad_once() -> None:
+    measured = Measured(
+        values={"mnli": 40.0, "squad-v1": 60.0, "squad-v1-em": 50.0},
+        intervals={"mnli": (37.0, 43.0), "squad-v1": (56.0, 64.0)},
+        levels={"mnli": 33.0, "squad-v1": 20.0},
+    )
+    mean = average(["mnli", "squad-v1"], measured)
+    assert mean.values == {"avg": pytest.approx((40.0 + 55.0) / 2)}
+    assert mean.intervals["avg"] == pytest.approx((47.5 - 2.5, 47.5 + 2.5))  # the root of 3 and 4 squared, halved
+    assert mean.levels == {"avg": 26.5}
+    assert average([], measured) == Measured()
+
+
+def test_parts_of_a_task_are_scored_by_the_run_of_the_whole() -> None:
+    scores = {"accuracy": 0.8, "accuracy_middle": 0.9, "accuracy_high": 0.75}
+    assert name_scores("race", "accuracy", scores) == {"race": 0.8, "race-middle": 0.9, "race-high": 0.75}

@@ -12,11 +12,12 @@ from litebert.study.claims import holds, published_sides
 from litebert.study.estimate import estimate_arm
 from litebert.study.metrics import MATRICES, METRICS, SERIES
 from litebert.study.results import Results
-from litebert.study.spec import SCALES, TASK_SETS, Study, list_studies, load_study, parse_study
+from litebert.study.spec import SCALES, TASK_SETS, Scale, Study, list_studies, load_study, parse_study
 
 STUDIES = {study.name: study for study in list_studies()}
 EVERY_SCALE = [(name, scale) for name, study in STUDIES.items() for scale in study.scales]
 A100 = load_device("a100-80g")
+TASK_NAMES = {task.metric for study in STUDIES.values() for spec in study.scales.values() for task in spec.tasks}
 
 OWN = """
 title = "Mine"
@@ -59,14 +60,25 @@ def test_arms_of_a_study_differ_from_each_other(name: str) -> None:
         assert len(fingerprints) == len(study.arms_at(scale))
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_the_papers_claims_are_true_of_the_papers_numbers(name: str) -> None:
+@pytest.mark.parametrize(("name", "scale"), EVERY_SCALE)
+def test_the_papers_claims_are_true_of_the_papers_numbers_at_each_scale(name: str, scale: Scale) -> None:
     study = STUDIES[name]
-    results = Results(study, next(iter(study.scales)), ())
+    results = Results(study, scale, ())
     for claim in study.claims:
         own, other = published_sides(claim, results)
-        if own is not None and other is not None:
+        if scale in claim.scales and own is not None and other is not None:
             assert holds(claim, own - other), claim.text
+
+
+@pytest.mark.parametrize(("name", "scale"), EVERY_SCALE)
+def test_the_arms_of_a_claim_are_run_at_its_scale_and_its_metric_is_measured_there(name: str, scale: Scale) -> None:
+    study = STUDIES[name]
+    tasks = {task.metric for task in study.at(scale).tasks}
+    for claim in (claim for claim in study.claims if scale in claim.scales):
+        arms = [claim.arm, *([claim.to] if isinstance(claim.to, str) else [])]
+        assert set(arms) <= study.arms_at(scale).keys(), claim.text
+        assert claim.metric not in TASK_NAMES - tasks, claim.text
+        assert claim.metric != "avg" or len(tasks) > 1, claim.text
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -101,13 +113,13 @@ def test_task_sets_read_data_that_tasks_know() -> None:
 def test_a_grid_makes_an_arm_of_every_combination() -> None:
     study = parse(OWN)
     assert list(study.arms) == [
-        "rate=0.15,max_length=32",
-        "rate=0.15,max_length=64",
-        "rate=0.3,max_length=32",
-        "rate=0.3,max_length=64",
+        "rate=0.15+max_length=32",
+        "rate=0.15+max_length=64",
+        "rate=0.3+max_length=32",
+        "rate=0.3+max_length=64",
     ]
-    assert study.reference == "rate=0.15,max_length=32"
-    recipe = build_arm_recipe(study, "laptop", "rate=0.3,max_length=32", seed=7)
+    assert study.reference == "rate=0.15+max_length=32"
+    recipe = build_arm_recipe(study, "laptop", "rate=0.3+max_length=32", seed=7)
     assert (recipe.masking.rate, recipe.segments.max_length, recipe.seed) == (0.3, 32, 7)
 
 
@@ -169,15 +181,21 @@ def test_what_is_wrong_in_a_file_is_said_by_name(before: str, after: str, reason
         parse(OWN.replace(before, after, 1))
 
 
-def test_an_arm_whose_name_cannot_be_a_files_is_refused() -> None:
-    text = OWN.replace('[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n', '[arms."a/b"]\n')
-    with pytest.raises(ConfigError, match="'a/b' is to be a file's name"):
-        parse(text)
+@pytest.mark.parametrize("name", ["a/b", "a,b"])  # names of files, with commas between them in --arms
+def test_an_arm_whose_name_cannot_be_said_is_refused(name: str) -> None:
+    grid = '[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n'
+    with pytest.raises(ConfigError, match=f"'{name}' is to be a file's name"):
+        parse(OWN.replace(grid, f'[arms."{name}"]\n'))
+
+
+def test_a_seed_is_run_once() -> None:
+    with pytest.raises(ConfigError, match="seeds 1, 1: each once"):
+        plan_arms(parse(OWN), "laptop", seeds=[1, 1])
 
 
 def test_an_impossible_arm_is_refused_with_its_name() -> None:
     study = parse(OWN.replace("[32, 64]", "[32, 640]"))
-    with pytest.raises(ConfigError, match=r"mine, arm rate=0.15,max_length=640, scale laptop: segments.max_length"):
+    with pytest.raises(ConfigError, match=r"mine, arm rate=0.15\+max_length=640, scale laptop: segments.max_length"):
         plan_arms(study, "laptop")
 
 

@@ -20,7 +20,7 @@ export async function loadModel() {
     const { ids, types } = join(vocabulary, first, second);
     const row = (values) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), [1, values.length]);
     const feeds = { input_ids: row(ids), token_type_ids: row(types), attention_mask: row(ids.map(() => 1)) };
-    if (facts.exits) feeds.patience = new ort.Tensor("int64", BigInt64Array.of(NEVER), []);
+    if (facts.has_exits) feeds.patience = new ort.Tensor("int64", BigInt64Array.of(NEVER), []);
     return (await session.run(feeds)).logits;
   }
 
@@ -40,8 +40,14 @@ export async function loadModel() {
         return rank(softmax(some), count).map(([id, probability]) => ({ piece: tokenizer.piece(id), probability }));
       });
     },
+    // how probable it is that the second text follows the first
+    async order(text, second) {
+      if (!second) throw new Error("no pair");
+      return softmax(Float64Array.from((await run(tokenizer.encode(text), tokenizer.encode(second))).data))[0];
+    },
     // the labels with their probabilities; or, of a regression, the number
     async classify(text, second) {
+      if (facts.num_texts === 2 && !second) throw new Error("no pair");
       const logits = await run(tokenizer.encode(text), second ? tokenizer.encode(second) : undefined);
       if (facts.kind === "regression") {
         const number = logits.data[0] * facts.scale + facts.center;
@@ -55,7 +61,7 @@ export async function loadModel() {
 }
 
 function softmax(values) {
-  const largest = Math.max(...values);
+  const largest = values.reduce((most, value) => Math.max(most, value), -Infinity);
   const weights = values.map((value) => Math.exp(value - largest));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return weights.map((weight) => weight / total);

@@ -49,11 +49,13 @@ function buildUnigram(facts) {
   const { pieces, scores, user_defined: userDefined, normalization } = facts;
   const ids = new Map(pieces.map((piece, id) => [piece, id]));
   for (const id of facts.unusable) ids.delete(pieces[id]);
-  const usual = pieces.map((_, id) => id).filter((id) => ids.has(pieces[id]) && !userDefined.includes(id));
-  const longest = Math.max(...pieces.map((piece) => [...piece].length));
-  const lowest = Math.min(...usual.map((id) => scores[id]));
-  const highest = Math.max(...usual.map((id) => scores[id]));
   const isUserDefined = new Set(userDefined);
+  const usual = pieces.map((_, id) => id).filter((id) => ids.has(pieces[id]) && !isUserDefined.has(id));
+  // not Math.max(...all): a hundred thousand arguments are more than a stack holds
+  const largest = (values) => values.reduce((most, value) => Math.max(most, value), -Infinity);
+  const longest = largest(pieces.map((piece) => [...piece].length));
+  const lowest = -largest(usual.map((id) => -scores[id]));
+  const highest = largest(usual.map((id) => scores[id]));
   const spaces = new RegExp(`${buildClass(facts.spaces)}+`, "gu");
   const [dropped, spaced] = [facts.dropped, facts.spaced].map((codes) => new RegExp(buildClass(codes.map((c) => [c, c])), "gu"));
   const marks = new RegExp(`${buildClass(facts.marks)}+`, "gu");

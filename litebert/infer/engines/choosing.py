@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -22,7 +22,14 @@ ROUNDS = 5
 Build = Callable[[EngineName], Engine]
 
 
-def choose_engine(wanted: str, possible: Sequence[EngineName], build: Build, head: ReadHead, max_length: int) -> Engine:
+class Trial(NamedTuple):
+    """What engines are timed with: this head, and texts no longer than this."""
+
+    head: ReadHead
+    max_length: int
+
+
+def choose_engine(wanted: str, possible: Sequence[EngineName], build: Build, trial: Trial) -> Engine:
     """The engine of a name; for "auto" the fastest of those that are possible and installed."""
     if wanted not in ("auto", *PACKAGES):
         raise ConfigError(f"engine '{wanted}' is unknown; {suggest(wanted, ('auto', *PACKAGES))}")
@@ -33,20 +40,20 @@ def choose_engine(wanted: str, possible: Sequence[EngineName], build: Build, hea
     engines = [build(name) for name in possible if is_installed(name)]
     if not engines:
         raise ConfigError("no engine is installed that computes this model: pip install 'litebert[export]'")
-    return engines[0] if len(engines) == 1 else min(_time_all(engines, head, max_length), key=lambda one: one[1])[0]
+    return engines[0] if len(engines) == 1 else min(_time_all(engines, trial), key=lambda one: one[1])[0]
 
 
 def is_installed(name: EngineName) -> bool:
     return all(find_spec(package) is not None for package in PACKAGES[name])
 
 
-def _time_all(engines: Sequence[Engine], head: ReadHead, max_length: int) -> Iterator[tuple[Engine, float]]:
+def _time_all(engines: Sequence[Engine], trial: Trial) -> Iterator[tuple[Engine, float]]:
     """Each engine with its seconds for the same texts; they take turns, and each one's best counts."""
     seconds = {engine.name: [float("inf")] * len(LENGTHS) for engine in engines}
     for number in range(1 + ROUNDS):
         for engine in engines:
             for place, length in enumerate(LENGTHS):
-                spent = _time_once(engine, head, min(length, max_length))
+                spent = _time_once(engine, trial.head, min(length, trial.max_length))
                 if number:  # the first opens sessions
                     seconds[engine.name][place] = min(seconds[engine.name][place], spent)
     for engine in engines:

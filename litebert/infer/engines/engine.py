@@ -27,6 +27,10 @@ class Engine(Protocol):
         """The outputs of a head, as `Reader.read` describes them."""
         ...
 
+    def can_exit(self, head: ReadHead) -> bool:
+        """Whether this head can be asked with a patience."""
+        ...
+
 
 class Graphs(Protocol):
     """A model as ONNX graphs, one for each head that is asked for."""
@@ -34,12 +38,16 @@ class Graphs(Protocol):
     @property
     def max_positions(self) -> int: ...
 
-    def load(self, head: ReadHead, *, exits: bool) -> bytes:
-        """The graph of a head; `exits`: of one that may answer early."""
+    def can_exit(self, head: ReadHead) -> bool:
+        """Whether there is a graph of this head that may answer early."""
         ...
 
     def has_exits(self, head: ReadHead, patience: int) -> bool:
         """Whether the graph for this head and patience is one that may answer early."""
+        ...
+
+    def load(self, head: ReadHead, *, has_exits: bool) -> bytes:
+        """The graph of a head; `has_exits`: of one that may answer early."""
         ...
 
 
@@ -54,16 +62,19 @@ class CheckpointGraphs:
     def max_positions(self) -> int:
         return self.checkpoint.config.max_positions
 
-    def load(self, head: ReadHead, *, exits: bool) -> bytes:
-        from litebert.graph.model import build_graph
-
-        weights = {name: tensor.float().numpy() for name, tensor in self.checkpoint.load_weights().items()}
-        model = build_graph(self.checkpoint.config, weights, head, mask_id=self.mask_id, exits=exits)
-        content: bytes = model.SerializeToString()
-        return content
+    def can_exit(self, head: ReadHead) -> bool:
+        return head == "classification" and self.checkpoint.config.layer_plan.is_one_layer
 
     def has_exits(self, head: ReadHead, patience: int) -> bool:
-        return head == "classification" and patience > 0
+        return patience > 0 and self.can_exit(head)
+
+    def load(self, head: ReadHead, *, has_exits: bool) -> bytes:
+        from litebert.graph.model import build_graph
+
+        weights, config = load_arrays(self.checkpoint), self.checkpoint.config
+        model = build_graph(config, weights, head, mask_id=self.mask_id, has_exits=has_exits)
+        content: bytes = model.SerializeToString()
+        return content
 
 
 @dataclass(frozen=True)
@@ -73,19 +84,22 @@ class ExportedGraph:
     file: Path
     head: ReadHead
     max_positions: int
-    exits: bool
+    is_loop: bool  # it takes a patience, and may answer before its last layer
 
-    def load(self, head: ReadHead, *, exits: bool) -> bytes:
-        del exits  # it is what it is
+    def can_exit(self, head: ReadHead) -> bool:
+        return self.is_loop and head == self.head
+
+    def has_exits(self, head: ReadHead, patience: int) -> bool:
+        del patience  # it is what it is
+        return self.can_exit(head)
+
+    def load(self, head: ReadHead, *, has_exits: bool) -> bytes:
+        del has_exits
         if head != self.head:
             raise ConfigError(
                 f"{self.file.parent} is an export of the head '{self.head}' and cannot answer as '{head}'"
             )
         return self.file.read_bytes()
-
-    def has_exits(self, head: ReadHead, patience: int) -> bool:
-        del head, patience
-        return self.exits
 
 
 @dataclass(frozen=True)
@@ -95,18 +109,28 @@ class MemoryGraph:
     content: bytes
     head: ReadHead
     max_positions: int
-    exits: bool = False
+    is_loop: bool = False
 
-    def load(self, head: ReadHead, *, exits: bool) -> bytes:
-        assert (head, exits) == (self.head, self.exits), (head, exits)
-        return self.content
+    def can_exit(self, head: ReadHead) -> bool:
+        return self.is_loop and head == self.head
 
     def has_exits(self, head: ReadHead, patience: int) -> bool:
-        del head, patience
-        return self.exits
+        del patience
+        return self.can_exit(head)
+
+    def load(self, head: ReadHead, *, has_exits: bool) -> bytes:
+        assert (head, has_exits) == (self.head, self.is_loop), (head, has_exits)
+        return self.content
 
 
-def to_feeds(head: ReadHead, inputs: ReadInputs, max_positions: int, *, exits: bool = False) -> dict[str, NDArray[Any]]:
+def load_arrays(checkpoint: Checkpoint) -> dict[str, NDArray[np.float32]]:
+    """A checkpoint's weights as graphs store them."""
+    return {name: tensor.float().numpy() for name, tensor in checkpoint.load_weights().items()}
+
+
+def to_feeds(
+    head: ReadHead, inputs: ReadInputs, max_positions: int, *, has_exits: bool = False
+) -> dict[str, NDArray[Any]]:
     """The inputs of a head's graph by name."""
     length = inputs.token_ids.shape[1]
     if length > max_positions:
@@ -119,6 +143,6 @@ def to_feeds(head: ReadHead, inputs: ReadInputs, max_positions: int, *, exits: b
     if head == "conditional_span":
         assert inputs.allowed is not None, "the start-conditioned head must know where an answer may lie"
         feeds["answer_mask"] = inputs.allowed.numpy().astype(np.int64)
-    if exits:
+    if has_exits:
         feeds["patience"] = np.array(inputs.patience or NEVER)
     return feeds

@@ -31,12 +31,16 @@ class OnnxEngine:
         self._sessions: dict[tuple[ReadHead, bool], Any] = {}
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
-        exits = self._graphs.has_exits(head, inputs.patience)
-        if (head, exits) not in self._sessions:
-            self._sessions[head, exits] = onnxruntime.InferenceSession(
-                self._graphs.load(head, exits=exits), self._options, providers=["CPUExecutionProvider"]
+        has_exits = self._graphs.has_exits(head, inputs.patience)
+        assert has_exits or not inputs.patience, f"{head} was asked with a patience that it cannot have"
+        if (head, has_exits) not in self._sessions:
+            self._sessions[head, has_exits] = onnxruntime.InferenceSession(
+                self._graphs.load(head, has_exits=has_exits), self._options, providers=["CPUExecutionProvider"]
             )
-        names = output_names(head, exits=exits)
-        feeds = to_feeds(head, inputs, self._graphs.max_positions, exits=exits)
-        values = self._sessions[head, exits].run(names, feeds)
+        names = output_names(head, has_exits=has_exits)
+        feeds = to_feeds(head, inputs, self._graphs.max_positions, has_exits=has_exits)
+        values = self._sessions[head, has_exits].run(names, feeds)
         return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}
+
+    def can_exit(self, head: ReadHead) -> bool:
+        return self._graphs.can_exit(head)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from threading import Lock
 from types import ModuleType
 from typing import Any
@@ -36,30 +37,41 @@ class OpenVinoEngine:
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         if self._graphs.has_exits(head, inputs.patience):
-            raise ConfigError("the engine openvino cannot answer early: take onnx or torch, or no patience")
+            raise ConfigError("the engine openvino does not compute graphs that may answer early: take onnx")
         feeds = to_feeds(head, inputs, self._graphs.max_positions)
         with self._lock:
             if head not in self._requests:
-                model = self._core.read_model(self._graphs.load(head, exits=False))
+                model = self._core.read_model(self._graphs.load(head, has_exits=False))
                 self._requests[head] = self._core.compile_model(model, "CPU", self._settings).create_infer_request()
             request = self._requests[head]
             request.infer(feeds, share_inputs=True)
             # copies: the next call writes over these
             return {name: torch.from_numpy(request.get_tensor(name).data.copy()) for name in output_names(head)}
 
+    def can_exit(self, head: ReadHead) -> bool:
+        del head
+        return False
+
 
 def import_openvino() -> ModuleType:
-    """OpenVINO without the package that reports each import of it to its makers.
+    """OpenVINO without the package that reports each import of it to its makers."""
+    return _import_in_silence("openvino")
 
-    Hidden while OpenVINO is imported, it is replaced by OpenVINO's own stub that sends nothing.
-    """
-    if "openvino" not in sys.modules:
+
+def import_nncf() -> ModuleType:
+    """OpenVINO's quantiser, which reports each of its uses through the same package."""
+    import_openvino()
+    return _import_in_silence("nncf")
+
+
+def _import_in_silence(name: str) -> ModuleType:
+    """A module that finds no telemetry package, and therefore takes its own stub that sends nothing."""
+    if name not in sys.modules:
         sys.modules[TELEMETRY] = None  # type: ignore[assignment]
     try:
-        import openvino
+        return import_module(name)
     except ImportError:
-        raise ConfigError("the engine openvino needs OpenVINO: pip install 'litebert[openvino]'") from None
+        raise ConfigError(f"the engine openvino needs {name}: pip install 'litebert[openvino]'") from None
     finally:
         if sys.modules.get(TELEMETRY, ...) is None:
             del sys.modules[TELEMETRY]
-    return openvino  # type: ignore[no-any-return]

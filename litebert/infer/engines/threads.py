@@ -1,11 +1,17 @@
 """How many threads compute: as many as there are cores for this process, and not two on one core."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 CPUS = Path("/sys/devices/system/cpu")
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def choose_threads(wanted: int, environment: Mapping[str, str] = os.environ) -> int:
+    """So many threads as are wanted; for 0 what OMP_NUM_THREADS says, as everybody's tools do, else one a core."""
+    said = environment.get("OMP_NUM_THREADS", "")
+    return wanted or (int(said) if said.isdecimal() and int(said) else count_cores())
 
 
 def count_cores(cpus: Path = CPUS, quota: Path = QUOTA, affinity: Callable[[], set[int]] | None = None) -> int:

@@ -28,3 +28,6 @@ class TorchEngine:
         is_reduced = self.runtime.dtype != torch.float32
         with torch.autocast(device.type, dtype=self.runtime.dtype, enabled=is_reduced):
             return self.model.read(head, inputs)
+
+    def can_exit(self, head: ReadHead) -> bool:
+        return head == "classification"

@@ -23,7 +23,7 @@ const page = { models: [], model: null, chosen: null, states: {} };
 function start() {
   setLanguage(localStorage.getItem(LANGUAGE) ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
   setTheme(localStorage.getItem(THEME) ?? "auto");
-  window.addEventListener("hashchange", () => choose_(location.hash.slice(1)));
+  window.addEventListener("hashchange", () => chooseView(location.hash.slice(1)));
   document.addEventListener("litebert-unauthorized", askForToken);
   const redraw = () => document.dispatchEvent(new CustomEvent("litebert-colours"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
@@ -100,7 +100,7 @@ function buildMain() {
   const tabs = views.map((view) => {
     const isChosen = view.id === page.chosen;
     return el("button", { type: "button", role: "tab", id: `tab-${view.id}`, "aria-controls": "panel", "aria-selected": String(isChosen),
-      tabindex: isChosen ? 0 : -1, onclick: () => choose_(view.id, true) }, say(view.id));
+      tabindex: isChosen ? 0 : -1, onclick: () => chooseView(view.id, true) }, say(view.id));
   });
   const list = el("div", { class: "tabs", role: "tablist", "aria-label": say("functions"), onkeydown: moveAlong }, tabs);
   const view = views.find((one) => one.id === page.chosen);
@@ -117,10 +117,10 @@ function moveAlong(event) {
   const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
   if (to === undefined || at < 0) return;
   event.preventDefault();
-  choose_(tabs[(to + tabs.length) % tabs.length].id.slice("tab-".length), true);
+  chooseView(tabs[(to + tabs.length) % tabs.length].id.slice("tab-".length), true);
 }
 
-function choose_(id, isByHand = false) {
+function chooseView(id, isByHand = false) {
   if (!page.model?.functions.includes(id) || id === page.chosen) return;
   page.chosen = id;
   history.replaceState(null, "", `#${id}`);

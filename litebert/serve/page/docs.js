@@ -14,7 +14,7 @@ async function start() {
 
 function drawCall(api, path, method, call) {
   const schema = resolve(api, call.requestBody?.content["application/json"].schema);
-  const example = schema && Object.fromEntries(Object.entries(schema.properties).filter(([, one]) => one.examples).map(([name, one]) => [name, one.examples[0]]));
+  const example = call.requestBody?.content["application/json"].example;
   const answer = call.responses["200"].content?.["application/json"]?.schema;
   return el("section", { class: "card call", id: path.slice(1).replaceAll("/", "-") },
     el("h2", {}, el("span", { class: "method" }, method.toUpperCase()), " ", path),
@@ -49,8 +49,8 @@ function drawRefusals(call) {
 function drawSchema(api, schema, depth = 0) {
   const rows = Object.entries(schema.properties ?? {}).map(([name, one]) => {
     const inner = innermost(api, one);
-    const isWished = (schema.required ?? []).includes(name) || depth > 0;
-    return el("li", {}, el("code", {}, name), " ", el("span", { class: "soft" }, describe(api, one), isWished ? "" : ", optional"),
+    const isRequired = (schema.required ?? []).includes(name) || depth > 0;
+    return el("li", {}, el("code", {}, name), " ", el("span", { class: "soft" }, describe(api, one), isRequired ? "" : ", optional"),
       one.description && [" – ", ...code(one.description)],
       inner?.properties && depth < 4 && drawSchema(api, inner, depth + 1));
   });

@@ -42,3 +42,8 @@ export function slicer(text) {
   const letters = Array.from(text);
   return (start, end) => letters.slice(start, end).join("");
 }
+
+/** The lines of a text that have something in them. */
+export function splitLines(text) {
+  return (text ?? "").split("\n").map((line) => line.trim()).filter(Boolean);
+}

@@ -1,6 +1,6 @@
 // Compare: the cosines between the vectors of several texts, as a table whose cells are shaded.
 
-import { el } from "./dom.js";
+import { el, splitLines } from "./dom.js";
 import { say } from "./words.js";
 
 const MAX_LINES = 12;
@@ -15,17 +15,15 @@ export const embed = {
     ],
     zh: [{ lines: "小狗在花园里睡觉。\n一只小狗在草地上打盹。\n股市星期一大跌。" }],
   },
-  hint: (values) => (lines(values.lines).length < 2 ? say("embed.hint") : null),
-  body: (values) => ({ inputs: lines(values.lines) }),
+  hint: (values) => (textLines(values).length < 2 ? say("embed.hint") : null),
+  body: (values) => ({ inputs: textLines(values) }),
   show,
 };
 
-function lines(text) {
-  return (text ?? "").split("\n").map((line) => line.trim()).filter(Boolean).slice(0, MAX_LINES);
-}
+const textLines = (values) => splitLines(values.lines).slice(0, MAX_LINES);
 
 function show(results, { values }) {
-  const texts = lines(values.lines);
+  const texts = textLines(values);
   const vectors = results.map((result) => result.vector);
   const cosines = vectors.map((a) => vectors.map((b) => a.reduce((sum, value, at) => sum + value * b[at], 0)));
   const pairs = texts.flatMap((_, a) => texts.slice(a + 1).map((_, at) => ({ a, b: a + 1 + at, cosine: cosines[a][a + 1 + at] })));

@@ -1,18 +1,21 @@
 // Classify and choose: one answer in large letters, and a bar for each that was possible.
 
-import { bar, el, percent } from "./dom.js";
+import { bar, el, percent, splitLines } from "./dom.js";
 import { has, say } from "./words.js";
-
-const PAIR_TASKS = ["mnli", "qnli", "rte", "mrpc", "qqp", "sts-b", "wnli", "ax"];
 
 export const classify = {
   id: "classify",
-  fields: () => [
+  fields: (model) => [
     { name: "text", label: say("text"), rows: 3 },
-    { name: "second", label: say("second"), rows: 2, optional: true },
-  ],
+    model.num_texts === 2 && { name: "second", label: say("second"), rows: 2 },
+    model.num_texts === 0 && { name: "second", label: say("second_if_pair"), rows: 2, optional: true },
+  ].filter(Boolean),
   examples: {
-    pair: [
+    pair_zh: [
+      { text: "一个男人在街上弹吉他。", second: "有人在演奏音乐。" },
+      { text: "你多大了？", second: "你的年龄是多少？" },
+    ],
+    pair_en: [
       { text: "A man is playing a guitar on the street.", second: "Somebody is making music." },
       { text: "How old are you?", second: "What is your age?" },
       { text: "The company was founded in 1987.", second: "When did the company begin?" },
@@ -24,11 +27,33 @@ export const classify = {
     ],
     zh: [{ text: "这部电影太好看了，推荐给大家。" }, { text: "服务很差，再也不会来了。" }],
   },
-  kind: (model) => (PAIR_TASKS.includes(model.task) ? "pair" : model.language),
-  hint: (values) => (values.text?.trim() ? null : say("empty")),
-  body: (values) => ({ inputs: [values.second?.trim() ? [values.text, values.second] : values.text] }),
+  kind: (model) => (model.num_texts === 2 ? `pair_${model.language}` : model.language),
+  hint: (values, model) => {
+    if (!values.text?.trim()) return say("empty");
+    return model.num_texts === 2 && !values.second?.trim() ? say("classify.hint") : null;
+  },
+  body: (values, state) => ({
+    inputs: [values.second?.trim() ? [values.text, values.second] : values.text],
+    patience: state.patience ?? 0,
+  }),
+  tools: (panel) => panel.model.has_exits && buildPatience(panel),
   show: showLabels,
 };
+
+function buildPatience(panel) {
+  // with a patience of n at least n + 1 layers are computed: more than these would save none
+  const options = Array.from({ length: Math.max(1, panel.model.num_layers - 1) }, (_, patience) => {
+    const option = el("option", { value: patience }, patience ? String(patience) : say("classify.all_layers"));
+    option.selected = patience === (panel.state.patience ?? 0);
+    return option;
+  });
+  const pick = (event) => {
+    panel.state.patience = Number(event.target.value);
+    panel.rerun();
+  };
+  return el("div", { class: "field inline" }, el("label", { for: "patience", title: say("classify.patience_hint") }, say("classify.patience")),
+    el("select", { id: "patience", title: say("classify.patience_hint"), onchange: pick }, options));
+}
 
 export const choose = {
   id: "choose",
@@ -59,14 +84,13 @@ export const choose = {
     ],
   },
   chip: (one) => one.question,
-  hint: (values) => (lines(values.choices).length < 2 ? say("choose.hint") : null),
-  body: (values) => ({ inputs: [{ context: values.context ?? "", question: values.question ?? "", choices: lines(values.choices) }] }),
+  hint: (values) => (choiceLines(values).length < 2 ? say("choose.hint") : null),
+  body: (values) => ({ inputs: [{ context: values.context ?? "", question: values.question ?? "", choices: choiceLines(values) }] }),
   show: showChoices,
 };
 
-function lines(text) {
-  return (text ?? "").split("\n").map((line) => line.trim()).filter(Boolean).slice(0, 16);
-}
+const MAX_CHOICES = 16;
+const choiceLines = (values) => splitLines(values.choices).slice(0, MAX_CHOICES);
 
 /** GLUE's labels are numbers for some tasks: say what they mean. */
 function nameLabel(label, model) {
@@ -91,7 +115,7 @@ function showLabels([result], { model }) {
 }
 
 function showChoices([result], { values }) {
-  const names = lines(values.choices);
+  const names = choiceLines(values);
   const bars = result.probabilities.map((probability, number) =>
     bar({ name: names[number], probability, isBest: number === result.number }));
   return {

@@ -9,7 +9,7 @@ export const read = {
   id: "read",
   fields: () => [
     { name: "text", label: say("text"), rows: 2 },
-    { name: "second", label: say("second"), rows: 2, optional: true },
+    { name: "second", label: say("second_if_pair"), rows: 2, optional: true },
   ],
   examples: {
     en: [
@@ -26,6 +26,8 @@ export const read = {
   }),
   show,
 };
+
+let shown = null; // what listens for the map that is shown; that of the one before would keep its whole trace alive
 
 function show([trace], { model, state, panel }) {
   state.layer = Math.min(state.layer ?? 0, trace.layers.length - 1);
@@ -51,11 +53,10 @@ function show([trace], { model, state, panel }) {
     choose((state.token + step + trace.tokens.length) % trace.tokens.length, true);
   });
   draw();
-  document.addEventListener("litebert-colours", function redraw() {
-    // a canvas keeps the colours and the width it was drawn with
-    if (map.isConnected) drawHeat();
-    else document.removeEventListener("litebert-colours", redraw);
-  });
+  shown?.abort();
+  shown = new AbortController();
+  // a canvas keeps the colours and the width it was drawn with
+  document.addEventListener("litebert-colours", () => map.isConnected && drawHeat(), { signal: shown.signal });
   return {
     nodes: [
       trace.is_cut && el("p", { class: "note small" }, say("read.cut")),

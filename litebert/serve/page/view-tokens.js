@@ -4,6 +4,7 @@ import { el, percent, slicer } from "./dom.js";
 import { say } from "./words.js";
 
 const NUM_COLOURS = 8;
+const OUTSIDE = "O";
 
 export const tokens = {
   id: "tokens",
@@ -18,12 +19,11 @@ export const tokens = {
 };
 
 function show([result], { values, model }) {
-  const kinds = [...new Set(model.labels.filter((tag) => tag !== "O").map((tag) => tag.replace(/^[A-Z]-/, "")))];
+  const kinds = [...new Set(model.labels.filter((tag) => tag !== OUTSIDE).map((tag) => (model.has_spans ? tag.slice(2) : tag)))];
   const colour = (kind) => `kind-${kinds.indexOf(kind) % NUM_COLOURS}`;
-  const isSpans = model.labels.includes("O");
-  const stretches = isSpans
+  const stretches = model.has_spans
     ? result.spans.map((span) => ({ kind: span.kind, words: result.words.slice(span.start, span.end) }))
-    : result.words.map((word) => ({ kind: word.tag, words: [word] }));
+    : result.words.filter((word) => word.tag !== OUTSIDE).map((word) => ({ kind: word.tag, words: [word] }));
   const cut = slicer(values.text);
   const nodes = [];
   let at = 0;
@@ -37,6 +37,6 @@ function show([result], { values, model }) {
   const found = say("tokens.say", { n: stretches.length });
   return {
     nodes: [el("p", { class: "sentence tagged", dir: "auto" }, nodes), !stretches.length && el("p", { class: "soft" }, say("tokens.outside"))].filter(Boolean),
-    spoken: isSpans ? `${found}: ${stretches.map(({ kind, words }) => `${words.map((w) => w.word).join(" ")} (${kind})`).join(", ")}` : found,
+    spoken: model.has_spans ? `${found}: ${stretches.map(({ kind, words }) => `${words.map((w) => w.word).join(" ")} (${kind})`).join(", ")}` : found,
   };
 }

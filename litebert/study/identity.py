@@ -1,0 +1,140 @@
+"""What a result depends on, and whether a finished arm is still the one that the study means.
+
+Training that would be another one now makes an arm stale: it is refused, for nothing but training can mend it. Other
+measurements only have to be taken again.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError
+from litebert.data.shards import open_corpus, read_manifest
+from litebert.finetune_recipe import build_finetune_recipe, list_differences, load_finetune_recipe
+from litebert.recipe import build_recipe, list_changes
+from litebert.study.arms import ArmRun, list_ancestors
+from litebert.study.place import RUNS, Place, Report
+from litebert.study.spec import TaskSpec
+from litebert.tasks import finetuning
+from litebert.tasks.catalog import read_dataset
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a study's arms read, by content: wherever it lies."""
+
+    corpora: dict[str, dict[str, Any]]  # by name: counts, and a hash of all of it, held-out text too
+    tasks: dict[str, str]  # by metric: a hash of the examples
+
+
+def describe_texts(runs: Sequence[ArmRun], place: Place) -> Texts:
+    """The texts of some runs of one study, read once for all of them."""
+    return Texts(
+        {name: _describe_corpus(path) for name, path in place.corpora.items()},
+        {task.metric: _hash_examples(task, place) for task in runs[0].at_scale.tasks},
+    )
+
+
+def _describe_corpus(path: Path) -> dict[str, Any]:
+    train, valid = open_corpus(path), open_corpus(path, "valid")
+    hashes = [record.sha256 for record in read_manifest(path).shards]  # of both splits
+    return {
+        "fingerprint": hashlib.sha256("".join(hashes).encode()).hexdigest(),
+        "documents": train.num_documents,
+        "tokens": train.num_tokens,
+        "held_out_documents": valid.num_documents,
+        "held_out_tokens": valid.num_tokens,
+        "vocab_size": train.vocab_size,
+    }
+
+
+def _hash_examples(task: TaskSpec, place: Place) -> str:
+    assert place.data is not None, "open_place has looked for the tasks' data"
+    dataset = read_dataset(task.task, place.data / task.data)
+    return finetuning.fingerprint([dataset.train, *dataset.dev.values()])
+
+
+def describe_measures(run: ArmRun) -> dict[str, Any]:
+    """All that decides how a trained model is measured, the tasks' recipes by their values."""
+    spec = run.at_scale
+    facts = {
+        "measures": spec.measures,
+        "tasks": [_describe_task(task) for task in spec.tasks],
+        "pairs": spec.pairs,
+        "length": spec.length,
+        "speed_steps": spec.speed_steps,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(facts))  # as it will be read
+    return plain
+
+
+def _describe_task(task: TaskSpec) -> dict[str, Any]:
+    return {
+        "metric": task.metric,
+        "task": task.task,
+        "seeds": task.seeds,
+        "starts_from": task.starts_from,
+        "has_ensemble": task.has_ensemble,
+        "recipe": load_finetune_recipe(task.task, task.recipe, task.change).values,
+    }
+
+
+def fingerprint(run: ArmRun, texts: Texts) -> str:
+    """A hash of all that a result depends on: the recipes, the texts, and how it is measured."""
+    recipes = [run.recipe.fingerprint, *(recipe.fingerprint for recipe in list_ancestors(run).values())]
+    corpora = {name: facts["fingerprint"] for name, facts in sorted(texts.corpora.items())}
+    content = json.dumps([recipes, corpora, texts.tasks, describe_measures(run)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def list_staleness(report: Report, run: ArmRun, texts: Texts | None = None) -> list[str]:
+    """Why a report's training is not the one that the study means now; empty where it is.
+
+    Recipes are built again before they are compared: a key that litebert has learned since has its default in both.
+    """
+    changes = list_changes(build_recipe(tomllib.loads(report["recipe"])), run.recipe)
+    for name, recipe in list_ancestors(run).items():
+        before = report["ancestors"].get(name)
+        changed = list_changes(build_recipe(tomllib.loads(before)), recipe) if before else ["was none"]
+        changes += [f"the arm {name}, which it starts from: {change}" for change in changed]
+    for name, facts in (texts.corpora if texts else {}).items():
+        if report["corpora"].get(name, {}).get("fingerprint") != facts["fingerprint"]:
+            changes.append(f"corpus {name}: another text")
+    return changes
+
+
+def check_current(path: Path, report: Report, run: ArmRun, texts: Texts | None = None) -> None:
+    """Refuse a finished arm of another study than this one is now."""
+    changes = list_staleness(report, run, texts)
+    if changes:
+        raise ConfigError(
+            f"{path} was made by another {run.study.name} ({'; '.join(changes[:4])}): run it as it was, choose another "
+            f"--out, or delete the file, {RUNS}/{run.name} and {RUNS}/{run.name}-* to run this arm again"
+        )
+
+
+def list_other_measures(report: Report, run: ArmRun, texts: Texts | None = None) -> list[str]:
+    """What was measured otherwise than the study says now; empty: nothing."""
+    before, now = report["measures"], describe_measures(run)
+    changes = [
+        f"{key}: {before.get(key)!r} -> {value!r}"
+        for key, value in now.items()
+        if key != "tasks" and before.get(key) != value
+    ]
+    tasks_before = {task["metric"]: task for task in before["tasks"]}
+    for task in now["tasks"]:
+        metric = task["metric"]
+        if metric not in tasks_before:
+            changes.append(f"task {metric}: not measured")
+            continue
+        old = tasks_before[metric]
+        old = {**old, "recipe": build_finetune_recipe(old["recipe"]).values}
+        changes += [f"task {metric}, {change}" for change in list_differences(old, task)]
+        if texts and report["task_data"].get(metric) != texts.tasks[metric]:
+            changes.append(f"task {metric}: other examples")
+    gone = tasks_before.keys() - {task["metric"] for task in now["tasks"]}
+    return [*changes, *(f"task {metric}: not wanted any more" for metric in sorted(gone))]

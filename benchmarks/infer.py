@@ -218,9 +218,9 @@ def openvino_int8(room: Room) -> Answer:
 
 
 def quantize_for_openvino(room: Room) -> Any:
-    from litebert.infer.engines.openvino_engine import import_nncf, import_openvino
+    from litebert.infer.engines.openvino_engine import import_in_silence, import_openvino
 
-    openvino, nncf = import_openvino(), import_nncf()
+    openvino, nncf = import_openvino(), import_in_silence("nncf")
     model = room.their_model()
     feed = {key: torch.from_numpy(value) for key, value in pad([np.full(16, 5), np.full(12, 6)]).items()}
     converted = openvino.convert_model(model, example_input=feed)

@@ -163,7 +163,6 @@ def test_two_threads_of_a_core_count_once_and_a_container_has_its_share(tmp_path
         ("openvino", "litebert.load(source, engine='openvino', threads=1).embed(['a cat'])"),
         ("onnxruntime", "litebert.load(source, engine='auto', threads=1).embed(['a cat'])"),
         ("fastapi", "from litebert.serve.server import load_models; load_models([source])"),
-        ("nncf", "from litebert.infer.engines.openvino_engine import import_nncf; import_nncf()"),
     ],
 )
 def test_nothing_is_sent(package: str, code: str, tiny_checkpoint: Path) -> None:

@@ -55,16 +55,10 @@ class OpenVinoEngine:
 
 def import_openvino() -> ModuleType:
     """OpenVINO without the package that reports each import of it to its makers."""
-    return _import_in_silence("openvino")
+    return import_in_silence("openvino")
 
 
-def import_nncf() -> ModuleType:
-    """OpenVINO's quantiser, which reports each of its uses through the same package."""
-    import_openvino()
-    return _import_in_silence("nncf")
-
-
-def _import_in_silence(name: str) -> ModuleType:
+def import_in_silence(name: str) -> ModuleType:
     """A module that finds no telemetry package, and therefore takes its own stub that sends nothing."""
     if name not in sys.modules:
         sys.modules[TELEMETRY] = None  # type: ignore[assignment]

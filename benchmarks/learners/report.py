@@ -282,4 +282,5 @@ def draw(curves: dict[str, list[dict[str, float]]], file: Path) -> None:
     figure = build_figure(runs, metrics)
     for panel in figure.axes:
         panel.set_xlabel("CPU minutes")
+    file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=150)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from litebert.checkpoint import load_checkpoint
+from litebert.core.runtime import choose_runtime
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
 from litebert.data.shards import open_corpus
@@ -49,6 +50,7 @@ class Evaluation:
 
 def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
     """Score a checkpoint of the demo and its baselines, and look at what it does."""
+    choose_runtime(recipe.runtime)  # the threads of the training, whether it ran in this process or in one before
     checkpoint = load_checkpoint(checkpoint_path)
     tokenizer = checkpoint.load_tokenizer()
     trained = checkpoint.load_model()

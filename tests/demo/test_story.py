@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from rich.console import Console
 
 import litebert.demo.story as story
@@ -90,6 +91,7 @@ def test_interrupted_in_every_stage_it_ends_with_the_same_report(
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(place, interrupt)
             tell(small_demo())
+        torch.set_num_threads(2)  # the next one does not inherit the threads of this one, as a new process does not
     output = tell(small_demo())
     assert output.count("was done before") == len(story.STAGES) - 1
     ours, other = (folder / "runs" / "demo" / "report.html" for folder in (tmp_path, finished))

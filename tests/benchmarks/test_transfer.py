@@ -15,7 +15,7 @@ from transfer import Case, Row, draw
 from litebert.core.errors import ConfigError
 from litebert.tasks.squad.reading import Question
 
-CASE = Case("animals", "Animals", "classification", "animals", 16, 16, ("train.epochs=1", "train.batch_size=8"))
+CASE = Case("animals", "Animals", "classification", "animals", 1)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_both_beginnings_are_run_once_and_reported(
     data: Path, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, page = tmp_path / "out", tmp_path / "docs" / "results.md"
-    words = ["run", tiny_checkpoint, "--out", out, "--data", data, "--seeds", 2]
+    words = ["run", tiny_checkpoint, "--out", out, "--data", data, "--seeds", 2, "--scale", 0.5]
     call(monkeypatch, *words)
     before = {file: file.read_bytes() for file in out.rglob("seed-*/report.json")}
     assert len(before) == 4
@@ -58,7 +58,7 @@ def test_other_numbers_of_examples_cannot_go_on_in_the_same_folder(
     words = ["run", tiny_checkpoint, "--out", tmp_path / "out", "--data", data, "--seeds", 1]
     call(monkeypatch, *words)
     with pytest.raises(ConfigError, match=r"job\.examples"):
-        call(monkeypatch, *words, "--scale", 2)
+        call(monkeypatch, *words, "--scale", 0.5)
 
 
 def make_row(random: list[float], pretrained: list[float]) -> Row:

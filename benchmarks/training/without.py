@@ -80,6 +80,6 @@ WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "a GELU of few operations": replaced(model__blocks__activated_linear=spelled_linear),
     "GELU through sigmoid": replaced(model__lean___has_fast_form=lambda *_: False),
     "fused query, key, value": replaced(model__blocks__AttentionBlock__forward=attend_unfused),
-    "leaving out an empty mask": replaced(tasks__pretraining___is_full=lambda _: False),
+    "leaving out an empty mask": replaced(model__encoder___is_full=lambda _: False),
     "fused AdamW": nullcontext,  # chosen where the optimizer is built
 }

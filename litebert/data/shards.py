@@ -244,24 +244,6 @@ def find_damage(directory: Path, record: ShardRecord, *, is_thorough: bool) -> s
     return None
 
 
-def pack_documents(
-    documents: Sequence[Sequence[Sequence[int]]],
-    *,
-    starts_word: npt.NDArray[np.bool_],
-    hashes: Sequence[int] | None = None,
-) -> ShardContent:
-    """A shard of documents given as lists of sentences of ids; `starts_word` says which ids begin a word."""
-    sentences = [sentence for document in documents for sentence in document]
-    token_ids = np.fromiter((token for sentence in sentences for token in sentence), dtype=id_dtype(len(starts_word)))
-    return ShardContent(
-        token_ids=token_ids,
-        word_starts=starts_word[token_ids],
-        sentence_offsets=offsets([len(sentence) for sentence in sentences]),
-        document_offsets=offsets([len(document) for document in documents]),
-        document_hashes=np.array(range(len(documents)) if hashes is None else hashes, dtype=np.uint64),
-    )
-
-
 def id_dtype(vocab_size: int) -> npt.DTypeLike:
     """The narrowest type that holds every id."""
     return np.uint16 if vocab_size <= 2**16 else np.uint32

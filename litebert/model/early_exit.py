@@ -36,9 +36,8 @@ def read_every_layer(model: "Model", token_ids: Tensor, segment_ids: Tensor, mas
 def exit_early(model: "Model", inputs: "ReadInputs", patience: int) -> ExitLogits:
     """Compute layer after layer, each for the texts that have not left yet."""
     encoder = model.encoder
-    mask = None if bool(inputs.mask.all()) else inputs.mask
     hidden = encoder.embeddings(inputs.token_ids, inputs.segment_ids, None)
-    visible = attention_mask(mask, None, hidden.dtype)
+    visible = attention_mask(inputs.mask, None, hidden.dtype)
     fused = [block.fuse() for block in encoder.attention if isinstance(block, AttentionBlock)]
     rows = torch.arange(len(hidden), device=hidden.device)
     num_labels = next(spec.num_labels for spec in model.head_specs if spec.kind == "classification")

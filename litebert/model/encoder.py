@@ -157,9 +157,14 @@ def attention_mask(
         looking = sequence_ids if read_at is None else sequence_ids.gather(1, read_at)
         # padding (0) sees padding: a row of nothing but -inf would be NaN
         visible = (looking[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
-    elif mask is not None:
+    elif mask is not None and not _is_full(mask):
         visible = mask[:, None, None, :]  # (B, 1, 1, T)
     else:
         return None
     # numbers, once: of a bool mask every layer would make and keep its own
     return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, -torch.inf)
+
+
+def _is_full(mask: Tensor) -> bool:
+    """Whether nothing is padded: attention is faster without a mask. Values cannot be looked at while tracing."""
+    return not torch.compiler.is_compiling() and bool(mask.all())

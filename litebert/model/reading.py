@@ -56,8 +56,7 @@ def output_names(head: ReadHead, *, has_exits: bool = False) -> tuple[str, ...]:
 
 def read_head(model: "Model", head: ReadHead, inputs: ReadInputs) -> dict[str, Tensor]:
     """The outputs of a head of a model, which are those of `Reader.read`."""
-    token_ids, segment_ids = inputs.token_ids, inputs.segment_ids
-    mask = None if bool(inputs.mask.all()) else inputs.mask  # attention is faster without
+    token_ids, segment_ids, mask = inputs.token_ids, inputs.segment_ids, inputs.mask
     if head == "classification" and inputs.patience:
         return exit_early(model, inputs, inputs.patience)._asdict()
     if head in NEEDS_POOLER:
@@ -66,7 +65,7 @@ def read_head(model: "Model", head: ReadHead, inputs: ReadInputs) -> dict[str, T
         return {"logits": model.heads[head](pooled, 1) if head == "choice" else model.heads[head](pooled)}
     hidden = model.encoder(token_ids, segment_ids, mask).hidden
     if head == "embedding":
-        real = inputs.mask[..., None]
+        real = mask[..., None]
         return {"embedding": (hidden * real).sum(1) / real.sum(1)}
     if head == "mlm":
         places = torch.nonzero((token_ids == inputs.mask_id).flatten()).squeeze(1)

@@ -80,7 +80,7 @@ def list_parameters(config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_
 
 
 def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, *, num_parts: int) -> list[Message]:
-    """The large messages of one step in `num_parts` parts; the few numbers beside them are `list_small_messages`."""
+    """The large messages of one step in `num_parts` parts; a few numbers are sent beside them."""
     if num_devices == 1:
         return []
     if parallel == "ddp":
@@ -99,23 +99,6 @@ def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, 
             Message("all-gather", "blocks' weights", uses * num_blocks, BYTES * uses * gathered),
             Message("reduce-scatter", "blocks' gradients", num_blocks, BYTES * gathered),
         ]
-    return messages
-
-
-def list_small_messages(
-    parameters: Parameters, parallel: Parallel, num_devices: int, *, has_sentence_task: bool, has_trust_ratios: bool
-) -> list[Message]:
-    """The numbers that a step adds up: counts before it, sums after it, and over shards the norms."""
-    if num_devices == 1:
-        return []
-    messages = [
-        Message("all-reduce", "counts", 1, 8 * 4),  # masked words, sequences, tokens, positions
-        Message("all-reduce", "losses and correct answers", 1, 8 * (5 if has_sentence_task else 3)),
-    ]
-    if parallel == "fsdp":
-        messages.append(Message("all-reduce", "norms for clipping", 1, 4 * parameters.num_tensors))
-    if parallel == "fsdp" and has_trust_ratios:
-        messages.append(Message("all-reduce", "norms for trust ratios", 1, 8 * 2 * parameters.num_tensors))
     return messages
 
 

@@ -139,8 +139,7 @@ class Choices:
 def read_choices(model: Model, batch: GroupBatch) -> Tensor:
     """The logits (G, C) of each group's choices; where a group has fewer than C, the rest can never be chosen."""
     first = batch.token_ids.new_zeros(len(batch.token_ids), 1)
-    mask = None if bool(batch.mask.all()) else batch.mask  # attention is faster without
-    pooled = model.encoder(batch.token_ids, batch.segment_ids, mask, read_at=first).pooled
+    pooled = model.encoder(batch.token_ids, batch.segment_ids, batch.mask, read_at=first).pooled
     return stack_choices(model.heads["choice"](pooled, 1).squeeze(-1), batch)
 
 

@@ -233,8 +233,7 @@ class MultiLabel:
 def read_pooled(model: Model, batch: GroupBatch) -> Tensor:
     """The logits (S, labels) of the classification head; the last layer computes nothing but [CLS]."""
     first = batch.token_ids.new_zeros(len(batch.token_ids), 1)
-    mask = None if bool(batch.mask.all()) else batch.mask  # attention is faster without
-    output = model.encoder(batch.token_ids, batch.segment_ids, mask, read_at=first)
+    output = model.encoder(batch.token_ids, batch.segment_ids, batch.mask, read_at=first)
     logits: Tensor = model.heads["classification"](output.pooled)
     return logits
 

@@ -12,8 +12,7 @@ from litebert.model.model import Model
 
 def read_layers(model: Model, batch: GroupBatch) -> Tensor:
     """The classifier's logits (L, S, labels) after every layer."""
-    mask = None if bool(batch.mask.all()) else batch.mask  # attention is faster without
-    return read_every_layer(model, batch.token_ids, batch.segment_ids, mask)
+    return read_every_layer(model, batch.token_ids, batch.segment_ids, batch.mask)
 
 
 def weigh_layers(logits: Tensor, loss_of: Callable[[Tensor], Tensor]) -> Tensor:

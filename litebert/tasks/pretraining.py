@@ -55,7 +55,7 @@ def read_states(model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
     output = model.encoder(
         batch.token_ids,
         batch.segment_ids,
-        None if _is_full(batch) else batch.mask,
+        batch.mask,
         position_ids=batch.position_ids,
         sequence_ids=batch.sequence_ids,
         read_at=read_at,
@@ -77,11 +77,6 @@ def plan_reading(wanted: Tensor, num_rows: int, length: int) -> tuple[Tensor, Te
     read_at = wanted.new_zeros(num_rows, int(counts.max()))  # (B, Q)
     read_at[rows, slots] = columns
     return read_at, rows * read_at.shape[1] + slots
-
-
-def _is_full(batch: Batch) -> bool:
-    """Whether nothing is padded: attention is faster without a mask."""
-    return bool(batch.mask.all())
 
 
 @dataclass(frozen=True)

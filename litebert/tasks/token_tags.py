@@ -134,8 +134,7 @@ class TokenTags:
         return Chance(share, 1.645 * math.sqrt(share * (1 - share) / tags.total()))
 
     def _logits(self, model: Model, batch: GroupBatch) -> Tensor:
-        mask = None if bool(batch.mask.all()) else batch.mask
-        hidden = model.encoder(batch.token_ids, batch.segment_ids, mask).hidden
+        hidden = model.encoder(batch.token_ids, batch.segment_ids, batch.mask).hidden
         logits: Tensor = model.heads["tokens"](hidden[batch.mask])  # (real tokens, labels)
         return logits
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import safetensors.numpy
 from hypothesis import given
@@ -15,9 +16,11 @@ from litebert.data.shards import (
     FORMAT_VERSION,
     Manifest,
     Shard,
+    ShardContent,
     TokenizerFacts,
+    id_dtype,
+    offsets,
     open_corpus,
-    pack_documents,
     shard_name,
     shard_path,
     write_manifest,
@@ -27,6 +30,19 @@ from litebert.data.shards import (
 sentences = st.lists(st.integers(0, 99), min_size=1, max_size=6)
 documents = st.lists(st.lists(sentences, min_size=1, max_size=4), max_size=5)
 STARTS_WORD = np.arange(100) % 3 == 0
+
+
+def pack_documents(documents: list[list[list[int]]], *, starts_word: npt.NDArray[np.bool_]) -> ShardContent:
+    """A shard of documents given as lists of sentences of ids; `starts_word` says which ids begin a word."""
+    sentences = [sentence for document in documents for sentence in document]
+    token_ids = np.fromiter((token for sentence in sentences for token in sentence), dtype=id_dtype(len(starts_word)))
+    return ShardContent(
+        token_ids=token_ids,
+        word_starts=starts_word[token_ids],
+        sentence_offsets=offsets([len(sentence) for sentence in sentences]),
+        document_offsets=offsets([len(document) for document in documents]),
+        document_hashes=np.arange(len(documents), dtype=np.uint64),
+    )
 
 
 def write_corpus(directory: Path, documents: list[list[list[int]]], *, vocab_size: int = 100) -> Manifest:

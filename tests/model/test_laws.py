@@ -82,7 +82,7 @@ def test_packed_sequences_do_not_see_each_other(lengths: list[int], seed: int) -
 def test_permuting_the_batch_permutes_the_output(sharing: Sharing) -> None:
     encoder = build(tiny(sharing))
     token_ids, order = draw_ids(5, 9), torch.tensor([3, 0, 4, 1, 2])
-    torch.testing.assert_close(encoder(token_ids).hidden[order], encoder(token_ids[order]).hidden, atol=1e-6, rtol=0)
+    torch.testing.assert_close(encoder(token_ids).hidden[order], encoder(token_ids[order]).hidden, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("num_inner", [1, 2])

@@ -25,7 +25,7 @@ from litebert.data.batch import Batch
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.model.sharing import Sharing
-from litebert.plan.traffic import Message, list_messages, list_parameters, list_small_messages
+from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
 from litebert.tasks.pretraining import Pretraining
 from litebert.train.distributed import TaskLoss, leave_group, spread
 from litebert.train.loop import Engine, build_scaler, update
@@ -176,14 +176,21 @@ def predict(case: Case) -> list[Message]:
     parameters = list_parameters(config, heads, trains_pooler=case.num_labels > 0)
     return [
         *list_messages(parameters, case.parallel, WORLD_SIZE, num_parts=case.num_parts),
-        *list_small_messages(
-            parameters,
-            case.parallel,
-            WORLD_SIZE,
-            has_sentence_task=case.num_labels > 0,
-            has_trust_ratios=case.optimizer == "lamb",
-        ),
+        *list_small_messages(parameters, case),
     ]
+
+
+def list_small_messages(parameters: Parameters, case: Case) -> list[Message]:
+    """The numbers that a step adds up: counts before it, sums after it, and over shards the norms."""
+    messages = [
+        Message("all-reduce", "counts", 1, 8 * 4),  # masked words, sequences, tokens, positions
+        Message("all-reduce", "losses and correct answers", 1, 8 * (5 if case.num_labels else 3)),
+    ]
+    if case.parallel == "fsdp":
+        messages.append(Message("all-reduce", "norms for clipping", 1, 4 * parameters.num_tensors))
+    if case.parallel == "fsdp" and case.optimizer == "lamb":
+        messages.append(Message("all-reduce", "norms for trust ratios", 1, 8 * 2 * parameters.num_tensors))
+    return messages
 
 
 def summarize(messages: Sequence[Sent | Message]) -> dict[str, tuple[int, int]]:

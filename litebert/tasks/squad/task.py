@@ -210,8 +210,7 @@ def _to_output(reply: Reply) -> Output:
 
 
 def _read_hidden(model: Model, batch: GroupBatch) -> Tensor:
-    mask = None if bool(batch.mask.all()) else batch.mask  # attention is faster without
-    hidden: Tensor = model.encoder(batch.token_ids, batch.segment_ids, mask).hidden
+    hidden: Tensor = model.encoder(batch.token_ids, batch.segment_ids, batch.mask).hidden
     return hidden
 
 

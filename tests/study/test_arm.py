@@ -12,7 +12,7 @@ from litebert.core.errors import BusyError, ConfigError
 from litebert.core.files import exclusive_lock
 from litebert.core.runtime import read_ranks
 from litebert.study import arm as story
-from litebert.study.arm import alone, help_arm, run_arm
+from litebert.study.arm import alone, find_report, help_arm, run_arm
 from litebert.study.arms import ArmRun, plan_arms
 from litebert.study.identity import describe_texts
 from litebert.study.place import Place, open_place, report_file
@@ -176,6 +176,16 @@ def test_an_arm_is_stale_when_the_one_it_starts_from_has_changed(
     assert run_arm(plan()[1], place, silent)
     with pytest.raises(ConfigError, match=r"the arm depth-1, which it starts from: optim.learning_rate: 0.001 -> 0.5"):
         run_arm(plan(optim={"learning_rate": 0.5})[1], place, silent)
+
+
+def test_an_arm_is_current_though_others_of_its_study_read_more(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path
+) -> None:
+    run = plan_small("table-7", arm="main", measures=("curves",), tasks=())
+    report = run_arm(run, place_for(run, tmp_path / "out", tiny_corpus, task_data), silent)
+    runs = [run, plan_small("table-7", arm="extra", measures=("curves",), tasks=())]
+    place = open_place(runs, tmp_path / "out", [f"main={tiny_corpus}", f"extra={tiny_corpus}"], task_data)
+    assert find_report(run, place, describe_texts(runs, place)) == report
 
 
 def test_a_task_of_another_recipe_or_other_examples_is_tuned_again_and_nothing_is_trained(

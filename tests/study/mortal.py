@@ -63,7 +63,7 @@ def live() -> None:
         return run_arm(run, *words)
 
     arm.run_arm = run_mortal
-    _Errand.command = lambda errand, run: [__spec__.name, *command(errand, run)[1:]]  # type: ignore[method-assign]
+    _Errand.command = lambda errand, run: [__spec__.name, *command(errand, run)[1:]]
     main()
 
 

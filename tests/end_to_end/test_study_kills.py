@@ -95,10 +95,11 @@ def test_kills_in_the_middle_of_everything_change_no_report_and_cost_no_saved_st
     file.write_text(STUDY)
     words = (str(file), "--corpus", str(tiny_corpus), "--data", str(make_task_data(tmp_path / "data")))
     whole, killed = Killing(tmp_path / "a", words), Killing(tmp_path / "b", words)
-    whole.sit("--jobs", "2")
+    only_first, only_second = ("--arms", "rate=0.15"), ("--arms", "rate=0.4")  # one process less to start than for both
+    whole.sit(*only_first)
+    whole.sit(*only_second)
 
     killed.sit("--jobs", "2", death=f"{SECOND} trained 6")  # between two checkpoints; the other arm, wherever it is
-    only_second = ("--arms", "rate=0.4")  # one process less to start
     killed.sit(*only_second, death=f"{SECOND} saving 8")
     checkpoints = killed.folder / "runs" / SECOND / "checkpoints"
     assert list(checkpoints.glob(".step-00000008.*.tmp")), "it died in the middle of a save"

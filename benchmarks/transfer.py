@@ -132,7 +132,7 @@ def learn(source: Any, case: Case, beginning: str, arguments: argparse.Namespace
     from litebert.core.files import write_json
     from litebert.finetune_recipe import FinetuneRecipe
     from litebert.finetune_run import Job
-    from litebert.study.trials import plan_trials, run_trials
+    from litebert.finetune_trials import plan_trials, run_trials
     from litebert.tasks.catalog import read_dataset
 
     folder = arguments.out / case.name / beginning

@@ -34,10 +34,12 @@ MAY_IMPORT = {
 MAY_IMPORT |= {run: (*MAY_IMPORT, run) for run in ("pretrain_run", "finetune_run")}
 BELOW_STORIES = tuple(MAY_IMPORT)
 MAY_IMPORT |= {story: (*BELOW_STORIES, story) for story in STORIES}
-MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "serve")}
+MAY_IMPORT["finetune_trials"] = (*BELOW_STORIES, "finetune", "finetune_trials")
 MAY_IMPORT["plan"] = (*BELOW_STORIES, "plan")
-MAY_IMPORT["study"] += ("plan",)
-MAY_IMPORT["demo"] = (*BELOW_STORIES, *STORIES, "study", "demo")
+MAY_IMPORT["plots"] = ("core", "infer.exit_curve", "plots")
+MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "serve", "demo")}
+MAY_IMPORT["study"] += ("plan", "plots")
+MAY_IMPORT["demo"] += ("plots",)
 MAY_IMPORT |= dict.fromkeys(("cli", "__main__", "__init__"), ("",))  # "" matches everything
 # core.runtime is the one room of core that knows the device
 NO_TORCH = (

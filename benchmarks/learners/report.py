@@ -20,7 +20,7 @@ from litebert.intrinsic.pairs import draw_order_pairs, draw_plain_pairs
 from litebert.intrinsic.passages import open_passages
 from litebert.intrinsic.reading import guess_words, read_pairs
 from litebert.intrinsic.shallow import count_pieces
-from litebert.study.curves import Curve, build_figure
+from litebert.plots.curves import Curve, build_figure
 from litebert.text.tokenizer import load_tokenizer
 from litebert.train.keeping import CHECKPOINTS
 

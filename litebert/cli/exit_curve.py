@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def draw_exit_curve(request: TaskRequest) -> None:
     """Measure every patience and every depth; print the points, and draw them into `out`."""
     from litebert.infer.exit_curve import draw_curve
-    from litebert.study.exit_chart import check_drawing, plot_exit_curve
+    from litebert.plots.exit_chart import check_drawing, plot_exit_curve
 
     if request.out:
         check_drawing()  # before minutes of measuring

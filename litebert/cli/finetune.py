@@ -82,9 +82,9 @@ def run_finetuning(
     from litebert.finetune import finetune
     from litebert.finetune_recipe import FinetuneRecipe
     from litebert.finetune_run import Job
+    from litebert.finetune_trials import plan_trials, run_trials
     from litebert.interop.opening import load_checkpoint
     from litebert.interop.source import FOR_TRAINING
-    from litebert.study.trials import plan_trials, run_trials
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import ReadOptions
     from litebert.tasks.report import read_report
@@ -134,7 +134,7 @@ def print_trials(summary: dict[str, Any], folder: Path) -> None:
 def draw_confusion(report: dict[str, Any], folder: Path) -> None:
     """The confusion of labels as a picture, where labels were confused and matplotlib is there."""
     from litebert.core.errors import ConfigError
-    from litebert.study.confusion import plot_confusion
+    from litebert.plots.confusion import plot_confusion
 
     facts = next(iter(report["dev"].values()))
     if "confusion" not in facts:

@@ -14,7 +14,7 @@ def plot_runs(
     ] = None,
 ) -> None:
     """Draw the curves of one or more runs into one PNG."""
-    from litebert.study import curves
+    from litebert.plots import curves
 
     drawn = curves.plot_runs(runs, output, metrics=metric or [])
     print(f"{output}: {', '.join(drawn)} of {len(runs)} run{'s' if len(runs) > 1 else ''}")

@@ -12,11 +12,11 @@ from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
 from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
+from litebert.demo.held_out import HeldOutScore, Share, score_constant, score_model
 from litebert.infer.fill_mask import Guess, fill_mask
+from litebert.intrinsic.distances import LayerDistances, measure_distances
 from litebert.model.model import Model, build_model
 from litebert.recipe import Recipe
-from litebert.study.distances import LayerDistances, measure_distances
-from litebert.study.held_out import HeldOutScore, Share, score_constant, score_model
 from litebert.text.tokenizer import Tokenizer
 
 GAPS = (

@@ -23,9 +23,9 @@ from litebert.demo.words import (
 )
 from litebert.infer.fill_mask import MASK
 from litebert.model.cost import count_parameters
+from litebert.plots.charts import Chart, Line, draw_chart
+from litebert.plots.curves import Run, read_run, smooth
 from litebert.recipe import Recipe
-from litebert.study.charts import Chart, Line, draw_chart
-from litebert.study.curves import Run, read_run, smooth
 from litebert.tasks.pretraining import Pretraining
 
 _TEMPLATE = "page.html.j2"

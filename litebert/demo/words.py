@@ -8,8 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from litebert.demo.evaluation import GAPS, Evaluation
+from litebert.demo.held_out import HeldOutScore, Share
 from litebert.infer.fill_mask import MASK
-from litebert.study.held_out import HeldOutScore, Share
 
 _SURE = 0.2  # mean probability of the best guess
 

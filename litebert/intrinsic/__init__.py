@@ -1,1 +1,1 @@
-"""What a pre-trained model knows without being taught anything more: masked words and sentence pairs on unseen text."""
+"""What a pre-trained model is without being taught anything more: what it knows of unseen text, what its layers do."""

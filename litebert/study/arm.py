@@ -18,11 +18,11 @@ import torch
 
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError
-from litebert.core.files import exclusive_lock, write_json
+from litebert.core.files import exclusive_lock, read_json, write_json
 from litebert.core.runtime import choose_runtime
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe
-from litebert.study.arms import ArmRun, list_ancestors
+from litebert.study.arms import ArmRun, list_ancestors, start_of
 from litebert.study.downstream import tune_all
 from litebert.study.identity import (
     Texts,
@@ -30,12 +30,15 @@ from litebert.study.identity import (
     describe_measures,
     describe_texts,
     fingerprint,
+    hash_corpora,
     list_other_measures,
 )
 from litebert.study.measured import Measured
 from litebert.study.measures import FUNCTIONS, Subject
 from litebert.study.place import FORMAT_VERSION, Place, Report, read_arm_report, report_file
-from litebert.train.keeping import CHECKPOINTS
+from litebert.train.keeping import CHECKPOINTS, check_is_ours
+
+BEGINNING = "begun-with.json"  # in the folder of an arm's pre-training
 
 Say = Callable[[str], None]
 
@@ -51,9 +54,13 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
         finished = find_report(run, place, texts)
         if finished is not None:
             return finished
-        recipe = settle_recipe(run, place)
+        start = find_start(run, place, texts)
+        recipe = settle_recipe(run, place, start)
         say(f"{run.name}: pre-training" if run.at_scale.is_trained else run.name)
-        checkpoint = train(recipe, place.run_folder(run.name)) if run.at_scale.is_trained else None
+        checkpoint = None
+        if run.at_scale.is_trained:
+            note_beginning(run, place.run_folder(run.name), texts, start)
+            checkpoint = train(recipe, place.run_folder(run.name))
         with alone():
             measured = measure(run, recipe, place, checkpoint, say)
         report = build_report(run, texts, measured, checkpoint)
@@ -63,9 +70,10 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
 
 def help_arm(run: ArmRun, place: Place) -> None:
     """What all processes but torchrun's first do for an arm: pre-train with it."""
-    is_finished = find_report(run, place, describe_texts([run], place)) is not None
+    texts = describe_texts([run], place)
+    is_finished = find_report(run, place, texts) is not None
     if run.at_scale.is_trained and not is_finished:
-        train(settle_recipe(run, place), place.run_folder(run.name))
+        train(settle_recipe(run, place, find_start(run, place, texts)), place.run_folder(run.name))
 
 
 def train(recipe: Recipe, folder: Path) -> Path:
@@ -74,9 +82,9 @@ def train(recipe: Recipe, folder: Path) -> Path:
     return pretrain(recipe, folder, clock=time.process_time if is_on_cpu else time.perf_counter)
 
 
-def settle_recipe(run: ArmRun, place: Place) -> Recipe:
+def settle_recipe(run: ArmRun, place: Place, start: Path | None) -> Recipe:
     """The recipe with the places of text and first weights; what trains nothing reads neither."""
-    return run.recipe_with(place.corpora, find_start(run, place)) if place.corpora else run.recipe
+    return run.recipe_with(place.corpora, start) if place.corpora else run.recipe
 
 
 @contextmanager
@@ -107,14 +115,43 @@ def find_report(run: ArmRun, place: Place, texts: Texts) -> Report | None:
     return None if list_other_measures(report, run, texts) else report
 
 
-def find_start(run: ArmRun, place: Place) -> Path | None:
-    """The checkpoint that an arm begins with: the last one of the arm it starts from."""
-    if not run.starts_from:
+def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
+    """The checkpoint that an arm begins with: the last one of the arm it starts from, as the study means that now."""
+    start = start_of(run) if run.at_scale.is_trained else None
+    if start is None:
         return None
-    saved = list_checkpoints(place.run_folder(run.starts_from) / CHECKPOINTS)
-    if not saved or not (place.folder / f"{run.starts_from}.json").is_file():
-        raise ConfigError(f"{run.name} starts from {run.starts_from}, which is not finished: run that one first")
+    path = report_file(place.folder, start)
+    if not path.is_file():
+        raise ConfigError(f"{run.name} starts from {start.name}, which is not finished: run that one first")
+    check_current(path, read_arm_report(path), start, texts)
+    saved = list_checkpoints(place.run_folder(start.name) / CHECKPOINTS)
+    if not saved:
+        raise ConfigError(
+            f"{run.name} starts from {start.name}, whose weights are gone: delete {path} and run that one again"
+        )
     return saved[-1]
+
+
+def note_beginning(run: ArmRun, folder: Path, texts: Texts, start: Path | None) -> None:
+    """Note what a new arm is begun with; refuse to go on with one whose text or first weights are others now.
+
+    The recipe, which pre-training compares, knows only where they lie.
+    """
+    weights = {f"the weights of {run.starts_from}": load_checkpoint(start).fingerprint} if start else {}
+    now = {f"the corpus {name}": content for name, content in hash_corpora(run, texts).items()} | weights
+    file = folder / BEGINNING
+    if not list_checkpoints(folder / CHECKPOINTS):
+        check_is_ours(folder)
+        with exclusive_lock(folder, purpose="training"):  # by its file, pre-training knows the folder as a run's
+            write_json(file, now)
+        return
+    before = read_json(file) if file.is_file() else {}  # a run of an earlier litebert has none
+    changed = [name for name in now if before.get(name, now[name]) != now[name]]
+    if changed:
+        raise ConfigError(
+            f"{folder} was begun before {' and '.join(changed)} changed: put back what it was begun with, or delete "
+            f"the folder to begin again"
+        )
 
 
 def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, say: Say) -> Measured:

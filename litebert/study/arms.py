@@ -107,13 +107,21 @@ def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Seq
     return recipe
 
 
+def start_of(run: ArmRun) -> ArmRun | None:
+    """The run that another begins with; None: that one draws its own weights."""
+    name = run.spec.starts_from
+    if not name:
+        return None
+    return replace(run, arm=name, recipe=build_arm_recipe(run.study, run.scale, name, run.seed, run.words))
+
+
 def list_ancestors(run: ArmRun) -> dict[str, Recipe]:
     """The recipes of the arms that a run's first weights come from, by name, the nearest first."""
     ancestors: dict[str, Recipe] = {}
-    name = run.spec.starts_from
-    while name:
-        ancestors[name] = build_arm_recipe(run.study, run.scale, name, run.seed, run.words)
-        name = run.study.arms[name].starts_from
+    start = start_of(run)
+    while start:
+        ancestors[start.arm] = start.recipe
+        start = start_of(start)
     return ancestors
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path
-from litebert.study.charts import GRID, INK, fit_into_page, svg_settings
-from litebert.study.curves import COLORS
+from litebert.plots.charts import GRID, INK, fit_into_page, svg_settings
+from litebert.plots.curves import COLORS
 from litebert.study.panels import DotPanel, LinePanel, MatrixPanel, Panel
 
 if TYPE_CHECKING:

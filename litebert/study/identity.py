@@ -16,7 +16,7 @@ from litebert.core.errors import ConfigError
 from litebert.data.shards import open_corpus, read_manifest
 from litebert.finetune_recipe import build_finetune_recipe, list_differences, load_finetune_recipe
 from litebert.recipe import build_recipe, list_changes
-from litebert.study.arms import ArmRun, list_ancestors
+from litebert.study.arms import ArmRun, corpora_of, list_ancestors
 from litebert.study.place import RUNS, Place, Report
 from litebert.study.spec import TaskSpec
 from litebert.tasks import finetuning
@@ -86,9 +86,13 @@ def _describe_task(task: TaskSpec) -> dict[str, Any]:
 def fingerprint(run: ArmRun, texts: Texts) -> str:
     """A hash of all that a result depends on: the recipes, the texts, and how it is measured."""
     recipes = [run.recipe.fingerprint, *(recipe.fingerprint for recipe in list_ancestors(run).values())]
-    corpora = {name: facts["fingerprint"] for name, facts in sorted(texts.corpora.items())}
-    content = json.dumps([recipes, corpora, texts.tasks, describe_measures(run)], sort_keys=True)
+    content = json.dumps([recipes, hash_corpora(run, texts), texts.tasks, describe_measures(run)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def hash_corpora(run: ArmRun, texts: Texts) -> dict[str, str]:
+    """What tells the corpora that a run reads from others, by name; its study's other arms may read more."""
+    return {name: texts.corpora[name]["fingerprint"] for name in sorted(corpora_of([run])) if name in texts.corpora}
 
 
 def list_staleness(report: Report, run: ArmRun, texts: Texts | None = None) -> list[str]:
@@ -101,8 +105,8 @@ def list_staleness(report: Report, run: ArmRun, texts: Texts | None = None) -> l
         before = report["ancestors"].get(name)
         changed = list_changes(build_recipe(tomllib.loads(before)), recipe) if before else ["was none"]
         changes += [f"the arm {name}, which it starts from: {change}" for change in changed]
-    for name, facts in (texts.corpora if texts else {}).items():
-        if report["corpora"].get(name, {}).get("fingerprint") != facts["fingerprint"]:
+    for name, now in (hash_corpora(run, texts) if texts else {}).items():
+        if report["corpora"].get(name, {}).get("fingerprint") != now:
             changes.append(f"corpus {name}: another text")
     return changes
 

@@ -9,16 +9,16 @@ from typing import Any
 from litebert.core.runlog import METRICS_FILE, read_log
 from litebert.data.batch import Batch
 from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic, open_checkpoint
+from litebert.intrinsic.distances import measure_distances
 from litebert.intrinsic.report import SentencePairs
 from litebert.intrinsic.score import Score
+from litebert.intrinsic.similarity import compare_effects, compare_weights, mean_off_diagonal
 from litebert.model.cost import count_parameters
 from litebert.model.model import Model
 from litebert.pretrain import draw_held_out
 from litebert.recipe import Recipe
-from litebert.study.distances import measure_distances
 from litebert.study.effort import measure_memory, measure_speed
 from litebert.study.measured import Measured
-from litebert.study.similarity import compare_effects, compare_weights, mean_off_diagonal
 from litebert.study.spec import Measure, ScaleSpec
 
 _DISTANCE_BATCHES = 8

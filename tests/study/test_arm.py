@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from litebert import pretrain as pretraining
 from litebert.core.errors import BusyError, ConfigError
 from litebert.core.files import exclusive_lock
 from litebert.core.runtime import read_ranks
+from litebert.pretrain_run import save
 from litebert.study import arm as story
-from litebert.study.arm import alone, help_arm, run_arm
+from litebert.study.arm import alone, find_report, help_arm, run_arm
 from litebert.study.arms import ArmRun, plan_arms
 from litebert.study.identity import describe_texts
 from litebert.study.place import Place, open_place, report_file
@@ -160,22 +162,101 @@ def test_an_arm_begins_with_the_weights_of_the_one_it_starts_from(
     assert f'from = "{tmp_path}/out/runs/depth-1-seed-1/checkpoints/step-00000004"' in recipe
 
 
+def plan_chain(**changes: Any) -> list[ArmRun]:
+    """Two small arms, the second of which starts from the first; `changes` are of the first."""
+    small = shrink(load_study("table-11"), "laptop")
+    first = replace(small.arms["depth-1"], change={**small.arms["depth-1"].change, **changes})
+    measured = replace(small.at("laptop"), measures=("curves",), tasks=())
+    study = replace(small, arms={**small.arms, "depth-1": first}, scales={"laptop": measured})
+    return plan_arms(study, "laptop", arms=["depth-1", "depth-3"])
+
+
+FASTER = {"optim": {"learning_rate": 0.5}}
+
+
 def test_an_arm_is_stale_when_the_one_it_starts_from_has_changed(
     tiny_corpus: Path, task_data: Path, tmp_path: Path
 ) -> None:
-    def plan(**changes: Any) -> list[ArmRun]:
-        small = shrink(load_study("table-11"), "laptop")
-        first = replace(small.arms["depth-1"], change={**small.arms["depth-1"].change, **changes})
-        measured = replace(small.at("laptop"), measures=("curves",), tasks=())
-        study = replace(small, arms={**small.arms, "depth-1": first}, scales={"laptop": measured})
-        return plan_arms(study, "laptop", arms=["depth-1", "depth-3"])
-
-    place = place_for(plan()[0], tmp_path / "out", tiny_corpus, task_data)
-    for run in plan():
+    place = place_for(plan_chain()[0], tmp_path / "out", tiny_corpus, task_data)
+    for run in plan_chain():
         run_arm(run, place, silent)
-    assert run_arm(plan()[1], place, silent)
+    assert run_arm(plan_chain()[1], place, silent)
     with pytest.raises(ConfigError, match=r"the arm depth-1, which it starts from: optim.learning_rate: 0.001 -> 0.5"):
-        run_arm(plan(optim={"learning_rate": 0.5})[1], place, silent)
+        run_arm(plan_chain(**FASTER)[1], place, silent)
+
+
+def test_an_arm_does_not_start_from_a_stale_one(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
+    first, _ = plan_chain()
+    place = place_for(first, tmp_path / "out", tiny_corpus, task_data)
+    run_arm(first, place, silent)
+    with pytest.raises(ConfigError, match=r"depth-1-seed-1.json was made by another table-11 \(optim.learning_rate"):
+        run_arm(plan_chain(**FASTER)[1], place, silent)
+    shutil.rmtree(place.run_folder(first.name))
+    with pytest.raises(ConfigError, match=r"whose weights are gone: delete .*depth-1-seed-1.json and run that one"):
+        run_arm(plan_chain()[1], place, silent)
+
+
+def stop_after_first_save(run: ArmRun, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run an arm until its first checkpoint is there."""
+
+    def save_and_stop(*words: Any) -> None:
+        save(*words)
+        raise Interrupted
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(pretraining, "save", save_and_stop)
+        run_arm(run, place, silent)
+    assert len(list(place.run_folder(run.name).glob("checkpoints/step-*"))) == 1
+
+
+def forget(run: ArmRun, place: Place) -> None:
+    report_file(place.folder, run).unlink()
+    shutil.rmtree(place.run_folder(run.name))
+
+
+def test_an_unfinished_arm_goes_on_only_if_its_start_is_the_same(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = place_for(plan_chain()[0], tmp_path / "whole", tiny_corpus, task_data)
+    expected = [reproducible(run_arm(run, whole, silent)) for run in plan_chain()]
+    first, second = plan_chain()
+    place = place_for(first, tmp_path / "out", tiny_corpus, task_data)
+    run_arm(first, place, silent)
+    stop_after_first_save(second, place, monkeypatch)
+    forget(first, place)
+    other_first, other_second = plan_chain(**FASTER)
+    run_arm(other_first, place, silent)
+    with pytest.raises(ConfigError, match=r"depth-3-seed-1 was begun before the weights of depth-1-seed-1 changed"):
+        run_arm(other_second, place, silent)
+    assert not report_file(place.folder, other_second).exists()
+    forget(first, place)
+    run_arm(first, place, silent)  # the same weights again
+    assert reproducible(run_arm(second, place, silent)) == expected[1]
+
+
+def test_an_unfinished_arm_does_not_go_on_with_another_text(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = tmp_path / "corpus"
+    shutil.copytree(tiny_corpus, corpus)
+    run = plan_small("figure-2b", arm="with", measures=("curves",))
+    place = place_for(run, tmp_path / "out", corpus, task_data)
+    stop_after_first_save(run, place, monkeypatch)
+    manifest = json.loads((corpus / "manifest.json").read_text())
+    manifest["shards"][0]["sha256"] = "0" * 64
+    (corpus / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ConfigError, match="with-seed-1 was begun before the corpus main changed"):
+        run_arm(run, place, silent)
+
+
+def test_an_arm_is_current_though_others_of_its_study_read_more(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path
+) -> None:
+    run = plan_small("table-7", arm="main", measures=("curves",), tasks=())
+    report = run_arm(run, place_for(run, tmp_path / "out", tiny_corpus, task_data), silent)
+    runs = [run, plan_small("table-7", arm="extra", measures=("curves",), tasks=())]
+    place = open_place(runs, tmp_path / "out", [f"main={tiny_corpus}", f"extra={tiny_corpus}"], task_data)
+    assert find_report(run, place, describe_texts(runs, place)) == report
 
 
 def test_a_task_of_another_recipe_or_other_examples_is_tuned_again_and_nothing_is_trained(

@@ -12,7 +12,6 @@ from litebert.study.downstream import _summarize, average, name_scores
 from litebert.study.effort import build_engine, make_batch, measure_memory, measure_speed
 from litebert.study.measured import Measured
 from litebert.study.measures import Subject, count, summarize_curve
-from litebert.study.similarity import compare_effects, compare_weights, mean_off_diagonal
 from litebert.study.spec import ScaleSpec, TaskSpec
 from litebert.train.loop import Engine
 
@@ -21,28 +20,6 @@ SMALL = ("model.vocab_size=60", "model.hidden_size=16", "model.embedding_size=16
 
 def small_recipe(*words: str) -> Recipe:
     return load_recipe("laptop", [*SMALL, "batch.sequences=4", "segments.max_length=16", *words])
-
-
-def test_a_shared_layer_is_like_itself_and_does_what_it_does() -> None:
-    recipe = small_recipe("model.sharing=all", "model.num_layers=3")
-    model = build_model(recipe.model, ["mlm"])
-    for matrix in (compare_weights(model), compare_effects(model, [make_batch(recipe)])):
-        assert torch.tensor(matrix).allclose(torch.ones(3, 3), atol=1e-5)
-        assert mean_off_diagonal(matrix) == pytest.approx(1.0, abs=1e-5)
-
-
-def test_layers_that_were_drawn_apart_are_unlike_and_each_is_like_itself() -> None:
-    recipe = small_recipe("model.sharing=none", "model.num_layers=3", "model.initializer=normal")
-    model = build_model(recipe.model, ["mlm"])
-    weights, effects = compare_weights(model), compare_effects(model, [make_batch(recipe)])
-    for matrix in (weights, effects):
-        assert [matrix[layer][layer] for layer in range(3)] == pytest.approx([1.0] * 3, abs=1e-5)
-    assert abs(mean_off_diagonal(weights)) < 0.1
-    assert weights[0][2] == pytest.approx(weights[2][0])
-
-
-def test_one_layer_is_like_itself() -> None:
-    assert mean_off_diagonal([[1.0]]) == 1.0
 
 
 def test_a_straight_way_has_no_roughness_and_a_jagged_one_has() -> None:

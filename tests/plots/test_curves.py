@@ -8,7 +8,7 @@ import pytest
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.runlog import METRICS_FILE
-from litebert.study.curves import build_figure, plot_runs, read_run, smooth
+from litebert.plots.curves import build_figure, plot_runs, read_run, smooth
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from litebert.study.charts import Chart, Line, draw_chart
+from litebert.plots.charts import Chart, Line, draw_chart
 
 CHART = Chart(
     "A title",

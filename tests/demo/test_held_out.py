@@ -4,11 +4,11 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
+from litebert.demo.held_out import Share, score_constant, score_model
 from litebert.model.model import build_model
 from litebert.model.presets import preset
-from litebert.study.held_out import Share, score_constant, score_model
 from litebert.tasks.pretraining import pretraining_loss
-from tests.study.test_distances import batch_of
+from tests.intrinsic.test_distances import batch_of
 
 
 @pytest.mark.parametrize(("right", "total"), [(0, 10), (7, 10), (10, 10), (512, 1000), (3, 4000)])

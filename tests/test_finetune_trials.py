@@ -11,7 +11,7 @@ from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import ConfigError
 from litebert.finetune_recipe import FinetuneRecipe
 from litebert.finetune_run import Job
-from litebert.study.trials import expand_grid, plan_trials, run_trials, summarize
+from litebert.finetune_trials import expand_grid, plan_trials, run_trials, summarize
 from litebert.tasks.catalog import read_dataset
 
 SHORT = ["train.steps=2", "train.evaluations=1"]

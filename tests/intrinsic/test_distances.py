@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from litebert.data.batch import Batch
+from litebert.intrinsic.distances import measure_distances
 from litebert.model.model import build_model
 from litebert.model.presets import preset
-from litebert.study.distances import measure_distances
 
 
 def batch_of(token_ids: torch.Tensor, mask: torch.Tensor) -> Batch:

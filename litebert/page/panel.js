@@ -5,6 +5,7 @@ import { el } from "./dom.js";
 import { getLanguage, has, say } from "./words.js";
 
 const WAIT_WHILE_TYPING = 450; // milliseconds
+const TELLING = ["too_long", "too_large", "too_many", "not_loaded"]; // refusals whose message says more than their code
 
 /**
  * A view describes a function:
@@ -118,11 +119,14 @@ function tell(panel, words) {
 
 function showError(panel, error) {
   tell(panel, "");
+  panel.output.replaceChildren(buildAlert(error));
+  if (error.code === "unauthorized") document.dispatchEvent(new CustomEvent("litebert-unauthorized"));
+}
+
+/** What went wrong, in the page's own words where it has some; the message adds what a person can use. */
+export function buildAlert(error) {
   const known = `error.${error.code}`;
   const message = has(known) ? say(known) : error.message;
-  const detail = has(known) && error.message && getLanguage() === "en" && error.code?.startsWith("too") ? error.message : "";
-  panel.output.replaceChildren(
-    el("div", { class: "alert", role: "alert" }, el("strong", {}, message), detail && el("span", { class: "small" }, detail)),
-  );
-  if (error.code === "unauthorized") document.dispatchEvent(new CustomEvent("litebert-unauthorized"));
+  const adds = has(known) && error.message && getLanguage() === "en" && TELLING.includes(error.code);
+  return el("div", { class: "alert", role: "alert" }, el("strong", {}, message), adds && el("span", { class: "small" }, error.message));
 }

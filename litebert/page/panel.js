@@ -5,6 +5,7 @@ import { el } from "./dom.js";
 import { getLanguage, has, say } from "./words.js";
 
 const WAIT_WHILE_TYPING = 450; // milliseconds
+const WAIT_UNTIL_TOLD = 1500; // milliseconds after which a screen reader hears that it takes long
 const TELLING = ["too_long", "too_large", "too_many", "not_loaded"]; // refusals whose message says more than their code
 
 /**
@@ -98,8 +99,11 @@ async function run(panel, isWished) {
   }
   const abort = (panel.running = new AbortController());
   panel.output.setAttribute("aria-busy", "true");
+  panel.output.dataset.working = say("working");
+  const slow = setTimeout(() => tell(panel, say("working")), WAIT_UNTIL_TOLD);
+  const report = (part, total) => { panel.output.dataset.working = say("working_part", { part, total }); };
   try {
-    const results = await ask(view.id, { model: model.name, ...view.body(state.values, state) }, abort.signal);
+    const results = await ask(view.id, { model: model.name, ...view.body(state.values, state) }, abort.signal, report);
     if (abort.signal.aborted) return;
     const { nodes, spoken } = view.show(results, { values: { ...state.values }, model, state, panel });
     const focused = panel.output.contains(document.activeElement) ? document.activeElement.id : "";
@@ -109,6 +113,7 @@ async function run(panel, isWished) {
   } catch (error) {
     if (error.name !== "AbortError") showError(panel, error);
   } finally {
+    clearTimeout(slow);
     if (panel.running === abort) panel.output.removeAttribute("aria-busy");
   }
 }

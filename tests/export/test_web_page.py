@@ -273,6 +273,31 @@ def test_questions_are_answered_as_in_python_and_the_answer_is_marked(
 
 
 @pytest.mark.slow
+def test_a_long_passage_says_where_it_is_and_typing_on_gives_it_up(
+    browser: Any, serve: Any, runtime: Path, tmp_path: Path, unigram: Tokenizer
+) -> None:
+    model = save_model(tmp_path, SpanTask("squad", max_question_length=16, stride=4), unigram)
+    export_web(load_checkpoint(model), tmp_path / "page", runtime=runtime)
+    page = open_page(browser, serve(tmp_path / "page"))
+    page.evaluate(
+        "() => { const output = document.querySelector('.output'); globalThis.said = [];"
+        " new MutationObserver(() => said.push(output.dataset.working))"
+        ".observe(output, { attributeFilter: ['data-working'] }) }"
+    )
+    endless = " ".join(make_sentences(60))
+    page.fill("#field-answer-context", endless)
+    page.click("button[type=submit]")
+    page.wait_for_function("() => said.some((words) => words.startsWith('reading part 3 of '))")
+    ask(page, context="the river is near")
+    assert page.inner_text(".passage") == "the river is near"
+    last = page.evaluate("() => said.filter((words) => words.includes('part')).at(-1)")
+    part, total = (int(word) for word in last.split() if word.isdigit())
+    assert part < total  # the rest of the long passage was not read
+    page.wait_for_timeout(300)
+    assert page.inner_text(".passage") == "the river is near"
+
+
+@pytest.mark.slow
 def test_words_are_tagged_as_in_python(
     browser: Any, serve: Any, runtime: Path, tmp_path: Path, unigram: Tokenizer
 ) -> None:

@@ -6,9 +6,10 @@ const worker = startWorker();
 let asked = null; // the question that is waited for: a page shows one answer at a time
 let numAsked = 0;
 
-worker.onmessage = ({ data: { number, results, refusal } }) => {
+worker.onmessage = ({ data: { number, results, refusal, progress } }) => {
   if (number !== asked?.number) return; // somebody has typed on
-  if (refusal) asked.reject(new Refusal(refusal.code, refusal.message));
+  if (progress) asked.report?.(...progress);
+  else if (refusal) asked.reject(new Refusal(refusal.code, refusal.message));
   else asked.resolve(results);
 };
 worker.onerror = (event) => {
@@ -20,16 +21,16 @@ export async function listModels() {
   return { models: await send("load", {}) };
 }
 
-/** The results for a body of `inputs` and settings. */
-export async function ask(fn, body) {
-  return send(fn, body);
+/** The results for a body of `inputs` and settings; `report` hears which part of how many is being read. */
+export async function ask(fn, body, _, report) {
+  return send(fn, body, report);
 }
 
-function send(fn, body) {
+function send(fn, body, report) {
   asked?.reject(new DOMException("another question was asked", "AbortError"));
   return new Promise((resolve, reject) => {
     numAsked += 1;
-    asked = { number: numAsked, resolve, reject };
+    asked = { number: numAsked, resolve, reject, report };
     worker.postMessage({ number: numAsked, fn, body });
   });
 }

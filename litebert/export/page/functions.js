@@ -1,5 +1,5 @@
 // What the page asks, with the answers that litebert's server gives: facts and tokenizer turn a text into sequences,
-// `read` computes one of them, and its logits become probabilities.
+// `read` computes one of them, and its logits become probabilities; `report` hears which part of how many is read.
 
 import { buildTest, findRuns } from "./normalize.js";
 import { Refusal } from "./refusal.js";
@@ -8,7 +8,7 @@ import { answerQuestion } from "./spans.js";
 import { findSpans, placeWords } from "./tags.js";
 import { join, joinAsIs, roomOfPair } from "./tokenizer.js";
 
-export function buildFunctions({ facts, tokenizer }, read) {
+export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
   const { task } = facts;
   const vocabulary = tokenizer.facts;
   const encodeTexts = (texts) => join(vocabulary, ...[texts].flat().map(tokenizer.encode));
@@ -58,7 +58,7 @@ export function buildFunctions({ facts, tokenizer }, read) {
       return { words, spans: facts.model.has_spans ? findSpans(words.map(({ tag }) => tag)) : [] };
     },
 
-    answer: (asked) => answerQuestion(asked, task, tokenizer, read),
+    answer: (asked) => answerQuestion(asked, task, tokenizer, { read, report }),
 
     async choose({ context, question, choices }) {
       const passage = tokenizer.encode(context);

@@ -9,28 +9,33 @@ const NUM_ENDS = 5; // for each start that the start-conditioned head proposes
 const NUM_OTHERS = 3; // next best answers
 
 /** {answer, others, null_odds}; no answer where the model finds it more probable that there is none. */
-export async function answerQuestion({ question, context }, task, tokenizer, read) {
+export async function answerQuestion({ question, context }, task, tokenizer, { read, report }) {
   const asked = tokenizer.encode(question).slice(0, task.max_question_length);
   const passage = tokenizer.encodeWithOffsets(context);
   const windows = planWindows(passage.ids.length, roomOfPair(tokenizer.facts) - asked.length, task.stride);
   const owners = findOwners(windows, passage.ids.length);
-  const propose = task.head === "span" ? proposePairs : proposeConditioned;
+  const isConditioned = task.head === "conditional_span";
   const candidates = [];
   let nullScore = Infinity;
   for (const [number, { first, length }] of windows.entries()) {
+    if (windows.length > 1) report(number + 1, windows.length);
     const sequence = joinAsIs(tokenizer.facts, asked, passage.ids.slice(first, first + length));
-    const mask = sequence.ids.map((_, column) => (column === 0 || (column >= sequence.column && column < sequence.ids.length - 1) ? 1 : 0));
-    const outputs = await read(task.head === "span" ? sequence : { ...sequence, answerMask: mask });
-    const found = propose(outputs, task.num_best);
+    const outputs = await read(isConditioned ? { ...sequence, answerMask: allow(sequence) } : sequence);
+    const found = isConditioned ? proposeConditioned(outputs) : proposePairs(outputs, task.num_best);
     nullScore = Math.min(nullScore, found.nullScore);
-    for (const one of found.candidates) {
-      const [from, to] = [one.start - sequence.column, one.end - sequence.column];
-      const isPossible = from >= 0 && to >= from && to < length && to - from < task.max_answer_length;
-      if (isPossible && owners[first + from] === number) candidates.push({ ...one, start: first + from, end: first + to });
-    }
+    // tokens of the passage from here on, not columns of the window
+    const placed = found.candidates.map((one) =>
+      ({ ...one, start: one.start - sequence.column + first, end: one.end - sequence.column + first }));
+    candidates.push(...placed.filter(({ start, end }) => owners[start] === number && end >= start
+      && end < first + length && end - start < task.max_answer_length));
   }
   const spans = listSpans(candidates, passage, context, buildTest(tokenizer.facts.spaces), task.num_best);
-  return decide(spans, task.head === "span" ? nullScore - (spans[0]?.score ?? 0) : nullScore, task);
+  return decide(spans, isConditioned ? nullScore : nullScore - (spans[0]?.score ?? 0), task);
+}
+
+/** 1 where an answer may lie: in the passage, and at [CLS] for none. */
+function allow({ ids, column }) {
+  return ids.map((_, at) => (at === 0 || (at >= column && at < ids.length - 1) ? 1 : 0));
 }
 
 /** {first, length} of the passage's tokens in each window. */

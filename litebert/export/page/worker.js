@@ -34,7 +34,8 @@ async function compute(model, number, fn, body) {
     if (number < newest) throw new Refusal("superseded", "a newer question was asked");
     return model.read(...sequence);
   };
-  const answerOne = buildFunctions(model, read)[fn];
+  const report = (...progress) => postMessage({ number, progress });
+  const answerOne = buildFunctions(model, read, report)[fn];
   const results = [];
   for (const input of body.inputs) results.push(await answerOne(input, body));
   return results;

@@ -1,8 +1,8 @@
 """A checkpoint becomes a static folder: a page that answers in the visitor's browser, and asks no other server.
 
-index.html, app.js, model.js, tokenizer.js, style.css    the page, the same for all models
-model.onnx, vocabulary.json, facts.json                  the model in eight bits, and what has to be known to ask it
-runtime/                                                 onnxruntime-web
+index.html, *.js, *.css                    the page, the same for all models: the server's views, and what computes here
+model.onnx, vocabulary.json, facts.json    the model in eight bits, and what has to be known to ask it
+runtime/                                   onnxruntime-web
 """
 
 import shutil
@@ -11,27 +11,25 @@ import tempfile
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, write_json
 from litebert.data.groups import build_form
 from litebert.export.int8 import Accuracy, Int8Options, settle_int8
-from litebert.export.onnx_folder import check_is_new, choose_head, has_exits
+from litebert.export.onnx_folder import check_is_new, choose_head
+from litebert.export.web_model import describe_model
 from litebert.export.web_vocabulary import describe_vocabulary
-from litebert.infer.fill_mask import MASK
-from litebert.infer.naming import name_model, tell_language
 from litebert.model.reading import ReadHead
-from litebert.tasks.catalog import restore_task
-from litebert.tasks.classification import Classification, MultiLabel, Regression
 
 RUNTIME_VERSION = "1.30.0"
 RUNTIME_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 # of a model: more is too much to wait for on a page
 MAX_BYTES = 16_000_000
-EXAMPLES = {"en": f"The list is {MASK} in place.", "zh": f"今天天气很{MASK}。"}
-PAGE_FILES = ("index.html", "app.js", "model.js", "tokenizer.js", "style.css")
+PAGE_FOLDERS = (
+    files("litebert") / "page",
+    files("litebert.export") / "page",
+)  # what every page of ours has, and this one's
 
 
 @dataclass(frozen=True)
@@ -56,48 +54,22 @@ def export_web(
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
     facts = describe_model(checkpoint, chosen)
-    vocabulary = _describe_tokenizer(checkpoint)
+    form = build_form(
+        checkpoint.load_tokenizer(),
+        max_length=facts["model"]["max_length"],
+        num_segments=checkpoint.config.num_segments,
+    )
+    vocabulary = describe_vocabulary(checkpoint.load_tokenizer(), form)
     graph = settle_int8(checkpoint, chosen, options)
     with atomic_directory(out) as temporary:
-        for name in PAGE_FILES:
-            (temporary / name).write_bytes(files("litebert.export").joinpath("page", name).read_bytes())
+        for folder in PAGE_FOLDERS:
+            for file in folder.iterdir():
+                (temporary / file.name).write_bytes(file.read_bytes())
         (temporary / "model.onnx").write_bytes(graph.content)
         write_json(temporary / "vocabulary.json", vocabulary)
         write_json(temporary / "facts.json", facts)
         _copy_runtime(runtime, temporary / "runtime")
     return WebExport(out, chosen, len(graph.content), graph.accuracy)
-
-
-def describe_model(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
-    """What goes into facts.json; a head that the page has no view for is refused."""
-    facts: dict[str, Any] = {
-        "head": head,
-        "title": name_model(checkpoint.path),
-        "has_exits": has_exits(checkpoint, head),
-        "num_texts": {"mlm": 1, "sentence": 2}.get(head, 0),
-        "example": EXAMPLES[tell_language(checkpoint.load_tokenizer())] if head == "mlm" else "",
-    }
-    if head in ("mlm", "sentence"):
-        return facts
-    task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
-    if head != "classification" or not isinstance(task, Classification | MultiLabel | Regression):
-        raise ConfigError(
-            f"the page fills masks, classifies and orders texts, and has no view for the head '{head}': export it as "
-            "onnx"
-        )
-    facts["num_texts"] = task.num_texts
-    if isinstance(task, Regression):
-        keys = ("low", "high", "center", "scale")
-        return facts | {"kind": "regression", **{key: getattr(task, key) for key in keys}}
-    kind = "multi-label" if isinstance(task, MultiLabel) else "classification"
-    return facts | {"kind": kind, "labels": list(task.labels)}
-
-
-def _describe_tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
-    config, tokenizer = checkpoint.config, checkpoint.load_tokenizer()
-    length = min((checkpoint.task or {}).get("max_length", config.max_positions), config.max_positions)
-    form = build_form(tokenizer, max_length=length, num_segments=config.num_segments)
-    return describe_vocabulary(tokenizer, form)
 
 
 def _copy_runtime(source: Path | None, target: Path) -> None:

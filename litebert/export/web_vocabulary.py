@@ -32,6 +32,7 @@ def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, A
         "special": {name: getattr(tokenizer, f"{name}_id") for name in SPECIAL_NAMES},
         "max_length": form.max_length,
         "num_segments": form.num_segments,
+        "spaces": list_ranges(str.isspace),
     }
     if tokenizer.model_file == MODEL_FILE:
         return common | _describe_unigram(tokenizer)
@@ -60,7 +61,6 @@ def _describe_unigram(tokenizer: Tokenizer) -> dict[str, Any]:
         "splits": tokenizer.splits,
         "dropped": [ord(letter) for letter in _INVISIBLE if _between(processor, letter) == ""],
         "spaced": [ord(letter) for letter in _INVISIBLE if _between(processor, letter) == " "],
-        "spaces": list_ranges(str.isspace),
         "marks": list_ranges(unicodedata.combining),
     }
 

@@ -15,11 +15,11 @@ _TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg"
 
 def add_pages(app: FastAPI) -> None:
     """Let the app answer with the page's files."""
-    folder = files("litebert.serve") / "page"
-    names = _ADDRESSES | {f"/page/{file.name}": file.name for file in folder.iterdir() if file.is_file()}
+    folders = files("litebert.serve") / "page", files("litebert") / "page"  # its own, and what every page of ours has
+    contents = {file.name: file.read_bytes() for folder in folders for file in folder.iterdir() if file.is_file()}
+    names = _ADDRESSES | {f"/page/{name}": name for name in contents}
     for address, name in names.items():
-        kind = _TYPES[name.rpartition(".")[2]]
-        answer = _answer_with((folder / name).read_bytes(), kind)
+        answer = _answer_with(contents[name], _TYPES[name.rpartition(".")[2]])
         app.add_api_route(address, answer, methods=["GET", "HEAD"], include_in_schema=False)
 
 

@@ -25,12 +25,15 @@ const [vocabulary, texts] = ["vocabulary.json", "texts.json"].map((name) => JSON
 const tokenizer = buildTokenizer(vocabulary);
 const ids = texts.map((text) => tokenizer.encode(text));
 const pairs = ids.map((one, n) => join(vocabulary, one, ids[(n + 1) % ids.length]));
-console.log(JSON.stringify({ ids, pairs }));
+const located = texts.map((text) => tokenizer.encodeWithOffsets(text));
+const places = located.map(({ starts, ends }) => starts.map((start, n) => [start, ends[n]]));
+const masked = texts.map((text) => tokenizer.encodeMasked(text));
+console.log(JSON.stringify({ ids, pairs, places, masked }));
 """
 
 
 def rare_lines() -> list[str]:
-    return [line for line in iter_rare_lines(400) if "[MASK]" not in line]
+    return list(iter_rare_lines(400))
 
 
 def run_node(folder: Path, tokenizer: Tokenizer, texts: list[str]) -> dict[str, list]:  # type: ignore[type-arg]
@@ -38,7 +41,8 @@ def run_node(folder: Path, tokenizer: Tokenizer, texts: list[str]) -> dict[str, 
     if node is None:
         pytest.skip("node is not installed")
     form = build_form(tokenizer, max_length=40, num_segments=2)
-    (folder / "tokenizer.js").write_bytes(files("litebert.export").joinpath("page", "tokenizer.js").read_bytes())
+    for name in ("tokenizer.js", "normalize.js"):
+        (folder / name).write_bytes(files("litebert.export").joinpath("page", name).read_bytes())
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "vocabulary.json").write_text(json.dumps(describe_vocabulary(tokenizer, form)))
     (folder / "texts.json").write_text(json.dumps(texts))
@@ -68,9 +72,17 @@ def test_ids_and_pairs_are_those_of_python(tokenizer: Tokenizer, tmp_path: Path)
         assert pair["types"] == [0] * sequence.num_first + [1] * rest
 
 
+def test_every_token_has_its_place_in_the_text_as_it_was_written(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    texts = [*make_sentences(20), *iter_rare_lines(1500)]
+    found = run_node(tmp_path, tokenizer, texts)
+    for text, ids, places in zip(texts, found["ids"], found["places"], strict=True):
+        expected = tokenizer.encode_with_offsets(text)
+        assert (ids, [tuple(place) for place in places]) == (expected.token_ids, expected.offsets), text
+
+
 def test_masks_stand_for_words(tokenizer: Tokenizer, tmp_path: Path) -> None:
     texts = ["[MASK] river", "the ([MASK]), of [MASK].", "walks  [MASK]  slowly [MASK]", "a [MASK], 2010, [MASK] it"]
-    assert run_node(tmp_path, tokenizer, texts)["ids"] == [encode_masked(tokenizer, text)[0] for text in texts]
+    assert run_node(tmp_path, tokenizer, texts)["masked"] == [encode_masked(tokenizer, text)[0] for text in texts]
 
 
 def test_the_official_vocabulary_is_read_too(real_data: Path, tmp_path: Path) -> None:

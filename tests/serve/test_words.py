@@ -3,11 +3,12 @@
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "litebert" / "serve" / "page"
+PACKAGE = Path(__file__).parents[2] / "litebert"
+PAGES = (PACKAGE / "page", PACKAGE / "serve" / "page", PACKAGE / "export" / "page")
 
 
 def words_by_language() -> dict[str, dict[str, str]]:
-    text = (PAGE / "words.js").read_text("utf-8")
+    text = (PAGES[0] / "words.js").read_text("utf-8")
     parts = re.split(r"^  (en|zh): \{$", text, flags=re.MULTILINE)[1:]
     pattern = r'^    "?([\w.-]+)"?: "(.*)",$'
     return {
@@ -31,6 +32,7 @@ def test_chinese_words_are_chinese() -> None:
 
 def test_every_word_that_is_said_is_there() -> None:
     known = set(words_by_language()["en"])
-    said = {key for file in PAGE.glob("*.js") for key in re.findall(r'\bsay\("([\w.-]+)"', file.read_text("utf-8"))}
+    scripts = "".join(file.read_text("utf-8") for page in PAGES for file in page.glob("*.js"))
+    said = set(re.findall(r'\b(?:say\(|privacy: |words: )"([\w.-]+)"', scripts))
     assert said <= known, said - known
     assert len(said) > 40

@@ -1,5 +1,9 @@
-// Text to token ids, as litebert's Python does it: SentencePiece unigram and WordPiece, with the normalisation of the
-// model that this folder holds. vocabulary.json has the facts.
+// Text to ids as litebert's Python does it: SentencePiece unigram and WordPiece, with the normalisation of the
+// model that this folder holds, each token with its place in the text. vocabulary.json has the facts.
+//
+// Places are counted in letters (code points), as Python counts them: a text is an array of its letters.
+
+import { alignUnigram, alignWordPiece } from "./normalize.js";
 
 export const MASK = "[MASK]";
 // keeps the place of a mask while the text around it is normalised; one that somebody typed becomes its neighbour,
@@ -8,12 +12,17 @@ const PLACE = "\uE000";
 const SPACE = "▁";
 
 export function buildTokenizer(facts) {
-  const encodeWithMasks = facts.kind === "unigram" ? buildUnigram(facts) : buildWordPiece(facts);
+  const { cut, cutMasked } = facts.kind === "unigram" ? buildUnigram(facts) : buildWordPiece(facts);
+  const clean = (text) => text.replace(/\p{Surrogate}/gu, "\uFFFD").replaceAll(PLACE, "\uE001");
   return {
     facts,
-    // ids of a text in which [MASK] stands for a word to guess, without special tokens around
-    encode: (text) => encodeWithMasks(text.replaceAll(PLACE, "\uE001").split(MASK).join(PLACE)),
     piece: (id) => facts.pieces[id],
+    // ids without special tokens around; "[MASK]" is six letters here, as in Python
+    encode: (text) => cut([...clean(text)]).ids,
+    // the same with the first letter of each token, and the one after its last
+    encodeWithOffsets: (text) => cut([...clean(text)]),
+    // ids of a text in which [MASK] stands for a word to guess
+    encodeMasked: (text) => cutMasked([...clean(text).replaceAll(facts.pieces[facts.special.mask], MASK).split(MASK).join(PLACE)]),
   };
 }
 
@@ -24,12 +33,23 @@ export function join(facts, first, second) {
     const ids = [cls, ...first.slice(0, facts.max_length - 2), sep];
     return { ids, types: ids.map(() => 0) };
   }
-  const between = facts.num_segments > 1 ? [sep] : [sep, sep];
-  const [a, b] = shareRoom(first.length, second.length, facts.max_length - 2 - between.length);
-  const head = [cls, ...first.slice(0, a), ...between];
-  const tail = [...second.slice(0, b), sep];
-  const types = [...head.map(() => 0), ...tail.map(() => (facts.num_segments > 1 ? 1 : 0))];
-  return { ids: [...head, ...tail], types };
+  const [a, b] = shareRoom(first.length, second.length, roomOfPair(facts));
+  return joinAsIs(facts, first.slice(0, a), second.slice(0, b));
+}
+
+// [CLS] first [SEP] second [SEP] of texts that were cut to fit; `column` is where the second begins
+export function joinAsIs(facts, first, second) {
+  const { cls, sep } = facts.special;
+  const hasSegments = facts.num_segments > 1;
+  const head = [cls, ...first, ...(hasSegments ? [sep] : [sep, sep])];
+  const tail = [...second, sep];
+  const types = [...head.map(() => 0), ...tail.map(() => (hasSegments ? 1 : 0))];
+  return { ids: [...head, ...tail], types, column: head.length };
+}
+
+// the tokens that fit beside the special ones of a pair
+export function roomOfPair(facts) {
+  return facts.max_length - (facts.num_segments > 1 ? 3 : 4);
 }
 
 function shareRoom(first, second, room) {
@@ -40,13 +60,8 @@ function shareRoom(first, second, room) {
   return [first, second];
 }
 
-function buildClass(ranges) {
-  const parts = ranges.map(([a, b]) => `\\u{${a.toString(16)}}-\\u{${b.toString(16)}}`);
-  return `[${parts.join("")}]`;
-}
-
 function buildUnigram(facts) {
-  const { pieces, scores, user_defined: userDefined, normalization } = facts;
+  const { pieces, scores, user_defined: userDefined } = facts;
   const ids = new Map(pieces.map((piece, id) => [piece, id]));
   for (const id of facts.unusable) ids.delete(pieces[id]);
   const isUserDefined = new Set(userDefined);
@@ -56,24 +71,11 @@ function buildUnigram(facts) {
   const longest = largest(pieces.map((piece) => [...piece].length));
   const lowest = -largest(usual.map((id) => -scores[id]));
   const highest = largest(usual.map((id) => scores[id]));
-  const spaces = new RegExp(`${buildClass(facts.spaces)}+`, "gu");
-  const [dropped, spaced] = [facts.dropped, facts.spaced].map((codes) => new RegExp(buildClass(codes.map((c) => [c, c])), "gu"));
-  const marks = new RegExp(`${buildClass(facts.marks)}+`, "gu");
+  const align = alignUnigram(facts);
 
-  function normalize(text) {
-    if (normalization.collapses_whitespace) text = text.replace(spaces, " ").trim();
-    if (normalization.unicode_form !== "none") text = text.normalize(normalization.unicode_form);
-    if (normalization.drops_accents) text = text.replace(marks, "");
-    if (normalization.lowercase) text = text.toLowerCase();
-    // what SentencePiece's own rules (nmt_nfkc) do after that
-    text = text.replace(dropped, "").replace(spaced, " ").normalize("NFKC");
-    return text.replace(/[ ▁]+/g, " ").replace(/^ | $/g, "");
-  }
-
-  // the best way to cut a text into pieces, in SentencePiece's own arithmetic of single precision
-  function cut(text) {
-    const characters = [...text];
-    const size = characters.length;
+  // the best way to cut letters into pieces, [id, how many letters], in SentencePiece's own arithmetic of single precision
+  function findBest(letters) {
+    const size = letters.length;
     const best = new Array(size + 1).fill(null);
     best[0] = { score: 0, from: -1, id: -1 };
     const reach = (from, to, id, score) => {
@@ -85,7 +87,7 @@ function buildUnigram(facts) {
       let hasSingle = false;
       let piece = "";
       for (let to = from + 1; to <= Math.min(size, from + longest); to += 1) {
-        piece += characters[to - 1];
+        piece += letters[to - 1];
         const id = piece === PLACE ? facts.special.mask : ids.get(piece);
         if (id === undefined) continue;
         const bytes = new TextEncoder().encode(piece).length;
@@ -96,55 +98,106 @@ function buildUnigram(facts) {
       if (!hasSingle) reach(from, from + 1, facts.special.unk, Math.fround(lowest - 10));
     }
     const found = [];
-    for (let at = size; at > 0; at = best[at].from) found.push(best[at].id);
-    return found.reverse();
+    for (let at = size; at > 0; at = best[at].from) found.push([best[at].id, at - best[at].from]);
+    return joinUnknown(found.reverse());
   }
 
-  return (text) => {
-    const normalized = normalize(text);
-    if (normalized === "") return [];
-    const marked = (SPACE + normalized.replaceAll(" ", SPACE)).replaceAll(SPACE + PLACE, PLACE);
-    const found = [];
-    for (const id of cut(marked)) {
-      const isRepeated = id === facts.special.unk && found.at(-1) === id; // unknown characters in a row are one
-      if (!isRepeated) found.push(...(facts.splits[id] ?? [id]));
+  function joinUnknown(found) {
+    const joined = [];
+    for (const [id, length] of found) {
+      if (id === facts.special.unk && joined.at(-1)?.[0] === id) joined.at(-1)[1] += length;
+      else joined.push([id, length]);
+    }
+    return joined;
+  }
+
+  // a piece such as "▁2010," as its parts
+  function split([id, length]) {
+    const parts = facts.splits[id];
+    if (!parts) return [[id, length]];
+    const lengths = parts.map((part) => [...pieces[part]].length);
+    if (pieces[parts[0]].startsWith(SPACE) && !pieces[id].startsWith(SPACE)) lengths[0] -= 1; // a "▁" that is not in the text
+    return parts.map((part, n) => [part, lengths[n]]);
+  }
+
+  function cut(text) {
+    const { visible, starts, ends } = align(text);
+    const found = { ids: [], starts: [], ends: [] };
+    let position = 0; // in `visible`, which the pieces cut up without gaps
+    for (const [id, length] of findBest(visible).flatMap(split)) {
+      const first = position + (length > 0 && visible[position] === SPACE ? 1 : 0);
+      position += length;
+      let [start, end] = [starts[first], ends[position - 1]];
+      if (first === position) {
+        // a lone "▁" covers nothing: an empty span where the next letter begins, unless that became several words
+        const isInside = found.ends.length > 0 && starts[first] < found.ends.at(-1);
+        [start, end] = isInside ? [found.starts.at(-1), found.ends.at(-1)] : [starts[first], starts[first]];
+      }
+      found.ids.push(id);
+      found.starts.push(start);
+      found.ends.push(end);
     }
     return found;
-  };
+  }
+
+  function cutMasked(text) {
+    const { visible } = align(text);
+    const letters = visible.filter((letter, n) => letter !== SPACE || visible[n + 1] !== PLACE);
+    return findBest(letters).flatMap(split).map(([id]) => id);
+  }
+
+  return { cut, cutMasked };
 }
 
 function buildWordPiece(facts) {
-  const { lowercase, strip_accents: stripsAccents, handle_chinese_chars: splitsChinese } = facts.normalization;
   const ids = new Map(facts.pieces.map((piece, id) => [piece, id]));
   for (const id of facts.unusable) ids.delete(facts.pieces[id]);
-  const chinese = /[\u4E00-\u9FFF\u3400-\u4DBF\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\uF900-\uFAFF\u{2F800}-\u{2FA1F}]/gu;
+  const align = alignWordPiece(facts.normalization);
+  const punctuation = /^(?:[!-/:-@[-`{-~]|\p{P})$/u;
 
-  function normalize(text) {
-    text = text.replace(/[\t\n\r]|\p{White_Space}/gu, " ").replace(/\0|\uFFFD|\p{Cc}|\p{Cf}|\p{Co}/gu, "");
-    if (splitsChinese) text = text.replace(chinese, " $& ");
-    if (stripsAccents) text = text.normalize("NFD").replace(/\p{Mn}/gu, "");
-    // letter by letter, as Rust does: a sigma at the end of a word is no other letter
-    return lowercase ? [...text].map((letter) => letter.toLowerCase()).join("") : text;
+  // [first, last + 1] of the words in letters; a punctuation mark is one
+  function findWords(letters) {
+    const words = [];
+    let isOpen = false;
+    letters.forEach((letter, at) => {
+      const isAlone = punctuation.test(letter);
+      if (letter !== " " && isOpen && !isAlone) words.at(-1)[1] = at + 1;
+      else if (letter !== " ") words.push([at, at + 1]);
+      isOpen = letter !== " " && !isAlone;
+    });
+    return words;
   }
 
-  function cutWord(word) {
-    const characters = [...word];
-    if (characters.length > facts.max_characters) return [facts.special.unk];
+  // the pieces of a word, [id, first, last + 1]
+  function cutWord(letters, [first, last]) {
+    const unknown = [[facts.special.unk, first, last]];
+    if (last - first > facts.max_characters) return unknown;
     const found = [];
-    for (let from = 0; from < characters.length; ) {
-      let to = characters.length;
-      const piece = () => (from > 0 ? facts.prefix : "") + characters.slice(from, to).join("");
+    for (let from = first; from < last; ) {
+      let to = last;
+      const piece = () => (from > first ? facts.prefix : "") + letters.slice(from, to).join("");
       while (to > from && !ids.has(piece())) to -= 1;
-      if (to === from) return [facts.special.unk];
-      found.push(ids.get(piece()));
+      if (to === from) return unknown;
+      found.push([ids.get(piece()), from, to]);
       from = to;
     }
     return found;
   }
 
-  const encodePart = (text) => {
-    const words = normalize(text).match(/[!-/:-@[-`{-~]|\p{P}|(?:(?![!-/:-@[-`{-~]|\p{P}| ).)+/gsu) ?? [];
-    return words.flatMap(cutWord);
-  };
-  return (text) => text.split(PLACE).flatMap((part, n) => [...(n > 0 ? [facts.special.mask] : []), ...encodePart(part)]);
+  function cut(text) {
+    const { letters, starts, ends } = align(text);
+    const found = findWords(letters).flatMap((word) => cutWord(letters, word));
+    return {
+      ids: found.map(([id]) => id),
+      starts: found.map(([, from]) => starts[from]),
+      ends: found.map(([, , to]) => ends[to - 1]),
+    };
+  }
+
+  function cutMasked(text) {
+    const parts = text.join("").split(PLACE);
+    return parts.flatMap((part, n) => [...(n > 0 ? [facts.special.mask] : []), ...cut([...part]).ids]);
+  }
+
+  return { cut, cutMasked };
 }

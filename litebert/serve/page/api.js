@@ -1,14 +1,8 @@
 // The server, as the page asks it. A refusal becomes a Refusal with the server's code and message.
 
-const TOKEN = "litebert-token";
+import { Refusal } from "./refusal.js";
 
-export class Refusal extends Error {
-  constructor(code, message, where = "") {
-    super(message);
-    this.code = code;
-    this.where = where;
-  }
-}
+const TOKEN = "litebert-token";
 
 export function setToken(token) {
   sessionStorage.setItem(TOKEN, token);

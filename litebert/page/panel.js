@@ -5,6 +5,8 @@ import { el } from "./dom.js";
 import { getLanguage, has, say } from "./words.js";
 
 const WAIT_WHILE_TYPING = 450; // milliseconds
+const WAIT_UNTIL_TOLD = 1500; // milliseconds after which a screen reader hears that it takes long
+const TELLING = ["too_long", "too_large", "too_many", "not_loaded"]; // refusals whose message says more than their code
 
 /**
  * A view describes a function:
@@ -97,8 +99,11 @@ async function run(panel, isWished) {
   }
   const abort = (panel.running = new AbortController());
   panel.output.setAttribute("aria-busy", "true");
+  panel.output.dataset.working = say("working");
+  const slow = setTimeout(() => tell(panel, say("working")), WAIT_UNTIL_TOLD);
+  const report = (part, total) => { panel.output.dataset.working = say("working_part", { part, total }); };
   try {
-    const results = await ask(view.id, { model: model.name, ...view.body(state.values, state) }, abort.signal);
+    const results = await ask(view.id, { model: model.name, ...view.body(state.values, state) }, abort.signal, report);
     if (abort.signal.aborted) return;
     const { nodes, spoken } = view.show(results, { values: { ...state.values }, model, state, panel });
     const focused = panel.output.contains(document.activeElement) ? document.activeElement.id : "";
@@ -108,6 +113,7 @@ async function run(panel, isWished) {
   } catch (error) {
     if (error.name !== "AbortError") showError(panel, error);
   } finally {
+    clearTimeout(slow);
     if (panel.running === abort) panel.output.removeAttribute("aria-busy");
   }
 }
@@ -118,11 +124,14 @@ function tell(panel, words) {
 
 function showError(panel, error) {
   tell(panel, "");
+  panel.output.replaceChildren(buildAlert(error));
+  if (error.code === "unauthorized") document.dispatchEvent(new CustomEvent("litebert-unauthorized"));
+}
+
+/** What went wrong, in the page's own words where it has some; the message adds what a person can use. */
+export function buildAlert(error) {
   const known = `error.${error.code}`;
   const message = has(known) ? say(known) : error.message;
-  const detail = has(known) && error.message && getLanguage() === "en" && error.code?.startsWith("too") ? error.message : "";
-  panel.output.replaceChildren(
-    el("div", { class: "alert", role: "alert" }, el("strong", {}, message), detail && el("span", { class: "small" }, detail)),
-  );
-  if (error.code === "unauthorized") document.dispatchEvent(new CustomEvent("litebert-unauthorized"));
+  const adds = has(known) && error.message && getLanguage() === "en" && TELLING.includes(error.code);
+  return el("div", { class: "alert", role: "alert" }, el("strong", {}, message), adds && el("span", { class: "small" }, error.message));
 }

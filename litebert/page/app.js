@@ -1,46 +1,41 @@
 // The page: header with model, language and colours; a tab for each function that the chosen model has.
+//
+// It is the same for a server (serve/page) and for a folder without one (export/page): each has an api.js that answers,
+// and a main.js that starts the page.
 
-import { listModels, setToken } from "./api.js";
+import { listModels } from "./api.js";
 import { el } from "./dom.js";
-import { buildPanel } from "./panel.js";
-import { answer } from "./view-answer.js";
-import { embed } from "./view-embed.js";
-import { fillMask } from "./view-fill-mask.js";
-import { choose, classify } from "./view-labels.js";
-import { order } from "./view-order.js";
-import { read } from "./view-read.js";
-import { tokens } from "./view-tokens.js";
-import { getLanguage, has, say, setLanguage } from "./words.js";
+import { buildAlert, buildPanel } from "./panel.js";
+import { getLanguage, say, setLanguage } from "./words.js";
 
-const VIEWS = [fillMask, classify, tokens, answer, choose, order, embed, read];
 const THEMES = ["auto", "light", "dark"];
 const SYMBOLS = { auto: "◐", light: "☀", dark: "☾" };
 const LANGUAGE = "litebert-language";
 const THEME = "litebert-theme";
 
-const page = { models: [], model: null, chosen: null, states: {} };
+const page = { parts: null, models: [], model: null, chosen: null, states: {} };
 
-function start() {
+/** `views` that there are, in their order; `privacy`, the key of what is said about it; `links`: [{href, words}]. */
+export function start(parts) {
+  page.parts = parts;
   setLanguage(localStorage.getItem(LANGUAGE) ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
   setTheme(localStorage.getItem(THEME) ?? "auto");
   window.addEventListener("hashchange", () => chooseView(location.hash.slice(1)));
-  document.addEventListener("litebert-unauthorized", askForToken);
   const redraw = () => document.dispatchEvent(new CustomEvent("litebert-colours"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   window.addEventListener("resize", redraw);
   load();
 }
 
-async function load() {
+export async function load() {
+  build();
+  const main = document.getElementById("main");
+  main.replaceChildren(el("p", { class: "soft late", role: "status" }, say("loading")));
   try {
     page.models = (await listModels()).models;
   } catch (error) {
-    build();
-    if (error.code === "unauthorized") askForToken();
-    else {
-      const words = has(`error.${error.code}`) ? say(`error.${error.code}`) : error.message;
-      document.getElementById("main").replaceChildren(el("p", { class: "alert", role: "alert" }, words));
-    }
+    if (error.code === "unauthorized") document.dispatchEvent(new CustomEvent("litebert-unauthorized"));
+    else main.replaceChildren(buildAlert(error));
     return;
   }
   page.model = page.models[0];
@@ -63,7 +58,7 @@ function buildTop() {
       id: "language", onclick: switchLanguage }, say("language")),
     el("button", { type: "button", class: "plain symbol", id: "theme", onclick: switchTheme, "aria-label": say(`theme_${getTheme()}`),
       title: say(`theme_${getTheme()}`) }, SYMBOLS[getTheme()]));
-  const brand = el("div", { class: "brand" }, el("img", { src: "/page/icon.svg", alt: "", width: 34, height: 34 }),
+  const brand = el("div", { class: "brand" }, el("img", { src: new URL("./icon.svg", import.meta.url), alt: "", width: 34, height: 34 }),
     el("div", {}, el("h1", {}, "litebert"), el("p", { class: "soft small" }, say("tagline"))));
   document.getElementById("top").replaceChildren(brand, controls);
 }
@@ -95,7 +90,7 @@ function buildFacts() {
 }
 
 function buildMain() {
-  const views = VIEWS.filter((view) => page.model.functions.includes(view.id));
+  const views = page.parts.views.filter((view) => page.model.functions.includes(view.id));
   if (!views.some((view) => view.id === page.chosen)) page.chosen = views[0].id;
   const tabs = views.map((view) => {
     const isChosen = view.id === page.chosen;
@@ -130,8 +125,8 @@ function chooseView(id, isByHand = false) {
 
 function buildFoot() {
   document.getElementById("foot").replaceChildren(
-    el("p", { class: "soft small" }, say("health")),
-    el("p", { class: "small" }, el("a", { href: "/docs" }, say("api"))));
+    el("p", { class: "soft small" }, say(page.parts.privacy)),
+    ...page.parts.links.map(({ href, words }) => el("p", { class: "small" }, el("a", { href }, say(words)))));
 }
 
 function switchLanguage() {
@@ -156,18 +151,3 @@ function switchTheme() {
   document.getElementById("theme").focus();
   document.dispatchEvent(new CustomEvent("litebert-colours"));
 }
-
-function askForToken() {
-  const box = el("input", { type: "password", id: "token", autocomplete: "off" });
-  const form = el("form", { class: "card token" }, el("label", { for: "token" }, say("token")), box,
-    el("button", { type: "submit", class: "primary" }, say("token_send")));
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    setToken(box.value);
-    load();
-  });
-  document.getElementById("main").replaceChildren(form);
-  box.focus();
-}
-
-start();

@@ -1,0 +1,96 @@
+// What the page asks, with the answers that litebert's server gives: facts and tokenizer turn a text into sequences,
+// `read` computes one of them, and its logits become probabilities; `report` hears which part of how many is read.
+
+import { buildTest, findRuns } from "./normalize.js";
+import { Refusal } from "./refusal.js";
+import { rank, softmax } from "./shares.js";
+import { answerQuestion } from "./spans.js";
+import { findSpans, placeWords } from "./tags.js";
+import { join, joinAsIs, roomOfPair } from "./tokenizer.js";
+
+export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
+  const { task } = facts;
+  const vocabulary = tokenizer.facts;
+  const encodeTexts = (texts) => join(vocabulary, ...[texts].flat().map(tokenizer.encode));
+
+  return {
+    async "fill-mask"(text, { top_k: count }) {
+      const ids = tokenizer.encodeMasked(text);
+      const room = vocabulary.max_length - 2;
+      if (ids.length > room) throw new Refusal("too_long", `It has ${ids.length} tokens, and the model reads ${room}: shorten it around the gap.`);
+      const { logits } = await read(join(vocabulary, ids));
+      const width = logits.dims[1];
+      const gaps = Array.from({ length: logits.dims[0] }, (_, n) => {
+        const some = Float64Array.from(logits.data.subarray(n * width, (n + 1) * width));
+        for (const id of Object.values(vocabulary.special)) some[id] = -Infinity;
+        return rank(softmax(some), count).map(([id, probability]) => guess(tokenizer.piece(id), probability));
+      });
+      return { gaps };
+    },
+
+    async classify(texts, { patience }) {
+      const { logits } = await read(encodeTexts(texts), patience);
+      if (task.kind === "regression") {
+        const number = logits.data[0] * task.scale + task.center;
+        return { label: task.low === null ? number : Math.min(Math.max(number, task.low), task.high), probabilities: {} };
+      }
+      const isSet = task.kind === "multi-label";
+      const values = Float64Array.from(logits.data);
+      const shares = isSet ? values.map((x) => 1 / (1 + Math.exp(-x))) : softmax(values);
+      const label = isSet ? task.labels.filter((_, n) => shares[n] > 0.5) : task.labels[rank(shares, 1)[0][0]];
+      return { label, probabilities: Object.fromEntries(task.labels.map((name, n) => [name, shares[n]])) };
+    },
+
+    async tokens(text) {
+      const letters = [...text];
+      const words = findRuns(letters, buildTest(vocabulary.spaces))
+        .map(([start, end]) => ({ word: letters.slice(start, end).join(""), start, end }));
+      const pieces = words.map(({ word }) => tokenizer.encode(word)).map((ids) => (ids.length ? ids : [vocabulary.special.unk]));
+      for (const { ids, places } of placeWords(pieces, vocabulary.max_length - 2)) {
+        const { logits } = await read(join(vocabulary, ids));
+        const width = logits.dims[2];
+        for (const { word, column } of places) {
+          const shares = softmax(Float64Array.from(logits.data.subarray(column * width, (column + 1) * width)));
+          const [[best, probability]] = rank(shares, 1);
+          Object.assign(words[word], { tag: task.labels[best], probability });
+        }
+      }
+      return { words, spans: facts.model.has_spans ? findSpans(words.map(({ tag }) => tag)) : [] };
+    },
+
+    answer: (asked) => answerQuestion(asked, task, tokenizer, { read, report }),
+
+    async choose({ context, question, choices }) {
+      const passage = tokenizer.encode(context);
+      const scores = [];
+      for (const choice of choices) {
+        const side = tokenizer.encode(fillIn(question, choice)).slice(-task.max_choice_length);
+        const { logits } = await read(joinAsIs(vocabulary, passage.slice(0, roomOfPair(vocabulary) - side.length), side));
+        scores.push(logits.data[0]);
+      }
+      const shares = softmax(Float64Array.from(scores));
+      const [[number]] = rank(shares, 1);
+      return { number, text: choices[number], probabilities: [...shares] };
+    },
+
+    async order(texts) {
+      const { logits } = await read(encodeTexts(texts));
+      return { probability: softmax(Float64Array.from(logits.data))[0] };
+    },
+
+    async embed(texts) {
+      const { embedding } = await read(encodeTexts(texts));
+      const length = Math.hypot(...embedding.data);
+      return { vector: Array.from(embedding.data, (value) => value / Math.max(length, 1e-12)) };
+    },
+  };
+}
+
+function guess(piece, probability) {
+  return { piece, text: piece.replace(/^(?:▁|##)/, "") || piece, probability };
+}
+
+/** The choice in the place of every blank of the question, or after it where it has none. */
+function fillIn(question, choice) {
+  return question.includes("_") ? question.replaceAll("_", () => choice) : `${question} ${choice}`.trim();
+}

@@ -1,0 +1,157 @@
+// What becomes of a text before its words are looked up, with the way back: normalisation changes lengths ("ﬁ" is two
+// letters, "é" loses its accent), and an answer is marked in the text as it was written.
+
+function buildClass(ranges) {
+  const parts = ranges.map(([a, b]) => `\\u{${a.toString(16)}}-\\u{${b.toString(16)}}`);
+  return `[${parts.join("")}]`;
+}
+
+/** A test of one letter. */
+export function buildTest(ranges) {
+  const pattern = new RegExp(`^${buildClass(ranges)}$`, "u");
+  return (letter) => pattern.test(letter);
+}
+
+/** The stretches of letters between white space: [first, last + 1] of each. */
+export function findRuns(letters, isSpace) {
+  const runs = [];
+  let isOpen = false;
+  letters.forEach((letter, at) => {
+    if (isSpace(letter)) isOpen = false;
+    else if (isOpen) runs.at(-1)[1] = at + 1;
+    else isOpen = runs.push([at, at + 1]) > 0;
+  });
+  return runs;
+}
+
+/**
+ * Letters -> {visible, starts, ends}: what SentencePiece cuts into pieces, and for each of its letters the first letter
+ * it came from and the one after the last; `starts` has one more, for what would come after all.
+ */
+export function alignUnigram(facts) {
+  const { normalization } = facts;
+  const isSpace = buildTest(facts.spaces);
+  const isMark = buildTest(facts.marks);
+  const marks = new RegExp(`${buildClass(facts.marks)}+`, "gu");
+  const [isDropped, isSpaced] = [facts.dropped, facts.spaced].map((codes) => buildTest(codes.map((code) => [code, code])));
+
+  function normalize(text) {
+    if (normalization.unicode_form !== "none") text = text.normalize(normalization.unicode_form);
+    if (normalization.drops_accents) text = text.replace(marks, "");
+    return normalization.lowercase ? text.toLowerCase() : text;
+  }
+
+  // [first, last + 1, length when normalised] of the stretches of a run that are normalised by themselves
+  function measureClusters(letters, [first, last], length) {
+    const spans = [];
+    for (let at = first; at < last; at += 1) {
+      if (at > first && isMark(letters[at])) spans.at(-1)[1] = at + 1;
+      else spans.push([at, at + 1]);
+    }
+    const measured = spans.map(([a, b]) => [a, b, [...normalize(letters.slice(a, b).join(""))].length]);
+    const total = measured.reduce((sum, [, , size]) => sum + size, 0);
+    return total === length ? measured : [[first, last, length]]; // else composed across letters: the run is one
+  }
+
+  // litebert's own part (text/normalize.py)
+  function alignOurs(letters) {
+    const found = { letters: [], starts: [], ends: [] };
+    const add = (some, start, end) => {
+      for (const letter of some) {
+        found.letters.push(letter);
+        found.starts.push(start);
+        found.ends.push(end);
+      }
+    };
+    const runs = normalization.collapses_whitespace ? findRuns(letters, isSpace) : [[0, letters.length]];
+    runs.forEach((run, number) => {
+      if (number > 0) add([" "], runs[number - 1][1], run[0]); // the one space that is left between two runs
+      const normalized = [...normalize(letters.slice(...run).join(""))];
+      let at = 0;
+      for (const [start, end, size] of measureClusters(letters, run, normalized.length)) {
+        add(normalized.slice(at, at + size), start, end);
+        at += size;
+      }
+    });
+    return found;
+  }
+
+  // [first letter, what it becomes] of SentencePiece's own rules, nmt_nfkc
+  function listChunks(letters) {
+    const compose = (text) => text.normalize("NFKC");
+    const chunks = [];
+    let open = ""; // what the last chunk came from, while more may compose with it
+    letters.forEach((letter, at) => {
+      if (isDropped(letter) || isSpaced(letter) || letter === "▁") {
+        chunks.push([at, isDropped(letter) ? "" : " "]);
+        open = "";
+      } else if (open && letter > "\u007F" && compose(open + letter) !== compose(open) + compose(letter)) {
+        open += letter;
+        chunks.at(-1)[1] = compose(open);
+      } else {
+        chunks.push([at, compose(letter)]);
+        open = letter;
+      }
+    });
+    return chunks;
+  }
+
+  return (text) => {
+    const ours = alignOurs(text);
+    const visible = [];
+    const origins = [];
+    let isAfterSpace = true; // of several spaces the first is kept, and none at the beginning
+    for (const [at, becomes] of listChunks(ours.letters)) {
+      for (const letter of becomes) {
+        if (letter === " " && isAfterSpace) continue;
+        if (visible.length === 0) visible.push("▁") && origins.push(at);
+        visible.push(letter === " " ? "▁" : letter);
+        origins.push(at);
+        isAfterSpace = letter === " ";
+      }
+    }
+    origins.push(ours.letters.length);
+    while (visible.at(-1) === "▁") {
+      visible.pop();
+      origins.pop();
+    }
+    const starts = origins.map((at) => (at < ours.starts.length ? ours.starts[at] : text.length));
+    return { visible, starts, ends: listEnds(origins, ours.ends) };
+  };
+}
+
+// where the letters' origins end: before the next larger one; a letter that became several is the origin of all of them
+function listEnds(origins, ends) {
+  const found = [];
+  for (let at = origins.length - 2; at >= 0; at -= 1) {
+    found[at] = origins[at + 1] > origins[at] ? ends[origins[at + 1] - 1] : found[at + 1];
+  }
+  return found;
+}
+
+/** Letters -> {letters, starts, ends}: BERT's cleaning, letter by letter, as the library `tokenizers` does it. */
+export function alignWordPiece({ lowercase, strip_accents: stripsAccents, handle_chinese_chars: splitsChinese }) {
+  const chinese = /^[\u4E00-\u9FFF\u3400-\u4DBF\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\uF900-\uFAFF\u{2F800}-\u{2FA1F}]$/u;
+
+  function normalize(letter) {
+    if (/[\t\n\r]/u.test(letter)) return " "; // the only controls that are white space there
+    if (/\uFFFD|\p{Cc}|\p{Cf}|\p{Co}/u.test(letter)) return "";
+    if (/\p{White_Space}/u.test(letter)) return " ";
+    let text = splitsChinese && chinese.test(letter) ? ` ${letter} ` : letter;
+    if (stripsAccents) text = text.normalize("NFD").replace(/\p{Mn}/gu, "");
+    // letter by letter, as Rust does: a sigma at the end of a word is no other letter
+    return lowercase ? [...text].map((one) => one.toLowerCase()).join("") : text;
+  }
+
+  return (text) => {
+    const found = { letters: [], starts: [], ends: [] };
+    text.forEach((letter, at) => {
+      for (const one of normalize(letter)) {
+        found.letters.push(one);
+        found.starts.push(at);
+        found.ends.push(at + 1);
+      }
+    });
+    return found;
+  };
+}

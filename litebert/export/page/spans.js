@@ -1,0 +1,107 @@
+// The stretch of a passage that answers a question, as tasks/squad finds it: the passage is read in windows, each with
+// the question before it, and the best pairs of a start and an end in all of them become text again.
+
+import { logSoftmax, rank, softmax } from "./shares.js";
+import { buildTest } from "./normalize.js";
+import { joinAsIs, roomOfPair } from "./tokenizer.js";
+
+const NUM_ENDS = 5; // for each start that the start-conditioned head proposes
+const NUM_OTHERS = 3; // next best answers
+
+/** {answer, others, null_odds}; no answer where the model finds it more probable that there is none. */
+export async function answerQuestion({ question, context }, task, tokenizer, { read, report }) {
+  const asked = tokenizer.encode(question).slice(0, task.max_question_length);
+  const passage = tokenizer.encodeWithOffsets(context);
+  const windows = planWindows(passage.ids.length, roomOfPair(tokenizer.facts) - asked.length, task.stride);
+  const owners = findOwners(windows, passage.ids.length);
+  const isConditioned = task.head === "conditional_span";
+  const candidates = [];
+  let nullScore = Infinity;
+  for (const [number, { first, length }] of windows.entries()) {
+    if (windows.length > 1) report(number + 1, windows.length);
+    const sequence = joinAsIs(tokenizer.facts, asked, passage.ids.slice(first, first + length));
+    const outputs = await read(isConditioned ? { ...sequence, answerMask: allow(sequence) } : sequence);
+    const found = isConditioned ? proposeConditioned(outputs) : proposePairs(outputs, task.num_best);
+    nullScore = Math.min(nullScore, found.nullScore);
+    // tokens of the passage from here on, not columns of the window
+    const placed = found.candidates.map((one) =>
+      ({ ...one, start: one.start - sequence.column + first, end: one.end - sequence.column + first }));
+    candidates.push(...placed.filter(({ start, end }) => owners[start] === number && end >= start
+      && end < first + length && end - start < task.max_answer_length));
+  }
+  const spans = listSpans(candidates, passage, context, buildTest(tokenizer.facts.spaces), task.num_best);
+  return decide(spans, isConditioned ? nullScore : nullScore - (spans[0]?.score ?? 0), task);
+}
+
+/** 1 where an answer may lie: in the passage, and at [CLS] for none. */
+function allow({ ids, column }) {
+  return ids.map((_, at) => (at === 0 || (at >= column && at < ids.length - 1) ? 1 : 0));
+}
+
+/** {first, length} of the passage's tokens in each window. */
+export function planWindows(numTokens, room, stride) {
+  const advance = Math.min(room, stride); // no token may fall between two windows
+  const count = 1 + Math.ceil(Math.max(numTokens - room, 0) / advance);
+  return Array.from({ length: count }, (_, number) => {
+    const first = number * advance;
+    return { first, length: Math.min(numTokens - first, room) };
+  });
+}
+
+/** For each token the window in which it has most text around it: only there may an answer start. */
+export function findOwners(windows, numTokens) {
+  return Array.from({ length: numTokens }, (_, token) => {
+    let [best, most] = [-1, -1];
+    windows.forEach(({ first, length }, number) => {
+      if (token < first || token >= first + length) return;
+      const score = Math.min(token - first, first + length - 1 - token) + 0.01 * length;
+      if (score > most) [best, most] = [number, score]; // the earlier of two equal ones
+    });
+    return best;
+  });
+}
+
+/** All pairs of the best starts and the best ends: the simple head. */
+function proposePairs({ start, end }, numBest) {
+  const ends = rank(end.data, numBest);
+  const candidates = rank(start.data, numBest).flatMap(([first, startScore]) =>
+    ends.map(([last, endScore]) => ({ start: first, end: last, startScore, endScore })));
+  return { candidates, nullScore: Math.fround(start.data[0] + end.data[0]) };
+}
+
+/** The best ends for each of the best starts: the start-conditioned head. */
+function proposeConditioned({ start, starts, end, unanswerable }) {
+  const width = start.dims[1];
+  const startScores = logSoftmax(start.data);
+  const candidates = [...starts.data].map(Number).flatMap((first, row) =>
+    rank(logSoftmax(end.data.subarray(row * width, (row + 1) * width)), NUM_ENDS).map(([last, endScore]) =>
+      ({ start: first, end: last, startScore: startScores[first], endScore })));
+  return { candidates, nullScore: unanswerable.data[0] };
+}
+
+/** The best candidates with different texts, and how probable each is among them. */
+function listSpans(candidates, passage, context, isSpace, numBest) {
+  const letters = [...context];
+  const scored = candidates.map((one) => ({ ...one, score: Math.fround(one.startScore + one.endScore) }));
+  scored.sort((a, b) => b.score - a.score);
+  const found = new Map();
+  for (const one of scored) {
+    const start = passage.starts[one.start];
+    let end = passage.ends[one.end];
+    while (end > start && isSpace(letters[end - 1])) end -= 1; // a bare "▁" at its end stands after the space
+    const text = letters.slice(start, end).join("");
+    if (text && !found.has(text)) found.set(text, { text, start, end, one });
+    if (found.size === numBest) break;
+  }
+  const spans = [...found.values()];
+  const shares = softmax(Float64Array.from(spans, ({ one }) => one.score));
+  return spans.map(({ text, start, end, one }, n) =>
+    ({ text, start, end, probability: shares[n], score: one.startScore + one.endScore }));
+}
+
+function decide(spans, nullOdds, task) {
+  const odds = Number(nullOdds.toPrecision(7));
+  const isSilent = task.version === "2.0" && odds > (task.threshold ?? 0);
+  const best = isSilent ? null : (spans[0] ?? null);
+  return { answer: best, others: best ? spans.slice(1, NUM_OTHERS + 1) : spans.slice(0, NUM_OTHERS), null_odds: odds };
+}

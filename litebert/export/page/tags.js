@@ -1,0 +1,33 @@
+// Tags of words (tasks/token_tags.py): which sequence and column speaks for a word, and the spans that tags make.
+
+const OUTSIDE = "O";
+
+/** The pieces of words in sequences that fit: {ids, places: [{word, column}]}; a word's first piece speaks for it. */
+export function placeWords(pieces, room) {
+  const sequences = [];
+  pieces.forEach((some, word) => {
+    const isFull = !sequences.length || sequences.at(-1).ids.length + some.length > room;
+    if (isFull) sequences.push({ ids: [], places: [] });
+    const { ids, places } = sequences.at(-1);
+    places.push({ word, column: ids.length + 1 }); // [CLS] is before them
+    ids.push(...some);
+  });
+  return sequences;
+}
+
+/** The spans of tags in BIO, or BIOES; an I- that follows nothing of its kind begins a span. */
+export function findSpans(tags) {
+  const spans = [];
+  let kind = "";
+  let start = 0;
+  [...tags, OUTSIDE].forEach((tag, number) => {
+    const [prefix, current] = tag === OUTSIDE ? [OUTSIDE, ""] : [tag.slice(0, 1), tag.slice(2)];
+    const begins = "BSU".includes(prefix) || current !== kind || (number > 0 && "ESL".includes(tags[number - 1][0]));
+    if (kind && (prefix === OUTSIDE || begins)) {
+      spans.push({ kind, start, end: number });
+      kind = "";
+    }
+    if (prefix !== OUTSIDE && !kind) [kind, start] = [current, number];
+  });
+  return spans;
+}

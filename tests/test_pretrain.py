@@ -526,3 +526,12 @@ def test_compiled_blocks_learn_what_eager_ones_learn(tiny_corpus: Path, tmp_path
         pretrain(make_recipe(tiny_corpus, train__compile=is_compiled, **changes), tmp_path / name)
     eager, compiled = (read_log(tmp_path / name / "metrics.jsonl")[-1] for name in ("eager", "compiled"))
     assert compiled == pytest.approx(eager, rel=1e-3)
+def test_a_step_that_overflows_in_fp16_is_left_out_and_the_run_goes_on(tiny_corpus: Path, tmp_path: Path) -> None:
+    # gradients of large weights do not fit fp16 at the first scale, which the scaler finds out by trying
+    recipe = make_recipe(tiny_corpus, runtime={"dtype": "fp16"}, model__initializer_range=1.0, train__steps=4)
+    pretrain(recipe, tmp_path / "run")
+    records = read_log(tmp_path / "run" / "metrics.jsonl")
+    assert len(records) == 4
+    assert "gradient_norm" not in records[0]
+
+

@@ -10,6 +10,8 @@ README.md                the model card
 """
 
 import hashlib
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -179,7 +181,13 @@ def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """A safetensors file that may be read by whoever may read others of this process (theirs: by its owner alone)."""
     path.touch()
     mode = path.stat().st_mode
-    save_file(dict(tensors), path, metadata={"format": "pt"})
+    try:
+        save_file(dict(tensors), path, metadata={"format": "pt"})
+    except SafetensorError as error:  # of a full disk, say: the library hides the system's error in its own words
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
     path.chmod(mode)
 
 

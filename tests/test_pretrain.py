@@ -7,17 +7,18 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from small_disk import small_disk
 from torch import Tensor
 
+from litebert import checkpoint, pretrain_run
 from litebert import pretrain as story
-from litebert import pretrain_run
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
 from litebert.cli.pretrain import count_run
 from litebert.core.errors import ConfigError, DataError, TrainingError
@@ -267,17 +268,14 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
     recipe = make_recipe(tiny_corpus)
     pretrain(recipe, tmp_path / "whole")
 
-    def fill_up(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+    def write_without_room(tensors: dict[str, Tensor], path: Path) -> None:
+        is_full = "00000008" in path.parent.name
+        with small_disk(1000) if is_full else nullcontext():
+            written(tensors, path)
 
     with monkeypatch.context() as patch:
-        saved = pretrain_run.save_checkpoint
-        patch.setattr(
-            pretrain_run,
-            "save_checkpoint",
-            lambda path, *rest: fill_up() if "00000008" in path.name else saved(path, *rest),
-        )
-        with pytest.raises(TrainingError, match="No space left on device; make room and start the same command again"):
+        patch.setattr(checkpoint, "write_tensors", write_without_room)
+        with pytest.raises(TrainingError, match=r"step-00000008: File too large; make room and start the same command"):
             pretrain(recipe, tmp_path / "run")
     pretrain(recipe, tmp_path / "run")
     assert_same_run(tmp_path / "whole", tmp_path / "run")
@@ -311,6 +309,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tiny_corpus: Path, tmp_path:
         pretrain(make_recipe(tiny_corpus), tmp_path / "file" / "run")
 
 
+    written = checkpoint.write_tensors
 def test_a_run_is_counted_stage_by_stage(tiny_corpus: Path) -> None:
     short, deep = make_recipe(tiny_corpus, segments__max_length=16), make_recipe(tiny_corpus, model__num_layers=4)
     changes = {"segments": {"max_length": 32}, "model": {"num_layers": 4}}

@@ -2,12 +2,13 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from small_disk import small_disk
+
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import METRICS_FILE, TIMING_FILE, RunLog, forget_lines_after, open_sinks, read_log
 
@@ -137,3 +138,14 @@ def test_tensorboard_can_read_what_its_sink_writes(tmp_path: Path) -> None:
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert sorted(events.Tags()["tensors"]) == ["loss", "seconds"]
     assert events.Tensors("loss")[0].step == 7
+
+
+def test_runs_of_one_name_are_two_at_wandb_and_a_run_that_goes_on_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **words: begun.append(words["id"])))
+    for folder in (tmp_path / "a" / "nano", tmp_path / "b" / "nano", tmp_path / "a" / "nano"):
+        open_sinks(["wandb"], folder, run_name=folder.name, config={})
+    assert begun[0] != begun[1]
+    assert begun[0] == begun[2]

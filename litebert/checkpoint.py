@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.optim import Optimizer
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_directory, hash_file, read_json, write_json
 from litebert.core.options import build_options
 from litebert.interop.layout import from_theirs, to_theirs
@@ -264,8 +264,13 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not (path / MANIFEST).is_file():
         raise DataError(f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
     manifest = read_json(path / MANIFEST)
-    if manifest.get("format") != FORMAT or manifest.get("version") != FORMAT_VERSION:
-        raise DataError(f"{path / MANIFEST} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?")
+    if manifest.get("format") != FORMAT:
+        raise DataError(f"{path / MANIFEST} is not of format {FORMAT}; is the path right?")
+    if manifest.get("version") != FORMAT_VERSION:  # whole, for all that we know: nobody may put it aside as damaged
+        raise ConfigError(
+            f"{path / MANIFEST} is of version {manifest.get('version')}, and this litebert reads {FORMAT_VERSION}; "
+            "is a newer litebert needed?"
+        )
     return manifest
 
 

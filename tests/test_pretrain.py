@@ -199,20 +199,61 @@ def test_the_last_checkpoints_and_the_best_one_are_kept(tiny_corpus: Path, tmp_p
     assert kept == sorted({18, 20, best})
 
 
+def spoil(checkpoint: Path) -> None:
+    """Change a bit of a checkpoint's weights."""
+    weights = checkpoint / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+
+
+def all_files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
     tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = make_recipe(tiny_corpus)
     pretrain(recipe, tmp_path / "whole")
     pretrain(recipe, tmp_path / "run")
-    weights = list_checkpoints(tmp_path / "run" / "checkpoints")[-1] / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(content)
+    last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1]
+    spoil(last)
     pretrain(recipe, tmp_path / "run")
-    assert f"{weights} is damaged" in capsys.readouterr().out
+    assert f"{last / 'model.safetensors'} is damaged" in capsys.readouterr().out
     assert_same_run(tmp_path / "whole", tmp_path / "run")
     assert (tmp_path / "run" / "checkpoints" / "damaged-step-00000012").is_dir(), "nothing is destroyed"
+
+
+def test_a_checkpoint_that_is_damaged_twice_is_put_aside_twice(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=2, train__save_every=1)
+    for _ in range(2):
+        spoil(pretrain(recipe, tmp_path / "run"))
+    pretrain(recipe, tmp_path / "run")
+    names = {path.name for path in (tmp_path / "run" / "checkpoints").iterdir()}
+    assert names == {"step-00000001", "step-00000002", "damaged-step-00000002", "damaged-step-00000002-2"}
+
+
+@pytest.mark.parametrize("is_damaged", [True, False], ids=["damaged", "of-another-version"])
+def test_a_run_without_a_checkpoint_to_go_on_from_stops_and_is_left_as_it_is(
+    is_damaged: bool, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=2, train__save_every=1)
+    pretrain(recipe, tmp_path / "run")
+    error, reason = (
+        (DataError, "no checkpoint .* is whole .*model.safetensors is damaged.* move .* away to begin again")
+        if is_damaged
+        else (ConfigError, "litebert.json is of version 1, and this litebert reads 2; is a newer litebert needed")
+    )
+    if is_damaged:
+        for path in list_checkpoints(tmp_path / "run" / "checkpoints"):
+            spoil(path)
+    else:
+        monkeypatch.setattr(checkpoint, "FORMAT_VERSION", 2)
+    before = all_files(tmp_path / "run")
+    with pytest.raises(error, match=reason):
+        pretrain(recipe, tmp_path / "run")
+    assert all_files(tmp_path / "run") == before
 
 
 def test_a_changed_recipe_is_refused_with_what_changed(tiny_corpus: Path, tmp_path: Path) -> None:
@@ -273,6 +314,7 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
         with small_disk(1000) if is_full else nullcontext():
             written(tensors, path)
 
+    written = checkpoint.write_tensors
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "write_tensors", write_without_room)
         with pytest.raises(TrainingError, match=r"step-00000008: File too large; make room and start the same command"):
@@ -309,7 +351,6 @@ def test_a_folder_that_cannot_be_written_is_refused(tiny_corpus: Path, tmp_path:
         pretrain(make_recipe(tiny_corpus), tmp_path / "file" / "run")
 
 
-    written = checkpoint.write_tensors
 def test_a_run_is_counted_stage_by_stage(tiny_corpus: Path) -> None:
     short, deep = make_recipe(tiny_corpus, segments__max_length=16), make_recipe(tiny_corpus, model__num_layers=4)
     changes = {"segments": {"max_length": 32}, "model": {"num_layers": 4}}
@@ -515,6 +556,15 @@ def test_half_precision_trains_resumes_exactly_and_stays_near_fp32(
     assert half != full
 
 
+def test_a_step_that_overflows_in_fp16_is_left_out_and_the_run_goes_on(tiny_corpus: Path, tmp_path: Path) -> None:
+    # gradients of large weights do not fit fp16 at the first scale, which the scaler finds out by trying
+    recipe = make_recipe(tiny_corpus, runtime={"dtype": "fp16"}, model__initializer_range=1.0, train__steps=4)
+    pretrain(recipe, tmp_path / "run")
+    records = read_log(tmp_path / "run" / "metrics.jsonl")
+    assert len(records) == 4
+    assert "gradient_norm" not in records[0]
+
+
 @pytest.mark.slow
 def test_compiled_blocks_learn_what_eager_ones_learn(tiny_corpus: Path, tmp_path: Path) -> None:
     for name, is_compiled in (("eager", False), ("compiled", True)):
@@ -525,12 +575,3 @@ def test_compiled_blocks_learn_what_eager_ones_learn(tiny_corpus: Path, tmp_path
         pretrain(make_recipe(tiny_corpus, train__compile=is_compiled, **changes), tmp_path / name)
     eager, compiled = (read_log(tmp_path / name / "metrics.jsonl")[-1] for name in ("eager", "compiled"))
     assert compiled == pytest.approx(eager, rel=1e-3)
-def test_a_step_that_overflows_in_fp16_is_left_out_and_the_run_goes_on(tiny_corpus: Path, tmp_path: Path) -> None:
-    # gradients of large weights do not fit fp16 at the first scale, which the scaler finds out by trying
-    recipe = make_recipe(tiny_corpus, runtime={"dtype": "fp16"}, model__initializer_range=1.0, train__steps=4)
-    pretrain(recipe, tmp_path / "run")
-    records = read_log(tmp_path / "run" / "metrics.jsonl")
-    assert len(records) == 4
-    assert "gradient_norm" not in records[0]
-
-

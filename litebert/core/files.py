@@ -111,12 +111,15 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; anything else is refused, nested ever so deeply or not."""
+    """The object in a JSON file; anything else is refused, nested ever so deeply or not.
+
+    A file that cannot be read is the system's error: nothing says that it is damaged.
+    """
     try:
         value = json.loads(path.read_text("utf-8"))
     except RecursionError:
         raise DataError(f"{path} is not JSON that can be read: it is nested too deeply") from None
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise DataError(f"{path} is not JSON, or is damaged: {error}") from None
     if not isinstance(value, dict):
         raise DataError(f"{path} holds no object of JSON; is it the right file?")

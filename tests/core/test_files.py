@@ -121,6 +121,14 @@ def test_json_is_written_for_people_and_hashed_by_content(tmp_path: Path) -> Non
     assert hash_file(tmp_path / "a.json") == hash_file(tmp_path / "b.json")
 
 
+def test_json_that_cannot_be_read_does_not_count_as_damaged(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(DataError, match="is damaged"):
+        read_json(tmp_path / "a.json")
+    with pytest.raises(IsADirectoryError):  # one of the system's errors that a test can cause
+        read_json(tmp_path)
+
+
 def test_a_folder_made_for_a_lock_goes_with_an_error_unless_something_was_written(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), exclusive_lock(tmp_path / "a", purpose="testing"):
         raise ZeroDivisionError
@@ -135,14 +143,6 @@ def test_a_folder_made_for_a_lock_goes_with_an_error_unless_something_was_writte
     assert (tmp_path / "c").exists()
 
 
-def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    reason = r"cannot be locked \(No locks available\).*another file system"
-    with pytest.raises(ConfigError, match=reason), exclusive_lock(tmp_path / "a", purpose="testing"):
-        pass
 def test_of_two_processes_that_saw_no_folder_the_refused_one_leaves_the_others_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,3 +161,11 @@ def test_of_two_processes_that_saw_no_folder_the_refused_one_leaves_the_others_l
         assert (folder / LOCK_FILE).exists()
 
 
+def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    reason = r"cannot be locked \(No locks available\).*another file system"
+    with pytest.raises(ConfigError, match=reason), exclusive_lock(tmp_path / "a", purpose="testing"):
+        pass

@@ -22,7 +22,16 @@ from litebert.data.epoch import BatchOptions
 from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.model.cost import training_flops_per_token
-from litebert.pretrain_run import Run, build_engine, check_same_recipe, check_tokenizer, open_log, open_run, save
+from litebert.pretrain_run import (
+    Run,
+    build_engine,
+    check_same_recipe,
+    check_stages,
+    check_tokenizer,
+    open_log,
+    open_run,
+    save,
+)
 from litebert.recipe import Recipe
 from litebert.train.distributed import process_group, wait_for_all, whole
 from litebert.train.keeping import CHECKPOINTS, check_is_ours
@@ -49,6 +58,7 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
             if not is_main:
                 wait_for_all()  # the first process puts damaged checkpoints aside before the others look
             run = open_run(folder, recipe, runtime, view)
+            check_stages(run)
             if is_main:
                 wait_for_all()
             # several processes would have to agree on the step to stop at; there, the last checkpoint has to do

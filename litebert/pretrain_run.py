@@ -1,6 +1,6 @@
 """A pre-training run's folder: opened, continued, saved; and what it is computed with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from litebert.core.stopping import Stop
 from litebert.core.view import View
 from litebert.data.batch import Batch
 from litebert.data.shards import Corpus
-from litebert.data.stream import open_stream
+from litebert.data.stream import open_corpora, open_stream
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.model.model import Model, build_model
@@ -106,15 +106,13 @@ def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
 
 
 def start_moments(source: Checkpoint, recipe: Recipe) -> tuple[int, dict[str, Tensor]]:
-    """The step that training goes on from, and the optimizer's moments of what is trained."""
+    """The step that training goes on from, and the optimizer's moments."""
     if source.step >= recipe.train.steps:
         raise ConfigError(
             f"init.from = '{recipe.init.source}' is at step {source.step:,}, and train.steps = {recipe.train.steps:,}: "
             "nothing is left to train; set more steps"
         )
-    is_pair = recipe.segments.task != "none"
-    unused = () if is_pair else ("encoder.pooler.", "heads.sentence.")
-    return source.step, {name: t for name, t in source.load_optimizer().items() if not name.startswith(unused)}
+    return source.step, source.load_optimizer()
 
 
 def list_new_heads(recipe: Recipe, weights: dict[str, Tensor]) -> list[str]:
@@ -154,7 +152,7 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
     trainable = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     optimizer = build_optimizer(trainable, recipe.optim)
     if run.optimizer:
-        restore_optimizer(model, optimizer, run.optimizer, like_shard)
+        restore_optimizer(model, optimizer, fitting_moments(run.optimizer, dict(trainable)), like_shard)
     scaler = build_scaler(run.runtime)
     if run.scaler:
         scaler.load_state_dict(run.scaler)
@@ -189,6 +187,18 @@ def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> No
         name: tensor for name, tensor in weights.items() if name in expected and tensor.shape == expected[name].shape
     }
     model.load_state_dict(fitting, strict=False)
+
+
+def fitting_moments(moments: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The moments but those of heads and a pooler that are trained no longer, or in another shape."""
+
+    def is_left_behind(name: str) -> bool:
+        owner = name.rpartition("/")[0]
+        if not owner.startswith(("encoder.pooler.", "heads.")):
+            return False  # nothing else comes and goes; what does not fit there is of another model
+        return owner not in trained or moments[f"{owner}/exp_avg"].shape != trained[owner].shape
+
+    return {name: tensor for name, tensor in moments.items() if not is_left_behind(name)}
 
 
 def open_log(run: Run) -> RunLog:
@@ -233,6 +243,28 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
             f"cannot save {path}: {error.strerror or error}; make room and start the same command again"
         ) from error
     forget_old_checkpoints(run.folder, records, keep_last=run.recipe.train.keep_last)
+
+
+def check_stages(run: Run) -> None:
+    """Refuse at once what would stop the run in hours: a stage to come of other tensors, or without its corpora."""
+    own = encoder_shapes(run.recipe)
+    now = run.progress.scheduled_step(run.recipe.train)
+    for stage in (stage for stage in run.recipe.stages if stage.at > now):
+        theirs = encoder_shapes(stage.recipe)
+        changed = sorted(name for name in own.keys() | theirs.keys() if own.get(name) != theirs.get(name))
+        if changed:
+            raise ConfigError(
+                f"stages: from at = {stage.at} on, other tensors would be needed ({', '.join(changed[:5])}"
+                f"{' ...' if len(changed) > 5 else ''}); a stage may change of [model] only what leaves every weight "
+                "its shape, such as dropout or the depth of shared layers"
+            )
+        check_tokenizer(open_corpora(stage.recipe.data), run.tokenizer)
+
+
+def encoder_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
+    """The shape of each weight that every stage has; heads may be drawn anew."""
+    encoder = build_model(recipe.model, (), device="meta").encoder
+    return {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
 
 
 def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:

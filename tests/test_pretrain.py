@@ -153,13 +153,25 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
         {"batch": {"tokens": 160, "is_packed": True}, "train__micro_batch": 2},
         {"stages": [{"at": 5, "segments": {"max_length": 16}}, {"at": 7, "model": {"hidden_dropout_rate": 0.0}}]},
         {"stages": [{"at": 6, "model": {"num_layers": 4}}], "optim__name": "adamw"},
+        {"stages": [{"at": 4, "segments": {"task": "none"}}, {"at": 7, "segments": {"task": "three-way"}}]},
         {"stages": [{"at": 500, "segments": {"max_length": 16}}], "train__steps": 1000, "train__tokens": 2000},
         {"masking": {"copies": 2}, "segments__task": "three-way"},
         {"segments": {"max_length": 32, "format": "doc-sentences", "task": "none"}},
         {"train__recompute": True, "train__log_every": 3},
         {"data__weights": [1.0, 2.0], "data__corpora": "twice"},
     ],
-    ids=["plain", "packed", "stages", "grown", "stages-by-tokens", "static", "no-task", "recompute", "mixed"],
+    ids=[
+        "plain",
+        "packed",
+        "stages",
+        "grown",
+        "other-tasks",
+        "stages-by-tokens",
+        "static",
+        "no-task",
+        "recompute",
+        "mixed",
+    ],
 )
 def test_an_interrupted_run_equals_an_uninterrupted_one(
     changes: dict[str, object], tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -394,10 +406,31 @@ def test_weights_of_another_depth_and_dropout_start_a_run(tiny_corpus: Path, tmp
         pretrain(make_recipe(tiny_corpus, init={"from": str(source)}, model__ffn_size=32), tmp_path / "wider")
 
 
-def test_a_stage_that_changes_the_shape_of_weights_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
-    recipe = make_recipe(tiny_corpus, stages=[{"at": 2, "model": {"ffn_size": 48}}])
-    with pytest.raises(ConfigError, match="do not fit the model"):
-        pretrain(recipe, tmp_path / "run")
+@pytest.mark.parametrize(
+    ("changes", "error", "reason"),
+    [
+        ({"model": {"ffn_size": 48}}, ConfigError, r"from at = 2 on, other tensors would be needed \(ffn.0"),
+        ({"model": {"has_pooler": False}, "segments": {"task": "none"}}, ConfigError, r"other tensors .* \(pooler"),
+        ({"data": {"corpora": ["nowhere"]}}, DataError, "nowhere is not a finished corpus"),
+        ({"data": {"corpora": "of another tokenizer"}}, ConfigError, "was built with another tokenizer than this run"),
+    ],
+    ids=["shapes", "pooler", "no-corpus", "tokenizer"],
+)
+def test_a_stage_that_cannot_be_is_refused_before_the_first_step(
+    changes: dict[str, dict[str, object]],
+    error: type[Exception],
+    reason: str,
+    tiny_corpus: Path,
+    tmp_path: Path,
+) -> None:
+    if changes.get("data") == {"corpora": "of another tokenizer"}:
+        other = train_tokenizer(["some other words here"] * 20, VocabularyOptions(kind="wordpiece", vocab_size=30))
+        (tmp_path / "text").write_text("Some other words.\nOther words.\n\nSome here.\nWords here.\n")
+        build_corpus([tmp_path / "text"], other, tmp_path / "other", BuildOptions(valid_share=0.0, is_quiet=True))
+        changes = {"data": {"corpora": [str(tmp_path / "other")]}}
+    with pytest.raises(error, match=reason):
+        pretrain(make_recipe(tiny_corpus, stages=[{"at": 2, **changes}]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("stop", [{"tokens": 900}, {"hours": 0.4 / 3600}], ids=["tokens", "hours"])

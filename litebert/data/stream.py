@@ -213,7 +213,14 @@ def _make_ahead(make: Callable[[int], T], steps: Iterable[int], workers: int) ->
 def open_stream(
     data: DataOptions, options: StreamOptions, *, split: Split = "train"
 ) -> tuple[Stream, tuple[Corpus, ...]]:
-    """Open the corpora of a recipe, which must share a tokenizer, and the stream of their batches."""
+    """Open the corpora of a recipe and the stream of their batches."""
+    corpora = open_corpora(data, split)
+    tokenizer = load_tokenizer(corpora[0].tokenizer_path)
+    return Stream(corpora, tokenizer, options, weights=data.weights), corpora
+
+
+def open_corpora(data: DataOptions, split: Split = "train") -> tuple[Corpus, ...]:
+    """Open the corpora of a recipe, which must share a tokenizer and hold text; nothing is read or planned yet."""
     corpora = tuple(open_corpus(Path(path), split) for path in data.corpora)
     for corpus in corpora:
         if corpus.tokenizer_fingerprint != corpora[0].tokenizer_fingerprint:
@@ -224,5 +231,4 @@ def open_stream(
             change = "smaller" if split == "train" else "larger"
             remedy = f"build it with a {change} --valid-share, or from more documents"
             raise DataError(f"{corpus.path} has no document in its {split} split; {remedy}")
-    tokenizer = load_tokenizer(corpora[0].tokenizer_path)
-    return Stream(corpora, tokenizer, options, weights=data.weights), corpora
+    return corpora

@@ -53,6 +53,7 @@ class CheckpointContent:
     recipe_toml: str = ""
     card: str = ""
     state: Mapping[str, float | int] = field(default_factory=dict)  # counters of the run, such as tokens seen
+    begun_with: Mapping[str, Any] = field(default_factory=dict)  # what the run must find again to go on
     optimizer: Mapping[str, Tensor] | None = None
     task: Mapping[str, Any] | None = None  # what a fine-tuned model answers, with all that has to be known to ask it
 
@@ -83,6 +84,7 @@ class Checkpoint:
     layout: Family | None  # whose tensor names the weights have; None = ours
     step: int
     state: dict[str, float | int]
+    begun_with: dict[str, Any] = field(default_factory=dict)
     task: dict[str, Any] | None = None  # of a fine-tuned model; tasks/catalog.py reads it
     foreign: Foreign | None = None  # None: the files are ours
 
@@ -207,6 +209,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         layout=manifest["layout"],
         step=manifest["step"],
         state=manifest["state"],
+        begun_with=manifest.get("begun_with", {}),  # checkpoints of before have none
         task=manifest.get("task"),
     )
 
@@ -255,6 +258,7 @@ def _manifest(folder: Path, model: Model, family: Family | None, content: Checkp
         "layout": family,
         "step": content.step,
         "state": dict(content.state),
+        "begun_with": dict(content.begun_with),
         **({} if content.task is None else {"task": dict(content.task)}),
         "files": {path.relative_to(folder).as_posix(): hash_file(path) for path in files},
     }

@@ -26,6 +26,7 @@ from litebert.pretrain_run import (
     Run,
     build_engine,
     check_same_recipe,
+    check_same_text,
     check_stages,
     check_tokenizer,
     open_log,
@@ -85,6 +86,7 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
     next_stage = min((stage.at for stage in run.recipe.stages if stage.at > begun_at), default=math.inf)
     stream, corpora = open_stream(recipe.data, recipe.stream)
     check_tokenizer(corpora, run.tokenizer)
+    check_same_text(run, recipe)
     engine = build_engine(run, recipe)
     held_out = draw_held_out(recipe, run.recipe.data.corpora[0])  # in all stages the same text
     if not held_out:

@@ -24,7 +24,7 @@ from litebert.core.runtime import Runtime
 from litebert.core.stopping import Stop
 from litebert.core.view import View
 from litebert.data.batch import Batch
-from litebert.data.shards import Corpus
+from litebert.data.shards import Corpus, read_manifest
 from litebert.data.stream import open_corpora, open_stream
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
@@ -51,6 +51,7 @@ class Run:
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
+    texts: dict[str, str] = field(default_factory=dict)  # the fingerprint of each corpus that was read, by its path
     stop: Stop = field(default_factory=Stop)
 
 
@@ -75,9 +76,8 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
     state = last.state
     progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
     scaler = {name.removeprefix("scaler_"): value for name, value in state.items() if name.startswith("scaler_")}
-    return Run(
-        folder, recipe, runtime, last.load_tokenizer(), progress, last.load_weights(), last.load_optimizer(), scaler
-    )
+    weights, moments, texts = last.load_weights(), last.load_optimizer(), last.begun_with.get("corpora", {})
+    return Run(folder, recipe, runtime, last.load_tokenizer(), progress, weights, moments, scaler, texts)
 
 
 def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
@@ -234,6 +234,7 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
             "seconds": run.progress.seconds,
             **{f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()},
         },
+        begun_with={"corpora": run.texts},
         optimizer=optimizer,
     )
     try:
@@ -273,6 +274,20 @@ def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
         if not tokenizer.has_fingerprint(corpus.tokenizer_fingerprint):
             raise ConfigError(
                 f"{corpus.path} was built with another tokenizer than this run's: build it again with the run's own"
+            )
+
+
+def check_same_text(run: Run, recipe: Recipe) -> None:
+    """Note the text of the corpora that a stage reads, and refuse one that is not what the run has read before."""
+    for path in dict.fromkeys(
+        (*recipe.data.corpora, run.recipe.data.corpora[0])
+    ):  # the first one for its held-out text
+        fingerprint = read_manifest(Path(path)).fingerprint
+        if run.texts.setdefault(path, fingerprint) != fingerprint:
+            raise ConfigError(
+                f"{path} has another text now than when {run.folder} began to read it: put the old corpus back to go "
+                f"on, or choose another --out and start from the last weights on the new one, with "
+                f"init.from={run.folder / CHECKPOINTS}/step-..."
             )
 
 

@@ -275,6 +275,42 @@ def test_a_changed_recipe_is_refused_with_what_changed(tiny_corpus: Path, tmp_pa
     pretrain(make_recipe(tiny_corpus, train__steps=2, data__workers=0), tmp_path / "run")  # no result depends on it
 
 
+def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
+    tiny_corpus: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, kept = tmp_path / "corpus", tmp_path / "kept"
+    shutil.copytree(tiny_corpus, corpus)
+    shutil.copytree(tiny_corpus, kept)
+    recipe = make_recipe(corpus, train__steps=4, train__save_every=2)
+    with interrupted_before_step(4, monkeypatch):
+        pretrain(recipe, tmp_path / "run")
+    (tmp_path / "more.txt").write_text("The small bird sees a new tree.\nA dog follows.\n")
+    build_corpus([tmp_path / "more.txt"], tiny_tokenizer, corpus, BuildOptions(valid_share=0.1, is_quiet=True))
+    with pytest.raises(ConfigError, match=r"corpus has another text now than when .*: put the old corpus back"):
+        pretrain(recipe, tmp_path / "run")
+    last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1]
+    grown = make_recipe(corpus, train__steps=4, init={"from": str(last), "continues": True})
+    assert load_checkpoint(pretrain(grown, tmp_path / "next")).step == 4  # a new run may go on with more text
+    shutil.rmtree(corpus)
+    kept.rename(corpus)
+    pretrain(recipe, tmp_path / "run")
+
+
+def test_a_checkpoint_that_does_not_say_what_it_was_begun_with_can_be_gone_on_from(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=4, train__save_every=2)
+    pretrain(recipe, tmp_path / "whole")
+    with interrupted_before_step(4, monkeypatch):
+        pretrain(recipe, tmp_path / "broken")
+    manifest = list_checkpoints(tmp_path / "broken" / "checkpoints")[-1] / "litebert.json"
+    facts = json.loads(manifest.read_text())
+    del facts["begun_with"]  # checkpoints of before have none
+    manifest.write_text(json.dumps(facts))
+    pretrain(recipe, tmp_path / "broken")
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+
+
 def test_a_second_process_on_the_same_run_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
     with (
         story.exclusive_lock(tmp_path / "run", purpose="training"),

@@ -34,7 +34,7 @@ from litebert.pretrain_run import (
     save,
 )
 from litebert.recipe import Recipe
-from litebert.train.distributed import process_group, wait_for_all, whole
+from litebert.train.distributed import in_one_format, process_group, wait_for_all, whole
 from litebert.train.keeping import CHECKPOINTS, check_is_ours
 from litebert.train.loop import Clock, StepReport, iter_updates, measure
 from litebert.train.schedule import learning_rate
@@ -52,6 +52,7 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
     is_main = runtime.ranks.is_main
     check_is_ours(folder)
     with process_group(runtime), exclusive_lock(folder, purpose="training") if is_main else nullcontext():
+        runtime = in_one_format(runtime)
         check_same_recipe(folder, recipe)
         if is_main:
             remove_leftovers(folder / CHECKPOINTS)

@@ -73,6 +73,8 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
             view.say(f"heads drawn anew: {', '.join(drawn_heads)}")
         return Run(folder, recipe, runtime, tokenizer, Progress(step), weights, moments, {})
     view.say(f"going on after step {last.step:,}")
+    if "dtype" in last.begun_with:  # "auto" might measure otherwise now
+        runtime = runtime.in_format(last.begun_with["dtype"])
     state = last.state
     progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
     scaler = {name.removeprefix("scaler_"): value for name, value in state.items() if name.startswith("scaler_")}
@@ -234,7 +236,7 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
             "seconds": run.progress.seconds,
             **{f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()},
         },
-        begun_with={"corpora": run.texts},
+        begun_with={"dtype": run.runtime.dtype_name, "corpora": run.texts},
         optimizer=optimizer,
     )
     try:

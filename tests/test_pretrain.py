@@ -21,6 +21,7 @@ from litebert import checkpoint, pretrain_run
 from litebert import pretrain as story
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
 from litebert.cli.pretrain import count_run
+from litebert.core import runtime
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import read_log
 from litebert.core.runtime import RuntimeOptions, choose_runtime
@@ -35,7 +36,7 @@ from litebert.recipe import Recipe, build_recipe, load_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
-from litebert.train.distributed import TaskLoss
+from litebert.train.distributed import TaskLoss, in_one_format, process_group
 from litebert.train.loop import Engine, build_scaler, row_noise, update
 from litebert.train.optim import OptimOptions, build_optimizer
 
@@ -538,11 +539,9 @@ def make_engine(recipe: Recipe, dropout: float) -> Engine:
     config = replace(recipe.model, hidden_dropout_rate=dropout, attention_dropout_rate=dropout)
     model = build_model(config, task.heads).double()
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw"))  # takes fp64
-    runtime = choose_runtime(RuntimeOptions(device="cpu"))
+    here = choose_runtime(RuntimeOptions(device="cpu"))
     noise = row_noise(recipe.seed)
-    return Engine(
-        model, TaskLoss(model, task), optimizer, task, runtime, build_scaler(runtime), 1.0, recipe.seed, noise
-    )
+    return Engine(model, TaskLoss(model, task), optimizer, task, here, build_scaler(here), 1.0, recipe.seed, noise)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
@@ -623,6 +622,40 @@ def test_half_precision_trains_resumes_exactly_and_stays_near_fp32(
     half, full = (read_log(tmp_path / name / "metrics.jsonl")[-1]["valid_loss"] for name in ("whole", "fp32"))
     assert half == pytest.approx(full, abs=0.1)
     assert half != full
+
+
+def measured(fastest: torch.dtype) -> Callable[[torch.device, torch.dtype], float]:
+    """A machine that multiplies fastest in this format."""
+    return lambda _, dtype: 2.0 if dtype == fastest else 1.0
+
+
+def test_a_number_format_that_was_measured_is_kept_when_a_busy_machine_measures_another(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=6, runtime={"dtype": "auto"})
+    monkeypatch.setattr(runtime, "measure_peak_flops", measured(torch.bfloat16))
+    pretrain(recipe, tmp_path / "whole")
+    with interrupted_before_step(6, monkeypatch):
+        pretrain(recipe, tmp_path / "broken")
+    monkeypatch.setattr(runtime, "measure_peak_flops", measured(torch.float32))
+    pretrain(recipe, tmp_path / "broken")
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+
+
+def note_format(rank: int, port: str, folder: str) -> None:
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=port)
+    own = choose_runtime(RuntimeOptions(device="cpu", dtype=("bf16", "fp32")[rank]))
+    with process_group(own):
+        (Path(folder) / str(rank)).write_text(in_one_format(own).dtype_name)
+
+
+@pytest.mark.slow
+def test_processes_that_measure_differently_compute_in_the_format_of_the_first(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("localhost", 0))
+        port = str(taken.getsockname()[1])
+    torch.multiprocessing.spawn(note_format, args=(port, str(tmp_path)), nprocs=2)
+    assert [(tmp_path / str(rank)).read_text() for rank in range(2)] == ["bf16", "bf16"]
 
 
 def test_a_step_that_overflows_in_fp16_is_left_out_and_the_run_goes_on(tiny_corpus: Path, tmp_path: Path) -> None:

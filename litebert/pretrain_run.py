@@ -249,10 +249,12 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
 
 
 def check_stages(run: Run) -> None:
-    """Refuse at once what would stop the run in hours: a stage to come of other tensors, or without its corpora."""
+    """Refuse at once what would stop the run in hours: a stage of other tensors, without its corpora, of few rows."""
     own = encoder_shapes(run.recipe)
     now = run.progress.scheduled_step(run.recipe.train)
+    check_rows(run.recipe.at(now), run.runtime.ranks.world_size)
     for stage in (stage for stage in run.recipe.stages if stage.at > now):
+        check_rows(stage.recipe, run.runtime.ranks.world_size)
         theirs = encoder_shapes(stage.recipe)
         changed = sorted(name for name in own.keys() | theirs.keys() if own.get(name) != theirs.get(name))
         if changed:
@@ -262,6 +264,15 @@ def check_stages(run: Run) -> None:
                 "its shape, such as dropout or the depth of shared layers"
             )
         check_tokenizer(open_corpora(stage.recipe.data), run.tokenizer)
+
+
+def check_rows(recipe: Recipe, num_processes: int) -> None:
+    """A batch must have a row for each process; how many one by tokens has, shows when it comes."""
+    if 0 < recipe.batch.sequences < num_processes:
+        raise ConfigError(
+            f"batch.sequences = {recipe.batch.sequences} cannot be divided among {num_processes} processes: make it "
+            "larger, or start fewer"
+        )
 
 
 def encoder_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:

@@ -470,6 +470,16 @@ def test_a_stage_that_cannot_be_is_refused_before_the_first_step(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_stage_with_fewer_sequences_than_processes_is_refused_before_the_first_step(
+    tiny_corpus: Path, tmp_path: Path
+) -> None:
+    recipe = make_recipe(tiny_corpus, stages=[{"at": 6, "batch": {"sequences": 3}}])
+    four = replace(choose_runtime(recipe.runtime), ranks=runtime.Ranks(world_size=4))
+    run = pretrain_run.open_run(tmp_path / "run", recipe, four, open_view("run"))
+    with pytest.raises(ConfigError, match=r"batch.sequences = 3 cannot be divided among 4 processes: make it larger"):
+        pretrain_run.check_stages(run)
+
+
 @pytest.mark.parametrize("stop", [{"tokens": 900}, {"hours": 0.4 / 3600}], ids=["tokens", "hours"])
 def test_a_run_stops_by_tokens_or_hours_with_the_rate_run_down(
     stop: dict[str, float], tiny_corpus: Path, tmp_path: Path

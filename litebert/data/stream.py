@@ -128,11 +128,15 @@ class Stream:
         world_size: int = 1,
         workers: int = 1,
     ) -> Iterator[list[Batch]]:
-        """Each step's batch as the parts of at most `micro_rows` rows that a rank computes (0: one part a rank)."""
+        """Each step's batch as the parts of at most `micro_rows` rows that a rank computes (0: one part a rank).
+
+        All ranks have as many parts, none of them empty: parts of one row, where rows do not divide, may have two.
+        """
 
         def make_parts(step: int) -> list[Batch]:
             num_rows = self._lay_out(step).num_rows
-            parts_per_rank = -(-num_rows // (micro_rows * world_size)) if micro_rows else 1
+            wanted = -(-num_rows // (micro_rows * world_size)) if micro_rows else 1
+            parts_per_rank = max(1, min(wanted, num_rows // world_size))
             first, total = rank * parts_per_rank, world_size * parts_per_rank
             return [self.batch(step, rank=first + part, world_size=total) for part in range(parts_per_rank)]
 

@@ -149,7 +149,7 @@ def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[s
             values={name: report.metrics[name] for name in shown if name in report.metrics},
             tokens_per_second=tokens_per_second,
             share_of_peak=tokens_per_second * flops / measure_peak_flops(run.runtime.device, run.runtime.dtype),
-            seconds_left=run.progress.seconds * (1 - done) / done if done else None,
+            seconds_left=estimate_seconds_left(run),
         )
     )
     if valid:
@@ -157,6 +157,15 @@ def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[s
             f"{name.removeprefix('valid_').replace('_', ' ')} {value:.3f}" for name, value in valid.items()
         )
         view.say(f"step {run.progress.step:,}, held out: {figures}")
+
+
+def estimate_seconds_left(run: Run) -> float | None:
+    """By what this process has done: a run that goes on from another's step has none of its seconds."""
+    first, options = run.taken_up_at, run.recipe.train
+    done, done_before = run.progress.scheduled_step(options), first.scheduled_step(options)
+    if done == done_before:
+        return None
+    return (run.progress.seconds - first.seconds) * (options.steps - done) / (done - done_before)
 
 
 def is_due(step: int, every: int) -> bool:

@@ -1,7 +1,7 @@
 """A pre-training run's folder: opened, continued, saved; and what it is computed with."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +53,10 @@ class Run:
     scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
     texts: dict[str, str] = field(default_factory=dict)  # the fingerprint of each corpus that was read, by its path
     stop: Stop = field(default_factory=Stop)
+    taken_up_at: Progress = field(init=False)  # where this process found it
+
+    def __post_init__(self) -> None:
+        self.taken_up_at = replace(self.progress)
 
 
 def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:

@@ -519,6 +519,18 @@ def test_a_run_by_the_clock_goes_on_in_the_stage_where_it_stopped(
     stages = [{"at": 500, "segments": {"max_length": 16}}]
     train = {"steps": 1000, "hours": 1.0, "save_every": 3, "evaluate_batches": 1}
     recipe = make_recipe(tiny_corpus, train=train, stages=stages)
+def test_the_time_left_follows_from_the_steps_that_were_made_here(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = pretrain(make_recipe(tiny_corpus, train__steps=8), tmp_path / "source")
+    shown: list[float | None] = []
+    monkeypatch.setattr(story.NoView, "show", lambda _, status: shown.append(status.seconds_left))
+    monkeypatch.setattr(story, "open_view", lambda _: story.NoView())
+    recipe = make_recipe(tiny_corpus, init={"from": str(source), "continues": True})
+    pretrain(recipe, tmp_path / "run", clock=ticking(10))
+    assert shown == [30, 20, 10, 0]
+
+
     pretrain(recipe, tmp_path / "whole", clock=ticking(180))
     for step in (8, 14):
         with interrupted_before_step(step, monkeypatch):

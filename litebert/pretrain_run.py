@@ -29,7 +29,7 @@ from litebert.data.stream import open_corpora, open_stream
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.model.model import Model, build_model
-from litebert.recipe import Recipe, list_changes, load_recipe
+from litebert.recipe import Recipe, build_recipe, list_changes, read_recipe_values
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
@@ -296,9 +296,8 @@ def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
 
 def check_same_text(run: Run, recipe: Recipe) -> None:
     """Note the text of the corpora that a stage reads, and refuse one that is not what the run has read before."""
-    for path in dict.fromkeys(
-        (*recipe.data.corpora, run.recipe.data.corpora[0])
-    ):  # the first one for its held-out text
+    measured_on = run.recipe.data.corpora[0]  # in all stages
+    for path in dict.fromkeys((*recipe.data.corpora, measured_on)):
         fingerprint = read_manifest(Path(path)).fingerprint
         if run.texts.setdefault(path, fingerprint) != fingerprint:
             raise ConfigError(
@@ -322,7 +321,14 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
     file = folder / RECIPE_FILE
     if not file.exists() or not list_checkpoints(folder / CHECKPOINTS):
         return
-    changes = list_changes(load_recipe(file), recipe)
+    values = read_recipe_values(file)
+    if "job" in values:
+        raise ConfigError(f"{folder} is a run of fine-tuning; choose another --out")
+    try:
+        begun = build_recipe(values)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}; it is the recipe that {folder} was begun with") from None
+    changes = list_changes(begun, recipe)
     if changes:
         raise ConfigError(
             f"{folder} was begun with another recipe ({'; '.join(changes[:5])}); go on with the old one, or choose "

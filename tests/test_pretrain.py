@@ -276,6 +276,25 @@ def test_a_changed_recipe_is_refused_with_what_changed(tiny_corpus: Path, tmp_pa
     pretrain(make_recipe(tiny_corpus, train__steps=2, data__workers=0), tmp_path / "run")  # no result depends on it
 
 
+@pytest.mark.parametrize(
+    ("added", "reason"),
+    [
+        ('[job]\ntask = "sst-2"\n', "run is a run of fine-tuning; choose another --out"),
+        ("[passage]\nstride = 3\n", "recipe.toml: unknown key 'passage'"),
+    ],
+    ids=["fine-tuning", "other"],
+)
+def test_the_folder_of_a_run_of_another_kind_is_named(
+    added: str, reason: str, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=2)
+    pretrain(recipe, tmp_path / "run")
+    file = tmp_path / "run" / "recipe.toml"
+    file.write_text(file.read_text() + added)
+    with pytest.raises(ConfigError, match=reason):
+        pretrain(recipe, tmp_path / "run")
+
+
 def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
     tiny_corpus: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -500,6 +519,18 @@ def ticking(seconds: float) -> Callable[[], float]:
     return lambda: next(ticks) * seconds
 
 
+def test_the_time_left_follows_from_the_steps_that_were_made_here(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = pretrain(make_recipe(tiny_corpus, train__steps=8), tmp_path / "source")
+    shown: list[float | None] = []
+    monkeypatch.setattr(story.NoView, "show", lambda _, status: shown.append(status.seconds_left))
+    monkeypatch.setattr(story, "open_view", lambda _: story.NoView())
+    recipe = make_recipe(tiny_corpus, init={"from": str(source), "continues": True})
+    pretrain(recipe, tmp_path / "run", clock=ticking(10))
+    assert shown == [30, 20, 10, 0]
+
+
 def test_stages_of_a_run_by_the_clock_begin_at_their_share_of_its_hours(tiny_corpus: Path, tmp_path: Path) -> None:
     stages = [{"at": 500, "segments": {"max_length": 16}}, {"at": 750, "model": {"num_layers": 4}}]
     train = {"steps": 1000, "hours": 1.0, "save_every": 1000, "keep_last": 9, "evaluate_batches": 1}
@@ -519,18 +550,6 @@ def test_a_run_by_the_clock_goes_on_in_the_stage_where_it_stopped(
     stages = [{"at": 500, "segments": {"max_length": 16}}]
     train = {"steps": 1000, "hours": 1.0, "save_every": 3, "evaluate_batches": 1}
     recipe = make_recipe(tiny_corpus, train=train, stages=stages)
-def test_the_time_left_follows_from_the_steps_that_were_made_here(
-    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = pretrain(make_recipe(tiny_corpus, train__steps=8), tmp_path / "source")
-    shown: list[float | None] = []
-    monkeypatch.setattr(story.NoView, "show", lambda _, status: shown.append(status.seconds_left))
-    monkeypatch.setattr(story, "open_view", lambda _: story.NoView())
-    recipe = make_recipe(tiny_corpus, init={"from": str(source), "continues": True})
-    pretrain(recipe, tmp_path / "run", clock=ticking(10))
-    assert shown == [30, 20, 10, 0]
-
-
     pretrain(recipe, tmp_path / "whole", clock=ticking(180))
     for step in (8, 14):
         with interrupted_before_step(step, monkeypatch):

@@ -10,6 +10,8 @@ README.md                the model card
 """
 
 import hashlib
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -23,7 +25,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.optim import Optimizer
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_directory, hash_file, read_json, write_json
 from litebert.core.options import build_options
 from litebert.interop.layout import from_theirs, to_theirs
@@ -51,6 +53,7 @@ class CheckpointContent:
     recipe_toml: str = ""
     card: str = ""
     state: Mapping[str, float | int] = field(default_factory=dict)  # counters of the run, such as tokens seen
+    begun_with: Mapping[str, Any] = field(default_factory=dict)  # what the run must find again to go on
     optimizer: Mapping[str, Tensor] | None = None
     task: Mapping[str, Any] | None = None  # what a fine-tuned model answers, with all that has to be known to ask it
 
@@ -81,6 +84,7 @@ class Checkpoint:
     layout: Family | None  # whose tensor names the weights have; None = ours
     step: int
     state: dict[str, float | int]
+    begun_with: dict[str, Any] = field(default_factory=dict)
     task: dict[str, Any] | None = None  # of a fine-tuned model; tasks/catalog.py reads it
     foreign: Foreign | None = None  # None: the files are ours
 
@@ -179,7 +183,13 @@ def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """A safetensors file that may be read by whoever may read others of this process (theirs: by its owner alone)."""
     path.touch()
     mode = path.stat().st_mode
-    save_file(dict(tensors), path, metadata={"format": "pt"})
+    try:
+        save_file(dict(tensors), path, metadata={"format": "pt"})
+    except SafetensorError as error:  # of a full disk, say: the library hides the system's error in its own words
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
     path.chmod(mode)
 
 
@@ -199,6 +209,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         layout=manifest["layout"],
         step=manifest["step"],
         state=manifest["state"],
+        begun_with=manifest.get("begun_with", {}),  # checkpoints of before have none
         task=manifest.get("task"),
     )
 
@@ -247,6 +258,7 @@ def _manifest(folder: Path, model: Model, family: Family | None, content: Checkp
         "layout": family,
         "step": content.step,
         "state": dict(content.state),
+        "begun_with": dict(content.begun_with),
         **({} if content.task is None else {"task": dict(content.task)}),
         "files": {path.relative_to(folder).as_posix(): hash_file(path) for path in files},
     }
@@ -256,8 +268,13 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not (path / MANIFEST).is_file():
         raise DataError(f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
     manifest = read_json(path / MANIFEST)
-    if manifest.get("format") != FORMAT or manifest.get("version") != FORMAT_VERSION:
-        raise DataError(f"{path / MANIFEST} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?")
+    if manifest.get("format") != FORMAT:
+        raise DataError(f"{path / MANIFEST} is not of format {FORMAT}; is the path right?")
+    if manifest.get("version") != FORMAT_VERSION:  # whole, for all that we know: nobody may put it aside as damaged
+        raise ConfigError(
+            f"{path / MANIFEST} is of version {manifest.get('version')}, and this litebert reads {FORMAT_VERSION}; "
+            "is a newer litebert needed?"
+        )
     return manifest
 
 

@@ -146,6 +146,8 @@ def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
     """The model with its fresh head and its optimizer, or both as the last checkpoint has them."""
     recipe, task = job.recipe, job.dataset.task
     runtime = choose_runtime(recipe.runtime)
+    if last and "dtype" in last.begun_with:  # "auto" might measure otherwise now
+        runtime = runtime.in_format(last.begun_with["dtype"])
     model = build_task_model(job)
     if last:
         model.load_state_dict(last.load_weights(), strict=True)
@@ -198,6 +200,7 @@ def save(run: Run, log: RunLog) -> None:
         step=progress.step,
         recipe_toml=run.job.recipe.to_toml(),
         state={"tokens": progress.tokens, "seconds": progress.seconds, **state},
+        begun_with={"dtype": engine.runtime.dtype_name},
         optimizer=optimizer_tensors(engine.model, engine.optimizer),
         task=task_facts(run.task, max_length=run.form.max_length),
     )

@@ -22,9 +22,19 @@ from litebert.data.epoch import BatchOptions
 from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.model.cost import training_flops_per_token
-from litebert.pretrain_run import Run, build_engine, check_same_recipe, check_tokenizer, open_log, open_run, save
+from litebert.pretrain_run import (
+    Run,
+    build_engine,
+    check_same_recipe,
+    check_same_text,
+    check_stages,
+    check_tokenizer,
+    open_log,
+    open_run,
+    save,
+)
 from litebert.recipe import Recipe
-from litebert.train.distributed import process_group, wait_for_all, whole
+from litebert.train.distributed import in_one_format, process_group, wait_for_all, whole
 from litebert.train.keeping import CHECKPOINTS, check_is_ours
 from litebert.train.loop import Clock, StepReport, iter_updates, measure
 from litebert.train.schedule import learning_rate
@@ -42,6 +52,7 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
     is_main = runtime.ranks.is_main
     check_is_ours(folder)
     with process_group(runtime), exclusive_lock(folder, purpose="training") if is_main else nullcontext():
+        runtime = in_one_format(runtime)
         check_same_recipe(folder, recipe)
         if is_main:
             remove_leftovers(folder / CHECKPOINTS)
@@ -49,6 +60,7 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
             if not is_main:
                 wait_for_all()  # the first process puts damaged checkpoints aside before the others look
             run = open_run(folder, recipe, runtime, view)
+            check_stages(run)
             if is_main:
                 wait_for_all()
             # several processes would have to agree on the step to stop at; there, the last checkpoint has to do
@@ -75,6 +87,7 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
     next_stage = min((stage.at for stage in run.recipe.stages if stage.at > begun_at), default=math.inf)
     stream, corpora = open_stream(recipe.data, recipe.stream)
     check_tokenizer(corpora, run.tokenizer)
+    check_same_text(run, recipe)
     engine = build_engine(run, recipe)
     held_out = draw_held_out(recipe, run.recipe.data.corpora[0])  # in all stages the same text
     if not held_out:
@@ -136,7 +149,7 @@ def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[s
             values={name: report.metrics[name] for name in shown if name in report.metrics},
             tokens_per_second=tokens_per_second,
             share_of_peak=tokens_per_second * flops / measure_peak_flops(run.runtime.device, run.runtime.dtype),
-            seconds_left=run.progress.seconds * (1 - done) / done if done else None,
+            seconds_left=estimate_seconds_left(run),
         )
     )
     if valid:
@@ -144,6 +157,15 @@ def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[s
             f"{name.removeprefix('valid_').replace('_', ' ')} {value:.3f}" for name, value in valid.items()
         )
         view.say(f"step {run.progress.step:,}, held out: {figures}")
+
+
+def estimate_seconds_left(run: Run) -> float | None:
+    """By what this process has done: a run that goes on from another's step has none of its seconds."""
+    first, options = run.taken_up_at, run.recipe.train
+    done, done_before = run.progress.scheduled_step(options), first.scheduled_step(options)
+    if done == done_before:
+        return None
+    return (run.progress.seconds - first.seconds) * (options.steps - done) / (done - done_before)
 
 
 def is_due(step: int, every: int) -> bool:

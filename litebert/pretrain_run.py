@@ -1,7 +1,7 @@
 """A pre-training run's folder: opened, continued, saved; and what it is computed with."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +24,12 @@ from litebert.core.runtime import Runtime
 from litebert.core.stopping import Stop
 from litebert.core.view import View
 from litebert.data.batch import Batch
-from litebert.data.shards import Corpus
-from litebert.data.stream import open_stream
+from litebert.data.shards import Corpus, read_manifest
+from litebert.data.stream import open_corpora, open_stream
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.model.model import Model, build_model
-from litebert.recipe import Recipe, list_changes, load_recipe
+from litebert.recipe import Recipe, build_recipe, list_changes, read_recipe_values
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
@@ -51,7 +51,12 @@ class Run:
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
+    texts: dict[str, str] = field(default_factory=dict)  # the fingerprint of each corpus that was read, by its path
     stop: Stop = field(default_factory=Stop)
+    taken_up_at: Progress = field(init=False)  # where this process found it
+
+    def __post_init__(self) -> None:
+        self.taken_up_at = replace(self.progress)
 
 
 def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
@@ -72,12 +77,13 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
             view.say(f"heads drawn anew: {', '.join(drawn_heads)}")
         return Run(folder, recipe, runtime, tokenizer, Progress(step), weights, moments, {})
     view.say(f"going on after step {last.step:,}")
+    if "dtype" in last.begun_with:  # "auto" might measure otherwise now
+        runtime = runtime.in_format(last.begun_with["dtype"])
     state = last.state
     progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
     scaler = {name.removeprefix("scaler_"): value for name, value in state.items() if name.startswith("scaler_")}
-    return Run(
-        folder, recipe, runtime, last.load_tokenizer(), progress, last.load_weights(), last.load_optimizer(), scaler
-    )
+    weights, moments, texts = last.load_weights(), last.load_optimizer(), last.begun_with.get("corpora", {})
+    return Run(folder, recipe, runtime, last.load_tokenizer(), progress, weights, moments, scaler, texts)
 
 
 def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
@@ -106,15 +112,13 @@ def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
 
 
 def start_moments(source: Checkpoint, recipe: Recipe) -> tuple[int, dict[str, Tensor]]:
-    """The step that training goes on from, and the optimizer's moments of what is trained."""
+    """The step that training goes on from, and the optimizer's moments."""
     if source.step >= recipe.train.steps:
         raise ConfigError(
             f"init.from = '{recipe.init.source}' is at step {source.step:,}, and train.steps = {recipe.train.steps:,}: "
             "nothing is left to train; set more steps"
         )
-    is_pair = recipe.segments.task != "none"
-    unused = () if is_pair else ("encoder.pooler.", "heads.sentence.")
-    return source.step, {name: t for name, t in source.load_optimizer().items() if not name.startswith(unused)}
+    return source.step, source.load_optimizer()
 
 
 def list_new_heads(recipe: Recipe, weights: dict[str, Tensor]) -> list[str]:
@@ -154,7 +158,7 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
     trainable = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     optimizer = build_optimizer(trainable, recipe.optim)
     if run.optimizer:
-        restore_optimizer(model, optimizer, run.optimizer, like_shard)
+        restore_optimizer(model, optimizer, fitting_moments(run.optimizer, dict(trainable)), like_shard)
     scaler = build_scaler(run.runtime)
     if run.scaler:
         scaler.load_state_dict(run.scaler)
@@ -191,6 +195,18 @@ def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> No
     model.load_state_dict(fitting, strict=False)
 
 
+def fitting_moments(moments: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The moments but those of heads and a pooler that are trained no longer, or in another shape."""
+
+    def is_left_behind(name: str) -> bool:
+        owner = name.rpartition("/")[0]
+        if not owner.startswith(("encoder.pooler.", "heads.")):
+            return False  # nothing else comes and goes; what does not fit there is of another model
+        return owner not in trained or moments[f"{owner}/exp_avg"].shape != trained[owner].shape
+
+    return {name: tensor for name, tensor in moments.items() if not is_left_behind(name)}
+
+
 def open_log(run: Run) -> RunLog:
     """The run's logs, cut after the step that it goes on from; and its recipe, from the first moment on."""
     if not list_checkpoints(run.folder / CHECKPOINTS):
@@ -224,6 +240,7 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
             "seconds": run.progress.seconds,
             **{f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()},
         },
+        begun_with={"dtype": run.runtime.dtype_name, "corpora": run.texts},
         optimizer=optimizer,
     )
     try:
@@ -235,12 +252,58 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
     forget_old_checkpoints(run.folder, records, keep_last=run.recipe.train.keep_last)
 
 
+def check_stages(run: Run) -> None:
+    """Refuse at once what would stop the run in hours: a stage of other tensors, without its corpora, of few rows."""
+    own = encoder_shapes(run.recipe)
+    now = run.progress.scheduled_step(run.recipe.train)
+    check_rows(run.recipe.at(now), run.runtime.ranks.world_size)
+    for stage in (stage for stage in run.recipe.stages if stage.at > now):
+        check_rows(stage.recipe, run.runtime.ranks.world_size)
+        theirs = encoder_shapes(stage.recipe)
+        changed = sorted(name for name in own.keys() | theirs.keys() if own.get(name) != theirs.get(name))
+        if changed:
+            raise ConfigError(
+                f"stages: from at = {stage.at} on, other tensors would be needed ({', '.join(changed[:5])}"
+                f"{' ...' if len(changed) > 5 else ''}); a stage may change of [model] only what leaves every weight "
+                "its shape, such as dropout or the depth of shared layers"
+            )
+        check_tokenizer(open_corpora(stage.recipe.data), run.tokenizer)
+
+
+def check_rows(recipe: Recipe, num_processes: int) -> None:
+    """A batch must have a row for each process; how many one by tokens has, shows when it comes."""
+    if 0 < recipe.batch.sequences < num_processes:
+        raise ConfigError(
+            f"batch.sequences = {recipe.batch.sequences} cannot be divided among {num_processes} processes: make it "
+            "larger, or start fewer"
+        )
+
+
+def encoder_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
+    """The shape of each weight that every stage has; heads may be drawn anew."""
+    encoder = build_model(recipe.model, (), device="meta").encoder
+    return {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
+
+
 def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
     """A corpus made with another tokenizer than the run's cannot be meant."""
     for corpus in corpora:
         if not tokenizer.has_fingerprint(corpus.tokenizer_fingerprint):
             raise ConfigError(
                 f"{corpus.path} was built with another tokenizer than this run's: build it again with the run's own"
+            )
+
+
+def check_same_text(run: Run, recipe: Recipe) -> None:
+    """Note the text of the corpora that a stage reads, and refuse one that is not what the run has read before."""
+    measured_on = run.recipe.data.corpora[0]  # in all stages
+    for path in dict.fromkeys((*recipe.data.corpora, measured_on)):
+        fingerprint = read_manifest(Path(path)).fingerprint
+        if run.texts.setdefault(path, fingerprint) != fingerprint:
+            raise ConfigError(
+                f"{path} has another text now than when {run.folder} began to read it: put the old corpus back to go "
+                f"on, or choose another --out and start from the last weights on the new one, with "
+                f"init.from={run.folder / CHECKPOINTS}/step-..."
             )
 
 
@@ -258,7 +321,14 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
     file = folder / RECIPE_FILE
     if not file.exists() or not list_checkpoints(folder / CHECKPOINTS):
         return
-    changes = list_changes(load_recipe(file), recipe)
+    values = read_recipe_values(file)
+    if "job" in values:
+        raise ConfigError(f"{folder} is a run of fine-tuning; choose another --out")
+    try:
+        begun = build_recipe(values)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}; it is the recipe that {folder} was begun with") from None
+    changes = list_changes(begun, recipe)
     if changes:
         raise ConfigError(
             f"{folder} was begun with another recipe ({'; '.join(changes[:5])}); go on with the old one, or choose "

@@ -24,6 +24,10 @@ from litebert.train.schedule import ScheduleOptions, check_schedule
 _SHIPPED = files("litebert") / "recipes"
 # what may change between stop and resume: nothing that a metric or a weight depends on
 _FREE_KEYS = {"data.workers", "train.keep_last", "train.loggers", "runtime.num_threads"}
+# what is settled when a run begins: sections and keys that no stage can change
+_OF_THE_WHOLE_RUN = {"runtime", "init", "stages"} | {
+    f"train.{key}" for key in ("steps", "tokens", "hours", "keep_last", "loggers")
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +116,12 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
         before = stages[-1].at if stages else 0
         if not isinstance(at, int) or at <= before:
             raise ConfigError(f"stages: number {number} has at = {at!r}; it is a step after {before}")
+        for key in flatten(changes):
+            if {key, key.partition(".")[0]} & _OF_THE_WHOLE_RUN:
+                raise ConfigError(
+                    f"stages: number {number} changes {key}, which is settled for the whole run: set it outside of "
+                    "the stages"
+                )
         base = merge(base, changes)
         stages.append(Stage(at, changes, _build_plain(base)))
     # a run that is shortened with train.steps=... does not come to its last stages

@@ -7,19 +7,21 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from small_disk import small_disk
 from torch import Tensor
 
+from litebert import checkpoint, pretrain_run
 from litebert import pretrain as story
-from litebert import pretrain_run
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
 from litebert.cli.pretrain import count_run
+from litebert.core import runtime
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import read_log
 from litebert.core.runtime import RuntimeOptions, choose_runtime
@@ -34,7 +36,7 @@ from litebert.recipe import Recipe, build_recipe, load_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
-from litebert.train.distributed import TaskLoss
+from litebert.train.distributed import TaskLoss, in_one_format, process_group
 from litebert.train.loop import Engine, build_scaler, row_noise, update
 from litebert.train.optim import OptimOptions, build_optimizer
 
@@ -152,13 +154,25 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
         {"batch": {"tokens": 160, "is_packed": True}, "train__micro_batch": 2},
         {"stages": [{"at": 5, "segments": {"max_length": 16}}, {"at": 7, "model": {"hidden_dropout_rate": 0.0}}]},
         {"stages": [{"at": 6, "model": {"num_layers": 4}}], "optim__name": "adamw"},
+        {"stages": [{"at": 4, "segments": {"task": "none"}}, {"at": 7, "segments": {"task": "three-way"}}]},
         {"stages": [{"at": 500, "segments": {"max_length": 16}}], "train__steps": 1000, "train__tokens": 2000},
         {"masking": {"copies": 2}, "segments__task": "three-way"},
         {"segments": {"max_length": 32, "format": "doc-sentences", "task": "none"}},
         {"train__recompute": True, "train__log_every": 3},
         {"data__weights": [1.0, 2.0], "data__corpora": "twice"},
     ],
-    ids=["plain", "packed", "stages", "grown", "stages-by-tokens", "static", "no-task", "recompute", "mixed"],
+    ids=[
+        "plain",
+        "packed",
+        "stages",
+        "grown",
+        "other-tasks",
+        "stages-by-tokens",
+        "static",
+        "no-task",
+        "recompute",
+        "mixed",
+    ],
 )
 def test_an_interrupted_run_equals_an_uninterrupted_one(
     changes: dict[str, object], tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -198,20 +212,61 @@ def test_the_last_checkpoints_and_the_best_one_are_kept(tiny_corpus: Path, tmp_p
     assert kept == sorted({18, 20, best})
 
 
+def spoil(checkpoint: Path) -> None:
+    """Change a bit of a checkpoint's weights."""
+    weights = checkpoint / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+
+
+def all_files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
     tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = make_recipe(tiny_corpus)
     pretrain(recipe, tmp_path / "whole")
     pretrain(recipe, tmp_path / "run")
-    weights = list_checkpoints(tmp_path / "run" / "checkpoints")[-1] / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(content)
+    last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1]
+    spoil(last)
     pretrain(recipe, tmp_path / "run")
-    assert f"{weights} is damaged" in capsys.readouterr().out
+    assert f"{last / 'model.safetensors'} is damaged" in capsys.readouterr().out
     assert_same_run(tmp_path / "whole", tmp_path / "run")
     assert (tmp_path / "run" / "checkpoints" / "damaged-step-00000012").is_dir(), "nothing is destroyed"
+
+
+def test_a_checkpoint_that_is_damaged_twice_is_put_aside_twice(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=2, train__save_every=1)
+    for _ in range(2):
+        spoil(pretrain(recipe, tmp_path / "run"))
+    pretrain(recipe, tmp_path / "run")
+    names = {path.name for path in (tmp_path / "run" / "checkpoints").iterdir()}
+    assert names == {"step-00000001", "step-00000002", "damaged-step-00000002", "damaged-step-00000002-2"}
+
+
+@pytest.mark.parametrize("is_damaged", [True, False], ids=["damaged", "of-another-version"])
+def test_a_run_without_a_checkpoint_to_go_on_from_stops_and_is_left_as_it_is(
+    is_damaged: bool, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=2, train__save_every=1)
+    pretrain(recipe, tmp_path / "run")
+    error, reason = (
+        (DataError, "no checkpoint .* is whole .*model.safetensors is damaged.* move .* away to begin again")
+        if is_damaged
+        else (ConfigError, "litebert.json is of version 1, and this litebert reads 2; is a newer litebert needed")
+    )
+    if is_damaged:
+        for path in list_checkpoints(tmp_path / "run" / "checkpoints"):
+            spoil(path)
+    else:
+        monkeypatch.setattr(checkpoint, "FORMAT_VERSION", 2)
+    before = all_files(tmp_path / "run")
+    with pytest.raises(error, match=reason):
+        pretrain(recipe, tmp_path / "run")
+    assert all_files(tmp_path / "run") == before
 
 
 def test_a_changed_recipe_is_refused_with_what_changed(tiny_corpus: Path, tmp_path: Path) -> None:
@@ -219,6 +274,61 @@ def test_a_changed_recipe_is_refused_with_what_changed(tiny_corpus: Path, tmp_pa
     with pytest.raises(ConfigError, match=r"another recipe \(optim.learning_rate: 0.01 -> 0.02\)"):
         pretrain(make_recipe(tiny_corpus, train__steps=2, optim__learning_rate=0.02), tmp_path / "run")
     pretrain(make_recipe(tiny_corpus, train__steps=2, data__workers=0), tmp_path / "run")  # no result depends on it
+
+
+@pytest.mark.parametrize(
+    ("added", "reason"),
+    [
+        ('[job]\ntask = "sst-2"\n', "run is a run of fine-tuning; choose another --out"),
+        ("[passage]\nstride = 3\n", "recipe.toml: unknown key 'passage'"),
+    ],
+    ids=["fine-tuning", "other"],
+)
+def test_the_folder_of_a_run_of_another_kind_is_named(
+    added: str, reason: str, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=2)
+    pretrain(recipe, tmp_path / "run")
+    file = tmp_path / "run" / "recipe.toml"
+    file.write_text(file.read_text() + added)
+    with pytest.raises(ConfigError, match=reason):
+        pretrain(recipe, tmp_path / "run")
+
+
+def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
+    tiny_corpus: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, kept = tmp_path / "corpus", tmp_path / "kept"
+    shutil.copytree(tiny_corpus, corpus)
+    shutil.copytree(tiny_corpus, kept)
+    recipe = make_recipe(corpus, train__steps=4, train__save_every=2)
+    with interrupted_before_step(4, monkeypatch):
+        pretrain(recipe, tmp_path / "run")
+    (tmp_path / "more.txt").write_text("The small bird sees a new tree.\nA dog follows.\n")
+    build_corpus([tmp_path / "more.txt"], tiny_tokenizer, corpus, BuildOptions(valid_share=0.1, is_quiet=True))
+    with pytest.raises(ConfigError, match=r"corpus has another text now than when .*: put the old corpus back"):
+        pretrain(recipe, tmp_path / "run")
+    last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1]
+    grown = make_recipe(corpus, train__steps=4, init={"from": str(last), "continues": True})
+    assert load_checkpoint(pretrain(grown, tmp_path / "next")).step == 4  # a new run may go on with more text
+    shutil.rmtree(corpus)
+    kept.rename(corpus)
+    pretrain(recipe, tmp_path / "run")
+
+
+def test_a_checkpoint_that_does_not_say_what_it_was_begun_with_can_be_gone_on_from(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=4, train__save_every=2)
+    pretrain(recipe, tmp_path / "whole")
+    with interrupted_before_step(4, monkeypatch):
+        pretrain(recipe, tmp_path / "broken")
+    manifest = list_checkpoints(tmp_path / "broken" / "checkpoints")[-1] / "litebert.json"
+    facts = json.loads(manifest.read_text())
+    del facts["begun_with"]  # checkpoints of before have none
+    manifest.write_text(json.dumps(facts))
+    pretrain(recipe, tmp_path / "broken")
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
 
 
 def test_a_second_process_on_the_same_run_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
@@ -267,17 +377,15 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
     recipe = make_recipe(tiny_corpus)
     pretrain(recipe, tmp_path / "whole")
 
-    def fill_up(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+    def write_without_room(tensors: dict[str, Tensor], path: Path) -> None:
+        is_full = "00000008" in path.parent.name
+        with small_disk(1000) if is_full else nullcontext():
+            written(tensors, path)
 
+    written = checkpoint.write_tensors
     with monkeypatch.context() as patch:
-        saved = pretrain_run.save_checkpoint
-        patch.setattr(
-            pretrain_run,
-            "save_checkpoint",
-            lambda path, *rest: fill_up() if "00000008" in path.name else saved(path, *rest),
-        )
-        with pytest.raises(TrainingError, match="No space left on device; make room and start the same command again"):
+        patch.setattr(checkpoint, "write_tensors", write_without_room)
+        with pytest.raises(TrainingError, match=r"step-00000008: File too large; make room and start the same command"):
             pretrain(recipe, tmp_path / "run")
     pretrain(recipe, tmp_path / "run")
     assert_same_run(tmp_path / "whole", tmp_path / "run")
@@ -354,10 +462,41 @@ def test_weights_of_another_depth_and_dropout_start_a_run(tiny_corpus: Path, tmp
         pretrain(make_recipe(tiny_corpus, init={"from": str(source)}, model__ffn_size=32), tmp_path / "wider")
 
 
-def test_a_stage_that_changes_the_shape_of_weights_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
-    recipe = make_recipe(tiny_corpus, stages=[{"at": 2, "model": {"ffn_size": 48}}])
-    with pytest.raises(ConfigError, match="do not fit the model"):
-        pretrain(recipe, tmp_path / "run")
+@pytest.mark.parametrize(
+    ("changes", "error", "reason"),
+    [
+        ({"model": {"ffn_size": 48}}, ConfigError, r"from at = 2 on, other tensors would be needed \(ffn.0"),
+        ({"model": {"has_pooler": False}, "segments": {"task": "none"}}, ConfigError, r"other tensors .* \(pooler"),
+        ({"data": {"corpora": ["nowhere"]}}, DataError, "nowhere is not a finished corpus"),
+        ({"data": {"corpora": "of another tokenizer"}}, ConfigError, "was built with another tokenizer than this run"),
+    ],
+    ids=["shapes", "pooler", "no-corpus", "tokenizer"],
+)
+def test_a_stage_that_cannot_be_is_refused_before_the_first_step(
+    changes: dict[str, dict[str, object]],
+    error: type[Exception],
+    reason: str,
+    tiny_corpus: Path,
+    tmp_path: Path,
+) -> None:
+    if changes.get("data") == {"corpora": "of another tokenizer"}:
+        other = train_tokenizer(["some other words here"] * 20, VocabularyOptions(kind="wordpiece", vocab_size=30))
+        (tmp_path / "text").write_text("Some other words.\nOther words.\n\nSome here.\nWords here.\n")
+        build_corpus([tmp_path / "text"], other, tmp_path / "other", BuildOptions(valid_share=0.0, is_quiet=True))
+        changes = {"data": {"corpora": [str(tmp_path / "other")]}}
+    with pytest.raises(error, match=reason):
+        pretrain(make_recipe(tiny_corpus, stages=[{"at": 2, **changes}]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_stage_with_fewer_sequences_than_processes_is_refused_before_the_first_step(
+    tiny_corpus: Path, tmp_path: Path
+) -> None:
+    recipe = make_recipe(tiny_corpus, stages=[{"at": 6, "batch": {"sequences": 3}}])
+    four = replace(choose_runtime(recipe.runtime), ranks=runtime.Ranks(world_size=4))
+    run = pretrain_run.open_run(tmp_path / "run", recipe, four, open_view("run"))
+    with pytest.raises(ConfigError, match=r"batch.sequences = 3 cannot be divided among 4 processes: make it larger"):
+        pretrain_run.check_stages(run)
 
 
 @pytest.mark.parametrize("stop", [{"tokens": 900}, {"hours": 0.4 / 3600}], ids=["tokens", "hours"])
@@ -378,6 +517,18 @@ def ticking(seconds: float) -> Callable[[], float]:
     """A clock by which every step takes so many seconds."""
     ticks = itertools.count()
     return lambda: next(ticks) * seconds
+
+
+def test_the_time_left_follows_from_the_steps_that_were_made_here(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = pretrain(make_recipe(tiny_corpus, train__steps=8), tmp_path / "source")
+    shown: list[float | None] = []
+    monkeypatch.setattr(story.NoView, "show", lambda _, status: shown.append(status.seconds_left))
+    monkeypatch.setattr(story, "open_view", lambda _: story.NoView())
+    recipe = make_recipe(tiny_corpus, init={"from": str(source), "continues": True})
+    pretrain(recipe, tmp_path / "run", clock=ticking(10))
+    assert shown == [30, 20, 10, 0]
 
 
 def test_stages_of_a_run_by_the_clock_begin_at_their_share_of_its_hours(tiny_corpus: Path, tmp_path: Path) -> None:
@@ -429,11 +580,9 @@ def make_engine(recipe: Recipe, dropout: float) -> Engine:
     config = replace(recipe.model, hidden_dropout_rate=dropout, attention_dropout_rate=dropout)
     model = build_model(config, task.heads).double()
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw"))  # takes fp64
-    runtime = choose_runtime(RuntimeOptions(device="cpu"))
+    here = choose_runtime(RuntimeOptions(device="cpu"))
     noise = row_noise(recipe.seed)
-    return Engine(
-        model, TaskLoss(model, task), optimizer, task, runtime, build_scaler(runtime), 1.0, recipe.seed, noise
-    )
+    return Engine(model, TaskLoss(model, task), optimizer, task, here, build_scaler(here), 1.0, recipe.seed, noise)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
@@ -514,6 +663,49 @@ def test_half_precision_trains_resumes_exactly_and_stays_near_fp32(
     half, full = (read_log(tmp_path / name / "metrics.jsonl")[-1]["valid_loss"] for name in ("whole", "fp32"))
     assert half == pytest.approx(full, abs=0.1)
     assert half != full
+
+
+def measured(fastest: torch.dtype) -> Callable[[torch.device, torch.dtype], float]:
+    """A machine that multiplies fastest in this format."""
+    return lambda _, dtype: 2.0 if dtype == fastest else 1.0
+
+
+def test_a_number_format_that_was_measured_is_kept_when_a_busy_machine_measures_another(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=6, runtime={"dtype": "auto"})
+    monkeypatch.setattr(runtime, "measure_peak_flops", measured(torch.bfloat16))
+    pretrain(recipe, tmp_path / "whole")
+    with interrupted_before_step(6, monkeypatch):
+        pretrain(recipe, tmp_path / "broken")
+    monkeypatch.setattr(runtime, "measure_peak_flops", measured(torch.float32))
+    pretrain(recipe, tmp_path / "broken")
+    assert_same_run(tmp_path / "whole", tmp_path / "broken")
+
+
+def note_format(rank: int, port: str, folder: str) -> None:
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=port)
+    own = choose_runtime(RuntimeOptions(device="cpu", dtype=("bf16", "fp32")[rank]))
+    with process_group(own):
+        (Path(folder) / str(rank)).write_text(in_one_format(own).dtype_name)
+
+
+@pytest.mark.slow
+def test_processes_that_measure_differently_compute_in_the_format_of_the_first(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("localhost", 0))
+        port = str(taken.getsockname()[1])
+    torch.multiprocessing.spawn(note_format, args=(port, str(tmp_path)), nprocs=2)
+    assert [(tmp_path / str(rank)).read_text() for rank in range(2)] == ["bf16", "bf16"]
+
+
+def test_a_step_that_overflows_in_fp16_is_left_out_and_the_run_goes_on(tiny_corpus: Path, tmp_path: Path) -> None:
+    # gradients of large weights do not fit fp16 at the first scale, which the scaler finds out by trying
+    recipe = make_recipe(tiny_corpus, runtime={"dtype": "fp16"}, model__initializer_range=1.0, train__steps=4)
+    pretrain(recipe, tmp_path / "run")
+    records = read_log(tmp_path / "run" / "metrics.jsonl")
+    assert len(records) == 4
+    assert "gradient_norm" not in records[0]
 
 
 @pytest.mark.slow

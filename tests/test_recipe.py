@@ -103,6 +103,12 @@ def test_a_shortened_run_leaves_out_the_stages_it_does_not_reach() -> None:
     assert short.at(2999).model.num_layers == short.model.num_layers
 
 
+@pytest.mark.parametrize("key", ["runtime.dtype", "init.from", "train.steps", "train.hours", "train.keep_last"])
+def test_what_is_settled_for_the_whole_run_is_refused_in_a_stage(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"stages: number 2 changes {key}, which is settled for the whole run"):
+        load_recipe("nano", [f"stages=[{{at = 5, seed = 2}}, {{at = 6, {key} = 1}}]"])
+
+
 def test_stages_are_in_order() -> None:
     with pytest.raises(ConfigError, match=r"number 2 has at = 5; it is a step after 5"):
         load_recipe("nano", ["stages=[{at = 5, seed = 2}, {at = 5, seed = 3}]"])

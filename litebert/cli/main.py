@@ -1,5 +1,6 @@
 """The `litebert` command: gathers the verbs and turns our errors into one line and an exit code."""
 
+import errno
 import os
 import sys
 import traceback
@@ -28,6 +29,7 @@ from litebert.cli import (
 )
 from litebert.core.errors import LitebertError
 
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 
@@ -83,9 +85,12 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a file that cannot be read or written: the system says which and why
-        if debug or error.filename is None:
+        is_full = error.errno in FULL_DISK
+        if debug or (error.filename is None and not is_full):
             raise
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        where = "" if error.filename is None else f"{error.filename}: "  # of a write, the system does not say which
+        remedy = "; make room and start the same command again" if is_full else ""
+        print(f"error: {where}{error.strerror}{remedy}", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)

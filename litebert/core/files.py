@@ -61,9 +61,9 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
 
     A directory that is made for the lock goes again where an error comes before anything else was written.
     """
-    file, is_new = directory / LOCK_FILE, not directory.exists()
+    file = directory / LOCK_FILE
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        is_new = _make_directory(directory)
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise ConfigError(f"cannot write to {directory}: {error.strerror}; choose another folder") from None
@@ -78,12 +78,24 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
                 "choose a folder on another file system"
             ) from None
         yield
+    except BusyError:  # the folder is the other process's by now, whoever made it
+        raise
     except Exception:
         if is_new and directory.exists() and list(directory.iterdir()) == [file]:
             shutil.rmtree(directory)
         raise
     finally:
         os.close(handle)  # the lock goes with it
+
+
+def _make_directory(directory: Path) -> bool:
+    """Make a directory; False if it was there. Of several processes at once, one alone hears that it is new."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
 def remove_leftovers(directory: Path) -> None:
@@ -99,12 +111,15 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; anything else is refused, nested ever so deeply or not."""
+    """The object in a JSON file; anything else is refused, nested ever so deeply or not.
+
+    A file that cannot be read is the system's error: nothing says that it is damaged.
+    """
     try:
         value = json.loads(path.read_text("utf-8"))
     except RecursionError:
         raise DataError(f"{path} is not JSON that can be read: it is nested too deeply") from None
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise DataError(f"{path} is not JSON, or is damaged: {error}") from None
     if not isinstance(value, dict):
         raise DataError(f"{path} holds no object of JSON; is it the right file?")

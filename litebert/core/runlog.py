@@ -10,11 +10,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
+from uuid import uuid4
 
 from litebert.core.errors import ConfigError, DataError, TrainingError, suggest
+from litebert.core.files import atomic_path
 
 METRICS_FILE = "metrics.jsonl"
 TIMING_FILE = "timing.jsonl"
+WANDB_ID_FILE = "wandb-id"
 
 Values = Mapping[str, float | int]
 
@@ -163,13 +166,22 @@ class WandbSink:
             import wandb
         except ImportError as error:
             raise _not_installed("wandb") from error
-        self._run = wandb.init(dir=str(folder), name=run_name, id=run_name, resume="allow", config=dict(config))
+        run_id = _read_or_draw_id(folder / WANDB_ID_FILE)
+        self._run = wandb.init(dir=str(folder), name=run_name, id=run_id, resume="allow", config=dict(config))
 
     def write(self, step: int, values: Values) -> None:
         self._run.log(dict(values), step=step)
 
     def close(self) -> None:
         self._run.finish()
+
+
+def _read_or_draw_id(file: Path) -> str:
+    """What tells a run from all others there; its folder's name would not, nor tell when it is begun anew."""
+    if not file.exists():
+        with atomic_path(file) as temporary:
+            temporary.write_text(uuid4().hex, "utf-8")
+    return file.read_text("utf-8")
 
 
 SINKS: dict[str, type[TensorboardSink] | type[WandbSink]] = {"tensorboard": TensorboardSink, "wandb": WandbSink}

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
@@ -51,6 +51,14 @@ class Runtime:
     device: torch.device
     dtype: torch.dtype
     ranks: Ranks
+
+    @property
+    def dtype_name(self) -> str:
+        return next(name for name, dtype in DTYPES.items() if dtype == self.dtype)
+
+    def in_format(self, name: str) -> "Runtime":
+        """The same in the number format of that name: a run that was begun in one goes on in it."""
+        return replace(self, dtype=DTYPES[name])
 
     @property
     def needs_loss_scaling(self) -> bool:

@@ -89,7 +89,7 @@ def take_part(layout: Layout, part: int, num_parts: int) -> tuple[Layout, NDArra
     """The rows of one rank, and which sequences lie in them, in the order of their places."""
     if layout.num_rows < num_parts:
         raise ConfigError(
-            f"a batch of {layout.num_rows} rows cannot be divided among {num_parts} ranks; "
+            f"a batch of {layout.num_rows} rows cannot be divided among {num_parts} processes; "
             "make batch.sequences or batch.tokens larger"
         )
     first, stop = (layout.num_rows * k // num_parts for k in (part, part + 1))

@@ -128,11 +128,15 @@ class Stream:
         world_size: int = 1,
         workers: int = 1,
     ) -> Iterator[list[Batch]]:
-        """Each step's batch as the parts of at most `micro_rows` rows that a rank computes (0: one part a rank)."""
+        """Each step's batch as the parts of at most `micro_rows` rows that a rank computes (0: one part a rank).
+
+        All ranks have as many parts, none of them empty: parts of one row, where rows do not divide, may have two.
+        """
 
         def make_parts(step: int) -> list[Batch]:
             num_rows = self._lay_out(step).num_rows
-            parts_per_rank = -(-num_rows // (micro_rows * world_size)) if micro_rows else 1
+            wanted = -(-num_rows // (micro_rows * world_size)) if micro_rows else 1
+            parts_per_rank = max(1, min(wanted, num_rows // world_size))
             first, total = rank * parts_per_rank, world_size * parts_per_rank
             return [self.batch(step, rank=first + part, world_size=total) for part in range(parts_per_rank)]
 
@@ -213,7 +217,14 @@ def _make_ahead(make: Callable[[int], T], steps: Iterable[int], workers: int) ->
 def open_stream(
     data: DataOptions, options: StreamOptions, *, split: Split = "train"
 ) -> tuple[Stream, tuple[Corpus, ...]]:
-    """Open the corpora of a recipe, which must share a tokenizer, and the stream of their batches."""
+    """Open the corpora of a recipe and the stream of their batches."""
+    corpora = open_corpora(data, split)
+    tokenizer = load_tokenizer(corpora[0].tokenizer_path)
+    return Stream(corpora, tokenizer, options, weights=data.weights), corpora
+
+
+def open_corpora(data: DataOptions, split: Split = "train") -> tuple[Corpus, ...]:
+    """Open the corpora of a recipe, which must share a tokenizer and hold text; nothing is read or planned yet."""
     corpora = tuple(open_corpus(Path(path), split) for path in data.corpora)
     for corpus in corpora:
         if corpus.tokenizer_fingerprint != corpora[0].tokenizer_fingerprint:
@@ -224,5 +235,4 @@ def open_stream(
             change = "smaller" if split == "train" else "larger"
             remedy = f"build it with a {change} --valid-share, or from more documents"
             raise DataError(f"{corpus.path} has no document in its {split} split; {remedy}")
-    tokenizer = load_tokenizer(corpora[0].tokenizer_path)
-    return Stream(corpora, tokenizer, options, weights=data.weights), corpora
+    return corpora

@@ -57,7 +57,7 @@ def _advise_settings(recipe: Recipe, plan: Plan) -> list[str]:
 def _advise_batch(plan: Plan) -> list[str]:
     rows, num_devices = plan.stages[0].batching.num_rows, plan.machine.num_devices
     if rows < num_devices:
-        return [f"A batch of {rows:,} sequences leaves {num_devices - rows:,} of {num_devices:,} devices idle."]
+        return [f"A batch of {rows:,} sequences cannot be divided among {num_devices:,} devices: it is refused."]
     if rows % num_devices:
         return [f"{rows:,} sequences do not divide by {num_devices:,} devices: some wait for others."]
     return []

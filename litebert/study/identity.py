@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError
-from litebert.data.shards import open_corpus, read_manifest
+from litebert.data.shards import open_corpus
 from litebert.finetune_recipe import build_finetune_recipe, list_differences, load_finetune_recipe
 from litebert.recipe import build_recipe, list_changes
 from litebert.study.arms import ArmRun, corpora_of, list_ancestors
@@ -41,9 +41,8 @@ def describe_texts(runs: Sequence[ArmRun], place: Place) -> Texts:
 
 def _describe_corpus(path: Path) -> dict[str, Any]:
     train, valid = open_corpus(path), open_corpus(path, "valid")
-    hashes = [record.sha256 for record in read_manifest(path).shards]  # of both splits
     return {
-        "fingerprint": hashlib.sha256("".join(hashes).encode()).hexdigest(),
+        "fingerprint": train.manifest.fingerprint,
         "documents": train.num_documents,
         "tokens": train.num_tokens,
         "held_out_documents": valid.num_documents,

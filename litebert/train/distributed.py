@@ -56,6 +56,15 @@ def process_group(runtime: Runtime) -> Iterator[None]:
         leave_group()
 
 
+def in_one_format(runtime: Runtime) -> Runtime:
+    """The runtime in the number format of the first process: "auto" measures, and each may have measured otherwise."""
+    if not dist.is_initialized():
+        return runtime
+    names = [runtime.dtype_name]
+    dist.broadcast_object_list(names, src=0, device=torch.device("cpu"))
+    return runtime.in_format(names[0])
+
+
 def leave_group() -> None:
     """Part from the other processes.
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,33 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 
 def find_last_whole(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
-    """The newest checkpoint of a run whose files are whole; damaged ones are named and put aside."""
+    """The newest checkpoint of a run whose files are whole, None of a run that has none yet.
+
+    Damaged ones that are newer are named and put aside. Where none is whole nothing is touched: what the run has come
+    to may still be mended, from a backup say, and is not to be overwritten by one that begins again.
+    """
+    damaged: dict[Path, DataError] = {}
     for path in reversed(list_checkpoints(folder / CHECKPOINTS)):
         try:
-            return load_checkpoint(path)
+            whole = load_checkpoint(path)
         except DataError as error:
-            aside = path.with_name(f"damaged-{path.name}")
-            path.rename(aside)
-            say(f"{error}; it is put aside as {aside.name}, and the checkpoint before it taken")
+            damaged[path] = error
+            continue
+        for other, reason in damaged.items():
+            say(f"{reason}; it is put aside as {_put_aside(other).name}, and {whole.path.name} taken")
+        return whole
+    if damaged:
+        raise DataError(
+            f"no checkpoint in {folder / CHECKPOINTS} is whole ({'; '.join(map(str, damaged.values()))}): bring one "
+            f"back, or move {folder} away to begin again"
+        )
     return None
+
+
+def _put_aside(path: Path) -> Path:
+    names = (f"damaged-{path.name}{f'-{number}' if number > 1 else ''}" for number in count(1))
+    aside = next(place for place in map(path.with_name, names) if not place.exists())
+    return path.rename(aside)
 
 
 def forget_old_checkpoints(

@@ -127,7 +127,9 @@ def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learnin
     engine.scaler.step(engine.optimizer)
     engine.scaler.update()
     engine.optimizer.zero_grad(set_to_none=True)
-    metrics = engine.task.summarize(sums, totals) | {"learning_rate": learning_rate, "gradient_norm": float(norm)}
+    metrics = engine.task.summarize(sums, totals) | {"learning_rate": learning_rate}
+    if bool(norm.isfinite()):  # else the scaler found its scale too high, left the step out and halved it
+        metrics["gradient_norm"] = float(norm)
     return StepReport(metrics, totals["tokens"], 0.0)
 
 

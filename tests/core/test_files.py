@@ -6,13 +6,22 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from litebert.core.errors import ConfigError
-from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, hash_file, write_json
+from litebert.core.errors import BusyError, ConfigError, DataError
+from litebert.core.files import (
+    LOCK_FILE,
+    atomic_directory,
+    atomic_path,
+    exclusive_lock,
+    hash_file,
+    read_json,
+    write_json,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
@@ -112,6 +121,14 @@ def test_json_is_written_for_people_and_hashed_by_content(tmp_path: Path) -> Non
     assert hash_file(tmp_path / "a.json") == hash_file(tmp_path / "b.json")
 
 
+def test_json_that_cannot_be_read_does_not_count_as_damaged(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(DataError, match="is damaged"):
+        read_json(tmp_path / "a.json")
+    with pytest.raises(IsADirectoryError):  # one of the system's errors that a test can cause
+        read_json(tmp_path)
+
+
 def test_a_folder_made_for_a_lock_goes_with_an_error_unless_something_was_written(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), exclusive_lock(tmp_path / "a", purpose="testing"):
         raise ZeroDivisionError
@@ -124,6 +141,24 @@ def test_a_folder_made_for_a_lock_goes_with_an_error_unless_something_was_writte
     with pytest.raises(ZeroDivisionError), exclusive_lock(tmp_path / "c", purpose="testing"):
         raise ZeroDivisionError
     assert (tmp_path / "c").exists()
+
+
+def test_of_two_processes_that_saw_no_folder_the_refused_one_leaves_the_others_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, flock = tmp_path / "a", fcntl.flock
+    first = ExitStack()
+
+    def lock_after_another(handle: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        first.enter_context(exclusive_lock(folder, purpose="testing"))
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock_after_another)
+    with pytest.raises(BusyError), exclusive_lock(folder, purpose="testing"):
+        pass
+    with first:
+        assert (folder / LOCK_FILE).exists()
 
 
 def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,13 @@
 """The run's log: an interrupted run's file equals that of a run that never stopped."""
 
-import resource
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_disk import small_disk
 
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import METRICS_FILE, TIMING_FILE, RunLog, forget_lines_after, open_sinks, read_log
@@ -86,13 +87,8 @@ def test_a_missing_log_here_is_named_with_its_folder(tmp_path: Path, monkeypatch
 
 
 def test_a_full_disk_stops_the_run_and_the_log_can_go_on(tmp_path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # the size where this "disk" is full
-        with pytest.raises(TrainingError, match=f"{METRICS_FILE}: cannot write"):
-            write_steps(tmp_path, range(1, 100))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with small_disk(100), pytest.raises(TrainingError, match=f"{METRICS_FILE}: cannot write"):
+        write_steps(tmp_path, range(1, 100))
     whole = read_log(tmp_path / METRICS_FILE)[-1]["step"]
     write_steps(tmp_path, range(whole + 1, 9), resumed_step=whole)
     assert [record["step"] for record in read_log(tmp_path / METRICS_FILE)] == list(range(1, 9))
@@ -142,3 +138,14 @@ def test_tensorboard_can_read_what_its_sink_writes(tmp_path: Path) -> None:
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert sorted(events.Tags()["tensors"]) == ["loss", "seconds"]
     assert events.Tensors("loss")[0].step == 7
+
+
+def test_runs_of_one_name_are_two_at_wandb_and_a_run_that_goes_on_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=lambda **words: begun.append(words["id"])))
+    for folder in (tmp_path / "a" / "nano", tmp_path / "b" / "nano", tmp_path / "a" / "nano"):
+        open_sinks(["wandb"], folder, run_name=folder.name, config={})
+    assert begun[0] != begun[1]
+    assert begun[0] == begun[2]

@@ -90,6 +90,24 @@ def test_the_parts_of_all_ranks_are_the_batch_of_one(sections: dict[str, Any], w
         assert max(rows) - min(rows) <= 1
 
 
+@pytest.mark.parametrize("micro_rows", [0, 1, 2, 4])
+@pytest.mark.parametrize("num_rows", [2, 9, 12])
+def test_every_rank_computes_as_many_parts_whatever_the_rows(num_rows: int, micro_rows: int) -> None:
+    stream = build_stream(CORPUS, batch=BatchOptions(sequences=num_rows))
+    parts = [next(stream.iter_parts(0, 1, micro_rows=micro_rows, rank=rank, world_size=2)) for rank in range(2)]
+    assert len(parts[0]) == len(parts[1])
+    assert equal(join([*parts[0], *parts[1]]), stream.batch(0))
+    rows = [len(part.token_ids) for part in (*parts[0], *parts[1])]
+    does_divide = num_rows % 2 == 0 or micro_rows != 1
+    assert max(rows) <= (micro_rows or num_rows) + (0 if does_divide else 1)
+
+
+def test_a_batch_of_fewer_rows_than_processes_is_refused_by_their_number() -> None:
+    stream = build_stream(CORPUS, batch=BatchOptions(sequences=3))
+    with pytest.raises(ConfigError, match="3 rows cannot be divided among 4 processes"):
+        next(stream.iter_parts(0, 1, micro_rows=1, rank=0, world_size=4))
+
+
 def test_another_seed_or_epoch_gives_other_batches() -> None:
     stream = build_stream(CORPUS)
     assert not equal(stream.batch(0), stream.batch(stream.steps_per_epoch))
@@ -204,7 +222,7 @@ def test_packed_rows_number_their_sequences_and_positions() -> None:
 
 
 def test_a_batch_that_cannot_be_divided_is_refused() -> None:
-    with pytest.raises(ConfigError, match="3 rows cannot be divided among 4 ranks"):
+    with pytest.raises(ConfigError, match="3 rows cannot be divided among 4 processes"):
         build_stream(CORPUS, batch=BatchOptions(sequences=3)).batch(0, rank=0, world_size=4)
 
 

@@ -229,10 +229,11 @@ def test_a_gain_that_nobody_would_notice_is_no_reason_to_shard() -> None:
     assert plan.best == DDP
 
 
-def test_devices_that_would_stand_idle_are_pointed_out() -> None:
+def test_more_devices_than_sequences_are_pointed_out() -> None:
     recipe = a_recipe("nano", "batch.sequences=64")
     assert any(
-        "leaves 36 of 100 devices idle" in sentence for sentence in advise(recipe, plan_run(recipe, make_device(), 100))
+        "64 sequences cannot be divided among 100 devices" in sentence
+        for sentence in advise(recipe, plan_run(recipe, make_device(), 100))
     )
 
 

@@ -1,0 +1,22 @@
+"""What the command line makes of errors."""
+
+from pathlib import Path
+
+import pytest
+from small_disk import small_disk
+
+from litebert.cli.main import _run
+
+
+@pytest.mark.parametrize("num_bytes", [0, 8000], ids=["text", "weights"])
+def test_a_full_disk_is_one_line_with_what_to_do(
+    num_bytes: int, tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {file.name: file.stat().st_size for file in tiny_checkpoint.iterdir()}
+    assert max(size for name, size in sizes.items() if name != "model.safetensors") < 8000 < sizes["model.safetensors"]
+    with small_disk(num_bytes):
+        assert _run(["convert", str(tiny_checkpoint), str(tmp_path / "out")], debug=False) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "File too large; make room and start the same command again" in said[0]
+    assert not (tmp_path / "out").exists()

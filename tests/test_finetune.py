@@ -215,6 +215,14 @@ def test_every_recipe_is_the_papers_row() -> None:
         assert load_finetune_recipe(name, "two-core").train.max_length <= 256
 
 
+@pytest.mark.parametrize(
+    ("num_examples", "epochs", "steps"), [(100, 3.0, 12), (33, 1.0, 2), (64, 3.0, 6), (64, 0.5, 1), (64, 0.1, 1)]
+)
+def test_an_epoch_is_all_its_batches_however_small_the_last(num_examples: int, epochs: float, steps: int) -> None:
+    recipe = make_recipe(train__steps=0, train__epochs=epochs, train__batch_size=32)
+    assert settle_length(recipe, num_examples).options.steps == steps
+
+
 @pytest.mark.parametrize(("hidden_size", "rate"), [(32, 1e-3), (256, 5e-4), (768, 5.6e-5), (4096, 2e-6)])
 def test_wider_models_take_smaller_steps(hidden_size: int, rate: float) -> None:
     recipe = load_finetune_recipe("classification", hidden_size=hidden_size)

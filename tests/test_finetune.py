@@ -270,6 +270,19 @@ def test_metrics_have_the_scores_of_each_evaluation(tiny_checkpoint: Path, tmp_p
     assert measured == [4, 8, 12]
 
 
+def test_another_border_between_train_and_dev_is_another_job(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    examples = read_dataset("classification", write_rows(tmp_path / "data", invent_rows()))
+    source, recipe = load_checkpoint(tiny_checkpoint), make_recipe(train__steps=2, train__evaluations=1)
+
+    def hold_out(count: int) -> Job:
+        rows = list(examples.train)
+        return Job(source, replace(examples, train=rows[:-count], dev={"dev": rows[-count:]}), recipe)
+
+    finetune(hold_out(4), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"job\.num_train: 28 -> 20"):
+        finetune(hold_out(12), tmp_path / "run")
+
+
 def test_other_weights_of_labels_or_other_test_rows_are_another_job(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     source, recipe = load_checkpoint(tiny_checkpoint), make_recipe(train__steps=2, train__evaluations=1)

@@ -21,6 +21,7 @@ from litebert.finetune_run import Job, build_task_model
 from litebert.tasks.catalog import read_dataset, restore_task, task_facts
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.reading import ReadOptions
+from litebert.tasks.report import read_report
 
 NO_DROPOUT = {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0}
 
@@ -121,6 +122,12 @@ def test_a_finished_run_is_left_as_it_is(tiny_checkpoint: Path, tmp_path: Path) 
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+def test_a_damaged_report_is_named(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text('{"task": ')
+    with pytest.raises(DataError, match=r"report\.json is not JSON, or is damaged"):
+        read_report(tmp_path)
+
+
 def test_the_best_checkpoint_is_the_model_and_knows_its_task(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
@@ -190,6 +197,9 @@ def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path,
     if trainable == "last-1":
         with pytest.raises(ConfigError, match="the model shares them"):
             finetune(job, tmp_path / "run")
+        too_many = make_job(tiny_checkpoint, "classification", data, train__trainable="last-3")
+        with pytest.raises(ConfigError, match="the model has 2 layers; write all"):
+            finetune(too_many, tmp_path / "run")
         job = replace(job, source=replace(source, config=replace(source.config, sharing="none")), is_from_scratch=True)
     finetune(job, tmp_path / "run")
     start, end = build_task_model(job).state_dict(), load_checkpoint(tmp_path / "run" / "model").load_weights()

@@ -99,7 +99,7 @@ def test_what_is_no_squad_is_refused(tmp_path: Path, content: bytes, message: st
 
 
 def test_a_missing_file_and_an_empty_context_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="no such file; is the name right"):
         read_squad(tmp_path / "nothing.json")
     with pytest.raises(DataError, match=r"paragraphs\[0\].qas\[0\]: its context is empty"):
         read_squad(squad_file(tmp_path, question(answers=...), context=" "))

@@ -1,4 +1,4 @@
-"""The story of intrinsic evaluation: what a checkpoint knows of text that it has not read, beside what is cheap to know.
+"""The story of intrinsic evaluation: what a checkpoint knows of unread text, beside what needs no network.
 
 The left half of the ALBERT paper's Table 5: hidden words, and sentence pairs in their order or next to each other,
 whatever the checkpoint was trained on. Scores on a task's labelled data are in infer/evaluation.py.

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from litebert.cli.words import Overrides, RecipeName
+
 if TYPE_CHECKING:
     from litebert.plan.summary import Summary
-
-RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name, such as nano, or a .toml file.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.steps=500 data.corpora=corpus/ model.sharing=ffn."),
-]
 
 
 def run_pretraining(

@@ -34,7 +34,8 @@ IntrinsicCorpus = Annotated[
 SplitName = Annotated[
     str,
     typer.Option(
-        help="Of a corpus: valid or train. Of a task's folder: train, dev, test, dev_mismatched."
+        help="Of a corpus: valid or train. Of a task's folder: train, dev, test; MNLI's are dev_matched, "
+        "dev_mismatched, test_matched, test_mismatched."
     ),
 ]
 OutFile = Annotated[

@@ -21,18 +21,21 @@ TaskName = Annotated[
     str,
     typer.Option(
         "--task",
-        help="cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; squad-v1, squad-v2, race, race-middle, race-high; "
-        "or for your own files classification, regression, multi-label, tags, choice, or questions in SQuAD's JSON.",
+        help="cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; race, race-middle, race-high; squad-v1, "
+        "squad-v2, squad-v2-simple (your own questions too, in SQuAD's JSON); or for your own files classification, "
+        "regression, multi-label, tags, choice.",
     ),
 ]
 DataPath = Annotated[
     Path,
     typer.Option(
-        "--data", help="The task's folder, GLUE's, RACE's, or a training file (.csv, .tsv, .jsonl, .conll, .json)."
+        "--data",
+        help="The task's folder, GLUE's, RACE's, or a training file (.csv, .tsv, .jsonl, .json, .conll, .parquet, or a "
+        "folder of `save_to_disk`).",
     ),
 ]
 DevFile = Annotated[Path | None, typer.Option("--dev", help="The dev file, where --data is a file.")]
-TestFile = Annotated[Path | None, typer.Option("--test", help="The test file, without labels.")]
+TestFile = Annotated[Path | None, typer.Option("--test", help="The test file; it is scored if it has labels.")]
 TextColumn = Annotated[str | None, typer.Option("--text", help="The text's column; a number if there are no names.")]
 TextBColumn = Annotated[str | None, typer.Option("--text-b", help="The second text's column, of pairs.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column.")]

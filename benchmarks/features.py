@@ -62,18 +62,7 @@ def measure(work: Callable[[], list[Any]]) -> tuple[float, list[Any]]:
 
 def plain_features(question: Question, tokenizer: Tokenizer) -> list[dict[str, Any]]:
     """The windows of one question, with lists and loops."""
-    words: list[str] = []
-    word_of_character: list[int] = []
-    is_new = True
-    for character in question.context:
-        if character in " \t\r\n\u202f":
-            is_new = True
-        elif is_new:
-            words.append(character)
-            is_new = False
-        else:
-            words[-1] += character
-        word_of_character.append(len(words) - 1)
+    words, word_of_character = split_words(question.context)
     tokens: list[int] = []
     word_of_token: list[int] = []
     token_of_word: list[int] = []
@@ -90,15 +79,7 @@ def plain_features(question: Question, tokenizer: Tokenizer) -> list[dict[str, A
         answer_end = token_of_word[last_word + 1] - 1 if last_word < len(words) - 1 else len(tokens) - 1
         answer_start, answer_end = improve_span(tokens, answer_start, answer_end, tokenizer, answer.text)
     asked = tokenizer.encode(question.text)[:MAX_QUESTION]
-    room = MAX_LENGTH - len(asked) - 3
-    spans: list[tuple[int, int]] = []
-    start = 0
-    while start < len(tokens):
-        length = min(len(tokens) - start, room)
-        spans.append((start, length))
-        if start + length == len(tokens):
-            break
-        start += min(length, STRIDE)
+    spans = cut_spans(len(tokens), MAX_LENGTH - len(asked) - 3)
     features = []
     for number, (start, length) in enumerate(spans):
         ids = [tokenizer.cls_id, *asked, tokenizer.sep_id, *tokens[start : start + length], tokenizer.sep_id]
@@ -124,6 +105,36 @@ def plain_features(question: Question, tokenizer: Tokenizer) -> list[dict[str, A
             }
         )
     return features
+
+
+def split_words(context: str) -> tuple[list[str], list[int]]:
+    """The words between white space, and of each character the word that it is in or after."""
+    words: list[str] = []
+    word_of_character: list[int] = []
+    is_new = True
+    for character in context:
+        if character in " \t\r\n\u202f":
+            is_new = True
+        elif is_new:
+            words.append(character)
+            is_new = False
+        else:
+            words[-1] += character
+        word_of_character.append(len(words) - 1)
+    return words, word_of_character
+
+
+def cut_spans(num_tokens: int, room: int) -> list[tuple[int, int]]:
+    """Start and length of each window of a paragraph."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    while start < num_tokens:
+        length = min(num_tokens - start, room)
+        spans.append((start, length))
+        if start + length == num_tokens:
+            break
+        start += min(length, STRIDE)
+    return spans
 
 
 def improve_span(tokens: list[int], start: int, end: int, tokenizer: Tokenizer, text: str) -> tuple[int, int]:

@@ -47,6 +47,7 @@ from litebert.data.groups import Group, TokenSequence
 from litebert.infer.engines.building import EngineBuilder
 from litebert.infer.engines.engine import CheckpointGraphs, Engine, MemoryGraph, load_arrays
 from litebert.infer.engines.onnx_engine import OnnxEngine
+from litebert.infer.engines.openvino_engine import import_in_silence, import_openvino
 from litebert.infer.engines.threads import count_cores
 from litebert.infer.outputs import compute_outputs, plan_batches
 from litebert.infer.patience import Patient
@@ -207,8 +208,6 @@ def quantize(source: Path, file: Path) -> Path:
 
 
 def openvino_int8(room: Room) -> Answer:
-    from litebert.infer.engines.openvino_engine import import_openvino
-
     openvino, file = import_openvino(), room.folder / "openvino-int8.xml"
     if not file.exists():
         openvino.save_model(quantize_for_openvino(room), str(file))
@@ -218,8 +217,6 @@ def openvino_int8(room: Room) -> Answer:
 
 
 def quantize_for_openvino(room: Room) -> Any:
-    from litebert.infer.engines.openvino_engine import import_in_silence, import_openvino
-
     openvino, nncf = import_openvino(), import_in_silence("nncf")
     model = room.their_model()
     feed = {key: torch.from_numpy(value) for key, value in pad([np.full(16, 5), np.full(12, 6)]).items()}
@@ -336,22 +333,16 @@ def import_onnxruntime() -> None:
     import onnxruntime  # noqa: F401
 
 
-def import_openvino_runtime() -> None:
-    from litebert.infer.engines.openvino_engine import import_openvino
-
-    import_openvino()
-
-
 def import_transformers() -> None:
     from transformers import AutoModelForSequenceClassification  # noqa: F401
     from transformers.models.albert import modeling_albert  # noqa: F401
 
 
-LIBRARIES: dict[str, Callable[[], None]] = {
+LIBRARIES: dict[str, Callable[[], object]] = {
     "ours onnx": import_onnxruntime,
-    "ours openvino": import_openvino_runtime,
+    "ours openvino": import_openvino,
     "ort": import_onnxruntime,
-    "openvino": import_openvino_runtime,
+    "openvino": import_openvino,
     "transformers": import_transformers,
 }
 

@@ -1,7 +1,7 @@
-"""The story of evaluation: what a checkpoint knows of text that it has not read, beside what needs no network.
+"""The story of intrinsic evaluation: what a checkpoint knows of unread text, beside what needs no network.
 
-Intrinsic evaluation (the left half of the ALBERT paper's Table 5): hidden words, and sentence pairs in their order or
-next to each other, whatever the checkpoint was trained on.
+The left half of the ALBERT paper's Table 5: hidden words, and sentence pairs in their order or next to each other,
+whatever the checkpoint was trained on. Scores on a task's labelled data are in infer/evaluation.py.
 """
 
 import tomllib
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.checkpoint import Checkpoint, list_checkpoints
-from litebert.core.errors import ConfigError, DataError
+from litebert.checkpoint import Checkpoint
+from litebert.core.errors import ConfigError
 from litebert.core.progress import Progress as Bar
 from litebert.core.runtime import choose_device
 from litebert.data.shards import Split, open_corpus
@@ -28,7 +28,6 @@ from litebert.intrinsic.score import PairScores, score_guesses, score_pairs
 from litebert.intrinsic.shallow import Bags, collect_bags, count_pieces, guess_next, guess_order
 from litebert.model.model import Model
 from litebert.text.tokenizer import Tokenizer
-from litebert.train.keeping import CHECKPOINTS
 from litebert.train.loop import Progress
 from litebert.train.options import TrainOptions
 
@@ -67,9 +66,9 @@ Guess = Callable[[Bags, Bags], NDArray[np.int64]]
 
 
 def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | None = None) -> IntrinsicReport:
-    """Measure a checkpoint, or a run's last one, on a corpus made with its tokenizer."""
+    """Measure a checkpoint, or a run's, on a corpus made with its tokenizer."""
     options = options or IntrinsicOptions()
-    checkpoint = open_checkpoint(source)
+    checkpoint = load_checkpoint(source)
     tokenizer = checkpoint.load_tokenizer()
     check_tokenizer(corpus, tokenizer, checkpoint)
     training = read_training(checkpoint)
@@ -141,22 +140,12 @@ def measure_pairs(bench: Bench, draw: Draw, guess: Guess) -> SentencePairs:
     )
 
 
-def open_checkpoint(source: Path) -> Checkpoint:
-    """A checkpoint of any kind, or the last one of a run."""
-    if not (source / CHECKPOINTS).is_dir():
-        return load_checkpoint(source)
-    saved = list_checkpoints(source / CHECKPOINTS)
-    if not saved:
-        raise DataError(f"the run {source} has no finished checkpoint yet")
-    return load_checkpoint(saved[-1])
-
-
 def check_tokenizer(corpus: Path, tokenizer: Tokenizer, checkpoint: Checkpoint) -> None:
     """The ids of a corpus mean something to a checkpoint only if one tokenizer made both."""
     if not tokenizer.has_fingerprint(open_corpus(corpus).tokenizer_fingerprint):
         raise ConfigError(
             f"{corpus} was built with another tokenizer than {checkpoint.path}: build it again with "
-            f"`litebert corpus build ... --tokenizer {checkpoint.path / 'tokenizer'}`"
+            f"`litebert corpus build ... --tokenizer {checkpoint.tokenizer_path}`"
         )
 
 
@@ -171,6 +160,8 @@ def choose_length(checkpoint: Checkpoint, training: Training, asked: int | None)
 def read_training(checkpoint: Checkpoint) -> Training:
     """How long sequences were and what was asked of pairs, by the recipe that lies in the checkpoint."""
     values = tomllib.loads(checkpoint.recipe_toml)
+    if "segments" not in values:  # of fine-tuning, or somebody else's: it says nothing of pre-training
+        return Training(checkpoint.config.max_positions, None)
     reached = _scheduled_step(values, checkpoint)
     begun = [values, *(stage for stage in values.get("stages", ()) if stage["at"] < reached)]
     segments = [part["segments"] for part in begun if "segments" in part]

@@ -1,5 +1,6 @@
 """What decides a fine-tuning run beside its model and its data; the paper's own values, and ours for two cores."""
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -105,7 +106,8 @@ class Length(NamedTuple):
 def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
     """The steps of a run; of epochs they depend on how many examples there are."""
     train = recipe.train
-    steps = train.steps or max(1, round(train.epochs * num_examples / train.batch_size))
+    # whole batches: the last one of an epoch may be small, and it comes at any place among them
+    steps = train.steps or max(1, round(train.epochs * math.ceil(num_examples / train.batch_size)))
     warmup = round(steps * train.warmup_share) if train.warmup_steps is None else train.warmup_steps
     if warmup > steps:
         raise ConfigError(

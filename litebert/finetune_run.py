@@ -54,6 +54,8 @@ class Job:
         identity = {
             "task": self.dataset.task.name,
             "class_weights": list(getattr(self.dataset.task, "class_weights", ())),
+            # where train ends and dev begins: the hash does not see it, as when more of one file is held out
+            "num_train": len(self.dataset.train),
             "examples": fingerprint([self.dataset.train, *self.dataset.dev.values()]),
             "test": fingerprint(list(self.dataset.test.values())) if self.predicts_test else "",
             "weights": self.source.fingerprint,

@@ -51,7 +51,7 @@ class Recipe:
         if self.segments.max_length > self.model.max_positions:
             raise ConfigError(
                 f"segments.max_length = {self.segments.max_length} does not fit model.max_positions = "
-                f"{self.model.max_positions}"
+                f"{self.model.max_positions}: lower the one, or raise the other"
             )
         if self.segments.is_pair and self.model.num_segments < 2:
             raise ConfigError(

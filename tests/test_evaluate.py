@@ -7,16 +7,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from small_tasks import invent_rows, write_rows
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
 from litebert.data.build import BuildOptions, build_corpus
 from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
+from litebert.finetune import finetune
+from litebert.finetune_recipe import build_finetune_recipe
+from litebert.finetune_run import Job
+from litebert.interop.convert import ConvertOptions, Target, convert
 from litebert.intrinsic.report import Training
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import build_model
 from litebert.pretrain import pretrain
+from litebert.tasks.catalog import read_dataset
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from tests.conftest import invent_documents
@@ -107,6 +113,17 @@ def test_stages_of_a_run_by_tokens_count_as_begun_at_their_share_of_it(tiny_corp
     assert evaluate_intrinsic(last, tiny_corpus, OPTIONS).training == Training(24, "sop")
 
 
+def test_a_fine_tuned_run_is_evaluated_by_its_model(tiny_checkpoint: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+    dataset = read_dataset("classification", write_rows(tmp_path / "data", invent_rows()))
+    recipe = build_finetune_recipe({"train": {"epochs": 1.0, "max_length": 32, "evaluations": 1}})
+    finetune(Job(load_checkpoint(tiny_checkpoint), dataset, recipe), tmp_path / "run")
+    options = replace(OPTIONS, length=32)
+    report = evaluate_intrinsic(tmp_path / "run", tiny_corpus, options)
+    assert report == evaluate_intrinsic(tmp_path / "run" / "model", tiny_corpus, options)
+    assert report.checkpoint == str(tmp_path / "run" / "model")
+    assert report.training == Training(64, None)
+
+
 def test_a_head_that_has_learned_order_is_right_about_order(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     """From the labels of training to those of evaluation: both mean the same by class 1."""
     rng = random.Random(1)
@@ -145,13 +162,17 @@ def test_a_run_without_a_checkpoint_is_said(tiny_corpus: Path, tmp_path: Path) -
         evaluate_intrinsic(tmp_path / "run", tiny_corpus)
 
 
-def test_another_tokenizer_is_refused_with_the_one_to_use(checkpoint: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["litebert", "huggingface"])
+def test_another_tokenizer_is_refused_with_the_one_to_use(source: Target, checkpoint: Path, tmp_path: Path) -> None:
     sentences = [sentence for document in invent_documents(50, seed=4) for sentence in document]
     other = train_tokenizer(sentences, VocabularyOptions(kind="wordpiece", vocab_size=80))
     (tmp_path / "text.txt").write_text("\n".join(sentences), "utf-8")
     build_corpus([tmp_path / "text.txt"], other, tmp_path / "other", BuildOptions(is_quiet=True))
-    with pytest.raises(ConfigError, match=r"another tokenizer than .*: build it again with .*--tokenizer .*/tokenizer"):
-        evaluate_intrinsic(checkpoint, tmp_path / "other")
+    convert(checkpoint, tmp_path / "model", ConvertOptions(to=source))
+    with pytest.raises(ConfigError, match=r"another tokenizer than .*: build it again with") as refused:
+        evaluate_intrinsic(tmp_path / "model", tmp_path / "other")
+    named = str(refused.value).partition("--tokenizer ")[2].rstrip("`")
+    assert load_tokenizer(Path(named)).has_fingerprint(load_checkpoint(checkpoint).load_tokenizer().fingerprint)
 
 
 def test_a_length_beyond_the_positions_is_refused(checkpoint: Path, tiny_corpus: Path) -> None:

@@ -21,6 +21,7 @@ from litebert.finetune_run import Job, build_task_model
 from litebert.tasks.catalog import read_dataset, restore_task, task_facts
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.reading import ReadOptions
+from litebert.tasks.report import read_report
 
 NO_DROPOUT = {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0}
 
@@ -121,6 +122,12 @@ def test_a_finished_run_is_left_as_it_is(tiny_checkpoint: Path, tmp_path: Path) 
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+def test_a_damaged_report_is_named(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text('{"task": ')
+    with pytest.raises(DataError, match=r"report\.json is not JSON, or is damaged"):
+        read_report(tmp_path)
+
+
 def test_the_best_checkpoint_is_the_model_and_knows_its_task(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
@@ -190,6 +197,9 @@ def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path,
     if trainable == "last-1":
         with pytest.raises(ConfigError, match="the model shares them"):
             finetune(job, tmp_path / "run")
+        too_many = make_job(tiny_checkpoint, "classification", data, train__trainable="last-3")
+        with pytest.raises(ConfigError, match="the model has 2 layers; write all"):
+            finetune(too_many, tmp_path / "run")
         job = replace(job, source=replace(source, config=replace(source.config, sharing="none")), is_from_scratch=True)
     finetune(job, tmp_path / "run")
     start, end = build_task_model(job).state_dict(), load_checkpoint(tmp_path / "run" / "model").load_weights()
@@ -213,6 +223,14 @@ def test_every_recipe_is_the_papers_row() -> None:
         assert (length.options.steps, length.schedule.warmup_steps) == (row.steps, row.warmup_steps)
         assert (recipe.train.batch_size, recipe.train.max_length) == (row.batch_size, row.max_length)
         assert load_finetune_recipe(name, "two-core").train.max_length <= 256
+
+
+@pytest.mark.parametrize(
+    ("num_examples", "epochs", "steps"), [(100, 3.0, 12), (33, 1.0, 2), (64, 3.0, 6), (64, 0.5, 1), (64, 0.1, 1)]
+)
+def test_an_epoch_is_all_its_batches_however_small_the_last(num_examples: int, epochs: float, steps: int) -> None:
+    recipe = make_recipe(train__steps=0, train__epochs=epochs, train__batch_size=32)
+    assert settle_length(recipe, num_examples).options.steps == steps
 
 
 @pytest.mark.parametrize(("hidden_size", "rate"), [(32, 1e-3), (256, 5e-4), (768, 5.6e-5), (4096, 2e-6)])
@@ -260,6 +278,19 @@ def test_metrics_have_the_scores_of_each_evaluation(tiny_checkpoint: Path, tmp_p
     finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
     measured = [r["step"] for r in read_log(tmp_path / "run" / "metrics.jsonl") if "dev_accuracy" in r]
     assert measured == [4, 8, 12]
+
+
+def test_another_border_between_train_and_dev_is_another_job(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    examples = read_dataset("classification", write_rows(tmp_path / "data", invent_rows()))
+    source, recipe = load_checkpoint(tiny_checkpoint), make_recipe(train__steps=2, train__evaluations=1)
+
+    def hold_out(count: int) -> Job:
+        rows = list(examples.train)
+        return Job(source, replace(examples, train=rows[:-count], dev={"dev": rows[-count:]}), recipe)
+
+    finetune(hold_out(4), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"job\.num_train: 28 -> 20"):
+        finetune(hold_out(12), tmp_path / "run")
 
 
 def test_other_weights_of_labels_or_other_test_rows_are_another_job(tiny_checkpoint: Path, tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from torch import Tensor
 from litebert import checkpoint, pretrain_run
 from litebert import pretrain as story
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
-from litebert.cli.pretrain import count_run
 from litebert.core import runtime
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import read_log
@@ -417,17 +416,6 @@ def test_a_folder_that_cannot_be_written_is_refused(tiny_corpus: Path, tmp_path:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot write to"):
         pretrain(make_recipe(tiny_corpus), tmp_path / "file" / "run")
-
-
-def test_a_run_is_counted_stage_by_stage(tiny_corpus: Path) -> None:
-    short, deep = make_recipe(tiny_corpus, segments__max_length=16), make_recipe(tiny_corpus, model__num_layers=4)
-    changes = {"segments": {"max_length": 32}, "model": {"num_layers": 4}}
-    staged = count_run(make_recipe(tiny_corpus, segments__max_length=16, stages=[{"at": 3, **changes}]))
-    # batches of one epoch differ in width, so each part is what its own first batch says
-    first, second = count_run(short), open_stream(deep.data, deep.stream)[0]
-    tokens = first.tokens * 3 // 12 + 9 * int(second.batch(3).mask.sum())
-    assert staged.tokens == tokens
-    assert staged.epochs == pytest.approx(first.epochs * 3 / 12 + 9 / second.steps_per_epoch)
 
 
 def test_words_can_begin_with_their_frequencies(tiny_corpus: Path, tmp_path: Path) -> None:

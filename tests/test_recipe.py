@@ -69,7 +69,7 @@ def test_a_recipe_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         (["model.preset=nanno"], "did you mean 'nano'"),
         (["masking.rate=often"], "masking.rate = 'often'"),
         (["segments.format=full-sentences"], "one run of text"),
-        (["segments.max_length=1000"], "does not fit model.max_positions = 512"),
+        (["segments.max_length=1000"], "does not fit model.max_positions = 512: lower the one"),
         (["model.num_segments=1"], "two segments"),
         (["batch.tokens=500"], "set one of them"),
     ],

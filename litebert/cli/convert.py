@@ -12,7 +12,8 @@ SourceName = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A Hugging Face folder or hub name, a TensorFlow checkpoint (model.ckpt-best), or a litebert checkpoint.",
+        help="A Hugging Face folder or hub name, a TensorFlow checkpoint (model.ckpt-best), a litebert checkpoint, or "
+        "a run that has one.",
     ),
 ]
 AllowMissing = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from litebert.cli.finetune import (
+from litebert.cli.words import (
     DataPath,
     DevFile,
     DevShare,

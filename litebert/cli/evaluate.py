@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from litebert.cli.exit_curve import draw_exit_curve
-from litebert.cli.finetune import (
+from litebert.cli.task_request import TaskRequest
+from litebert.cli.words import (
     CheckpointPath,
     Encoding,
     EngineWord,
@@ -18,7 +19,6 @@ from litebert.cli.finetune import (
     TextColumn,
     Threads,
 )
-from litebert.cli.task_request import TaskRequest
 from litebert.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -28,22 +28,35 @@ if TYPE_CHECKING:
     from litebert.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs
     from litebert.intrinsic.score import PairScores, Score
 
+IntrinsicCorpus = Annotated[
+    Path | None, typer.Option(metavar="CORPUS", help="Measure hidden words and sentence pairs on this corpus's text.")
+]
+SplitName = Annotated[
+    str,
+    typer.Option(
+        help="Of a corpus: valid or train. Of a task's folder: train, dev, test; MNLI's are dev_matched, "
+        "dev_mismatched, test_matched, test_mismatched."
+    ),
+]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file to write: of --intrinsic the JSON; of --task the answers, as JSON lines with all outputs, or if "
+        "it ends in .json as the one object that SQuAD's scripts take; of --exit-curve a PNG."
+    ),
+]
+
 
 def run_evaluation(
     checkpoint: CheckpointPath,
-    intrinsic: Annotated[
-        Path | None,
-        typer.Option(metavar="CORPUS", help="Measure hidden words and sentence pairs on this corpus's text."),
-    ] = None,
+    intrinsic: IntrinsicCorpus = None,
     task: Annotated[
         str | None, typer.Option("--task", help="Score on the task that the model was fine-tuned for, or ax.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="The task's folder, GLUE's, or a file with labels.")
     ] = None,
-    split: Annotated[
-        str, typer.Option(help="Of a corpus: valid or train. Of a task's folder: train, dev, test, dev_mismatched.")
-    ] = "",
+    split: SplitName = "",
     pairs: Annotated[int, typer.Option(min=16, help="Pairs to test on, for each of SOP and NSP.")] = 4096,
     length: Annotated[
         int | None, typer.Option(min=8, help="Tokens of a pair; without it as in the model's training, at most 128.")
@@ -61,13 +74,7 @@ def run_evaluation(
         bool, typer.Option("--exit-curve", help="Of --task: score, layers and time at every patience and depth.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file to write: of --intrinsic the JSON; of --task the answers, as JSON lines with all outputs, or "
-            "if it ends in .json as the one object that SQuAD's scripts take; of --exit-curve a PNG."
-        ),
-    ] = None,
+    out: OutFile = None,
 ) -> None:
     """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--task)."""
     if out and out.is_dir():

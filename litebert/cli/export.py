@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from litebert.cli.finetune import CheckpointPath
+from litebert.cli.words import CheckpointPath
 from litebert.core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,55 +1,22 @@
 """`litebert finetune`: a checkpoint and a task's files become a model that answers."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-CheckpointPath = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CHECKPOINT",
-        help="A checkpoint, a run that has one, a Hugging Face or TensorFlow model, or a name on the hub.",
-    ),
-]
-TaskName = Annotated[
-    str,
-    typer.Option(
-        "--task",
-        help="cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; squad-v1, squad-v2, race, race-middle, race-high; "
-        "or for your own files classification, regression, multi-label, tags, choice, or questions in SQuAD's JSON.",
-    ),
-]
-DataPath = Annotated[
-    Path,
-    typer.Option(
-        "--data", help="The task's folder, GLUE's, RACE's, or a training file (.csv, .tsv, .jsonl, .conll, .json)."
-    ),
-]
-DevFile = Annotated[Path | None, typer.Option("--dev", help="The dev file, where --data is a file.")]
-TestFile = Annotated[Path | None, typer.Option("--test", help="The test file, without labels.")]
-TextColumn = Annotated[str | None, typer.Option("--text", help="The text's column; a number if there are no names.")]
-TextBColumn = Annotated[str | None, typer.Option("--text-b", help="The second text's column, of pairs.")]
-LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column.")]
-DevShare = Annotated[float, typer.Option(help="Of the training rows held out for dev, where there is no dev file.")]
-EngineWord = Annotated[
-    Literal["auto", "torch", "onnx", "openvino"] | None,
-    typer.Option("--engine", help="What computes; auto: the fastest here. Default: torch, and onnx for exports."),
-]
-Threads = Annotated[
-    int,
-    typer.Option("--threads", min=0, help="Threads that compute; 0: as OMP_NUM_THREADS says, else one for each core."),
-]
-Patience = Annotated[
-    int,
-    typer.Option(
-        "--patience",
-        min=0,
-        help="Answer once so many layers in a row say the same, if the model was fine-tuned with exit.enabled=true.",
-    ),
-]
-Layers = Annotated[int, typer.Option("--layers", min=0, help="Compute only so many of the first layers; 0: all.")]
-Encoding = Annotated[str, typer.Option("--encoding", help="The files' encoding.")]
+from litebert.cli.words import (
+    CheckpointPath,
+    DataPath,
+    DevFile,
+    DevShare,
+    Encoding,
+    LabelColumn,
+    TaskName,
+    TestFile,
+    TextBColumn,
+    TextColumn,
+)
 
 
 def run_finetuning(
@@ -87,7 +54,6 @@ def run_finetuning(
     from litebert.interop.source import FOR_TRAINING
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import ReadOptions
-    from litebert.tasks.report import read_report
 
     options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
     source = load_checkpoint(checkpoint, FOR_TRAINING)
@@ -95,14 +61,24 @@ def run_finetuning(
     trials = plan_trials(job, recipe, overrides or [], seeds)
     folder = out or Path("runs") / task
     if len(trials) > 1:
-        summary = run_trials(trials, folder)
-        for run in summary["runs"]:
-            draw_confusion(read_report(folder / run["folder"]), folder / run["folder"])
-        print_trials(summary, folder)
-        return
-    report = finetune(trials[0].job, folder)
+        show_trials(run_trials(trials, folder), folder)
+    else:
+        show_run(finetune(trials[0].job, folder), folder)
+
+
+def show_run(report: dict[str, Any], folder: Path) -> None:
+    """Tell the scores of a finished run, and draw its confusion."""
     print_report(report, folder)
     draw_confusion(report, folder)
+
+
+def show_trials(summary: dict[str, Any], folder: Path) -> None:
+    """Tell how several runs came out, and draw the confusion of each."""
+    from litebert.tasks.report import read_report
+
+    for run in summary["runs"]:
+        draw_confusion(read_report(folder / run["folder"]), folder / run["folder"])
+    print_trials(summary, folder)
 
 
 def print_report(report: dict[str, Any], folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from litebert.cli.pretrain import Overrides, RecipeName
+from litebert.cli.words import Overrides, RecipeName
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from litebert.cli.finetune import (
+from litebert.cli.words import (
     CheckpointPath,
     Encoding,
     EngineWord,

@@ -2,20 +2,15 @@
 
 import os
 import sys
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-if TYPE_CHECKING:
-    from litebert.recipe import Recipe
+from litebert.cli.words import Overrides, RecipeName
 
-RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name, such as nano, or a .toml file.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.steps=500 data.corpora=corpus/ model.sharing=ffn."),
-]
+if TYPE_CHECKING:
+    from litebert.plan.summary import Summary
 
 
 def run_pretraining(
@@ -61,62 +56,46 @@ def show_recipes() -> None:
 
 
 def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:
-    """Show what a recipe comes to: parameters, memory, tokens, steps and its first batch. Trains nothing."""
+    """Show a recipe in full and what it comes to: parameters, memory, tokens, steps, first batch. Trains nothing."""
+    from litebert.plan.summary import summarize
     from litebert.recipe import load_recipe
 
     resolved = load_recipe(recipe, overrides or [])
-    facts = describe(resolved)
+    summary = summarize(resolved)
     print(resolved.to_toml())
-    print("\n".join(facts))
+    for name, value in _list_facts(summary, hours=resolved.train.hours).items():
+        print(f"{name:13} {value}")
 
 
-def describe(recipe: "Recipe") -> list[str]:
-    """The facts of a recipe, one a line."""
-    from litebert.data.stream import open_stream
-    from litebert.model.cost import count_parameters, training_memory
-    from litebert.pretrain_run import check_vocabulary
-    from litebert.tasks.pretraining import Pretraining
-    from litebert.text.tokenizer import load_tokenizer
-
-    task = Pretraining(recipe.segments.num_labels)
-    length, micro_batch = recipe.segments.max_length, recipe.train.micro_batch or recipe.batch.sequences
-    count = count_parameters(recipe.model, task.heads)
-    memory = training_memory(recipe.model, task.heads, batch_size=micro_batch, length=length)
-    stream, corpora = open_stream(recipe.data, recipe.stream)
-    check_vocabulary(recipe, load_tokenizer(corpora[0].tokenizer_path))
-    batch = stream.batch(0)
-    run = count_run(recipe)
-    return [
-        f"parameters    {count.total:,} stored, {count.unrolled:,} computed with",
-        f"memory        {memory.total / 1e6:,.0f} MB for a micro-batch of {micro_batch} x {length}, "
+def _list_facts(summary: "Summary", *, hours: float) -> dict[str, str]:
+    """What a recipe comes to, in words."""
+    parameters, memory = summary.parameters, summary.memory
+    return {
+        "parameters": f"{parameters.total:,} stored, {parameters.unrolled:,} computed with",
+        "memory": f"{memory.total / 1e6:,.0f} MB for a micro-batch of {summary.micro_batch} x {summary.length}, "
         f"of which {memory.activations / 1e6:,.0f} MB activations",
-        f"corpus        {sum(c.num_tokens for c in corpora):,} tokens, {stream.steps_per_epoch:,} steps an epoch",
-        f"run           {recipe.train.steps:,} steps, {run.epochs:.1f} epochs, about {run.tokens:,} tokens, "
-        f"{run.flops:.3g} FLOPs",
-        f"first batch   {batch.num_sequences} sequences in rows {tuple(batch.token_ids.shape)}, "
+        "run": _tell_length(summary, hours),
+        **_tell_text(summary),
+    }
+
+
+def _tell_length(summary: "Summary", hours: float) -> str:
+    size = summary.size
+    if size is None:
+        return f"by the clock, train.hours = {hours:g}: `litebert plan` estimates how many steps that is on a machine"
+    text = f"{size.epochs:.1f} epochs, about" if summary.text else "at most"
+    return f"{size.steps:,} steps, {text} {size.tokens:,} tokens, {size.flops:.3g} FLOPs"
+
+
+def _tell_text(summary: "Summary") -> dict[str, str]:
+    text = summary.text
+    if text is None:
+        missing = ", ".join(summary.missing_corpora)
+        return {"corpus": f"none at {missing}, so its tokens, epochs and first batch are not shown (data.corpora=...)"}
+    batch = text.first_batch
+    return {
+        "corpus": f"{text.num_tokens:,} tokens, {text.steps_per_epoch:,} steps an epoch",
+        "first batch": f"{batch.num_sequences} sequences in rows {tuple(batch.token_ids.shape)}, "
         f"{int(batch.mask.sum()) / batch.mask.numel():.1%} text, "
         f"{len(batch.mlm_labels) / int(batch.mask.sum()):.1%} masked",
-    ]
-
-
-class RunSize(NamedTuple):
-    """What a run comes to."""
-
-    epochs: float
-    tokens: int
-    flops: float
-
-
-def count_run(recipe: "Recipe") -> RunSize:
-    """The sums over the stages, each measured by its first batch."""
-    from litebert.data.stream import open_stream
-    from litebert.model.cost import training_flops_per_token
-
-    sizes: list[RunSize] = []
-    for start, stop in pairwise([0, *(stage.at for stage in recipe.stages), recipe.train.steps]):
-        stage = recipe.at(start)
-        stream, _ = open_stream(stage.data, stage.stream)
-        tokens = (stop - start) * int(stream.batch(start).mask.sum())
-        flops = training_flops_per_token(stage.model, stage.segments.max_length, mlm_rate=stage.masking.rate_at(start))
-        sizes.append(RunSize((stop - start) / stream.steps_per_epoch, tokens, tokens * flops))
-    return RunSize(*map(sum, zip(*sizes, strict=True)))
+    }

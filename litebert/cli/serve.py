@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from litebert.cli.finetune import EngineWord, Threads
+from litebert.cli.words import EngineWord, Threads
 from litebert.core.errors import ConfigError
 
 

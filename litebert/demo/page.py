@@ -76,7 +76,7 @@ def list_facts(recipe: Recipe, curves: Run) -> list[tuple[str, str]]:
     model = last_stage(recipe).model
     count = count_parameters(model, Pretraining(recipe.segments.num_labels).heads)
     train, valid = (open_corpus(Path(recipe.data.corpora[0]), split) for split in ("train", "valid"))
-    num_tokens = int(curves["tokens"].values[-1])
+    num_steps, num_tokens = int(curves["tokens"].steps[-1]), int(curves["tokens"].values[-1])
     return [
         ("Text", f"{train.num_documents + valid.num_documents:,} documents of Python's documentation"),
         ("Learned from", f"{train.num_documents:,} documents, {train.num_tokens:,} tokens"),
@@ -90,7 +90,7 @@ def list_facts(recipe: Recipe, curves: Run) -> list[tuple[str, str]]:
         ("Parameters", f"{count.total:,} stored, {count.unrolled:,} computed with"),
         (
             "Training",
-            f"{recipe.train.steps:,} steps of {recipe.batch.sequences} sequences up to {recipe.segments.max_length} "
+            f"{num_steps:,} steps of {recipe.batch.sequences} sequences up to {recipe.segments.max_length} "
             f"tokens: {num_tokens:,} tokens, {num_tokens / train.num_tokens:.1f} times the text",
         ),
         ("Optimizer", f"{recipe.optim.name}, learning rate {recipe.optim.learning_rate:g}"),

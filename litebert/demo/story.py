@@ -4,7 +4,6 @@ Each stage leaves something that is complete or not there, so a demo that was in
 one that is finished only shows its result.
 """
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -16,8 +15,10 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.markup import escape
 
+from litebert.checkpoint import MANIFEST as CHECKPOINT_MANIFEST
+from litebert.checkpoint import list_checkpoints
 from litebert.core.errors import ConfigError
-from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, remove_leftovers, write_json
+from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, read_json, remove_leftovers, write_json
 from litebert.core.options import build_options
 from litebert.core.runlog import TIMING_FILE, read_log
 from litebert.core.view import format_seconds
@@ -36,6 +37,7 @@ from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from litebert.train.keeping import CHECKPOINTS
+from litebert.train.loop import Progress
 
 MARKER = "demo.json"  # says that a folder is a demo's, and of which recipe
 EVALUATION = "evaluation.json"
@@ -63,8 +65,9 @@ class Demo:
         return self.folder / "nano"
 
     @property
-    def last_checkpoint(self) -> Path:
-        return self.run / CHECKPOINTS / f"step-{self.recipe.train.steps:08d}"
+    def last_checkpoint(self) -> Path | None:
+        """Of the run, as far as it has come."""
+        return next(reversed(list_checkpoints(self.run / CHECKPOINTS)), None)
 
 
 class Stage(NamedTuple):
@@ -150,10 +153,11 @@ def train_model(demo: Demo) -> str:
     recipe = demo.recipe
     pretrain(recipe, demo.run)
     count = count_parameters(recipe.model, Pretraining(recipe.segments.num_labels).heads)
-    return f"{count.total:,} parameters, {recipe.train.steps:,} steps"
+    return f"{count.total:,} parameters, {read_progress(demo).step:,} steps"
 
 
 def evaluate(demo: Demo) -> str:
+    assert demo.last_checkpoint is not None, "the stage before is done"
     evaluation = evaluate_model(demo.last_checkpoint, demo.recipe)
     write_json(demo.folder / EVALUATION, asdict(evaluation))
     return f"{evaluation.trained.masked.total:,} masked words and {evaluation.trained.pairs.total:,} pairs scored"
@@ -193,7 +197,7 @@ STAGES = (
     Stage(
         "Pre-training",
         "to guess masked n-grams and the order of two segments",
-        lambda demo: demo.last_checkpoint.is_dir(),
+        lambda demo: read_progress(demo).is_finished(demo.recipe.train),
         train_model,
     ),
     Stage(
@@ -231,7 +235,7 @@ def check_same_demo(demo: Demo) -> None:
     """Take a free folder, or one in which this very demo was begun."""
     marker = demo.folder / MARKER
     if marker.exists():
-        if json.loads(marker.read_text("utf-8")) != describe_demo(demo):
+        if read_json(marker) != describe_demo(demo):
             raise ConfigError(f"{demo.folder} holds a demo with another recipe or version; --fresh starts over")
     elif any(path.name != LOCK for path in demo.folder.iterdir()):
         raise ConfigError(f"{demo.folder} is not empty and no demo's; choose another --out")
@@ -252,8 +256,16 @@ def clear(folder: Path) -> None:
         (folder / MARKER).unlink()  # last, so that an interrupted clearing can go on
 
 
+def read_progress(demo: Demo) -> Progress:
+    """How far training has come; by hours or tokens, no step tells its end."""
+    if demo.last_checkpoint is None:
+        return Progress()
+    manifest = read_json(demo.last_checkpoint / CHECKPOINT_MANIFEST)
+    return Progress(manifest["step"], manifest["state"]["tokens"], manifest["state"]["seconds"])
+
+
 def read_evaluation(demo: Demo) -> Evaluation:
-    return build_options(Evaluation, json.loads((demo.folder / EVALUATION).read_text("utf-8")))
+    return build_options(Evaluation, read_json(demo.folder / EVALUATION))
 
 
 def note_time(demo: Demo, name: str, seconds: float) -> None:
@@ -263,7 +275,7 @@ def note_time(demo: Demo, name: str, seconds: float) -> None:
 def read_times(demo: Demo) -> dict[str, float]:
     """How long each finished stage took; training counts its updates before an interruption too."""
     file = demo.folder / TIMES
-    times: dict[str, float] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    times: dict[str, float] = read_json(file) if file.exists() else {}
     if "Pre-training" in times:
         updates = sum(record["seconds"] for record in read_log(demo.run / TIMING_FILE))
         times["Pre-training"] = max(times["Pre-training"], updates)

@@ -79,12 +79,12 @@ def convert(
     """Convert a model; `out` appears when it is complete, or nothing does."""
     _check_options(options, out)
     checkpoint = load_checkpoint(source, wishes)
-    checkpoint = truncate(checkpoint, options.layers) if options.layers else checkpoint
+    cut = truncate(checkpoint, options.layers) if options.layers else checkpoint
     tokenizer = checkpoint.load_tokenizer()
     heads = _choose_heads(checkpoint.heads, options.heads)
     # what cannot be written is refused before gigabytes are read
-    plan = _plan_export(_reshared_config(checkpoint.config, options), heads, tokenizer, checkpoint.layout, options)
-    parts = _read_parts(checkpoint, heads, options)
+    plan = _plan_export(_reshared_config(cut.config, options), heads, tokenizer, cut.layout, options)
+    parts = _read_parts(cut, heads, options, notes=_note_source(checkpoint, cut))
     if plan is None:
         return _write_litebert(checkpoint, parts, tokenizer, out, options)
     return _write_huggingface(checkpoint, parts, plan, tokenizer, out)
@@ -114,12 +114,22 @@ def _reshared_config(config: ModelConfig, options: ConvertOptions) -> ModelConfi
     return {"none": unroll_config, "all": average_config}.get(options.sharing, lambda same: same)(config)
 
 
-def _read_parts(checkpoint: Checkpoint, heads: tuple[HeadSpec, ...], options: ConvertOptions) -> _Parts:
+def _note_source(checkpoint: Checkpoint, cut: Checkpoint) -> tuple[str, ...]:
+    """What a person should know about the source, and about what was taken of it."""
+    notes = checkpoint.foreign.notes if isinstance(checkpoint.foreign, Source) else ()
+    if cut is checkpoint:
+        return notes
+    kept, all_layers = cut.config.num_layers, checkpoint.config.num_layers
+    return (*notes, f"cut after {kept} of {all_layers} layers: what is said of the whole model is not true of this one")
+
+
+def _read_parts(
+    checkpoint: Checkpoint, heads: tuple[HeadSpec, ...], options: ConvertOptions, *, notes: tuple[str, ...]
+) -> _Parts:
     """The weights as the source has them, but with the heads and the sharing that were wished for."""
     dropped = tuple(f"heads.{spec.kind}." for spec in checkpoint.heads if spec not in heads)
     weights = {name: t for name, t in checkpoint.load_weights().items() if not name.startswith(dropped or ("-",))}
     check_has_content(weights, checkpoint.path)
-    notes = checkpoint.foreign.notes if isinstance(checkpoint.foreign, Source) else ()
     notes += tuple(f"{what}: {list_some(names)}" for what, names in find_empty(weights).items())
     if dropped:
         notes += (f"left out: {', '.join(name.split('.')[1] for name in dropped)}",)

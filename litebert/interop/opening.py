@@ -52,6 +52,8 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
     bundle = find_bundle(path)
     if bundle is not None:
         return open_google(bundle, wishes)
+    if (path / "checkpoints").is_dir():
+        raise DataError(f"the run {path} has no finished checkpoint yet")
     raise DataError(
         f"{path} is no model: it has no {MANIFEST} (litebert), no {CONFIG_FILE} with weights (Hugging Face) and no "
         "*.index (TensorFlow)"

@@ -66,7 +66,7 @@ def _advise_batch(plan: Plan) -> list[str]:
 def _advise_format(recipe: Recipe, plan: Plan) -> list[str]:
     machine = plan.machine
     other = faster_format(machine.device)
-    if machine.dtype != "fp32" or other is None:
+    if machine.dtype != "fp32" or other is None or recipe.train.hours:  # by the clock, all take the same time
         return []
     best = (changed := plan_run(recipe, machine.device, machine.num_devices, dtype=other)).best
     if best is None:

@@ -1,7 +1,7 @@
 """The plan of a run: stage by stage, and for each way to spread it, what fits, what is sent, and how long it takes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from litebert.core.errors import ConfigError
@@ -9,6 +9,7 @@ from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import BYTES, Keeping, training_flops_per_token
 from litebert.plan.devices import BILLION, Device
 from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
+from litebert.plan.stages import list_stretches
 from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
 from litebert.recipe import Recipe
 from litebert.train.options import Parallel
@@ -128,11 +129,14 @@ def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | N
     if num_devices < 1:
         raise ConfigError(f"{num_devices} devices: at least one is needed")
     machine = Machine(device, num_devices, dtype or device.choose_dtype(recipe.runtime.dtype))
+    own = WAYS.index((recipe.train.parallel, recipe.train.recompute))
     stages: list[StagePlan] = []
-    starts = [0, *(stage.at for stage in recipe.stages)]
-    for first, stop in zip(starts, [*starts[1:], None], strict=True):
-        stage = plan_stage(recipe.at(first), machine, first_step=first, num_steps=0)
-        stages.append(replace(stage, num_steps=_count_steps(recipe, stages, stage, stop)))
+    for stretch in list_stretches(recipe):
+        first_step = sum(stage.num_steps for stage in stages)
+        stage = plan_stage(stretch.recipe, machine, first_step=first_step, num_steps=0)
+        step_tokens, step_seconds = stage.batching.num_tokens, stage.ways[own].step_seconds
+        num_steps = stretch.count_steps(recipe.train, step_tokens=step_tokens, step_seconds=step_seconds)
+        stages.append(replace(stage, num_steps=num_steps))
     first_recipe = recipe.at(0)
     bert = bert_of_same_width(first_recipe.model)
     if bert == first_recipe.model:
@@ -143,8 +147,7 @@ def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | N
 
 def plan_stage(recipe: Recipe, machine: Machine, *, first_step: int, num_steps: int) -> StagePlan:
     """One stage's plan; `recipe` has no other stages."""
-    heads = (HeadSpec("mlm"), *([HeadSpec("sentence", n)] if (n := recipe.segments.num_labels) else []))
-    parameters = list_parameters(recipe.model, heads, trains_pooler=recipe.segments.num_labels > 0)
+    parameters = list_parameters(recipe.model, list_heads(recipe), trains_pooler=recipe.segments.num_labels > 0)
     batching = describe_batch(recipe)
     per_token = training_flops_per_token(recipe.model, batching.length, mlm_rate=recipe.masking.rate)
     return StagePlan(
@@ -161,6 +164,12 @@ def plan_stage(recipe: Recipe, machine: Machine, *, first_step: int, num_steps: 
             for parallel, recompute in WAYS
         ),
     )
+
+
+def list_heads(recipe: Recipe) -> tuple[HeadSpec, ...]:
+    """What is trained above the encoder."""
+    num_labels = recipe.segments.num_labels
+    return (HeadSpec("mlm"), HeadSpec("sentence", num_labels)) if num_labels else (HeadSpec("mlm"),)
 
 
 def describe_batch(recipe: Recipe) -> Batching:
@@ -260,17 +269,3 @@ def _largest(fits: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def _count_steps(recipe: Recipe, before: Sequence[StagePlan], stage: StagePlan, stop: int | None) -> int:
-    """How many steps a stage has: to the next one, or to the end of the run by steps, tokens or the clock."""
-    if stop is not None:
-        return stop - stage.first_step
-    if recipe.train.tokens:
-        done = sum(other.num_steps * other.batching.num_tokens for other in before)
-        return max(0, math.ceil((recipe.train.tokens - done) / stage.batching.num_tokens))
-    if recipe.train.hours:
-        way = WAYS.index((recipe.train.parallel, recipe.train.recompute))
-        spent = sum(other.hours(other.ways[way]) for other in before)
-        return max(0, math.floor((recipe.train.hours - spent) * 3600 / stage.ways[way].step_seconds))
-    return recipe.train.steps - stage.first_step

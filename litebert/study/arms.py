@@ -7,8 +7,10 @@ from pathlib import Path
 
 from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import merge, parse_assignments
+from litebert.finetune_recipe import FinetuneRecipe, load_finetune_recipe
+from litebert.model.config import ModelConfig
 from litebert.recipe import Recipe, build_recipe, read_recipe_values
-from litebert.study.spec import ArmSpec, Scale, ScaleSpec, Study
+from litebert.study.spec import ArmSpec, Scale, ScaleSpec, Study, TaskSpec
 
 MAIN_CORPUS = "main"
 
@@ -40,6 +42,16 @@ class ArmRun:
     def starts_from(self) -> str:
         """The run that this one begins with; empty: none."""
         return name_run(self.spec.starts_from, self.seed) if self.spec.starts_from else ""
+
+    @property
+    def model(self) -> ModelConfig:
+        """The model that its training ends with."""
+        return self.recipe.at(self.recipe.train.steps - 1).model
+
+    def recipe_of(self, task: TaskSpec, words: Sequence[str] = ()) -> FinetuneRecipe:
+        """How its model is fine-tuned for a task: as `litebert finetune` would, which looks at the model's width."""
+        words = [*task.change, *words]
+        return load_finetune_recipe(task.task, task.recipe, words, hidden_size=self.model.hidden_size)
 
     def recipe_with(self, corpora: Mapping[str, Path], start: Path | None) -> Recipe:
         """The recipe to run: paths in the place of names, in every stage too."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from litebert.finetune import MODEL, finetune
-from litebert.finetune_recipe import load_finetune_recipe
 from litebert.finetune_run import Job, list_job_changes
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
@@ -55,7 +54,7 @@ def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measure
     reports = []
     for number, folder in enumerate(folders, start=1):
         source = place.run_folder(f"{run.name}-{task.starts_from}-{number}") / MODEL if task.starts_from else checkpoint
-        recipe = load_finetune_recipe(task.task, task.recipe, [*task.change, f"seed={100 * run.seed + number}"])
+        recipe = run.recipe_of(task, [f"seed={100 * run.seed + number}"])
         job = Job(load_checkpoint(source, FOR_TRAINING), dataset, recipe, predicts_test=False)
         if list_job_changes(folder, job.with_lengths()):
             shutil.rmtree(folder)  # the study measures otherwise now

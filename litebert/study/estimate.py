@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from litebert.finetune_recipe import load_finetune_recipe
 from litebert.model.cost import training_flops_per_token
 from litebert.plan.devices import THIS_CPU, Device, load_device
 from litebert.plan.plan import WAYS, plan_run
@@ -72,12 +71,11 @@ def estimate_arm(run: ArmRun, device: Device, num_devices: int = 1) -> Cost:
 
 def estimate_task(run: ArmRun, task: TaskSpec, device: Device, num_devices: int) -> float | None:
     """The hours of fine-tuning for a task, if every text were as long as allowed; None: it runs by epochs."""
-    recipe = load_finetune_recipe(task.task, task.recipe, task.change)
+    recipe = run.recipe_of(task)
     options = recipe.train
     if not options.steps:
         return None
-    model = run.recipe.at(run.recipe.train.steps - 1).model
-    length = min(options.max_length, model.max_positions)
-    flops = training_flops_per_token(model, length, mlm_rate=0.0) * options.steps * options.batch_size * length
+    length = min(options.max_length, run.model.max_positions)
+    flops = training_flops_per_token(run.model, length, mlm_rate=0.0) * options.steps * options.batch_size * length
     speed = device.peak_flops(device.choose_dtype(recipe.runtime.dtype)) * device.efficiency * num_devices
     return task.seeds * flops / speed / 3600

@@ -14,7 +14,7 @@ from typing import Any
 
 from litebert.core.errors import ConfigError
 from litebert.data.shards import open_corpus
-from litebert.finetune_recipe import build_finetune_recipe, list_differences, load_finetune_recipe
+from litebert.finetune_recipe import build_finetune_recipe, list_differences
 from litebert.recipe import build_recipe, list_changes
 from litebert.study.arms import ArmRun, corpora_of, list_ancestors
 from litebert.study.place import RUNS, Place, Report
@@ -62,7 +62,7 @@ def describe_measures(run: ArmRun) -> dict[str, Any]:
     spec = run.at_scale
     facts = {
         "measures": spec.measures,
-        "tasks": [_describe_task(task) for task in spec.tasks],
+        "tasks": [_describe_task(run, task) for task in spec.tasks],
         "pairs": spec.pairs,
         "length": spec.length,
         "speed_steps": spec.speed_steps,
@@ -71,14 +71,14 @@ def describe_measures(run: ArmRun) -> dict[str, Any]:
     return plain
 
 
-def _describe_task(task: TaskSpec) -> dict[str, Any]:
+def _describe_task(run: ArmRun, task: TaskSpec) -> dict[str, Any]:
     return {
         "metric": task.metric,
         "task": task.task,
         "seeds": task.seeds,
         "starts_from": task.starts_from,
         "has_ensemble": task.has_ensemble,
-        "recipe": load_finetune_recipe(task.task, task.recipe, task.change).values,
+        "recipe": run.recipe_of(task).values,
     }
 
 

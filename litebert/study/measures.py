@@ -8,7 +8,8 @@ from typing import Any
 
 from litebert.core.runlog import METRICS_FILE, read_log
 from litebert.data.batch import Batch
-from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic, open_checkpoint
+from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
+from litebert.interop.opening import load_checkpoint
 from litebert.intrinsic.distances import measure_distances
 from litebert.intrinsic.report import SentencePairs
 from litebert.intrinsic.score import Score
@@ -46,7 +47,7 @@ class Subject:
 
     def load_model(self) -> Model:
         assert self.run is not None, "only what was trained has a model to load"
-        return open_checkpoint(self.run).load_model()
+        return load_checkpoint(self.run).load_model()
 
 
 def count(subject: Subject) -> Measured:

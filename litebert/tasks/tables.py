@@ -79,7 +79,8 @@ def _name(value: Any, names: Sequence[str]) -> Any:
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """A file's text; a byte that is none in this encoding is named with its line and the encoding that may be right."""
     if not path.is_file():
-        raise DataError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
+        what = "a folder, not a file; name a file in it" if path.is_dir() else "no such file; is the name right?"
+        raise DataError(f"{path}: {what}")
     return decode(path.read_bytes(), encoding, where=str(path))
 
 

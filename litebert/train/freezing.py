@@ -11,7 +11,9 @@ def freeze(model: Model, num_last_layers: int | None) -> None:
     encoder = model.encoder
     rows = encoder.plan.rows
     if num_last_layers > len(rows):
-        raise ConfigError(f"train.trainable = 'last-{num_last_layers}', but the model has {len(rows)} layers")
+        raise ConfigError(
+            f"train.trainable = 'last-{num_last_layers}', but the model has {len(rows)} layers; write all"
+        )
     first = len(rows) - num_last_layers
     _check_not_shared(rows[:first], rows[first:], num_last_layers)
     encoder.requires_grad_(False)

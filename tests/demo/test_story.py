@@ -4,6 +4,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import torch
 from rich.console import Console
 
 import litebert.demo.story as story
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, DataError
 from litebert.demo.library import standard_library
 from litebert.demo.story import Demo, run_demo
 from litebert.demo.words import next_commands
@@ -100,6 +101,22 @@ def test_interrupted_in_every_stage_it_ends_with_the_same_report(
 
 def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_run_by_tokens_ends_with_a_report_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    demo = Demo(Path("demo"), (*SMALL, "train.tokens=1500"), library=standard_library() / "email")
+    assert re.search(r"parameters, [1-5] steps", tell(demo))
+    assert re.search(r"[1-5] steps of 8 sequences", (tmp_path / "demo" / "report.html").read_text("utf-8"))
+    assert "there already" in tell(demo)
+
+
+def test_a_damaged_evaluation_is_named(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(finished, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    Path("runs/demo/evaluation.json").write_text("{")
+    with pytest.raises(DataError, match=r"runs/demo/evaluation\.json is not JSON, or is damaged"):
+        tell(small_demo())
 
 
 def test_another_recipe_and_a_foreign_folder_are_refused(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:

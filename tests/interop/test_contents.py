@@ -61,6 +61,8 @@ def test_a_quantized_model_is_refused_by_name(theirs: Path) -> None:
 def test_what_float32_cannot_hold_is_noted_or_refused(theirs: Path, tmp_path: Path) -> None:
     change_tensors(theirs, lambda tensor: tensor.double())
     assert "weights in float64 are rounded to float32" in convert(theirs, tmp_path / "out").notes
+    cut = convert(theirs, tmp_path / "cut", ConvertOptions(layers=1))
+    assert "weights in float64 are rounded to float32" in cut.notes
     change_tensors(theirs, lambda tensor: tensor + 1e300, only=QUERY)
     with pytest.raises(DataError, match=r"query\.weight has numbers in float64 that are too large"):
         load_checkpoint(theirs).load_weights()

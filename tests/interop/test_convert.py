@@ -48,7 +48,7 @@ def save(path: Path, config: ModelConfig, heads: tuple[HeadSpec, ...], tokenizer
         generator = torch.Generator().manual_seed(4)
         for parameter in model.parameters():  # no bias is zero, or a missing one would not show
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-    save_checkpoint(path, model, tokenizer, CheckpointContent(step=7, card="# ours\n"))
+    save_checkpoint(path, model, tokenizer, CheckpointContent(7, "seed = 1\n", "# ours\n"))
     return model
 
 
@@ -240,6 +240,20 @@ def test_bert_becomes_a_shared_albert_by_averaging_and_says_that_it_is_a_beginni
     mean = sum(state[f"encoder.ffn.{layer}.up.weight"] for layer in range(4)) / 4
     torch.testing.assert_close(weights["encoder.ffn.0.up.weight"], mean)
     assert torch.equal(weights["encoder.embeddings.token.weight"], state["encoder.embeddings.token.weight"])
+
+
+@pytest.mark.parametrize("to", ["litebert", "huggingface"])
+def test_a_model_that_was_cut_keeps_its_recipe_and_its_card(
+    to: Target, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
+    done = convert(tmp_path / "ours", tmp_path / "cut", ConvertOptions(to=to, layers=3))
+    assert "cut after 3 of 4 layers" in done.notes[0]
+    card = (tmp_path / "cut" / "README.md").read_text("utf-8")
+    assert card.startswith("# ours\n")
+    assert done.notes[0] in card
+    if to == "litebert":
+        assert load_checkpoint(tmp_path / "cut").recipe_toml == "seed = 1\n"
 
 
 @pytest.mark.parametrize("to", ["litebert", "huggingface"])

@@ -1,5 +1,6 @@
 """The laws of planning: what shards add up to, what is sent, what fits, and the published facts."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -242,6 +243,19 @@ def test_a_run_by_tokens_or_by_the_clock_is_planned_to_its_end() -> None:
     assert tokens.stages[0].num_steps == -(-1_000_000_000 // (4096 * 512))
     hours = plan_run(a_recipe("albert-base", "train.hours=10"), make_device(), 8)
     assert hours.hours(DDP) == pytest.approx(10, rel=0.01)
+
+
+def test_a_stage_of_a_run_by_tokens_or_by_the_clock_has_its_share_of_them() -> None:
+    # its stages begin at 17,000, 39,000 and 50,000 of 56,000: that is no number of steps here
+    by_steps = plan_run(a_recipe("cpu-small"), make_device(), 1)
+    shares = [stage.num_steps / 56_000 for stage in by_steps.stages]
+    hours = plan_run(a_recipe("cpu-small", "train.hours=1"), make_device(), 1)
+    assert [stage.hours(stage.ways[DDP]) for stage in hours.stages] == pytest.approx(shares, rel=0.01)
+    assert [stage.first_step for stage in hours.stages[1:]] == list(
+        itertools.accumulate(stage.num_steps for stage in hours.stages[:-1])
+    )
+    tokens = plan_run(a_recipe("cpu-small", "train.tokens=10000000"), make_device(), 1)
+    assert tokens.total_tokens == pytest.approx(1e7, rel=0.01)
 
 
 def test_a_format_that_the_device_lacks_is_refused() -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from litebert.core.errors import ConfigError
+from litebert.finetune_recipe import load_finetune_recipe
 from litebert.plan.devices import load_device
 from litebert.recipe import list_recipes
 from litebert.study.arms import build_arm_recipe, choose_arms, corpora_of, plan_arms
 from litebert.study.claims import holds, published_sides
 from litebert.study.estimate import estimate_arm
+from litebert.study.identity import describe_measures
 from litebert.study.metrics import MATRICES, METRICS, SERIES
 from litebert.study.results import Results
 from litebert.study.spec import SCALES, TASK_SETS, Scale, Study, list_studies, load_study, parse_study
@@ -50,6 +52,15 @@ def test_every_study_expands_and_is_priced_at_every_scale(name: str, scale: str)
         cost = estimate_arm(run, A100, num_devices=64)
         assert cost.train_hours is not None, f"{run.name} fits on no A100"
         assert cost.hours > 0 or not run.at_scale.is_trained
+
+
+def test_a_task_without_a_rate_has_that_of_the_models_width() -> None:
+    task = '[[laptop.tasks]]\ntask = "rte"\ndata = "glue"\nrecipe = "two-core"\n'
+    (run,) = plan_arms(parse(OWN + task), "laptop", arms=["*0.15*=32"], words=["model.hidden_size=512"])
+    recipe = load_finetune_recipe("rte", "two-core", hidden_size=512)
+    assert recipe != load_finetune_recipe("rte", "two-core")
+    assert describe_measures(run)["tasks"][0]["recipe"]["optim"]["learning_rate"] == recipe.optim.learning_rate
+    assert run.recipe_of(run.at_scale.tasks[0]) == recipe
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -1,13 +1,15 @@
 """SQuAD files are read whole or refused with the place and the remedy."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from litebert.core.errors import DataError
-from litebert.tasks.squad.reading import check_answers, read_squad, split_articles
+from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 
 
 def squad_file(folder: Path, *qas: Any, context: str = "A cat sat.", **changes: Any) -> Path:
@@ -97,7 +99,7 @@ def test_what_is_no_squad_is_refused(tmp_path: Path, content: bytes, message: st
 
 
 def test_a_missing_file_and_an_empty_context_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="no such file; is the name right"):
         read_squad(tmp_path / "nothing.json")
     with pytest.raises(DataError, match=r"paragraphs\[0\].qas\[0\]: its context is empty"):
         read_squad(squad_file(tmp_path, question(answers=...), context=" "))
@@ -118,6 +120,23 @@ def test_a_split_by_article_tears_none_apart(real_data: Path) -> None:
     assert kept + held == questions
     assert not {q.article for q in kept} & {q.article for q in held}
     assert 0.15 < len(held) / len(questions) < 0.25
+
+
+def test_a_split_of_shuffled_rows_is_as_large_as_one_of_sorted_rows() -> None:
+    in_order = [Question(str(n), "?", "text", article=n // 5) for n in range(1000)]
+    for seed in range(4):
+        shuffled = [in_order[n] for n in np.random.default_rng(seed).permutation(1000)]
+        numbers = {article: n for n, article in enumerate(dict.fromkeys(q.article for q in shuffled))}
+        questions = [replace(q, article=numbers[q.article]) for q in shuffled]  # by first appearance, as rows are read
+        kept, held = split_articles(questions, 0.1)
+        assert len(held) == len(split_articles(in_order, 0.1)[1]) == 100
+        assert not {q.article for q in kept} & {q.article for q in held}
+
+
+def test_something_is_kept_of_two_articles_at_any_share_and_nothing_held_out_of_one() -> None:
+    questions = [Question(str(n), "?", "text", article=n // 5) for n in range(10)]
+    assert split_articles(questions, 0.9) == split_articles(questions, 0.01) == (questions[:5], questions[5:])
+    assert split_articles(questions[:5], 0.5) == (questions[:5], [])
 
 
 def test_rows_as_datasets_has_them_are_the_same_questions(tmp_path: Path) -> None:

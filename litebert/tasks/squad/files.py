@@ -40,7 +40,7 @@ def _hold_out(
     questions: list[Question], options: ReadOptions, path: Path, notes: list[str]
 ) -> tuple[list[Question], list[Question]]:
     kept, held = split_articles(questions, options.dev_share)
-    if not kept:
+    if not held:
         raise DataError(f"{path}: it has one article only, of which none can be held out; give --dev")
     notes.append(f"no dev file: {len(held):,} of {len(questions):,} questions are held out, by article")
     return kept, held

@@ -4,6 +4,7 @@ Every answer is checked against its paragraph here, once; whoever comes later ma
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,12 +95,20 @@ def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
 
 
 def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Question], list[Question]]:
-    """The questions but those of the last articles, and those: about `share` of all. No article is torn apart."""
-    first_held = next(
-        (question.article for index, question in enumerate(questions) if index >= len(questions) * (1 - share)), 0
-    )
-    kept = [question for question in questions if question.article < first_held]
-    return kept, [question for question in questions if question.article >= first_held]
+    """The questions but those of the last articles, and those: about `share` of all. No article is torn apart.
+
+    Nothing is held out of a single article; of several, the first one stays.
+    """
+    sizes = Counter(question.article for question in questions)
+    num_missing = max(1, int(len(questions) * share))
+    held: set[int] = set()
+    for article in sorted(sizes, reverse=True)[:-1]:
+        if num_missing <= 0:
+            break
+        held.add(article)
+        num_missing -= sizes[article]
+    kept = [question for question in questions if question.article not in held]
+    return kept, [question for question in questions if question.article in held]
 
 
 def _load_json(path: Path, encoding: str) -> Any:

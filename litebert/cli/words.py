@@ -1,0 +1,60 @@
+"""Words of the command line that several commands have in common, with their help."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name, such as nano, or a .toml file.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.steps=500 data.corpora=corpus/ model.sharing=ffn."),
+]
+CheckpointPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CHECKPOINT",
+        help="A checkpoint, a run that has one, a Hugging Face or TensorFlow model, or a name on the hub.",
+    ),
+]
+TaskName = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        help="cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; race, race-middle, race-high; squad-v1, "
+        "squad-v2, squad-v2-simple (your own questions too, in SQuAD's JSON); or for your own files classification, "
+        "regression, multi-label, tags, choice.",
+    ),
+]
+DataPath = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        help="The task's folder, GLUE's, RACE's, or a training file (.csv, .tsv, .jsonl, .json, .conll, .parquet, or a "
+        "folder of `save_to_disk`).",
+    ),
+]
+DevFile = Annotated[Path | None, typer.Option("--dev", help="The dev file, where --data is a file.")]
+TestFile = Annotated[Path | None, typer.Option("--test", help="The test file; it is scored if it has labels.")]
+TextColumn = Annotated[str | None, typer.Option("--text", help="The text's column; a number if there are no names.")]
+TextBColumn = Annotated[str | None, typer.Option("--text-b", help="The second text's column, of pairs.")]
+LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column.")]
+DevShare = Annotated[float, typer.Option(help="Of the training rows held out for dev, where there is no dev file.")]
+EngineWord = Annotated[
+    Literal["auto", "torch", "onnx", "openvino"] | None,
+    typer.Option("--engine", help="What computes; auto: the fastest here. Default: torch, and onnx for exports."),
+]
+Threads = Annotated[
+    int,
+    typer.Option("--threads", min=0, help="Threads that compute; 0: as OMP_NUM_THREADS says, else one for each core."),
+]
+Patience = Annotated[
+    int,
+    typer.Option(
+        "--patience",
+        min=0,
+        help="Answer once so many layers in a row say the same, if the model was fine-tuned with exit.enabled=true.",
+    ),
+]
+Layers = Annotated[int, typer.Option("--layers", min=0, help="Compute only so many of the first layers; 0: all.")]
+Encoding = Annotated[str, typer.Option("--encoding", help="The files' encoding.")]

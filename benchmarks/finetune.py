@@ -30,7 +30,7 @@ import transformers
 
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.data.group_batch import build_group_batch
-from litebert.data.groups import EpochPlan, Group, TokenSequence
+from litebert.data.groups import Group, TokenSequence, TuningPlan
 from litebert.model.model import Model, build_model
 from litebert.model.presets import preset
 from litebert.tasks.classification import Classification
@@ -105,7 +105,7 @@ def prepare_ours(case: Case, model: Model, groups: Sequence[Group], num_steps: i
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw", learning_rate=RATE))
     loss = TaskLoss(model, case.task)
     engine = Engine(model, loss, optimizer, case.task, runtime, build_scaler(runtime), 1.0, seed=1)
-    plan = EpochPlan.of(groups, case.batch_size, 1, 16)
+    plan = TuningPlan.of(groups, case.batch_size, 1, 16)
 
     def run(round_number: int) -> Speed:
         model.train()

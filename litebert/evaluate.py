@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
-from litebert.core.progress import Progress as Bar
+from litebert.core.progress import ProgressBar
 from litebert.core.runtime import choose_device
 from litebert.data.shards import Split, open_corpus
 from litebert.interop.opening import load_checkpoint
@@ -76,7 +76,7 @@ def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | N
     enough = 2 * _BASELINE_PAIRS * options.pairs * length
     learned, tested = open_passages(corpus, options.split, enough_tokens=enough, seed=options.seed)
     model = checkpoint.load_model().to(choose_device("auto")).eval()
-    with Bar("reading", total=_count_readings(options), unit="pairs", scale=1) as bar:
+    with ProgressBar("reading", total=_count_readings(options), unit="pairs", scale=1) as bar:
         bench = Bench(
             model,
             tokenizer,
@@ -184,7 +184,7 @@ def _count_readings(options: IntrinsicOptions) -> int:
     return 4 * options.pairs + 2 * (options.pairs // _WORD_SHARE)
 
 
-def _counter(bar: Bar) -> Advance:
+def _counter(bar: ProgressBar) -> Advance:
     count = 0
 
     def advance(number: int) -> None:

@@ -18,7 +18,7 @@ from litebert.core.files import exclusive_lock, remove_leftovers, write_json
 from litebert.core.runlog import RunLog
 from litebert.core.view import Status, View, open_view
 from litebert.data.group_batch import GroupBatch, cut_into_parts
-from litebert.data.groups import EpochPlan, Group
+from litebert.data.groups import Group, TuningPlan
 from litebert.finetune_run import Job, Run, check_same_job, open_log, open_run, save
 from litebert.infer.outputs import compute_outputs
 from litebert.model.model import Model
@@ -84,7 +84,7 @@ def train(run: Run, view: View, log: RunLog) -> None:
 def iter_parts(run: Run) -> Iterator[Sequence[GroupBatch]]:
     """The parts of each step's batch from where the run stands, epoch after epoch."""
     options = run.job.recipe.train
-    plan = EpochPlan.of(run.train, options.batch_size, run.job.recipe.seed, options.bucket_batches)
+    plan = TuningPlan.of(run.train, options.batch_size, run.job.recipe.seed, options.bucket_batches)
     epoch, skipped = divmod(run.progress.step, plan.steps_per_epoch)
     while True:
         for numbers in plan.batches(epoch)[skipped:]:

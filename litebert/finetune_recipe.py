@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options, dump_toml, flatten, merge, parse_assignments
+from litebert.core.options import build_options, describe_changes, dump_toml, merge, parse_assignments
 from litebert.core.runtime import RuntimeOptions
 from litebert.tasks.reading import ExitOptions, PassageOptions
 from litebert.train.optim import OptimOptions
@@ -224,13 +224,4 @@ def _paper_values(row: PaperRow) -> dict[str, Any]:
 
 def list_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What differs between the values of two runs, as `key: old -> new`, but for what no result depends on."""
-    before, after = flatten(old), flatten(new)
-    return [
-        f"{key}: {before.get(key)!r} -> {after.get(key)!r}"
-        for key in sorted(before.keys() | after.keys())
-        if _comparable(before.get(key)) != _comparable(after.get(key)) and key not in _FREE_KEYS
-    ]
-
-
-def _comparable(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return describe_changes(old, new, _FREE_KEYS)

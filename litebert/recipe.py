@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options, dump_toml, flatten, merge, parse_assignments
+from litebert.core.options import build_options, describe_changes, dump_toml, flatten, merge, parse_assignments
 from litebert.core.runtime import RuntimeOptions
 from litebert.data.epoch import BatchOptions, DataOptions, StreamOptions
 from litebert.data.google import expand_compat
@@ -137,12 +137,7 @@ def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def list_changes(old: Recipe, new: Recipe) -> list[str]:
     """What differs between two recipes, as `key: old -> new`; keys that no result depends on are left out."""
-    before, after = flatten(old.values), flatten(new.values)
-    return [
-        f"{key}: {before.get(key)!r} -> {after.get(key)!r}"
-        for key in sorted(before.keys() | after.keys())
-        if before.get(key) != after.get(key) and key not in _FREE_KEYS
-    ]
+    return describe_changes(old.values, new.values, _FREE_KEYS)
 
 
 def list_recipes() -> dict[str, str]:

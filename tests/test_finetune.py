@@ -20,7 +20,7 @@ from litebert.finetune_recipe import PAPER, FinetuneRecipe, build_finetune_recip
 from litebert.finetune_run import Job, build_task_model
 from litebert.tasks.catalog import read_dataset, restore_task, task_facts
 from litebert.tasks.predictions import read_predictions
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import TableOptions
 from litebert.tasks.report import read_report
 
 NO_DROPOUT = {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0}
@@ -211,7 +211,7 @@ def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path,
 
 def test_class_weights_make_every_label_count_alike(tmp_path: Path) -> None:
     rows = [{"text": "a cat", "label": "rare"}] + [{"text": "a dog", "label": "usual"}] * 3
-    task = read_dataset("classification", write_rows(tmp_path, rows), ReadOptions(is_balanced=True)).task
+    task = read_dataset("classification", write_rows(tmp_path, rows), TableOptions(is_balanced=True)).task
     assert task_facts(task, max_length=8)["class_weights"] == (2.0, 2 / 3)
 
 
@@ -297,7 +297,7 @@ def test_other_weights_of_labels_or_other_test_rows_are_another_job(tiny_checkpo
     data = write_rows(tmp_path / "data", invent_rows())
     source, recipe = load_checkpoint(tiny_checkpoint), make_recipe(train__steps=2, train__evaluations=1)
     finetune(Job(source, read_dataset("classification", data), recipe), tmp_path / "run")
-    balanced = read_dataset("classification", data, ReadOptions(is_balanced=True))
+    balanced = read_dataset("classification", data, TableOptions(is_balanced=True))
     with pytest.raises(ConfigError, match="class_weights"):
         finetune(Job(source, balanced, recipe), tmp_path / "run")
     (data / "test.jsonl").write_text('{"text": "a cat"}\n')

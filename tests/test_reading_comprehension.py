@@ -21,7 +21,7 @@ from litebert.tasks.catalog import read_dataset, restore_task, with_passage
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.ensemble import make_ensemble
 from litebert.tasks.predictions import Prediction, read_predictions, write_predictions
-from litebert.tasks.reading import PassageOptions, ReadOptions
+from litebert.tasks.reading import PassageOptions, TableOptions
 from litebert.tasks.squad.metrics import score_questions
 from litebert.tasks.squad.reading import read_squad
 from litebert.tasks.squad.task import SpanTask
@@ -92,7 +92,7 @@ def run(source: Path, task: str, data: Path, folder: Path, *, seed: int = 1, **t
             "model": {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0},
         }
     )
-    dataset = read_dataset(task, data, ReadOptions(dev=data))
+    dataset = read_dataset(task, data, TableOptions(dev=data))
     return finetune(Job(load_checkpoint(source), dataset, recipe), folder)
 
 
@@ -172,7 +172,7 @@ def litebert_says(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int,
 
 def test_an_ensemble_tunes_its_own_threshold(answered: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, out = answered / "squad.json", answered / "ensemble"
-    dataset = read_dataset("squad-v2", data, ReadOptions(dev=data))
+    dataset = read_dataset("squad-v2", data, TableOptions(dev=data))
     report = make_ensemble([answered / "run1", answered / "run2"], dataset, out, selects=False)
     questions = read_squad(data)
     answers = json.loads((out / "predictions.json").read_text("utf-8"))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from litebert.data.epoch import StreamOptions
-    from litebert.data.examples import Example, Group, StreamStatistics
+    from litebert.data.examples import Example, MaskedGroup, StreamStatistics
     from litebert.data.segments import SegmentOptions
     from litebert.recipe import Recipe
     from litebert.text.tokenizer import Tokenizer
@@ -148,7 +148,7 @@ def _explain(example: "Example", tokenizer: "Tokenizer") -> "Text":
     return lines
 
 
-def _explain_group(group: "Group", example: "Example", tokenizer: "Tokenizer") -> str:
+def _explain_group(group: "MaskedGroup", example: "Example", tokenizer: "Tokenizer") -> str:
     words = "".join(_speak(tokenizer, [example.original_ids[place] for place in group.positions])).strip()
     unit = "1 word" if group.num_words == 1 else f"{group.num_words} words"
     pieces = _speak(tokenizer, [example.token_ids[place] for place in group.positions])

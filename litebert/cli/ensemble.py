@@ -62,9 +62,9 @@ def run_ensemble(
     """
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.ensemble import make_ensemble
-    from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.reading import TableOptions
 
-    options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share)
+    options = TableOptions(dev, test, text, text_b, label, encoding, dev_share)
     report = make_ensemble(runs, read_dataset(task, data, options), out, selects=select)
     for name, value in report["member_scores"].items():
         print(f"{value:.4f}  {name}{'  (member)' if name in report['members'] else ''}")
@@ -114,7 +114,7 @@ def _submit_answers(
     """Write the answers of one run, and compare them with the questions where those are given."""
     from litebert.tasks.answer_sheets import check_answer_sheet, write_answer_sheet
     from litebert.tasks.catalog import read_dataset
-    from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.reading import TableOptions
 
     if not is_check:
         if len(runs) > 1:
@@ -124,5 +124,5 @@ def _submit_answers(
         if is_check:
             raise ConfigError("--check of a JSON needs the questions: say --task and --data")
         return []
-    dataset = read_dataset(task, data, ReadOptions(dev_share=0.0))
+    dataset = read_dataset(task, data, TableOptions(dev_share=0.0))
     return check_answer_sheet(file, dataset, "train" if data.is_file() else split)

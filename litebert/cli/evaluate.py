@@ -106,7 +106,7 @@ class IntrinsicRequest(NamedTuple):
 
 def _evaluate_task(request: TaskRequest) -> None:
     from litebert.core.files import write_json
-    from litebert.core.progress import Progress
+    from litebert.core.progress import ProgressBar
     from litebert.infer.evaluation import evaluate
     from litebert.tasks.answer_sheets import to_sheet
     from litebert.tasks.predictions import predict_answers, write_predictions
@@ -117,7 +117,7 @@ def _evaluate_task(request: TaskRequest) -> None:
     if not (out or is_labelled(examples)):
         where = f"{request.data}: {request.split or 'it'}"
         raise DataError(f"{where} has no labels to score by; write its answers with --out FILE")
-    with Progress("evaluating", total=len(examples), unit="examples", scale=1) as progress:
+    with ProgressBar("evaluating", total=len(examples), unit="examples", scale=1) as progress:
         facts, outputs = evaluate(predictor, dataset, examples, progress.move_to)
     if out:
         answers = predict_answers(predictor.task, outputs, examples)

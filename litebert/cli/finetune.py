@@ -53,9 +53,9 @@ def run_finetuning(
     from litebert.interop.opening import load_checkpoint
     from litebert.interop.source import FOR_TRAINING
     from litebert.tasks.catalog import read_dataset
-    from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.reading import TableOptions
 
-    options = ReadOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
+    options = TableOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
     source = load_checkpoint(checkpoint, FOR_TRAINING)
     job = Job(source, read_dataset(task, data, options), FinetuneRecipe(), from_scratch, answers_test)
     trials = plan_trials(job, recipe, overrides or [], seeds)

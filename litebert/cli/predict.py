@@ -26,7 +26,7 @@ from litebert.core.errors import DataError
 if TYPE_CHECKING:
     from litebert.infer.predictor import Predictor
     from litebert.tasks.predictions import Prediction
-    from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.reading import TableOptions
 
 STDIN = "standard input"
 TABLES = (".csv", ".tsv", ".jsonl", ".json")
@@ -48,13 +48,13 @@ def predict_texts(
     layers: Layers = 0,
 ) -> None:
     """Let a fine-tuned model answer texts: one a line (a tab inside a pair), or tables (.csv, .tsv, .jsonl, ...)."""
-    from litebert.core.progress import Progress
+    from litebert.core.progress import ProgressBar
     from litebert.infer.predictor import load
     from litebert.tasks.predictions import predict_answers
 
     predictor = load(checkpoint, engine=engine, threads=threads, patience=patience, layers=layers)
     examples = list(_iter_examples(predictor, files or [], text, text_b, encoding))
-    with Progress("answering", total=len(examples), unit="texts", scale=1) as progress:
+    with ProgressBar("answering", total=len(examples), unit="texts", scale=1) as progress:
         for start in range(0, len(examples), CHUNK):
             chunk = examples[start : start + CHUNK]
             move_to = lambda done, start=start: progress.move_to(start + done)  # noqa: E731
@@ -67,11 +67,11 @@ def _iter_examples(
     predictor: "Predictor", files: Sequence[Path], text: str | None, text_b: str | None, encoding: str
 ) -> Iterator[Any]:
     from litebert.tasks.choices import Choices
-    from litebert.tasks.reading import ReadOptions
+    from litebert.tasks.reading import TableOptions
     from litebert.tasks.squad.task import SpanTask
     from litebert.tasks.token_tags import TokenTags
 
-    options = ReadOptions(text=text, text_b=text_b, encoding=encoding)
+    options = TableOptions(text=text, text_b=text_b, encoding=encoding)
     if isinstance(predictor.task, Choices):
         read_lines, read_file = _choices_of_lines, _choices_of_file
     elif isinstance(predictor.task, SpanTask):
@@ -97,27 +97,27 @@ def _read_stdin(encoding: str) -> str:
     return decode(sys.stdin.buffer.read(), encoding, where=STDIN)
 
 
-def _choices_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[Any]:
+def _choices_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:
     from litebert.tasks.choice_files import build_choices
     from litebert.tasks.tables import parse_json
 
     return build_choices(parse_json(Path(where), lines), options, has_labels=False)
 
 
-def _choices_of_file(file: Path, options: "ReadOptions") -> Iterable[Any]:
+def _choices_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
     from litebert.tasks.choice_files import read_choices
 
     return read_choices(file, options, has_labels=False)
 
 
-def _questions_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[Any]:
+def _questions_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:
     from litebert.tasks.squad.reading import read_question_lines
 
     del options  # a line has no columns
     return read_question_lines(lines, where)
 
 
-def _questions_of_file(file: Path, options: "ReadOptions") -> Iterable[Any]:
+def _questions_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
     """SQuAD's JSON, or lines of `question TAB context`."""
     from litebert.tasks.squad.reading import read_question_lines, read_squad
     from litebert.tasks.tables import read_text
@@ -127,7 +127,7 @@ def _questions_of_file(file: Path, options: "ReadOptions") -> Iterable[Any]:
     return read_question_lines(read_text(file, options.encoding), str(file))
 
 
-def _sentences_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[Any]:
+def _sentences_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:
     from litebert.tasks.token_tags import TaggedWords
 
     del options  # a line has no columns
@@ -136,7 +136,7 @@ def _sentences_of_lines(lines: str, where: str, options: "ReadOptions") -> Itera
             yield TaggedWords(str(number), tuple(line.split()), where=f"{where}:{number}")
 
 
-def _sentences_of_file(file: Path, options: "ReadOptions") -> Iterable[Any]:
+def _sentences_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
     """JSON lines, CoNLL columns with or without tags, or a sentence a line."""
     from litebert.tasks.custom import read_tagged
     from litebert.tasks.tables import read_text
@@ -146,7 +146,7 @@ def _sentences_of_file(file: Path, options: "ReadOptions") -> Iterable[Any]:
     return read_tagged(file, options, needs_tags=False)
 
 
-def _texts_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[Any]:
+def _texts_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:
     from litebert.tasks.texts import TextExample
 
     del options  # a line has no columns
@@ -160,7 +160,7 @@ def _texts_of_lines(lines: str, where: str, options: "ReadOptions") -> Iterable[
         yield TextExample(str(number), texts[0], texts[1] if len(texts) == 2 else None, where=place)
 
 
-def _texts_of_file(file: Path, options: "ReadOptions", *, num_texts: int) -> Iterable[Any]:
+def _texts_of_file(file: Path, options: "TableOptions", *, num_texts: int) -> Iterable[Any]:
     """A table, or a text a line (a tab between the two of a pair)."""
     from litebert.tasks.columnar import is_columnar
     from litebert.tasks.custom import find_columns, read_rows

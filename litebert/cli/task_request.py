@@ -19,7 +19,7 @@ class TaskRequest:
     task: str
     data: Path
     split: str
-    columns: dict[str, Any]  # of ReadOptions
+    columns: dict[str, Any]  # of TableOptions
     computing: dict[str, Any] = field(default_factory=dict)  # of `litebert.load`
     out: Path | None = None
     as_json: bool = False
@@ -32,7 +32,7 @@ class TaskRequest:
     def read(self, predictor: "Predictor") -> "tuple[Dataset, Sequence[Any]]":
         """The task's data, and the examples of the split that is asked for."""
         from litebert.infer.evaluation import choose_examples, read_for
-        from litebert.tasks.reading import ReadOptions
+        from litebert.tasks.reading import TableOptions
 
-        dataset = read_for(predictor, self.task, self.data, ReadOptions(**self.columns))
+        dataset = read_for(predictor, self.task, self.data, TableOptions(**self.columns))
         return dataset, choose_examples(dataset, self.split, self.data)

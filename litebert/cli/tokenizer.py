@@ -174,7 +174,7 @@ def _check_writable(out: Path) -> None:
 
 def _iter_sentences(paths: Sequence[str], options: "ReadOptions", notes: "Notes") -> Generator[str, None, None]:
     """The sentences of `iter_documents`, while showing how much of the files on disk is read; then that it learns."""
-    from litebert.core.progress import Progress
+    from litebert.core.progress import ProgressBar
     from litebert.data.chunks import iter_chunks
     from litebert.data.documents import describe_source
     from litebert.data.formats import parse_segment
@@ -184,7 +184,7 @@ def _iter_sentences(paths: Sequence[str], options: "ReadOptions", notes: "Notes"
     with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:
         patterns = [str(spool_stdin(Path(spool))) if path == STDIN else path for path in dict.fromkeys(paths)]
         sources = [describe_source(path, options) for path in find_files(patterns)]
-        with Progress("reading", total=sum(source.num_bytes for source in sources)) as progress:
+        with ProgressBar("reading", total=sum(source.num_bytes for source in sources)) as progress:
             for chunk in iter_chunks(sources, limits=options.limits):
                 for segment in chunk.segments:
                     for document in parse_segment(segment, notes):
@@ -197,14 +197,14 @@ def _iter_sentences(paths: Sequence[str], options: "ReadOptions", notes: "Notes"
 @contextmanager
 def _learning_shown() -> Iterator[Callable[[float], None]]:
     """Gives what to call with the share of the learning that is done; the clock starts at the first call."""
-    from litebert.core.progress import Progress
+    from litebert.core.progress import ProgressBar
 
     with ExitStack() as stack:
-        shown: list[Progress] = []
+        shown: list[ProgressBar] = []
 
         def report(share: float) -> None:
             if not shown:
-                shown.append(stack.enter_context(Progress("learning", total=100, unit="%", scale=1)))
+                shown.append(stack.enter_context(ProgressBar("learning", total=100, unit="%", scale=1)))
             shown[0].move_to(100 * share)
 
         yield report

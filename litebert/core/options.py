@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
@@ -107,6 +107,20 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in values.items():
         flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
     return flat
+
+
+def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any], free_keys: Set[str]) -> list[str]:
+    """What differs between nested values, as `key: old -> new`, but for the free keys; a tuple is a list."""
+    before, after = flatten(old), flatten(new)
+    return [
+        f"{key}: {before.get(key)!r} -> {after.get(key)!r}"
+        for key in sorted((before.keys() | after.keys()) - free_keys)
+        if _listed(before.get(key)) != _listed(after.get(key))
+    ]
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _is_tables(value: Any) -> bool:

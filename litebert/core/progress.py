@@ -9,10 +9,10 @@ _FIRST_SECONDS = 2.0
 _LINE_SECONDS = 10.0
 
 
-class Progress:
+class ProgressBar:
     """Shows how far `total` units of work have come, once the work has taken two seconds.
 
-    with Progress("encoding", total=size) as progress:
+    with ProgressBar("encoding", total=size) as progress:
         progress.move_to(position, "3.1 MB/s of text")
     """
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import LOCK_FILE, exclusive_lock
-from litebert.core.progress import Progress
+from litebert.core.progress import ProgressBar
 from litebert.data.assemble import Seen, ShardDraft
 from litebert.data.chunks import iter_chunks
 from litebert.data.documents import ReadOptions, check_format
@@ -168,7 +168,7 @@ def _iter_shards(directory: Path, plan: Plan, done: Done, options: BuildOptions)
     manifest, text_bytes = done.manifest, 0
     total = sum(source.num_bytes for source in plan.sources)
     started = time.monotonic()
-    with Progress("encoding", total=total, is_quiet=options.is_quiet) as progress:
+    with ProgressBar("encoding", total=total, is_quiet=options.is_quiet) as progress:
         for chunk, num_bytes in parts:
             draft.add(read_part(part_path(directory, chunk.number)))
             text_bytes += num_bytes

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.event import Event, Listener, install_listener
 
-from litebert.core.progress import Progress
+from litebert.core.progress import ProgressBar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _functions: set[str] = set()  # the names of all that may have to be compiled
@@ -38,7 +38,7 @@ def compiling_shown() -> Iterator[None]:
     is_quiet = os.environ.get("RANK", "0") != "0"  # of the processes of one run, the first speaks
     title = "compiling for this machine, only this once"
     with (
-        Progress(title, total=len(_functions), unit="functions", scale=1, is_quiet=is_quiet) as progress,
+        ProgressBar(title, total=len(_functions), unit="functions", scale=1, is_quiet=is_quiet) as progress,
         install_listener("numba:compile", _Counter(progress)),
     ):
         yield
@@ -47,7 +47,7 @@ def compiling_shown() -> Iterator[None]:
 class _Counter(Listener):
     """Tells the progress how many functions are compiled."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: ProgressBar) -> None:
         self._progress = progress
         self._compiled: set[str] = set()
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.core.progress import Progress
+from litebert.core.progress import ProgressBar
 from litebert.data.masking import ACTIONS
 from litebert.data.rows import Rows, SpecialIds
 from litebert.data.stream import Stream
 
 
-class Group(NamedTuple):
+class MaskedGroup(NamedTuple):
     """Words that were chosen together."""
 
     num_words: int
@@ -28,7 +28,7 @@ class Example:
     original_ids: tuple[int, ...]
     token_ids: tuple[int, ...]
     segment_ids: tuple[int, ...]
-    groups: tuple[Group, ...]  # in the order of their places
+    groups: tuple[MaskedGroup, ...]  # in the order of their places
     label: int  # -1 without a sentence task
     is_lead: bool
 
@@ -55,13 +55,13 @@ def read_examples(rows: Rows, *, limit: int | None = None) -> list[Example]:
     return examples
 
 
-def _read_groups(rows: Rows, chosen: NDArray[np.int64], start: int) -> tuple[Group, ...]:
+def _read_groups(rows: Rows, chosen: NDArray[np.int64], start: int) -> tuple[MaskedGroup, ...]:
     targets = rows.targets
     members: dict[int, list[int]] = {}
     for k in chosen.tolist():
         members.setdefault(int(targets.groups[k]), []).append(k)
     return tuple(
-        Group(
+        MaskedGroup(
             int(targets.sizes[own[0]]),
             tuple(int(targets.positions[k]) - start for k in own),
             tuple(ACTIONS[targets.actions[k]] for k in own),
@@ -100,7 +100,7 @@ def measure_batches(stream: Stream, num_batches: int) -> StreamStatistics:
     """Make the first batches of a stream on one thread, and count what is in them."""
     stream.rows(0)  # plans and compiles
     elapsed, batches = 0.0, []
-    with Progress("making batches", total=num_batches, unit="batches", scale=1) as progress:
+    with ProgressBar("making batches", total=num_batches, unit="batches", scale=1) as progress:
         for step in range(num_batches):
             started_at = time.perf_counter()
             rows = stream.rows(step)

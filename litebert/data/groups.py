@@ -92,7 +92,7 @@ def share_room(num_first: int, num_second: int, room: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class EpochPlan:
+class TuningPlan:
     """Which groups each step of fine-tuning reads: a function of the seed, the epoch and the step, and nothing else.
 
     An epoch is a new shuffle. Inside stretches of `bucket_batches` batches the groups are sorted by length before they

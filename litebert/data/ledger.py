@@ -15,7 +15,7 @@ from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path, hash_file, write_json
-from litebert.core.progress import Progress
+from litebert.core.progress import ProgressBar
 from litebert.data.chunks import START, Position
 from litebert.data.documents import ReadOptions, describe_source
 from litebert.data.shards import MANIFEST, Manifest, TokenizerFacts, manifest_from_json, read_manifest
@@ -56,7 +56,7 @@ def plan_sources(
     known_paths = {source.path for source in known}
     sizes = [path.stat().st_size for path in files]
     new, position = [], 0
-    with Progress("looking at the files", total=sum(sizes), is_quiet=is_quiet) as progress:
+    with ProgressBar("looking at the files", total=sum(sizes), is_quiet=is_quiet) as progress:
         for path, size in zip(files, sizes, strict=True):
             source = by_facts.get((path, size, path.stat().st_mtime_ns))
             sha256 = source.sha256 if source else hash_file(path)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from litebert.core.files import atomic_path
-from litebert.core.progress import Progress
+from litebert.core.progress import ProgressBar
 from litebert.data.shards import SPLITS, Corpus, Manifest, Split, find_damage, open_corpus, read_manifest
 
 # Upper ends of the bins of tokens: doubling, with the lengths that models are trained at among them
@@ -60,7 +60,7 @@ def measure_corpus(directory: Path, *, is_quiet: bool = False) -> CorpusStatisti
     """Count a corpus, a shard at a time."""
     manifest = read_manifest(directory)
     total = sum(record.num_sentences for record in manifest.shards)
-    with Progress("counting", total=total, unit="million sentences", is_quiet=is_quiet) as progress:
+    with ProgressBar("counting", total=total, unit="million sentences", is_quiet=is_quiet) as progress:
         splits = _measure_splits(directory, progress)
     return CorpusStatistics(
         path=str(directory),
@@ -72,7 +72,7 @@ def measure_corpus(directory: Path, *, is_quiet: bool = False) -> CorpusStatisti
     )
 
 
-def _measure_splits(directory: Path, progress: Progress) -> dict[Split, SplitStatistics]:
+def _measure_splits(directory: Path, progress: ProgressBar) -> dict[Split, SplitStatistics]:
     splits: dict[Split, SplitStatistics] = {}
     position = 0
     for split in SPLITS:
@@ -122,7 +122,9 @@ def check_corpus(directory: Path, *, is_quiet: bool = False) -> tuple[Manifest, 
     """Read every shard and compare its hash with the manifest's; gives what is wrong."""
     manifest = read_manifest(directory)
     damages, position = [], 0
-    with Progress("checking", total=sum(record.num_bytes for record in manifest.shards), is_quiet=is_quiet) as progress:
+    with ProgressBar(
+        "checking", total=sum(record.num_bytes for record in manifest.shards), is_quiet=is_quiet
+    ) as progress:
         for record in manifest.shards:
             if damage := find_damage(directory, record, is_thorough=True):
                 damages.append(damage)

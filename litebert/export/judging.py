@@ -26,7 +26,7 @@ from litebert.tasks.catalog import read_dataset
 from litebert.tasks.classification import Regression
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.glue import GLUE
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import TableOptions
 from litebert.tasks.tables import read_text
 from litebert.text.tokenizer import Tokenizer
 
@@ -97,9 +97,9 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
 def _read_dev(asked: Predictor, dev: Path) -> Dataset:
     """The examples of a dev file; GLUE's tasks lie in folders, and a file of one is read as any user's own."""
     if not (dev.is_file() and asked.task.name in GLUE):
-        return read_for(asked, asked.task.name, dev, ReadOptions())
+        return read_for(asked, asked.task.name, dev, TableOptions())
     kind = str((asked.checkpoint.task or {})["kind"])
-    return read_dataset(kind, dev, ReadOptions(labels=tuple(getattr(asked.task, "labels", ())), dev_share=0.0))
+    return read_dataset(kind, dev, TableOptions(labels=tuple(getattr(asked.task, "labels", ())), dev_share=0.0))
 
 
 def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:

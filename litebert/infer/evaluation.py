@@ -10,7 +10,7 @@ from litebert.infer.predictor import Predictor
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.columnar import is_columnar
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import TableOptions
 from litebert.tasks.report import describe_split, is_labelled
 
 # data that a model may be asked, though it was never trained on them: GLUE's diagnostic set, and one's own files
@@ -18,7 +18,7 @@ _ALSO_ASKED = {"mnli": ("ax",), "squad-v2": ("squad-v2-simple",), "squad-v2-simp
 _OWN_FILES = ("classification", "regression", "multi-label", "tags", "choice")
 
 
-def read_for(predictor: Predictor, name: str, path: Path, options: ReadOptions) -> Dataset:
+def read_for(predictor: Predictor, name: str, path: Path, options: TableOptions) -> Dataset:
     """A task's data, if it is this model's task; labels are the model's own."""
     known = getattr(predictor.task, "labels", ())
     dataset = read_dataset(name, path, replace(options, labels=tuple(known), dev_share=0.0))

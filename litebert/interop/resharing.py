@@ -10,7 +10,7 @@ from torch import Tensor
 from litebert.core.errors import ConfigError
 from litebert.model.config import ModelConfig
 
-_BLOCK = re.compile(r"encoder\.(attention|ffn)\.(\d+)\.(.+)")
+BLOCK_NAME = re.compile(r"encoder\.(attention|ffn)\.(\d+)\.(.+)")
 
 
 def unroll_config(config: ModelConfig) -> ModelConfig:
@@ -21,9 +21,9 @@ def unroll_config(config: ModelConfig) -> ModelConfig:
 
 def unroll_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights for `unroll_config`: each layer's own copy of the blocks that it uses. The same function, exactly."""
-    unrolled = {name: tensor for name, tensor in weights.items() if not _BLOCK.fullmatch(name)}
+    unrolled = {name: tensor for name, tensor in weights.items() if not BLOCK_NAME.fullmatch(name)}
     for name, tensor in weights.items():
-        found = _BLOCK.fullmatch(name)
+        found = BLOCK_NAME.fullmatch(name)
         if found is None:
             continue
         bank, block, leaf = found[1], int(found[2]), found[3]
@@ -43,9 +43,9 @@ def average_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[
     """The weights for `average_config`: the mean of what the layers use. An initialisation, and not the same model."""
     unrolled = unroll_weights(config, weights)
     num_layers = len(config.layer_plan.rows)
-    averaged = {name: tensor for name, tensor in unrolled.items() if not _BLOCK.fullmatch(name)}
+    averaged = {name: tensor for name, tensor in unrolled.items() if not BLOCK_NAME.fullmatch(name)}
     for name in unrolled:
-        found = _BLOCK.fullmatch(name)
+        found = BLOCK_NAME.fullmatch(name)
         if found is not None and found[2] == "0":
             layers = [unrolled[f"encoder.{found[1]}.{layer}.{found[3]}"] for layer in range(num_layers)]
             averaged[name] = torch.stack(layers).mean(0)

@@ -1,6 +1,5 @@
 """A model cut after some of its layers: plain depth truncation, for those who want speed more than accuracy."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,10 +8,9 @@ from torch import Tensor
 
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError, DataError
+from litebert.interop.resharing import BLOCK_NAME
 from litebert.model.config import ModelConfig
 from litebert.text.tokenizer import Tokenizer
-
-_BLOCK = re.compile(r"encoder\.(attention|ffn)\.(\d+)\.(.+)")
 
 
 def truncate(checkpoint: Checkpoint, num_layers: int) -> Checkpoint:
@@ -43,7 +41,7 @@ def truncate_weights(config: ModelConfig, weights: Mapping[str, Tensor], num_lay
     numbers = {"attention": _renumber([row[0] for row in rows]), "ffn": _renumber([row[1] for row in rows])}
     kept: dict[str, Tensor] = {}
     for name, tensor in weights.items():
-        found = _BLOCK.fullmatch(name)
+        found = BLOCK_NAME.fullmatch(name)
         if found is None:
             kept[name] = tensor
         elif int(found[2]) in numbers[found[1]]:

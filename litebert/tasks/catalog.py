@@ -13,7 +13,7 @@ from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.glue import GLUE, glue_reader
-from litebert.tasks.reading import ExitOptions, PassageOptions, ReadOptions
+from litebert.tasks.reading import ExitOptions, PassageOptions, TableOptions
 from litebert.tasks.squad.files import squad_reader
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
@@ -28,7 +28,7 @@ KINDS: dict[str, type[Any]] = {
     "choices": Choices,
 }
 # The word after --task -> what reads --data.
-READERS: dict[str, Callable[[Path, ReadOptions], Dataset]] = {
+READERS: dict[str, Callable[[Path, TableOptions], Dataset]] = {
     **{name: glue_reader(name) for name in GLUE},
     "classification": read_classes,
     "regression": read_numbers,
@@ -42,7 +42,7 @@ READERS: dict[str, Callable[[Path, ReadOptions], Dataset]] = {
     "race-high": race_reader(("high",)),
     "choice": read_choice_dataset,
 }
-# What a reader does not read, by its name in ReadOptions: saying it all the same is a slip, and would go unnoticed.
+# What a reader does not read, by its name in TableOptions: saying it all the same is a slip, and would go unnoticed.
 _COLUMNS = ("text", "text_b", "label")
 UNREAD: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GLUE, ("dev", "test", *_COLUMNS)),
@@ -88,13 +88,13 @@ def untuned(task: FinetuneTask) -> FinetuneTask:
     return replace(task, threshold=None) if isinstance(task, SpanTask) else task
 
 
-def read_dataset(name: str, path: Path, options: ReadOptions | None = None) -> Dataset:
+def read_dataset(name: str, path: Path, options: TableOptions | None = None) -> Dataset:
     """The task of a name with the examples that lie at a path."""
     if name not in READERS:
         raise ConfigError(f"--task {name}: no such task; {suggest(name, READERS)}")
-    options = options or ReadOptions()
+    options = options or TableOptions()
     for option in UNREAD.get(name, ()):
-        if getattr(options, option) != getattr(ReadOptions(), option):
+        if getattr(options, option) != getattr(TableOptions(), option):
             flag = option.removeprefix("is_").replace("_", "-")
             raise ConfigError(f"--{flag} says nothing to --task {name}: leave it out")
     return READERS[name](path, options)

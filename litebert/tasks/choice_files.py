@@ -12,7 +12,7 @@ import numpy as np
 from litebert.core.errors import DataError
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions, find_files, find_split
+from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.tables import Row, Table, read_table
 
 LEVELS = ("middle", "high")
@@ -24,10 +24,10 @@ CHOICES = ("choices", "options", "endings", "candidates")
 LABEL = ("label", "answer", "correct", "target")
 
 
-def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, ReadOptions], Dataset]:
+def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, TableOptions], Dataset]:
     """What reads the official tree: train, dev and test, each with a folder for each level."""
 
-    def read(path: Path, options: ReadOptions) -> Dataset:
+    def read(path: Path, options: TableOptions) -> Dataset:
         root = path / "RACE" if (path / "RACE").is_dir() else path
         splits = {
             split: read_race(root / split, levels) for split in ("train", "dev", "test") if (root / split).is_dir()
@@ -53,7 +53,7 @@ def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExampl
     return examples
 
 
-def read_choice_dataset(path: Path, options: ReadOptions) -> Dataset:
+def read_choice_dataset(path: Path, options: TableOptions) -> Dataset:
     """A user's own questions: a folder with train, dev and test files, or a training file with --dev and --test."""
     find = partial(find_split, suffixes=(".jsonl", ".json", ".parquet"))
     found = find_files(path, options, find, usual="train.jsonl")
@@ -64,12 +64,12 @@ def read_choice_dataset(path: Path, options: ReadOptions) -> Dataset:
     return Dataset.of(Choices("choice"), splits, notes)
 
 
-def read_choices(path: Path, options: ReadOptions, *, has_labels: bool) -> list[ChoiceExample]:
+def read_choices(path: Path, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:
     """The questions of a file of JSON lines."""
     return build_choices(read_table(path, encoding=options.encoding), options, has_labels=has_labels)
 
 
-def build_choices(table: Table, options: ReadOptions, *, has_labels: bool) -> list[ChoiceExample]:
+def build_choices(table: Table, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:
     """A question of each row."""
     label = _find(table.columns, options.label, LABEL) if has_labels else None
     if has_labels and label is None:
@@ -157,7 +157,7 @@ def _find(columns: Sequence[str], wanted: str | None, usual: Sequence[str]) -> s
     return wanted or next((name for name in usual if name in columns), None)
 
 
-def _hold_out(splits: dict[str, list[ChoiceExample]], options: ReadOptions) -> tuple[str, ...]:
+def _hold_out(splits: dict[str, list[ChoiceExample]], options: TableOptions) -> tuple[str, ...]:
     """Take a share of the training questions for dev, always the same; questions about one passage stay together."""
     rows = splits["train"]
     passages = list(dict.fromkeys(row.context or row.question for row in rows))

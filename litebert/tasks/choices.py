@@ -21,8 +21,8 @@ from litebert.model.heads import forbid
 from litebert.model.model import Model
 from litebert.model.reading import Reader
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.classification import ONE_SIDED, count_texts
-from litebert.tasks.finetuning import Chance, Output
+from litebert.tasks.classification import count_texts
+from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.task import Counts, PartLoss
 from litebert.tasks.texts import to_floats
 from litebert.text.tokenizer import Tokenizer

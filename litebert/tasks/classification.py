@@ -18,12 +18,11 @@ from litebert.model.reading import Reader
 from litebert.tasks import metrics
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.exits import read_layers, weigh_layers
-from litebert.tasks.finetuning import Chance, Output
+from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.task import Counts, PartLoss
 from litebert.tasks.texts import TextExample, group_texts, join_texts, to_floats
 from litebert.text.tokenizer import Tokenizer
 
-ONE_SIDED = 1.645  # standard errors that 95 % of lucky scores stay below
 SCORES = {
     "accuracy": metrics.accuracy,
     "f1": metrics.f1,

@@ -17,7 +17,7 @@ from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
 from litebert.tasks.columnar import is_columnar
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions, find_files, find_split
+from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, read_text
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
@@ -49,7 +49,7 @@ class Columns:
         return ", ".join(f"{name} = '{column}'" for name, column in parts.items() if column is not None)
 
 
-def read_classes(path: Path, options: ReadOptions) -> Dataset:
+def read_classes(path: Path, options: TableOptions) -> Dataset:
     """One label for each row."""
     splits, notes = read_splits(path, options, _label_word)
     labels = options.labels or _discover_labels([example.label for example in splits["train"]], path)
@@ -62,7 +62,7 @@ def read_classes(path: Path, options: ReadOptions) -> Dataset:
     return Dataset.of(task, splits, notes)
 
 
-def read_numbers(path: Path, options: ReadOptions) -> Dataset:
+def read_numbers(path: Path, options: TableOptions) -> Dataset:
     """A number for each row."""
     splits, notes = read_splits(path, options, _label_number)
     _hold_out(splits, options, notes)
@@ -75,7 +75,7 @@ def read_numbers(path: Path, options: ReadOptions) -> Dataset:
     return Dataset.of(task, splits, notes)
 
 
-def read_multi_labels(path: Path, options: ReadOptions) -> Dataset:
+def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     """Any number of labels for each row: a list in JSON, or one cell with | ; or , between them."""
     splits, notes = read_splits(path, options, _label_cell)
     cells = [example.label for examples in splits.values() for example in examples]
@@ -96,7 +96,7 @@ def read_multi_labels(path: Path, options: ReadOptions) -> Dataset:
     return Dataset.of(MultiLabel("multi-label", labels, num_texts=_count_texts(splits)), splits, notes)
 
 
-def read_tags(path: Path, options: ReadOptions) -> Dataset:
+def read_tags(path: Path, options: TableOptions) -> Dataset:
     """A tag for each word: CoNLL columns (word first, tag last, a blank line between sentences) or JSON lines."""
     splits: dict[str, list[TaggedWords]] = {"train": []}
     for split, file in _find_files(path, options).items():
@@ -112,7 +112,7 @@ def read_tags(path: Path, options: ReadOptions) -> Dataset:
 
 
 def read_splits(
-    path: Path, options: ReadOptions, read_label: Callable[[Row, str], Any]
+    path: Path, options: TableOptions, read_label: Callable[[Row, str], Any]
 ) -> tuple[dict[str, list[TextExample]], list[str]]:
     """The rows of each split, and what was guessed on the way."""
     splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
@@ -144,7 +144,7 @@ def read_rows(
     ]
 
 
-def find_columns(table: Table, options: ReadOptions, *, needs_label: bool) -> Columns:
+def find_columns(table: Table, options: TableOptions, *, needs_label: bool) -> Columns:
     """The columns as they were named, or as they are usually called; where none is needed, a label may be missing."""
     text = _find_column(table, options.text, TEXT, "--text")
     text_b = _find_column(table, options.text_b, TEXT_B, "--text-b")
@@ -163,7 +163,7 @@ def find_columns(table: Table, options: ReadOptions, *, needs_label: bool) -> Co
     return Columns(text, text_b, label)
 
 
-def read_tagged(file: Path, options: ReadOptions, *, needs_tags: bool) -> list[TaggedWords]:
+def read_tagged(file: Path, options: TableOptions, *, needs_tags: bool) -> list[TaggedWords]:
     """The sentences of a file; where no tags are needed, they are read if each word has one."""
     if file.suffix in (".jsonl", ".json") or is_columnar(file):
         table = name_labels(read_table(file, encoding=options.encoding))
@@ -199,12 +199,12 @@ def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
     return TaggedWords(str(row.cells.get("id", number)), tuple(map(str, words)), labels, row.where)
 
 
-def _find_files(path: Path, options: ReadOptions) -> dict[str, Path]:
+def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:
     find = partial(find_split, suffixes=(*SUFFIXES, ".conll", ".bio"))
     return find_files(path, options, find, usual="train.csv, train.tsv, train.jsonl")
 
 
-def _has_header(options: ReadOptions) -> bool:
+def _has_header(options: TableOptions) -> bool:
     """A column named by its number means that the file has no names."""
     named = [column for column in (options.text, options.text_b, options.label) if column is not None]
     return not (named and all(column.isdecimal() for column in named))
@@ -302,7 +302,7 @@ def _settle_labels(
             splits[split] = [dataclasses.replace(example, label=None) for example in examples]
 
 
-def _hold_out(splits: dict[str, list[Example]], options: ReadOptions, notes: list[str]) -> None:
+def _hold_out(splits: dict[str, list[Example]], options: TableOptions, notes: list[str]) -> None:
     """Without a dev split, take a share of the training rows, spread evenly over a shuffle that is always the same."""
     if "dev" in splits or not options.dev_share:
         return

@@ -21,6 +21,9 @@ Output = Any  # a JSON value: probabilities, a number, scored spans
 Answer = Any  # a JSON value: a label, a number, a list of labels, a text
 
 
+ONE_SIDED = 1.645  # standard errors that 95 % of lucky scores stay below
+
+
 class Chance(NamedTuple):
     """What an answer that ignores the input would score, and by how much a score may exceed it by luck alone."""
 

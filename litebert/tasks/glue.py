@@ -15,7 +15,7 @@ from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, Regression, balanced_weights
 from litebert.tasks.columnar import find_columnar
 from litebert.tasks.finetuning import Dataset, FinetuneTask
-from litebert.tasks.reading import ReadOptions, find_split
+from litebert.tasks.reading import TableOptions, find_split
 from litebert.tasks.tables import Row, Table, read_table
 from litebert.tasks.texts import TextExample
 
@@ -92,12 +92,12 @@ def build_glue_task(name: str, class_weights: tuple[float, ...] = ()) -> Finetun
     return Classification(name, facts.labels, facts.metrics, class_weights, len(facts.texts))
 
 
-def glue_reader(name: str) -> Callable[[Path, ReadOptions], Dataset]:
+def glue_reader(name: str) -> Callable[[Path, TableOptions], Dataset]:
     """What reads the splits of a task that are there, from GLUE's folder or the task's own."""
     return lambda path, options: read_glue(name, path, options)
 
 
-def read_glue(name: str, path: Path, options: ReadOptions) -> Dataset:
+def read_glue(name: str, path: Path, options: TableOptions) -> Dataset:
     """The splits of a task that are there, from GLUE's folder or the task's own."""
     folder = _find_folder(name, path)
     notes: list[str] = []
@@ -124,7 +124,7 @@ def _find_inside(name: str, path: Path) -> Path | None:
 
 
 def _read_splits(
-    name: str, folder: Path, split: str, *, options: ReadOptions, notes: list[str]
+    name: str, folder: Path, split: str, *, options: TableOptions, notes: list[str]
 ) -> dict[str, list[TextExample]]:
     examples: dict[str, list[TextExample]] = {}
     for key, file in _find_files(name, folder, split).items():

@@ -13,7 +13,7 @@ SPLITS = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class TableOptions:
     """How --data is to be read; what is not said is guessed, and the guess is shown."""
 
     dev: Path | None = None  # files beside --data, where it is the training file and not a folder
@@ -55,7 +55,7 @@ class ExitOptions:
 
 
 def find_files(
-    path: Path, options: ReadOptions, find: Callable[[Path, str], Path | None], *, usual: str
+    path: Path, options: TableOptions, find: Callable[[Path, str], Path | None], *, usual: str
 ) -> dict[str, Path]:
     """The file of each split: of a folder what `find` finds there, else `path` itself for training.
 

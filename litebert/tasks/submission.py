@@ -12,7 +12,7 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path
 from litebert.tasks.glue import BINARY, ENTAILMENT, NLI, read_glue
 from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import TableOptions
 from litebert.tasks.report import read_report
 from litebert.tasks.texts import TextExample
 
@@ -91,7 +91,7 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
             if file.is_file():
                 predictions = read_predictions(file)
                 if ranked_by and task in RANKED:
-                    examples = read_glue(task, ranked_by, ReadOptions()).test.get("test", [])
+                    examples = read_glue(task, ranked_by, TableOptions()).test.get("test", [])
                     if len(examples) != len(predictions):
                         raise DataError(f"--rank {ranked_by}: its {name} test file is not the one that {run} answered")
                     predictions = rank_rivals(predictions, examples, RANKED[task])

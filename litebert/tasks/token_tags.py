@@ -18,7 +18,7 @@ from litebert.model.model import Model
 from litebert.model.reading import Reader
 from litebert.tasks import metrics
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.finetuning import Chance, Output
+from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.task import Counts, PartLoss
 from litebert.tasks.texts import to_floats
 from litebert.text.tokenizer import Tokenizer
@@ -131,7 +131,7 @@ class TokenTags:
         if self.has_spans:
             return Chance(0.0, 0.0)
         share = max(tags.values()) / tags.total()
-        return Chance(share, 1.645 * math.sqrt(share * (1 - share) / tags.total()))
+        return Chance(share, ONE_SIDED * math.sqrt(share * (1 - share) / tags.total()))
 
     def _logits(self, model: Model, batch: GroupBatch) -> Tensor:
         hidden = model.encoder(batch.token_ids, batch.segment_ids, batch.mask).hidden

@@ -3,11 +3,11 @@
 import pytest
 
 from litebert.core import progress
-from litebert.core.progress import Progress
+from litebert.core.progress import ProgressBar
 
 
 def test_short_work_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("reading", total=1e6) as shown:
+    with ProgressBar("reading", total=1e6) as shown:
         shown.move_to(5e5)
     assert capsys.readouterr().err == ""
 
@@ -17,7 +17,7 @@ def test_long_work_without_a_terminal_shows_share_rate_and_time_left(
 ) -> None:
     seconds = iter([0.0, 1.0, 4.0, 5.0, 20.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
-    with Progress("reading", total=10e6) as shown:
+    with ProgressBar("reading", total=10e6) as shown:
         for position in (1e6, 4e6, 5e6):
             shown.move_to(position)
         shown.move_to(8e6, "3.0 MB/s of text")
@@ -30,6 +30,6 @@ def test_long_work_without_a_terminal_shows_share_rate_and_time_left(
 def test_quiet_work_shows_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([0.0, 100.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
-    with Progress("reading", total=10e6, is_quiet=True) as shown:
+    with ProgressBar("reading", total=10e6, is_quiet=True) as shown:
         shown.move_to(4e6)
     assert capsys.readouterr().err == ""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litebert.data.group_batch import build_group_batch, cut_into_parts
-from litebert.data.groups import EpochPlan, Group, SequenceForm, TokenSequence, share_room
+from litebert.data.groups import Group, SequenceForm, TokenSequence, TuningPlan, share_room
 
 FORM = SequenceForm(cls_id=2, sep_id=3, pad_id=0, max_length=12)
 
@@ -67,7 +67,7 @@ def test_parts_hold_whole_groups_and_together_all_of_them() -> None:
 @pytest.mark.parametrize("bucket_batches", [1, 4])
 def test_an_epoch_reads_every_group_once_and_in_an_order_of_its_own(bucket_batches: int) -> None:
     widths = np.random.default_rng(0).integers(5, 60, 103)
-    plan = EpochPlan(widths, batch_size=8, seed=5, bucket_batches=bucket_batches)
+    plan = TuningPlan(widths, batch_size=8, seed=5, bucket_batches=bucket_batches)
     first, again, second = plan.batches(0), plan.batches(0), plan.batches(1)
     assert sorted(np.concatenate(first)) == list(range(103))
     assert len(first) == plan.steps_per_epoch
@@ -79,7 +79,7 @@ def test_sorting_inside_stretches_saves_most_of_the_padding() -> None:
     widths = np.random.default_rng(0).integers(5, 60, 1000)
 
     def padded(bucket_batches: int) -> int:
-        plan = EpochPlan(widths, batch_size=16, seed=5, bucket_batches=bucket_batches)
+        plan = TuningPlan(widths, batch_size=16, seed=5, bucket_batches=bucket_batches)
         return sum(int((widths[batch].max() - widths[batch]).sum()) for batch in plan.batches(0))
 
     assert padded(16) < 0.2 * padded(1)

@@ -15,20 +15,20 @@ from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.tasks.choice_files import race_reader, read_choice_dataset, read_choices, read_race
 from litebert.tasks.choices import ChoiceExample, Choices, fill_in
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import TableOptions
 from litebert.text.tokenizer import Tokenizer
 
 FORM = SequenceForm(cls_id=2, sep_id=3, pad_id=0, max_length=32)
 
 
 def test_the_real_tree_has_its_questions(real_data: Path) -> None:
-    dataset = race_reader()(real_data / "race", ReadOptions())
+    dataset = race_reader()(real_data / "race", TableOptions())
     examples = [*dataset.train, *dataset.dev["dev"], *dataset.test["test"]]
     assert len(examples) == 61
     assert len({example.id for example in examples}) == 61
     assert {example.level for example in examples} == {"middle", "high"}
     assert all(len(example.choices) == 4 and example.label in range(4) for example in examples)
-    middle = race_reader(("middle",))(real_data / "race" / "RACE", ReadOptions())
+    middle = race_reader(("middle",))(real_data / "race" / "RACE", TableOptions())
     assert [e for e in examples if e.level == "middle"] == [*middle.train, *middle.dev["dev"], *middle.test["test"]]
 
 
@@ -150,7 +150,7 @@ def test_a_wrong_article_is_refused_with_its_file(tmp_path: Path, wrong: Any, me
 
 def test_a_tree_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected RACE's folders train and dev"):
-        race_reader()(tmp_path, ReadOptions())
+        race_reader()(tmp_path, TableOptions())
     with pytest.raises(DataError, match="no folder 'middle'"):
         read_race(write_race(tmp_path / "dev", article()))
 
@@ -168,7 +168,7 @@ def write_rows(path: Path, *rows: Any) -> Path:
 @pytest.mark.parametrize("label", [1, "B", "dog"])
 def test_a_label_is_a_number_a_letter_or_the_choice(tmp_path: Path, label: Any) -> None:
     row = {"passage": "A dog.", "query": "Who?", "options": ["cat", "dog", "bird"], "answer": label}
-    [example] = read_choices(write_rows(tmp_path / "x.jsonl", row), ReadOptions(), has_labels=True)
+    [example] = read_choices(write_rows(tmp_path / "x.jsonl", row), TableOptions(), has_labels=True)
     assert (example.label, example.context, example.question) == (1, "A dog.", "Who?")
 
 
@@ -185,13 +185,13 @@ def test_a_label_is_a_number_a_letter_or_the_choice(tmp_path: Path, label: Any) 
 )
 def test_a_wrong_row_is_refused_with_its_line(tmp_path: Path, row: Any, message: str) -> None:
     with pytest.raises(DataError) as error:
-        read_choices(write_rows(tmp_path / "x.jsonl", row), ReadOptions(), has_labels=True)
+        read_choices(write_rows(tmp_path / "x.jsonl", row), TableOptions(), has_labels=True)
     assert message in str(error.value)
 
 
 def test_held_out_questions_take_their_passage_along(tmp_path: Path) -> None:
     rows = [{"context": f"Passage {n // 3}.", "question": "?", "choices": ["a", "b"], "label": 0} for n in range(30)]
-    dataset = read_choice_dataset(write_rows(tmp_path / "x.jsonl", *rows), ReadOptions(dev_share=0.2))
+    dataset = read_choice_dataset(write_rows(tmp_path / "x.jsonl", *rows), TableOptions(dev_share=0.2))
     assert len(dataset.dev["dev"]) == 6
     assert not {e.context for e in dataset.train} & {e.context for e in dataset.dev["dev"]}
     assert any("by passage" in note for note in dataset.notes)

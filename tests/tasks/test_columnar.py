@@ -8,7 +8,7 @@ import pytest
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import TableOptions
 
 pyarrow = pytest.importorskip("pyarrow")
 ipc = pytest.importorskip("pyarrow.ipc")
@@ -64,7 +64,7 @@ def test_numbered_tags_get_their_names(tmp_path: Path) -> None:
     tags = {"feature": {"names": ["O", "B-PER"], "_type": "ClassLabel"}, "_type": "List"}
     table = build_table({"tokens": [["Ada", "lived"]], "ner_tags": [[1, 0]]}, {"ner_tags": tags})
     save_to_disk(table, tmp_path / "train")
-    (example,) = read_dataset("tags", tmp_path, ReadOptions(dev_share=0.0)).train
+    (example,) = read_dataset("tags", tmp_path, TableOptions(dev_share=0.0)).train
     assert example.label == ("B-PER", "O")
 
 
@@ -72,7 +72,7 @@ def test_questions_of_datasets_are_read(tmp_path: Path) -> None:
     answers = {"text": ["A cat"], "answer_start": [0]}
     columns = {"id": ["1"], "question": ["Who?"], "context": ["A cat sat."], "answers": [answers]}
     save_to_disk(pyarrow.table(columns), tmp_path / "train")
-    (question,) = read_dataset("squad-v1", tmp_path, ReadOptions(dev_share=0.0)).train
+    (question,) = read_dataset("squad-v1", tmp_path, TableOptions(dev_share=0.0)).train
     assert question.label == ["A cat"]
 
 

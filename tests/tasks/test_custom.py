@@ -9,7 +9,7 @@ import pytest
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import TableOptions
 
 ROWS = [("good, really", "yes"), ('he said "no"', "no"), ("很好。", "yes"), ("two\nlines", "no")]
 
@@ -30,7 +30,7 @@ def as_json_lines(rows: list[tuple[str, str]]) -> str:
 
 
 def read_file(path: Path, **options: Any) -> Dataset:
-    return read_dataset("classification", path, ReadOptions(dev_share=0.0, **options))
+    return read_dataset("classification", path, TableOptions(dev_share=0.0, **options))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -66,7 +66,7 @@ def test_columns_and_labels_that_were_found_are_shown(tmp_path: Path) -> None:
 
 def test_rows_are_held_out_where_there_is_no_dev_file_and_always_the_same(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.csv", "text,label\n" + "".join(f"t{n},{n % 2}\n" for n in range(50)))
-    first, second = (read_dataset("classification", path, ReadOptions(dev_share=0.2)) for _ in range(2))
+    first, second = (read_dataset("classification", path, TableOptions(dev_share=0.2)) for _ in range(2))
     assert first == second
     assert (len(first.train), len(first.dev["dev"])) == (40, 10)
     assert len({example.text for example in (*first.train, *first.dev["dev"])}) == 50
@@ -80,7 +80,7 @@ def test_several_labels_are_a_list_or_stand_in_one_cell(tmp_path: Path) -> None:
         '{"text": "x", "labels": ["red", "blue"]}\n{"text": "y", "labels": []}\n{"text": "z", "labels": ["red"]}\n',
     )
     for path in (csv, lines):
-        dataset = read_dataset("multi-label", path.parent, ReadOptions(dev_share=0.0))
+        dataset = read_dataset("multi-label", path.parent, TableOptions(dev_share=0.0))
         assert [example.label for example in dataset.train] == [("red", "blue"), (), ("red",)]
 
 
@@ -94,7 +94,7 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         '{"tokens": ["EU", "rejects"], "ner_tags": ["B-ORG", "O"]}\n{"tokens": ["Peter"], "ner_tags": ["B-PER"]}\n',
     )
     for path in (conll, lines):
-        dataset = read_dataset("tags", path.parent, ReadOptions(dev_share=0.0))
+        dataset = read_dataset("tags", path.parent, TableOptions(dev_share=0.0))
         assert [e.words for e in dataset.train] == [("EU", "rejects"), ("Peter",)]
         assert [e.label for e in dataset.train] == [("B-ORG", "O"), ("B-PER",)]
         assert dataset.task.labels == ("O", "B-ORG", "B-PER")  # type: ignore[attr-defined]
@@ -130,7 +130,7 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
 )
 def test_a_slip_is_named_with_file_and_line(task: str, name: str, text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
-        read_dataset(task, write(tmp_path / name, text), ReadOptions(dev_share=0.0))
+        read_dataset(task, write(tmp_path / name, text), TableOptions(dev_share=0.0))
 
 
 def test_another_encoding_is_named_with_its_line_and_the_one_to_try(tmp_path: Path) -> None:
@@ -161,20 +161,22 @@ def test_two_files_that_could_be_the_split_are_refused(tmp_path: Path) -> None:
 
 
 def test_chinese_files_are_read_with_their_true_rows(real_data: Path) -> None:
-    dataset = read_dataset("classification", real_data / "clue" / "AFQMC", ReadOptions(text="1", text_b="2", label="3"))
+    dataset = read_dataset(
+        "classification", real_data / "clue" / "AFQMC", TableOptions(text="1", text_b="2", label="3")
+    )
     assert (len(dataset.train), len(dataset.dev["dev"]), len(dataset.test["test"])) == (34334, 4316, 3861)
 
 
 def test_a_label_that_is_held_out_is_known_all_the_same(tmp_path: Path) -> None:
     rows = "".join(f"t{n},common{n % 2}\n" for n in range(20)) + "".join(f"r{n},rare{n}\n" for n in range(20))
-    dataset = read_dataset("classification", write(tmp_path / "rows.csv", f"text,label\n{rows}"), ReadOptions())
+    dataset = read_dataset("classification", write(tmp_path / "rows.csv", f"text,label\n{rows}"), TableOptions())
     assert any(example.label.startswith("rare") for example in dataset.dev["dev"])
     assert len(dataset.task.labels) == 22  # type: ignore[attr-defined]
 
 
 def test_a_mark_that_separates_labels_leaves_commas_in_peace(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.csv", 'text,labels\nx,red|blue\ny,"war, peace"\n')
-    dataset = read_dataset("multi-label", path, ReadOptions(dev_share=0.0))
+    dataset = read_dataset("multi-label", path, TableOptions(dev_share=0.0))
     assert [example.label for example in dataset.train] == [("red", "blue"), ("war, peace",)]
 
 
@@ -190,7 +192,7 @@ def test_a_mark_that_separates_labels_leaves_commas_in_peace(tmp_path: Path) -> 
 def test_labels_of_a_test_file_are_kept_if_all_are_known(rows: str, labels: list[str], tmp_path: Path) -> None:
     train = write(tmp_path / "train.csv", "text,label\nx,yes\ny,no\n")
     test = write(tmp_path / "other.csv", f"text,label\n{rows}")
-    dataset = read_dataset("classification", train, ReadOptions(dev_share=0.0, test=test))
+    dataset = read_dataset("classification", train, TableOptions(dev_share=0.0, test=test))
     assert [example.label for example in dataset.test["test"]] == labels
     assert any("not scored" in note for note in dataset.notes) == ("perhaps" in rows)
 
@@ -198,13 +200,13 @@ def test_labels_of_a_test_file_are_kept_if_all_are_known(rows: str, labels: list
 def test_a_test_file_needs_no_label_column(tmp_path: Path) -> None:
     train = write(tmp_path / "train.csv", "text,stars\nx,yes\ny,no\n")
     test = write(tmp_path / "other.csv", "text,when\nx,today\n")
-    dataset = read_dataset("classification", train, ReadOptions(dev_share=0.0, test=test, label="stars"))
+    dataset = read_dataset("classification", train, TableOptions(dev_share=0.0, test=test, label="stars"))
     assert dataset.test["test"][0].label is None
 
 
 def test_words_of_a_tagged_file_may_have_spaces_where_tabs_separate(tmp_path: Path) -> None:
     path = write(tmp_path / "t.conll", "New\u00a0York\tB-LOC\nhas\tO\n\n")
-    (example,) = read_dataset("tags", path, ReadOptions(dev_share=0.0)).train
+    (example,) = read_dataset("tags", path, TableOptions(dev_share=0.0)).train
     assert example.words == ("New\u00a0York", "has")
 
 
@@ -231,20 +233,20 @@ def test_the_encoding_that_is_advised_reads_the_file(text: str, encoding: str, a
 )
 def test_words_that_a_task_does_not_read_are_refused(task: str, options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"says nothing to --task {task}"):
-        read_dataset(task, tmp_path, ReadOptions(**options))
+        read_dataset(task, tmp_path, TableOptions(**options))
 
 
 def test_a_folder_that_is_scored_needs_no_training_file(tmp_path: Path) -> None:
     write(tmp_path / "dev.csv", 'text,labels\nx,"war, peace"\n')
-    known = ReadOptions(dev_share=0.0, labels=("red", "war, peace"))
+    known = TableOptions(dev_share=0.0, labels=("red", "war, peace"))
     dataset = read_dataset("multi-label", tmp_path, known)
     assert [example.label for example in dataset.dev["dev"]] == [("war, peace",)]
     write(tmp_path / "dev.csv", "text,labels\nx,1\ny,2\n")
-    assert len(read_dataset("regression", tmp_path, ReadOptions(dev_share=0.0)).dev["dev"]) == 2
+    assert len(read_dataset("regression", tmp_path, TableOptions(dev_share=0.0)).dev["dev"]) == 2
     with pytest.raises(DataError, match=r"no train\.csv"):
-        read_dataset("multi-label", tmp_path, ReadOptions())
+        read_dataset("multi-label", tmp_path, TableOptions())
 
 
 def test_a_share_is_less_than_all() -> None:
     with pytest.raises(ConfigError, match="a share lies between 0 and 1"):
-        ReadOptions(dev_share=1.0)
+        TableOptions(dev_share=1.0)

@@ -11,7 +11,7 @@ from litebert.data.group_batch import build_group_batch, cut_into_parts
 from litebert.data.groups import SequenceForm
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
-from litebert.tasks.reading import ReadOptions
+from litebert.tasks.reading import TableOptions
 from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.files import squad_reader
 from litebert.tasks.squad.reading import Answer, Question
@@ -138,7 +138,7 @@ def test_chance_is_what_needs_no_reading() -> None:
 
 def test_a_folder_without_a_training_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no train-v1\.1\.json, train\.json or the like in it"):
-        squad_reader(TASKS[0])(tmp_path, ReadOptions())
+        squad_reader(TASKS[0])(tmp_path, TableOptions())
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from litebert.core.errors import DataError
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import ReadOptions, find_files, find_split
+from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 from litebert.tasks.squad.task import SpanTask
 
 
-def squad_reader(task: SpanTask) -> Callable[[Path, ReadOptions], Dataset]:
+def squad_reader(task: SpanTask) -> Callable[[Path, TableOptions], Dataset]:
     """What reads the files of a task: the official folder, or a training file with --dev and --test."""
 
-    def read(path: Path, options: ReadOptions) -> Dataset:
+    def read(path: Path, options: TableOptions) -> Dataset:
         find = partial(_find_split, version=task.version)
         files = find_files(path, options, find, usual=f"train-v{task.version}.json, train.json")
         splits = {split: read_squad(file, options.encoding) for split, file in files.items()}
@@ -37,7 +37,7 @@ def _find_split(folder: Path, split: str, version: str) -> Path | None:
 
 
 def _hold_out(
-    questions: list[Question], options: ReadOptions, path: Path, notes: list[str]
+    questions: list[Question], options: TableOptions, path: Path, notes: list[str]
 ) -> tuple[list[Question], list[Question]]:
     kept, held = split_articles(questions, options.dev_share)
     if not held:

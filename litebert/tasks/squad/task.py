@@ -17,7 +17,7 @@ from litebert.model.heads import forbid
 from litebert.model.model import Model
 from litebert.model.reading import Reader
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.finetuning import Chance, Output
+from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.squad import decoding
 from litebert.tasks.squad.decoding import Passage, Reply, Span
 from litebert.tasks.squad.features import build_groups
@@ -29,7 +29,6 @@ from litebert.text.tokenizer import Tokenizer
 
 SpanHeadKind = Literal["span", "conditional_span"]
 
-ONE_SIDED = 1.645  # standard errors that 95 % of lucky scores stay below
 NUM_ENDS = 5  # for each start that the start-conditioned head proposes; the official value
 
 

@@ -1,7 +1,7 @@
 """Answering: our engines beside transformers, onnxruntime and OpenVINO as their users run them.
 
-    python benchmarks/infer.py [--preset albert-base-v2] [--lengths 16,32,128,384] [--rounds 5] [--texts 128]
-                               [--threads N] [--only NAME,...] [--memory] [--json out.json]
+    python benchmarks/infer.py [--preset albert-base-v2] [--lengths 16,32,128,384] [--rounds 5] [--tokens 4096]
+                               [--cases sst-2,squad] [--threads N] [--only NAME,...] [--memory] [--json out.json]
 
 A classifier of the preset's shape with random weights (the same for all): speed does not depend on them. First single
 texts of each length, then texts of SST-2's and SQuAD's lengths (of $LITEBERT_DATA, or drawn like them). Contenders take
@@ -17,9 +17,9 @@ own holds more after loading and answering; the libraries themselves do not coun
     ort int8 un-hidden       our float file through quantize_dynamic: the shared weights are seen
     openvino int8            nncf.quantize of the torch model, bucketed
     ours torch | onnx | onnx int8 | openvino
-    ours ... early           the same with a patience of half the layers: with random weights answers settle at once, so
-                             that about half of them are computed; what is lost by it `litebert evaluate --exit-curve`
-                             tells of a model that has learned it
+    ours ... early           the same with a patience of nearly half the layers: of random weights some texts settle at
+                             once and leave out half of them, some do not; what it gains and costs on a model that has
+                             learned it `litebert evaluate --exit-curve` tells
 """
 
 import argparse
@@ -90,7 +90,7 @@ class Room:
         return CheckpointGraphs(load_checkpoint(self.ours), mask_id=4)
 
     def make_early(self, engine: Engine) -> Engine:
-        """The engine with a patience that leaves about half of the layers out."""
+        """The engine with a patience that leaves out about half of the layers, of texts that settle at once."""
         return Patient(engine, max(1, self.config.num_layers // 2 - 1))
 
 
@@ -362,7 +362,8 @@ def main() -> None:
     parser.add_argument("--preset", default="albert-base-v2")
     parser.add_argument("--lengths", default="16,32,128,384")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--texts", type=int, default=128)
+    parser.add_argument("--tokens", type=int, default=4096, help="of all the texts together, where many are answered")
+    parser.add_argument("--cases", default=",".join(case.name for case in CASES))
     parser.add_argument("--threads", type=int, default=count_cores())
     parser.add_argument("--only", default="")
     parser.add_argument("--memory", action="store_true", help="also the memory of each, in processes of their own")
@@ -379,9 +380,11 @@ def main() -> None:
         results = []
         for length in [int(word) for word in options.lengths.split(",") if word]:
             texts = invent_texts([length])
-            results.append(show(f"one text of {length} tokens", measure(answers, texts, options.rounds), 1))
-        for case in CASES:
-            lengths = read_lengths(case)[: options.texts]
+            # a moment each, and easily disturbed: more rounds
+            results.append(show(f"one text of {length} tokens", measure(answers, texts, 3 * options.rounds), 1))
+        for case in (case for case in CASES if case.name in options.cases.split(",")):
+            lengths = read_lengths(case)
+            lengths = lengths[: int(np.searchsorted(np.cumsum(lengths), options.tokens))]
             seconds = measure(answers, invent_texts(lengths), options.rounds)
             results.append(show(f"{len(lengths)} texts of {case.name}'s lengths", seconds, len(lengths)))
         if options.memory:

@@ -111,7 +111,7 @@ class Encoder(nn.Module):
         layers = [hidden]
         for number, (attention_index, ffn_index) in enumerate(self.plan.rows, start=1):
             wanted = read_at if number == len(self.plan.rows) and not return_layers else None
-            if wanted is not None:
+            if wanted is not None and sequence_ids is not None:  # fewer tokens look; a plain mask is the same for all
                 visible = attention_mask(mask, sequence_ids, hidden.dtype, wanted)
             of_layer = noise.at(number) if noise else None
             arguments = (hidden, attention_index, ffn_index, fused[attention_index], visible, wanted, of_layer)

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from small_runs import make_recipe
 from small_tasks import invent_rows, write_rows
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
@@ -26,7 +27,6 @@ from litebert.tasks.catalog import read_dataset
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from tests.conftest import invent_documents
-from tests.test_pretrain import make_recipe
 
 CONFIG = ModelConfig(
     vocab_size=100, embedding_size=8, hidden_size=16, ffn_size=24, num_layers=2, num_heads=2, max_positions=32

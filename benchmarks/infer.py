@@ -25,6 +25,7 @@ own holds more after loading and answering; the libraries themselves do not coun
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -45,7 +46,7 @@ from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.data.groups import Group, TokenSequence
 from litebert.infer.engines.building import EngineBuilder
-from litebert.infer.engines.engine import CheckpointGraphs, Engine, MemoryGraph, load_arrays
+from litebert.infer.engines.engine import CheckpointGraphs, Engine, ExportedGraph, load_arrays
 from litebert.infer.engines.onnx_engine import OnnxEngine
 from litebert.infer.engines.openvino_engine import import_in_silence, import_openvino
 from litebert.infer.engines.threads import count_cores
@@ -100,7 +101,7 @@ def ours(engine: Engine, room: Room) -> Answer:
 
     def answer(texts: Sequence[Ids]) -> Any:
         groups = [Group((TokenSequence(ids, len(ids)),)) for ids in texts]
-        return compute_outputs(engine, TASK, groups, runtime, pad_id=0)
+        return compute_outputs(engine, TASK, groups, runtime, pad_id=0, batch_cost=engine.batch_cost)
 
     return answer
 
@@ -120,7 +121,7 @@ def ours_int8(*, is_early: bool = False) -> Callable[[Room], Answer]:
         file = room.folder / f"our-int8{'-loop' * is_early}.onnx"
         if not file.exists():  # written by another process than the one whose memory is measured
             file.write_bytes(write_int8(room, has_exits=is_early))
-        graph = MemoryGraph(file.read_bytes(), "classification", room.config.max_positions, is_loop=is_early)
+        graph = ExportedGraph(file, "classification", room.config.max_positions, is_loop=is_early)
         engine = OnnxEngine(graph, room.threads)
         return ours(room.make_early(engine) if is_early else engine, room)
 
@@ -195,7 +196,8 @@ def documented_int8(room: Room) -> Path:
 
 def unhidden_int8(room: Room) -> Path:
     source = room.folder / "our-float.onnx"
-    source.write_bytes(room.graphs().load("classification", has_exits=False))
+    with room.graphs().open("classification", has_exits=False) as file:
+        shutil.copyfile(file, source)
     return quantize(source, room.folder / "un-hidden.onnx")
 
 
@@ -233,7 +235,7 @@ def bucketed(run: Callable[[Feed], Any]) -> Answer:
 
     def answer(texts: Sequence[Ids]) -> Any:
         groups = [Group((TokenSequence(ids, len(ids)),)) for ids in texts]
-        for numbers in plan_batches(groups, 4096):
+        for numbers in plan_batches(groups, 4096, OnnxEngine.batch_cost):
             run(pad([texts[number] for number in numbers]))
 
     return answer

@@ -1,6 +1,6 @@
 """What HTTP costs: texts classified a second through the server at saturation, beside the bare predictor.
 
-    python benchmarks/serve.py [--preset albert-base-v2] [--engine torch|onnx|int8|openvino] [--seconds 8] [--rounds 3]
+    python benchmarks/serve.py [--preset albert-base-v2] [--engine torch|onnx|int8|openvino] [--seconds 20] [--rounds 3]
                                [--connections 48] [--client wrk|own]
 
 The same texts, of the lengths of SST-2's sentences, in turn: the predictor alone, which is given all of them at once
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -75,7 +76,7 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", default="albert-base-v2")
     parser.add_argument("--engine", default="torch", choices=["torch", "onnx", "int8", "openvino"])
-    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=48)
     parser.add_argument("--client", choices=["wrk", "own"], default="wrk" if shutil.which("wrk") else "own")
@@ -118,10 +119,7 @@ def compare(
 ) -> tuple[float, float]:
     """How much of the bare predictor's speed the server reaches, by the clock and by processor time."""
     bare = measure_bare(predictor, texts, asking[2].seconds)
-    server = psutil.Process(server_pid)
-    used_before = sum(server.cpu_times()[:2])
-    answer = run_client(*asking)
-    served = Speed(answer["answers_per_second"], (sum(server.cpu_times()[:2]) - used_before) / answer["answers"])
+    served, answer = measure_served(psutil.Process(server_pid), *asking)
     print(
         f"bare {bare.texts_per_second:7.1f} texts/s, {1000 * bare.processor_seconds:6.2f} ms of processor a text   "
         f"served {served.texts_per_second:7.1f}, {1000 * served.processor_seconds:6.2f} ms   "
@@ -141,8 +139,38 @@ def measure_bare(predictor: Predictor, texts: list[str], seconds: float) -> Spee
     return Speed(count / (time.perf_counter() - started_at), (time.process_time() - used_before) / count)
 
 
-def run_client(port: int, bodies: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """What the client counted: answers, answers a second, percentiles of the latency in milliseconds."""
+def measure_served(
+    server: psutil.Process, port: int, bodies: Path, options: argparse.Namespace
+) -> tuple[Speed, dict[str, Any]]:
+    """The server under the client, and what the client counted.
+
+    From the end of one batch to the end of another: what is half done when the client stops is not held against it.
+    """
+    client = start_client(port, bodies, options)
+    ends: list[tuple[int, float, float]] = []  # of batches: texts until then, moment, processor seconds
+    while client.poll() is None:
+        count = count_answers(port)
+        if count and (not ends or count > ends[-1][0]):
+            ends.append((count, time.perf_counter(), sum(server.cpu_times()[:2])))
+        time.sleep(0.05)
+    printed, _ = client.communicate()
+    answer: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
+    assert not answer.get("refused"), answer
+    assert len(ends) > 2, "too few batches: give it more --seconds"
+    # the first end that was seen may be of the round before
+    count, seconds, used = (last - first for first, last in zip(ends[1], ends[-1], strict=True))
+    return Speed(count / seconds, used / count), answer
+
+
+def count_answers(port: int) -> int:
+    """Texts that the server has answered since it began."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        found = re.search(r"^litebert_batch_size_sum\S* (\S+)$", page.read().decode(), re.MULTILINE)
+    return int(float(found[1])) if found else 0
+
+
+def start_client(port: int, bodies: Path, options: argparse.Namespace) -> "subprocess.Popen[str]":
+    """One that prints a line of JSON: how many were refused, percentiles of the latency in milliseconds."""
     if options.client == "own":
         words = ["127.0.0.1", str(port), "/v1/classify", str(bodies), str(options.connections), str(options.seconds)]
         command = [sys.executable, str(SERVING / "client.py"), *words]
@@ -150,10 +178,7 @@ def run_client(port: int, bodies: Path, options: argparse.Namespace) -> dict[str
         seconds = f"{max(1, round(options.seconds))}s"
         words = ["-t", "1", "-c", str(options.connections), "-d", seconds, "--timeout", "60s"]
         command = ["wrk", *words, "-s", str(SERVING / "wrk.lua"), f"http://127.0.0.1:{port}/v1/classify", str(bodies)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    assert not answer.get("refused"), answer
-    return answer
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def serve_models(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     engine: EngineWord = None,
     threads: Threads = 0,
-    max_batch: Annotated[int, typer.Option(help="Texts computed at once.")] = 32,
+    max_batch: Annotated[int, typer.Option(help="Texts computed at once.")] = 64,
     max_wait_ms: Annotated[float, typer.Option(help="Milliseconds that a text waits for others.")] = 2.0,
     max_queue: Annotated[int, typer.Option(help="Texts that may wait; more are refused with 429.")] = 512,
     max_inputs: Annotated[int, typer.Option(help="Texts in one request; more are refused with 422.")] = 64,

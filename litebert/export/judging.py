@@ -125,7 +125,8 @@ def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
         return np.split(logits.argmax(-1).numpy(), ends)
 
     def judge(engine: Engine) -> Verdict:
-        guesses = np.concatenate(answer_in_batches(groups, partial(guess, engine), pad_id=form.pad_id))
+        cost = engine.batch_cost
+        guesses = np.concatenate(answer_in_batches(groups, partial(guess, engine), pad_id=form.pad_id, batch_cost=cost))
         return Verdict(100 * float(np.mean(guesses == truth)), guesses.tolist())
 
     return Judge("hidden words", len(truth), judge)

@@ -40,6 +40,10 @@ class _Counting:
     def name(self) -> EngineName:
         return self.engine.name
 
+    @property
+    def batch_cost(self) -> int:
+        return self.engine.batch_cost
+
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         outputs = self.engine.read(head, inputs)
         self.layers.extend(outputs["layers"].tolist())

@@ -20,6 +20,10 @@ class Patient:
     def name(self) -> EngineName:
         return self.engine.name
 
+    @property
+    def batch_cost(self) -> int:
+        return self.engine.batch_cost
+
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         return self.engine.read(head, inputs._replace(patience=self.patience))
 

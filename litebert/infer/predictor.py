@@ -125,8 +125,10 @@ class Predictor:
     ) -> list[Output]:
         """The task's outputs for its own kind of examples, in their order."""
         groups = self.task.encode(examples, self.tokenizer, self.form(max_length))
-        pad_id = self.tokenizer.pad_id
-        return compute_outputs(self.engine, self.task, groups, self.runtime, pad_id=pad_id, report=report)
+        pad_id, cost = self.tokenizer.pad_id, self.engine.batch_cost
+        return compute_outputs(
+            self.engine, self.task, groups, self.runtime, pad_id=pad_id, batch_cost=cost, report=report
+        )
 
     def classify(self, texts: Sequence[Text]) -> list[Label]:
         """The label of each text or pair, with its probability and the others'; or the number, for regression."""
@@ -167,8 +169,8 @@ class Predictor:
     def fill_mask_batch(self, texts: Sequence[str], top_k: int = 5) -> list[list[list[Guess]]]:
         """`fill_mask` for many texts at once."""
         self._need_head("mlm", "fill masks")
-        max_length = self.checkpoint.config.max_positions
-        return fill_masks(self.engine, self.tokenizer, texts, top_k, max_length=max_length)
+        max_length, cost = self.checkpoint.config.max_positions, self.engine.batch_cost
+        return fill_masks(self.engine, self.tokenizer, texts, top_k, max_length=max_length, batch_cost=cost)
 
     def order(self, first: str, second: str) -> float:
         """How probable it is that the second text follows the first, rather than the other way round."""
@@ -196,7 +198,7 @@ class Predictor:
         def read(batch: GroupBatch, _: Sequence[Group]) -> list[Tensor]:
             return list(self.engine.read(head, to_inputs(batch))[name].float().cpu())
 
-        return answer_in_batches(groups, read, pad_id=self.tokenizer.pad_id)
+        return answer_in_batches(groups, read, pad_id=self.tokenizer.pad_id, batch_cost=self.engine.batch_cost)
 
     def _label(self, task: Any, output: Output) -> Label:
         answer = task.decide(output)

@@ -1,8 +1,9 @@
 """The queue before the model: inputs of many requests become batches, and each request gets its own answers back.
 
-Inputs that can be computed together (same model, function and settings, like length) stand in one lane. One thread
-computes: it takes the lane whose first input has waited longest, with all that fits into a batch. While it computes,
-new inputs gather; when it is idle, an input waits for company a bounded time, and only if there was company before.
+Inputs that can be computed together (same model, function and settings) stand in one lane. One thread computes: it
+takes the lane whose first input has waited longest, as many of its inputs as are allowed at once; the predictor then
+puts those of like length together. While it computes, new inputs gather; when it is idle, an input waits for company a
+bounded time, and only if there was company before.
 """
 
 import asyncio
@@ -19,7 +20,6 @@ from litebert.serve.logs import log
 from litebert.serve.options import Limits
 
 BATCH_CHARACTERS = 16_384  # in one batch: a few long texts must not keep everybody else waiting
-_SHORTEST = 64  # characters; below that, lengths are alike
 
 
 class Lane(NamedTuple):
@@ -28,7 +28,6 @@ class Lane(NamedTuple):
     model: str
     function: str
     settings: Hashable
-    length: int  # the power of two that its inputs' characters do not exceed: at most half of a batch is padding
 
 
 class QueueIsFull(Exception):
@@ -106,10 +105,7 @@ class Batcher:
             self._thread.join()
 
     async def ask(self, lane: Lane, inputs: Sequence[Any], num_characters: Sequence[int]) -> list[Any]:
-        """The result for each input; an input that could not be computed has an exception for its result.
-
-        `lane.length` is filled in here, for each input its own.
-        """
+        """The result for each input; an input that could not be computed has an exception for its result."""
         waiting = Waiting(asyncio.get_running_loop().create_future(), [None] * len(inputs), len(inputs))
         with self._changed:
             if self._is_stopping:
@@ -118,8 +114,7 @@ class Batcher:
                 raise QueueIsFull
             now = self.clock()
             for number, (one, size) in enumerate(zip(inputs, num_characters, strict=True)):
-                key = lane._replace(length=_round_up(size))
-                self._lanes.setdefault(key, deque()).append(Job(waiting, number, one, size, now))
+                self._lanes.setdefault(lane, deque()).append(Job(waiting, number, one, size, now))
             self._num_waiting += len(inputs)
             self.start()
             self._changed.notify()
@@ -211,7 +206,3 @@ def _finish(complete: Sequence[Waiting]) -> None:
     for waiting in complete:
         if not waiting.future.done():
             waiting.future.set_result(waiting.results)
-
-
-def _round_up(num_characters: int) -> int:
-    return max(_SHORTEST, 1 << (num_characters - 1).bit_length()) if num_characters else _SHORTEST

@@ -16,7 +16,7 @@ class Limits:
     max_inputs: int = 64  # in a request; above: 422
     max_characters: int = 20_000  # of an input, all its texts together; above: 422
     max_queue: int = 512  # inputs that wait for the model; above: 429
-    max_batch: int = 32  # inputs that the model is given at once
+    max_batch: int = 64  # inputs that the model is given at once
     max_wait_seconds: float = 0.002  # that an input waits for company while the model is idle
     # For a request, from its head to its answer; above: 503 (408 while it arrives). As long again may each of these
     # take: the head before it, and sending each part of the answer; above: the connection is closed.

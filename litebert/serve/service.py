@@ -52,7 +52,7 @@ class Service:
         sizes = self._measure(ask.inputs)
         if bad := FUNCTIONS[function].find_bad_setting(model.predictor, ask.settings):
             raise Refused(422, bad[1], where=bad[0])
-        lane = Lane(model.name, function, tuple(ask.settings.items()), 0)
+        lane = Lane(model.name, function, tuple(ask.settings.items()))
         try:
             results = await _unless_left(self.batcher.ask(lane, ask.inputs, sizes), request)
         except QueueIsFull:

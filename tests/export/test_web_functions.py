@@ -80,6 +80,7 @@ class Inventing:
     """An engine whose logits are the script's."""
 
     name = "torch"
+    batch_cost = 0
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         ids, mask = inputs.token_ids, inputs.mask

@@ -81,7 +81,7 @@ class OneByOne:
     """An engine that reads each sequence alone and without padding, as the page does: int8 rounds by what is beside."""
 
     def __init__(self, engine: OnnxEngine) -> None:
-        self.engine, self.name = engine, engine.name
+        self.engine, self.name, self.batch_cost = engine, engine.name, engine.batch_cost
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         width = inputs.mask.shape[1]

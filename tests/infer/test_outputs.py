@@ -1,6 +1,7 @@
 """Batches by length: every group once, within the limit, and little padding whatever the lengths."""
 
 from collections.abc import Mapping
+from itertools import pairwise, product
 
 import numpy as np
 import torch
@@ -25,12 +26,28 @@ def test_every_group_is_in_one_batch_within_the_limit(lengths: list[int], batch_
         assert len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) <= batch_tokens
 
 
-def test_little_is_padded() -> None:
+@given(st.lists(st.integers(2, 40), min_size=1, max_size=9), st.integers(0, 60))
+def test_no_other_batches_of_neighbours_in_length_cost_less(lengths: list[int], batch_cost: int) -> None:
+    batches = list(plan_batches([group_of(n) for n in lengths], 4096, batch_cost))
+    found = sum(batch_cost + len(batch) * max(lengths[n] for n in batch) for batch in batches)
+    assert found == cheapest(sorted(lengths, reverse=True), batch_cost)
+
+
+def cheapest(falling: list[int], batch_cost: int) -> int:
+    """By trying every way to cut the row."""
+    ways = product((False, True), repeat=len(falling) - 1)
+    return min(
+        sum(batch_cost + falling[start] * (end - start) for start, end in pairwise([0, *cuts, len(falling)]))
+        for cuts in ([at for at, is_cut in enumerate(way, 1) if is_cut] for way in ways)
+    )
+
+
+def test_the_more_a_batch_costs_the_fewer_there_are() -> None:
     lengths = np.clip(np.random.default_rng(0).lognormal(2.9, 0.6, 128), 4, 128).astype(int).tolist()
-    batches = list(plan_batches([group_of(n) for n in lengths], 4096))
-    padded = sum(len(batch) * max(lengths[n] for n in batch) for batch in batches)
-    assert padded < 1.12 * sum(lengths)
-    assert len(batches) < 16
+    counts = [len(list(plan_batches([group_of(n) for n in lengths], 4096, cost))) for cost in (0, 8, 48, 10**6)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == len(set(lengths))
+    assert counts[-1] == -(-128 * max(lengths) // 4096)
 
 
 class Echo:

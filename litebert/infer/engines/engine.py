@@ -1,8 +1,10 @@
 """The interface of engines, where their graphs come from, and what they are fed with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -22,6 +24,11 @@ class Engine(Protocol):
 
     @property
     def name(self) -> EngineName: ...
+
+    @property
+    def batch_cost(self) -> int:
+        """How many tokens it computes, about, in the time that one batch more takes."""
+        ...
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         """The outputs of a head, as `Reader.read` describes them."""
@@ -46,8 +53,11 @@ class Graphs(Protocol):
         """Whether the graph for this head and patience is one that may answer early."""
         ...
 
-    def load(self, head: ReadHead, *, has_exits: bool) -> bytes:
-        """The graph of a head; `has_exits`: of one that may answer early."""
+    def open(self, head: ReadHead, *, has_exits: bool) -> AbstractContextManager[Path]:
+        """A file with the graph of a head, for as long as it is read; `has_exits`: of one that may answer early.
+
+        A file and not its bytes: onnxruntime would keep those beside what it makes of them.
+        """
         ...
 
 
@@ -68,13 +78,19 @@ class CheckpointGraphs:
     def has_exits(self, head: ReadHead, patience: int) -> bool:
         return patience > 0 and self.can_exit(head)
 
-    def load(self, head: ReadHead, *, has_exits: bool) -> bytes:
+    @contextmanager
+    def open(self, head: ReadHead, *, has_exits: bool) -> Iterator[Path]:
+        with TemporaryDirectory(prefix="litebert-") as folder:
+            file = Path(folder) / "model.onnx"
+            self._write(file, head, has_exits=has_exits)
+            yield file
+
+    def _write(self, file: Path, head: ReadHead, *, has_exits: bool) -> None:
         from litebert.graph.model import build_graph
 
         weights, config = load_arrays(self.checkpoint), self.checkpoint.config
         model = build_graph(config, weights, head, mask_id=self.mask_id, has_exits=has_exits)
-        content: bytes = model.SerializeToString()
-        return content
+        file.write_bytes(model.SerializeToString())
 
 
 @dataclass(frozen=True)
@@ -93,13 +109,14 @@ class ExportedGraph:
         del patience  # it is what it is
         return self.can_exit(head)
 
-    def load(self, head: ReadHead, *, has_exits: bool) -> bytes:
+    @contextmanager
+    def open(self, head: ReadHead, *, has_exits: bool) -> Iterator[Path]:
         del has_exits
         if head != self.head:
             raise ConfigError(
                 f"{self.file.parent} is an export of the head '{self.head}' and cannot answer as '{head}'"
             )
-        return self.file.read_bytes()
+        yield self.file
 
 
 @dataclass(frozen=True)
@@ -118,9 +135,13 @@ class MemoryGraph:
         del patience
         return self.can_exit(head)
 
-    def load(self, head: ReadHead, *, has_exits: bool) -> bytes:
+    @contextmanager
+    def open(self, head: ReadHead, *, has_exits: bool) -> Iterator[Path]:
         assert (head, has_exits) == (self.head, self.is_loop), (head, has_exits)
-        return self.content
+        with TemporaryDirectory(prefix="litebert-") as folder:
+            file = Path(folder) / "model.onnx"
+            file.write_bytes(self.content)
+            yield file
 
 
 def load_arrays(checkpoint: Checkpoint) -> dict[str, NDArray[np.float32]]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from litebert.core.errors import ConfigError
+from litebert.core.memory import return_freed_memory
 from litebert.infer.engines.engine import EngineName, Graphs, to_feeds
 from litebert.model.reading import ReadHead, ReadInputs, output_names
 
@@ -22,6 +23,7 @@ class OnnxEngine:
     """Sessions of a model's graphs, opened when a head is first asked."""
 
     name: EngineName = "onnx"
+    batch_cost = 8  # on two cores, of ALBERT-base
 
     def __init__(self, graphs: Graphs, num_threads: int) -> None:
         self._graphs = graphs
@@ -34,9 +36,11 @@ class OnnxEngine:
         has_exits = self._graphs.has_exits(head, inputs.patience)
         assert has_exits or not inputs.patience, f"{head} was asked with a patience that it cannot have"
         if (head, has_exits) not in self._sessions:
-            self._sessions[head, has_exits] = onnxruntime.InferenceSession(
-                self._graphs.load(head, has_exits=has_exits), self._options, providers=["CPUExecutionProvider"]
-            )
+            with self._graphs.open(head, has_exits=has_exits) as file:
+                self._sessions[head, has_exits] = onnxruntime.InferenceSession(
+                    file, self._options, providers=["CPUExecutionProvider"]
+                )
+            return_freed_memory()  # of writing and reading the graph, more than the model itself
         names = output_names(head, has_exits=has_exits)
         feeds = to_feeds(head, inputs, self._graphs.max_positions, has_exits=has_exits)
         values = self._sessions[head, has_exits].run(names, feeds)

@@ -8,8 +8,11 @@ from torch import Tensor
 
 from litebert.core.runtime import Runtime
 from litebert.infer.engines.engine import EngineName
+from litebert.infer.outputs import BATCH_COST
 from litebert.model.model import Model
 from litebert.model.reading import ReadHead, ReadInputs
+
+ACCELERATOR_BATCH_COST = 1024  # a GPU is not filled by less: an estimate, not measured
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,10 @@ class TorchEngine:
     model: Model
     runtime: Runtime
     name: EngineName = "torch"
+
+    @property
+    def batch_cost(self) -> int:
+        return BATCH_COST if self.runtime.device.type == "cpu" else ACCELERATOR_BATCH_COST
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         device = self.runtime.device

@@ -25,7 +25,6 @@ own holds more after loading and answering; the libraries themselves do not coun
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -195,10 +194,8 @@ def documented_int8(room: Room) -> Path:
 
 
 def unhidden_int8(room: Room) -> Path:
-    source = room.folder / "our-float.onnx"
-    with room.graphs().open("classification", has_exits=False) as file:
-        shutil.copyfile(file, source)
-    return quantize(source, room.folder / "un-hidden.onnx")
+    with room.graphs().open("classification", has_exits=False) as source:
+        return quantize(source, room.folder / "un-hidden.onnx")
 
 
 def quantize(source: Path, file: Path) -> Path:

@@ -80,17 +80,21 @@ class CheckpointGraphs:
 
     @contextmanager
     def open(self, head: ReadHead, *, has_exits: bool) -> Iterator[Path]:
-        with TemporaryDirectory(prefix="litebert-") as folder:
+        # where files in use cannot be deleted, they are left to the system
+        with TemporaryDirectory(prefix="litebert-", ignore_cleanup_errors=True) as folder:
             file = Path(folder) / "model.onnx"
             self._write(file, head, has_exits=has_exits)
             yield file
 
     def _write(self, file: Path, head: ReadHead, *, has_exits: bool) -> None:
+        import onnx
+
         from litebert.graph.model import build_graph
 
         weights, config = load_arrays(self.checkpoint), self.checkpoint.config
         model = build_graph(config, weights, head, mask_id=self.mask_id, has_exits=has_exits)
-        file.write_bytes(model.SerializeToString())
+        # weights of their own file are mapped, and not copied
+        onnx.save(model, file, save_as_external_data=True, location="weights")
 
 
 @dataclass(frozen=True)

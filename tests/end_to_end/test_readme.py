@@ -1,24 +1,14 @@
 """Each command and each piece of Python in the README runs, in the order in which it stands there."""
 
 import random
-import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from shown_code import read_shown, run_command
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
-COMMANDS = [
-    line.split("#")[0].strip()
-    for language, block in BLOCKS
-    if not language
-    for line in block.splitlines()
-    if line.startswith("litebert ")
-]
-SNIPPETS = [block for language, block in BLOCKS if language == "python"]
+README = Path(__file__).parents[2] / "README.md"
+COMMANDS = [code for is_python, code in read_shown(README) if not is_python]
+SNIPPETS = [code for is_python, code in read_shown(README) if is_python]
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +39,7 @@ def test_the_readme_shows_commands_and_code() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_readme_runs(command: str, folder: Path) -> None:
-    words = [sys.executable, "-m", "litebert", *shlex.split(command)[1:]]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    run_command(command, folder)
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)

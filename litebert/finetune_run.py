@@ -34,7 +34,7 @@ from litebert.tasks.squad.task import SpanTask
 from litebert.train.distributed import TaskLoss
 from litebert.train.freezing import freeze
 from litebert.train.keeping import CHECKPOINTS, RECIPE_FILE, checkpoint_path, find_last_whole, forget_old_checkpoints
-from litebert.train.loop import Engine, Progress, build_scaler
+from litebert.train.loop import Engine, Progress, build_scaler, pack_scaler, unpack_scaler
 from litebert.train.optim import build_optimizer
 
 
@@ -159,9 +159,8 @@ def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
     if last:
         restore_optimizer(model, optimizer, last.load_optimizer())
     scaler = build_scaler(runtime)
-    if last and scaler.is_enabled():
-        state = {name.removeprefix("scaler_"): value for name, value in last.state.items() if "scaler_" in name}
-        scaler.load_state_dict(state)
+    if last and (numbers := unpack_scaler(last.state)):
+        scaler.load_state_dict(numbers)
     loss = TaskLoss(model, task)
     return Engine(model, loss, optimizer, task, runtime, scaler, recipe.optim.clip_norm, recipe.seed)
 
@@ -197,11 +196,10 @@ def save(run: Run, log: RunLog) -> None:
     """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
     log.sync()  # a checkpoint must not be ahead of its metrics
     engine, progress = run.engine, run.progress
-    state = {f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()}
     content = CheckpointContent(
         step=progress.step,
         recipe_toml=run.job.recipe.to_toml(),
-        state={"tokens": progress.tokens, "seconds": progress.seconds, **state},
+        state={"tokens": progress.tokens, "seconds": progress.seconds, **pack_scaler(engine.scaler)},
         begun_with={"dtype": engine.runtime.dtype_name},
         optimizer=optimizer_tensors(engine.model, engine.optimizer),
         task=task_facts(run.task, max_length=run.form.max_length),

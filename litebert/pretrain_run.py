@@ -35,7 +35,7 @@ from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
 from litebert.train.distributed import TaskLoss, like_shard, spread, whole
 from litebert.train.keeping import CHECKPOINTS, RECIPE_FILE, checkpoint_path, find_last_whole, forget_old_checkpoints
-from litebert.train.loop import Engine, Progress, build_scaler, row_noise
+from litebert.train.loop import Engine, Progress, build_scaler, pack_scaler, row_noise, unpack_scaler
 from litebert.train.optim import build_optimizer
 
 
@@ -81,7 +81,7 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
         runtime = runtime.in_format(last.begun_with["dtype"])
     state = last.state
     progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
-    scaler = {name.removeprefix("scaler_"): value for name, value in state.items() if name.startswith("scaler_")}
+    scaler = unpack_scaler(state)
     weights, moments, texts = last.load_weights(), last.load_optimizer(), last.begun_with.get("corpora", {})
     return Run(folder, recipe, runtime, last.load_tokenizer(), progress, weights, moments, scaler, texts)
 
@@ -238,7 +238,7 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
         state={
             "tokens": run.progress.tokens,
             "seconds": run.progress.seconds,
-            **{f"scaler_{name}": value for name, value in engine.scaler.state_dict().items()},
+            **pack_scaler(engine.scaler),
         },
         begun_with={"dtype": run.runtime.dtype_name, "corpora": run.texts},
         optimizer=optimizer,

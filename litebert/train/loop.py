@@ -9,7 +9,7 @@ import math
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple
 
@@ -29,6 +29,7 @@ from litebert.train.optim import clip_gradients, set_learning_rate
 from litebert.train.options import TrainOptions
 from litebert.train.schedule import step_by_clock
 
+SCALER = "scaler_"  # before the names of a loss scaler's numbers in a checkpoint's state
 Clock = Callable[[], float]  # seconds since some moment; a run's hours are counted by it
 
 
@@ -79,6 +80,16 @@ class StepReport(NamedTuple):
 def build_scaler(runtime: Runtime) -> GradScaler:
     """Loss scaling for fp16; does nothing in other formats."""
     return GradScaler(runtime.device.type, enabled=runtime.needs_loss_scaling)
+
+
+def pack_scaler(scaler: GradScaler) -> dict[str, float | int]:
+    """The scaler's numbers as a checkpoint's state has them; none where nothing is scaled."""
+    return {f"{SCALER}{name}": value for name, value in scaler.state_dict().items()}
+
+
+def unpack_scaler(state: Mapping[str, float | int]) -> dict[str, float | int]:
+    """The numbers that `pack_scaler` put into a checkpoint's state, for `GradScaler.load_state_dict`."""
+    return {name.removeprefix(SCALER): value for name, value in state.items() if name.startswith(SCALER)}
 
 
 def iter_updates(

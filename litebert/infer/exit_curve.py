@@ -11,6 +11,7 @@ from torch import Tensor
 from litebert.core.errors import ConfigError
 from litebert.infer.engines.engine import Engine, EngineName
 from litebert.infer.evaluation import evaluate
+from litebert.infer.exported import is_export
 from litebert.infer.predictor import Predictor
 from litebert.model.reading import ReadHead, ReadInputs
 from litebert.tasks.finetuning import Dataset
@@ -59,7 +60,10 @@ def draw_curve(
     examples: Sequence[Any],
     say: Callable[[CurvePoint], None] = lambda _: None,
 ) -> list[CurvePoint]:
-    """Points for every patience, for every depth, and for all layers; `load` takes (patience, layers)."""
+    """Points for all layers, for every patience and, of a checkpoint, for every depth.
+
+    `load` takes (patience, layers).
+    """
     whole = load(0, 0)
     whole.check_exits()
     if any(example.label is None for example in examples):
@@ -67,7 +71,8 @@ def draw_curve(
     num_layers = whole.checkpoint.config.num_layers
     ways: list[tuple[Way, int]] = [("all", num_layers)]
     ways += [("patience", value) for value in range(1, num_layers - 1)]
-    ways += [("depth", value) for value in range(1, num_layers)]
+    if not is_export(whole.checkpoint.path):  # which has the layers it has
+        ways += [("depth", value) for value in range(1, num_layers)]
     points = []
     for way, value in ways:
         points.append(_measure(load, way, value, dataset, examples))

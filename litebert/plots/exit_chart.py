@@ -29,6 +29,8 @@ def plot_exit_curve(points: Sequence[CurvePoint], path: Path, *, metric: str, ti
     panel.plot([whole.mean_layers], [100 * whole.score], "D", color="#444444", label="all layers")
     for way, (color, marker, label) in _STYLES.items():
         chosen = sorted((p for p in points if p.way == way), key=lambda point: point.mean_layers)
+        if not chosen:
+            continue
         x, y = [point.mean_layers for point in chosen], [100 * point.score for point in chosen]
         panel.plot(x, y, marker=marker, color=color, label=label, linewidth=1.5, markersize=4)
         if way == "patience":

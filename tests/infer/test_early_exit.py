@@ -186,6 +186,19 @@ def test_the_curve_has_a_point_for_every_patience_and_depth(
     assert f"accuracy {first:.4f}" in capsys.readouterr().out
 
 
+def test_the_curve_of_an_export_has_every_patience(
+    tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("matplotlib")
+    assert _run(["export", str(tuned / "run"), str(tmp_path / "out")], debug=False) == 0
+    words = ["--task", "classification", "--data", str(tuned / "data"), "--exit-curve", "--threads", "1"]
+    capsys.readouterr()
+    assert _run(["evaluate", str(tmp_path / "out"), *words, "--out", str(tmp_path / "curve.png")], debug=False) == 0
+    shown = capsys.readouterr().out
+    assert [shown.count(word) for word in ("all layers", "patience ", "depth ")] == [1, 4, 0]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -1,9 +1,9 @@
 """What HTTP costs: texts classified a second through the server at saturation, beside the bare predictor.
 
-    python benchmarks/serve.py [--preset albert-base-v2] [--engine torch|onnx|int8|openvino] [--seconds 20] [--rounds 3]
-                               [--connections 48] [--client wrk|own]
+    python benchmarks/serve.py [--preset albert-base-v2] [--engine torch|onnx|int8|openvino] [--seconds 6] [--rounds 8]
+                               [--connections 192] [--client wrk|own]
 
-The same texts, of the lengths of SST-2's sentences, in turn: the predictor alone, which is given all of them at once
+The same texts, of the lengths of SST-2's sentences, in turns of some seconds: the predictor alone, which is given all of them at once
 and so pads as little as it can, then the server in a process of its own under a client in another, which sends one text
 a request: wrk where it is installed (benchmarks/serving/wrk.lua), else our own (benchmarks/serving/client.py). The
 clock's ratio says what a user gets on a quiet machine, where the client takes its share of the cores too; the ratio of
@@ -26,6 +26,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as `litebert serve` does
+
 import psutil
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
@@ -40,7 +42,7 @@ SERVING = Path(__file__).parent / "serving"
 WORDS = [
     a + b for a in ("ba", "co", "di", "fu", "ge", "ka", "lo", "mi") for b in ("ler", "ten", "son", "dal", "vor", "nim")
 ]
-NUM_TEXTS = 1024
+NUM_TEXTS = 256
 
 
 class Speed(NamedTuple):
@@ -76,9 +78,9 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", default="albert-base-v2")
     parser.add_argument("--engine", default="torch", choices=["torch", "onnx", "int8", "openvino"])
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--connections", type=int, default=48)
+    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--connections", type=int, default=192)
     parser.add_argument("--client", choices=["wrk", "own"], default="wrk" if shutil.which("wrk") else "own")
     return parser.parse_args()
 

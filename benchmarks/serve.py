@@ -3,11 +3,11 @@
     python benchmarks/serve.py [--preset albert-base-v2] [--engine torch|onnx|int8|openvino] [--seconds 6] [--rounds 8]
                                [--connections 192] [--client wrk|own]
 
-The same texts, of the lengths of SST-2's sentences, in turns of some seconds: the predictor alone, which is given all of them at once
-and so pads as little as it can, then the server in a process of its own under a client in another, which sends one text
-a request: wrk where it is installed (benchmarks/serving/wrk.lua), else our own (benchmarks/serving/client.py). The
-clock's ratio says what a user gets on a quiet machine, where the client takes its share of the cores too; the ratio of
-processor time (not the client's) can also be had on a busy one.
+The same texts, of the lengths of SST-2's sentences, in turns of some seconds: the predictor alone, which is given all
+of them at once and so pads as little as it can, then the server in a process of its own under a client in another,
+which sends one text a request: wrk where it is installed (benchmarks/serving/wrk.lua), else our own
+(benchmarks/serving/client.py). The clock's ratio says what a user gets on a quiet machine, where the client takes its
+share of the cores too; the ratio of processor time (not the client's) can also be had on a busy one.
 """
 
 import argparse

@@ -5,8 +5,8 @@
 
 Each task is learned by `litebert finetune`'s two-core recipe, from both beginnings with the same examples, steps and
 seeds, as often as the table of cases says. All of it takes a model of 1.5M parameters (H 192, 4 passes) four to
-five processor hours, by estimate; `--scale 0.1` takes a tenth of the examples, to try out. One process, killed, the same
-words go on; two with different `--only` share the work. `report` writes a table with its figure into the page.
+five processor hours, by estimate; `--scale 0.1` takes a tenth of the examples, to try out. Killed, the same words go
+on; two processes with different `--only` share the work. `report` writes a table with its figure into the page.
 SQuAD's dev set is split by article: the last tenth is asked, the rest learned. (XQuAD is no test: it is in there.)
 """
 

@@ -1,9 +1,11 @@
 """A small tokenizer that needs no file: WordPiece over letters, as our own directory."""
 
+import gzip
 import string
 from pathlib import Path
 
 import pytest
+from small_builds import text_of
 
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -31,3 +33,16 @@ def tokenizer(vocabulary: Path) -> Tokenizer:
 @pytest.fixture(scope="session")
 def other_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     return load_tokenizer(write_tokenizer(tmp_path_factory.mktemp("other"), extra="ü"))
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[Path]:
+    """Five files of which two are packed."""
+    paths = []
+    for seed in range(5):
+        path = tmp_path / "texts" / f"{seed}.txt"
+        path.parent.mkdir(exist_ok=True)
+        data = text_of(seed).encode()
+        path.write_bytes(gzip.compress(data, mtime=0) if seed % 2 else data)
+        paths.append(path)
+    return paths

@@ -1,72 +1,25 @@
 """What a conversion makes of a model: exactly the same one, or a refusal that says why."""
 
-import importlib
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import transformers
+from small_checkpoints import ALBERT, PRETRAINING, TO_HUGGINGFACE, load_theirs, masked_lm_logits, save, weights_equal
 from small_text import SIZES, make_sentences
-from torch import Tensor
 
 from litebert import load_checkpoint
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.errors import ConfigError, DataError
-from litebert.infer.fill_mask import fill_mask
 from litebert.interop.convert import ConvertOptions, Target, convert
-from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.config import HeadSpec
 from litebert.model.heads import SpanLogits
 from litebert.model.model import Model, build_model
 from litebert.model.presets import PRESETS
 from litebert.model.sharing import Sharing
-from litebert.text.normalize import Normalization
-from litebert.text.sentencepiece_front import SentencePieceFront
-from litebert.text.tokenizer import Tokenizer, load_tokenizer
+from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
-
-TO_HUGGINGFACE = ConvertOptions(to="huggingface")
-ALBERT = ModelConfig(
-    vocab_size=100,
-    embedding_size=8,
-    hidden_size=16,
-    ffn_size=24,
-    num_layers=4,
-    num_heads=2,
-    max_positions=64,
-    initializer_range=0.3,
-)
-PRETRAINING = (HeadSpec("mlm"), HeadSpec("sentence"))
-TEXTS = ["The old cat sees a river.", "a dog follows the bird near the house and leaves", "[MASK] likes"]
-
-
-def save(path: Path, config: ModelConfig, heads: tuple[HeadSpec, ...], tokenizer: Tokenizer) -> Model:
-    model = build_model(config, heads).eval()
-    with torch.no_grad():
-        generator = torch.Generator().manual_seed(4)
-        for parameter in model.parameters():  # no bias is zero, or a missing one would not show
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-    save_checkpoint(path, model, tokenizer, CheckpointContent(7, "seed = 1\n", "# ours\n"))
-    return model
-
-
-def load_theirs(folder: Path, name: str) -> Any:
-    model, report = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
-    assert not any(report.values()), report
-    return model.eval()
-
-
-def masked_lm_logits(model: Model, token_ids: Tensor) -> Tensor:
-    with torch.no_grad():
-        return model.masked_lm_logits(model.encoder(token_ids).hidden)
-
-
-def weights_equal(first: Path, second: Path) -> bool:
-    a, b = load_checkpoint(first).load_weights(), load_checkpoint(second).load_weights()
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
 
 SHARINGS: list[tuple[Sharing, dict[str, Any], str]] = [
     ("all", {}, "AlbertForPreTraining"),
@@ -315,163 +268,6 @@ def test_wishes_that_cannot_be_granted_are_refused(
     assert not (tmp_path / "out").exists()
     with pytest.raises(ConfigError, match="exists already"):
         convert(tmp_path / "ours", tmp_path / "ours")
-
-
-@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "bpe"])
-def test_the_tokenizer_of_an_export_gives_our_ids(kind: Any, tmp_path: Path) -> None:
-    tokenizer = train_tokenizer(make_sentences(), VocabularyOptions(kind, SIZES[kind]))
-    save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
-    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
-    for text in ("The river builds slowly.", "Café station's (see below)", "old  engine"):
-        assert theirs(text, add_special_tokens=False)["input_ids"] == tokenizer.encode(text)
-    first, second = tokenizer.encode("the river"), tokenizer.encode("winter")
-    pair = theirs("the river", "winter")
-    assert pair["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
-    back = load_checkpoint(tmp_path / "theirs").load_tokenizer()
-    assert back.encode("The river.") == tokenizer.encode("The river.")
-    assert back.fingerprint == tokenizer.fingerprint
-
-
-def test_the_inputs_that_the_digit_comma_rule_makes_differ_are_stated(real_data: Path, tmp_path: Path) -> None:
-    tokenizer = load_tokenizer(real_data / "vocab/albert-30k.model")
-    save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
-    done = convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-    cut = [piece for piece in tokenizer.pieces(range(tokenizer.vocab_size)) if re.search(r"\d,$", piece)]
-    assert cut
-    assert f"the {len(cut):,} pieces of digits with a comma, such as '{cut[0]}'" in done.notes[-1]
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
-    for text in ("In the river, a cat. 12 dogs", f"born {cut[0].strip('▁')} here"):
-        is_same = theirs(text, add_special_tokens=False)["input_ids"] == tokenizer.encode(text)
-        assert is_same == (cut[0].strip("▁") not in text)
-
-
-def test_fill_mask_of_transformers_guesses_what_ours_does(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    ours = save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
-    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-    pipeline = transformers.pipeline("fill-mask", model=str(tmp_path / "theirs"), top_k=100)
-    text = "the old [MASK] sees a river"
-    special = {tiny_tokenizer.pieces([i])[0] for i in tiny_tokenizer.special_ids}
-    theirs = [(g["token_str"], g["score"]) for g in pipeline(text) if g["token_str"] not in special]
-    total = sum(score for _, score in theirs)  # ours never guesses a special token
-    guesses = fill_mask(ours, tiny_tokenizer, text, top_k=10)[0]
-    pieces = tiny_tokenizer.pieces(range(tiny_tokenizer.vocab_size))
-    by_name = {pieces[g["token"]]: g["score"] for g in pipeline(text)}
-    for guess in guesses:
-        assert guess.probability == pytest.approx(by_name[guess.piece] / total, rel=1e-3)
-
-
-def test_text_classification_of_transformers_agrees_sentence_pairs_included(
-    tmp_path: Path, tiny_tokenizer: Tokenizer
-) -> None:
-    ours = save(tmp_path / "ours", ALBERT, (HeadSpec("classification", 3),), tiny_tokenizer)
-    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-    pipeline = transformers.pipeline("text-classification", model=str(tmp_path / "theirs"), top_k=None)
-    tokenizer = tiny_tokenizer
-    for first, second in (("the cat sees", None), ("the cat sees", "a river likes the dog")):
-        ids = [tokenizer.cls_id, *tokenizer.encode(first), tokenizer.sep_id]
-        segments = [0] * len(ids)
-        if second is not None:
-            more = [*tokenizer.encode(second), tokenizer.sep_id]
-            ids, segments = ids + more, segments + [1] * len(more)
-        with torch.no_grad():
-            pooled = ours.encoder(torch.tensor([ids]), torch.tensor([segments])).pooled
-            expected = ours.heads["classification"](pooled).softmax(-1)[0]
-        inputs = {"text": first} | ({} if second is None else {"text_pair": second})
-        scores = {answer["label"]: answer["score"] for answer in pipeline(inputs)}
-        assert [scores[f"LABEL_{i}"] for i in range(3)] == pytest.approx(expected.tolist(), abs=1e-5)
-
-
-def test_question_answering_with_transformers_finds_the_same_span(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    ours = save(tmp_path / "ours", ALBERT, (HeadSpec("span"),), tiny_tokenizer)
-    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-    question, context = "the dog finds", "the old cat sees a river near the house"
-    # its pipeline for questions is gone since version 5: this is what it did
-    theirs = load_theirs(tmp_path / "theirs", "AutoModelForQuestionAnswering")
-    inputs = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")(question, context, return_tensors="pt")
-    with torch.no_grad():
-        output = theirs(**inputs)
-    tokenizer = tiny_tokenizer
-    first = [tokenizer.cls_id, *tokenizer.encode(question), tokenizer.sep_id]
-    encoding = tokenizer.encode_with_offsets(context)
-    ids = [*first, *encoding.token_ids, tokenizer.sep_id]
-    segments = [0] * len(first) + [1] * (len(encoding.token_ids) + 1)
-    with torch.no_grad():
-        spans = ours.heads["span"](ours.encoder(torch.tensor([ids]), torch.tensor([segments])).hidden)
-    assert inputs["input_ids"].tolist() == [ids]
-    torch.testing.assert_close(spans.start, output.start_logits, atol=1e-5, rtol=0)
-    torch.testing.assert_close(spans.end, output.end_logits, atol=1e-5, rtol=0)
-    assert inputs.char_to_token(0, context.index("river"), sequence_index=1) == len(first) + [
-        start for start, _ in encoding.offsets
-    ].index(context.index("river"))
-
-
-@pytest.fixture
-def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    constants = importlib.import_module("huggingface_hub.constants")
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-def test_a_hub_name_comes_from_the_cache_without_a_network(
-    hub_cache: Path, tmp_path: Path, tiny_tokenizer: Tokenizer
-) -> None:
-    save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
-    model = hub_cache / "models--somebody--albert"
-    commit = "0123456789" * 4
-    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-    snapshot = model / "snapshots" / commit
-    snapshot.mkdir(parents=True)
-    (model / "blobs").mkdir()
-    for number, file in enumerate((tmp_path / "theirs").iterdir()):
-        (model / f"blobs/{number}").write_bytes(file.read_bytes())
-        (snapshot / file.name).symlink_to(f"../../blobs/{number}")
-    (model / "refs").mkdir()
-    (model / "refs/main").write_text(commit, "utf-8")
-    convert("somebody/albert", tmp_path / "back")
-    assert weights_equal(tmp_path / "ours", tmp_path / "back")
-
-
-def test_a_hub_name_that_cannot_be_had_is_refused(hub_cache: Path) -> None:
-    assert not hub_cache.exists()
-    with pytest.raises(DataError, match=r"^'albert/albert-base-v2' is no file or folder here, .* or the network$"):
-        load_checkpoint("albert/albert-base-v2")
-
-
-def test_a_name_that_the_hub_does_not_know_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub, errors = (importlib.import_module(name) for name in ("huggingface_hub", "huggingface_hub.errors"))
-
-    def download(*_: object, **__: object) -> str:
-        raise errors.HFValidationError("three\nlines of\nreasons")
-
-    monkeypatch.setattr(hub, "snapshot_download", download)
-    with pytest.raises(DataError, match=r"^'a/b--c' is no .* of the Hugging Face hub: check the spelling$"):
-        load_checkpoint("a/b--c")
-
-
-@pytest.mark.parametrize("slip", ["runs/modle", "model.safetensors", "./here", "runs/model.bin"])
-def test_a_slip_in_a_path_is_not_looked_for_on_the_hub(
-    slip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "runs").mkdir()
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match=f"^{slip}: no such file or directory"):
-        load_checkpoint(slip)
-
-
-@pytest.mark.parametrize("digit_comma", ["off", "intended", "google_py3"])
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_a_tokenizer_that_went_there_and_back_gives_the_same_ids(
-    digit_comma: Any, lowercase: bool, tmp_path: Path
-) -> None:
-    trained = train_tokenizer(make_sentences(), VocabularyOptions("unigram", SIZES["unigram"]))
-    policy = Normalization(lowercase=lowercase, drops_accents=False)
-    tokenizer = Tokenizer(SentencePieceFront(trained.model, policy, digit_comma))
-    save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
-    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-    back = load_checkpoint(tmp_path / "theirs").load_tokenizer()
-    assert (back.settings, back.fingerprint) == (tokenizer.settings, tokenizer.fingerprint)
 
 
 def test_a_run_stands_for_its_last_checkpoint(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:

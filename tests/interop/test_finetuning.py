@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_checkpoints import ALBERT, PRETRAINING, TO_HUGGINGFACE
 from small_tasks import invent_rows, write_rows
-from test_convert import ALBERT, PRETRAINING, TO_HUGGINGFACE
 from test_google_checkpoints import make_variables, save
 
 from litebert.checkpoint import Checkpoint, CheckpointContent, load_checkpoint, save_checkpoint

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from test_convert import ALBERT, TO_HUGGINGFACE, save
+from small_checkpoints import ALBERT, TO_HUGGINGFACE, save
 
 import litebert
 from litebert.checkpoint import CheckpointContent, save_checkpoint

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_runs
 import torch
 from bundles import write_bundle
 from safetensors.torch import load_file, save_file
+from small_checkpoints import PRETRAINING, save
 from small_text import SIZES, make_sentences
-from test_convert import PRETRAINING, save
 from test_google_checkpoints import write_config
 from torch import Tensor
 
@@ -18,37 +19,17 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.data.build import BuildOptions, build_corpus
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import name_table
-from litebert.model.config import ModelConfig
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe, build_recipe
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
-MODEL = {
-    "vocab_size": 100,
-    "embedding_size": 8,
-    "hidden_size": 16,
-    "ffn_size": 24,
-    "num_layers": 2,
-    "num_heads": 2,
-    "max_positions": 32,
-}
-SMALL = ModelConfig(**MODEL)
+SMALL = small_runs.make_recipe(Path("unread")).model
 
 
 def make_recipe(corpus: Path, **init: Any) -> Recipe:
-    return build_recipe(
-        {
-            "seed": 3,
-            "model": MODEL,
-            "data": {"corpora": [str(corpus)]},
-            "segments": {"max_length": 32},
-            "batch": {"sequences": 8},
-            "train": {"steps": 6, "save_every": 3, "evaluate_batches": 1},
-            "optim": {"learning_rate": 0.01},
-            "schedule": {"warmup_steps": 0},
-            "init": init,
-        }
-    )
+    """Six steps, of which the moments of half are found again."""
+    train = {"steps": 6, "save_every": 3, "evaluate_batches": 1}
+    return small_runs.make_recipe(corpus, train=train, schedule={"warmup_steps": 0}, init=init)
 
 
 def last_checkpoint(run: Path) -> Checkpoint:

@@ -45,6 +45,10 @@ def build(
         float, typer.Option(help="Share of the documents kept for validation; 1 for a corpus to evaluate on.")
     ] = 0.01,
     deduplicate: Annotated[bool, typer.Option(help="Leave out documents whose text came before.")] = False,
+    first_sentences: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of each document only so many, from its beginning. Default: the whole document."),
+    ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="How many processes encode. Default: one a core.")
     ] = None,
@@ -57,7 +61,7 @@ def build(
     if on_error not in ("fail", "skip"):
         raise ConfigError(f"--on-error {on_error} is unknown; valid: fail, skip")
     options = BuildOptions(
-        read=ReadOptions(format=format_, field=field, on_error=on_error),  # type: ignore[arg-type]
+        read=ReadOptions(format_, field, first_sentences, on_error),  # type: ignore[arg-type]
         valid_share=valid_share,
         deduplicate=deduplicate,
         processes=processes or _num_cores(),

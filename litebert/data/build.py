@@ -68,8 +68,12 @@ class BuildOptions:
 
     def recorded(self) -> dict[str, Any]:
         """What two builds of one corpus must agree on."""
-        limits = asdict(self.read.limits)
-        return {"valid_share": self.valid_share, "deduplicate": self.deduplicate, "limits": limits}
+        return {
+            "valid_share": self.valid_share,
+            "deduplicate": self.deduplicate,
+            "first_sentences": self.read.first_sentences,
+            "limits": asdict(self.read.limits),
+        }
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,8 @@ def check_options(options: BuildOptions) -> None:
     check_format(options.read.format)
     if not 0 <= options.valid_share <= 1:
         raise ConfigError(f"the share of validation documents is {options.valid_share}; it must lie in [0, 1]")
+    if options.read.first_sentences is not None and options.read.first_sentences < 1:
+        raise ConfigError(f"of {options.read.first_sentences} sentences a document nothing is left; at least 1")
     if options.processes < 1:
         raise ConfigError(f"{options.processes} processes cannot build anything; at least 1")
 
@@ -162,7 +168,7 @@ def _iter_shards(directory: Path, plan: Plan, done: Done, options: BuildOptions)
     """Encode the rest of the input; gives the state after each shard that has been written."""
     limits = options.read.limits
     chunks = iter_chunks(plan.sources, limits=limits, start=done.position, number=done.next_chunk)
-    parts = encode_chunks(chunks, directory, processes=options.processes, on_error=options.read.on_error)
+    parts = encode_chunks(chunks, directory, options.read, processes=options.processes)
     seen = Seen.load(directory, done.manifest) if options.deduplicate else None
     draft = ShardDraft(plan.tokenizer, valid_share=options.valid_share, seen=seen)
     manifest, text_bytes = done.manifest, 0
@@ -229,9 +235,8 @@ def _check_same(directory: Path, facts: TokenizerFacts, options: dict[str, Any])
             f"{facts.vocab_size:,}, words from {facts.words}, {facts.fingerprint[:12]}); "
             f"use {directory / TOKENIZER}, or build a new corpus"
         )
-    different = [
-        f"{name} {begun.options[name]}, not {value}" for name, value in options.items() if begun.options[name] != value
-    ]
+    before = {"first_sentences": None, **begun.options}  # which older manifests do not have
+    different = [f"{name} {before[name]}, not {value}" for name, value in options.items() if before[name] != value]
     if different:
         raise ConfigError(
             f"{directory} was built with {'; '.join(different)}; give the former value, or build a new corpus"

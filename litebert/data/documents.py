@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.data.chunks import Limits, iter_chunks
+from litebert.data.chunks import Limits, Segment, iter_chunks
 from litebert.data.formats import FORMATS, Document, guess_format, parse_segment
 from litebert.data.problems import Notes, OnError
 from litebert.data.sources import STDIN, Source, detect_packing, find_files, read_head, spool_stdin
 
-__all__ = ["Document", "ReadOptions", "check_format", "describe_source", "iter_documents"]
+__all__ = ["Document", "ReadOptions", "check_format", "describe_source", "iter_documents", "read_segment"]
 
 _HEAD_BYTES = 1 << 18
 
@@ -27,6 +27,7 @@ class ReadOptions:
 
     format: str = "auto"
     field: str = "text"
+    first_sentences: int | None = None  # of each document its beginning alone
     on_error: OnError = "fail"
     limits: Limits = dataclasses.field(default_factory=Limits)
 
@@ -47,7 +48,13 @@ def iter_documents(
         sources = [describe_source(path, options) for path in find_files(patterns)]
         for chunk in iter_chunks(sources, limits=options.limits):
             for segment in chunk.segments:
-                yield from parse_segment(segment, notes)
+                yield from read_segment(segment, options, notes)
+
+
+def read_segment(segment: Segment, options: ReadOptions, notes: Notes) -> Iterator[Document]:
+    """The documents of a piece of a file, as long as the options want them."""
+    for document in parse_segment(segment, notes):
+        yield document._replace(sentences=document.sentences[: options.first_sentences])
 
 
 def describe_source(path: Path, options: ReadOptions, *, sha256: str = "") -> Source:

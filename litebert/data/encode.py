@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from litebert.data.chunks import Chunk
-from litebert.data.formats import Document, parse_segment
-from litebert.data.problems import MAX_EXAMPLES, Notes, OnError
+from litebert.data.documents import Document, ReadOptions, read_segment
+from litebert.data.problems import MAX_EXAMPLES, Notes
 from litebert.data.shards import (
     ShardContent,
     content_from_sections,
@@ -41,15 +41,15 @@ class Part:
     problems: list[str]
 
 
-def encode_chunk(chunk: Chunk, tokenizer: Tokenizer, on_error: OnError) -> Part:
+def encode_chunk(chunk: Chunk, tokenizer: Tokenizer, options: ReadOptions) -> Part:
     """The documents of a chunk as token ids, in order; sentences and documents without a token are left out."""
-    notes = Notes(on_error)
     with _no_garbage_collection():
-        return _encode_chunk(chunk, tokenizer, notes)
+        return _encode_chunk(chunk, tokenizer, options)
 
 
-def _encode_chunk(chunk: Chunk, tokenizer: Tokenizer, notes: Notes) -> Part:
-    documents = chain.from_iterable(parse_segment(segment, notes) for segment in chunk.segments)
+def _encode_chunk(chunk: Chunk, tokenizer: Tokenizer, options: ReadOptions) -> Part:
+    notes = Notes(options.on_error)
+    documents = chain.from_iterable(read_segment(segment, options, notes) for segment in chunk.segments)
     contents = [_encode_batch(batch, tokenizer) for batch in _batches(documents)]
     return Part(
         join_contents(contents, id_dtype(tokenizer.vocab_size)), chunk.num_bytes, dict(notes.counts), notes.examples

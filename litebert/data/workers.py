@@ -13,9 +13,9 @@ from pathlib import Path
 
 from litebert.core.errors import DataError
 from litebert.data.chunks import Chunk
+from litebert.data.documents import ReadOptions
 from litebert.data.encode import encode_chunk, write_part
 from litebert.data.ledger import part_path
-from litebert.data.problems import OnError
 from litebert.data.shards import TOKENIZER
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -23,27 +23,27 @@ from litebert.text.tokenizer import Tokenizer, load_tokenizer
 class _Worker:
     """What a process keeps between chunks."""
 
-    def __init__(self, directory: Path, on_error: OnError) -> None:
+    def __init__(self, directory: Path, options: ReadOptions) -> None:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # processes are the parallelism here
-        self.directory, self.on_error = directory, on_error
+        self.directory, self.options = directory, options
         self.tokenizer: Tokenizer = load_tokenizer(directory / TOKENIZER)
 
     def encode(self, chunk: Chunk) -> None:
-        write_part(part_path(self.directory, chunk.number), encode_chunk(chunk, self.tokenizer, self.on_error))
+        write_part(part_path(self.directory, chunk.number), encode_chunk(chunk, self.tokenizer, self.options))
 
 
 _worker: _Worker  # one a process, made by _start
 
 
 def encode_chunks(
-    chunks: Iterable[Chunk], directory: Path, *, processes: int, on_error: OnError
+    chunks: Iterable[Chunk], directory: Path, options: ReadOptions, *, processes: int
 ) -> Iterator[tuple[Chunk, int]]:
     """Leave a part file for each chunk that has none yet; gives the chunks in order, emptied, with their size."""
     if processes == 1:
-        yield from _encode_here(chunks, _Worker(directory, on_error))
+        yield from _encode_here(chunks, _Worker(directory, options))
         return
     context = multiprocessing.get_context("spawn")  # forking a process with threads can deadlock
-    pool = ProcessPoolExecutor(processes, context, initializer=_start, initargs=(directory, on_error))
+    pool = ProcessPoolExecutor(processes, context, initializer=_start, initargs=(directory, options))
     try:
         yield from _encode_in(pool, chunks, directory, ahead=processes + 1)
     except BrokenProcessPool as error:
@@ -84,11 +84,11 @@ def _emptied(chunk: Chunk) -> tuple[Chunk, int]:
     return replace(chunk, segments=()), chunk.num_bytes
 
 
-def _start(directory: Path, on_error: OnError) -> None:
+def _start(directory: Path, options: ReadOptions) -> None:
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that reads; it ends the others
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    _worker = _Worker(directory, on_error)
+    _worker = _Worker(directory, options)
 
 
 def _exit_with_parent() -> None:

@@ -47,6 +47,35 @@ def test_several_processes_build_the_same_bytes(tmp_path: Path, texts: list[Path
     assert files_of(tmp_path / "one") == files_of(tmp_path / "three")
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_openings_are_the_first_sentences_of_each_document(
+    tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, processes: int
+) -> None:
+    whole = replace(OPTIONS, valid_share=0.0)
+    openings = replace(whole, read=replace(whole.read, first_sentences=2), processes=processes)
+    build_corpus(texts, tokenizer, tmp_path / "whole", whole)
+    build_corpus(texts, tokenizer, tmp_path / "openings", openings)
+    of_whole, of_openings = (
+        [
+            [s.tolist() for s in shard.sentences(i)]
+            for shard in open_corpus(path).shards
+            for i in range(shard.num_documents)
+        ]
+        for path in (tmp_path / "whole", tmp_path / "openings")
+    )
+    assert max(map(len, of_whole)) > 2
+    assert of_openings == [sentences[:2] for sentences in of_whole]
+
+
+def test_a_corpus_from_before_openings_grows(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
+    build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
+    path = tmp_path / "corpus" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["options"]["first_sentences"]
+    path.write_text(json.dumps(manifest))
+    assert len(build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS).built) == 4
+
+
 def test_a_sentence_without_tokens_is_not_stored(tokenizer: Tokenizer) -> None:
     documents = [Document("a", ("\u200b", "the cat.")), Document("b", ("\u200b",)), Document("c", ("the dog.",))]
     content = encode._encode_batch(documents, tokenizer)

@@ -27,6 +27,8 @@ def test_another_tokenizer_is_refused(
     [
         (replace(OPTIONS, valid_share=0.3), r"valid_share 0\.2, not 0\.3; give the former value"),
         (replace(OPTIONS, deduplicate=True), "deduplicate False, not True"),
+        (replace(OPTIONS, read=replace(OPTIONS.read, first_sentences=2)), "first_sentences None, not 2"),
+        (replace(OPTIONS, read=replace(OPTIONS.read, first_sentences=0)), "nothing is left; at least 1"),
         (replace(OPTIONS, read=replace(OPTIONS.read, format="prose")), "was read as lines, not --format prose"),
         (replace(OPTIONS, read=replace(OPTIONS.read, limits=Limits())), "limits"),
     ],

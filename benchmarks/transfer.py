@@ -3,11 +3,12 @@
     python benchmarks/transfer.py run CHECKPOINT --out runs/transfer [--data $LITEBERT_DATA] [--only sst-2 squad]
     python benchmarks/transfer.py report runs/transfer --page docs/results.md
 
-Each task is learned by `litebert finetune`'s two-core recipe, from both beginnings with the same examples, steps and
-seeds, as often as the table of cases says. All of it takes a model of 1.5M parameters (H 192, 4 passes) four to
-five processor hours, by estimate; `--scale 0.1` takes a tenth of the examples, to try out. Killed, the same words go
-on; two processes with different `--only` share the work. `report` writes a table with its figure into the page.
-SQuAD's dev set is split by article: the last tenth is asked, the rest learned. (XQuAD is no test: it is in there.)
+Each task is learned by `litebert finetune`'s two-core recipe, for as many epochs as the table of cases says, from both
+beginnings with the same examples, steps and seeds. Random weights are such as the checkpoint's own training began with.
+All of it takes a model of 1.5M parameters (H 192, 4 passes) four to five processor hours, by estimate; `--scale 0.1`
+takes a tenth of the examples, to try out. Killed, the same words go on; two processes with different `--only` share the
+work. `report` writes a table with its figure into the page. SQuAD's dev set is split by article: the last tenth is
+asked, the rest learned. (XQuAD is no test: it is in there.)
 """
 
 import argparse
@@ -152,7 +153,7 @@ def learn(source: Any, case: Case, beginning: str, arguments: argparse.Namespace
         "case": asdict(case),
         "checkpoint": source.path.name,
         "weights": source.fingerprint,
-        "shape": {key: config[key] for key in ("hidden_size", "num_layers", "vocab_size", "sharing")},
+        "shape": {key: config[key] for key in ("hidden_size", "num_layers", "vocab_size", "sharing", "initializer")},
     }
     write_json(folder / FACTS_FILE, facts)
 
@@ -226,8 +227,10 @@ def read_rows(out: Path) -> list[Row]:
 
 
 def read_row(case: Case, folders: dict[str, Path]) -> Row:
+    found = [{file.parent.name for file in folder.glob("seed-*/report.json")} for folder in folders.values()]
+    seeds = sorted(set.intersection(*found))  # of one beginning there may be more, while it is running
     reports = {
-        beginning: [json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("seed-*/report.json"))]
+        beginning: [json.loads((folder / seed / "report.json").read_text("utf-8")) for seed in seeds]
         for beginning, folder in folders.items()
     }
     first = reports["random"][0]
@@ -253,7 +256,8 @@ def write_section(rows: Sequence[Row], out: Path) -> str:
         "",
         f"The same fine-tuning from `{facts['checkpoint']}` and from random weights of its shape (H "
         f"{shape['hidden_size']}, {shape['num_layers']} passes, V {shape['vocab_size']:,}, "
-        f"{report['num_parameters'] / 1e6:.1f}M parameters with a head). Median of {seeds} seeds, lowest and highest "
+        f"{report['num_parameters'] / 1e6:.1f}M parameters with a head; begun as its pre-training was: "
+        f"{shape['initializer']}). Median of {seeds} seeds, lowest and highest "
         "in brackets, in percent, on dev; examples × epochs. *By chance*: what is scored without reading, and what "
         "luck reaches.",
         "",
@@ -263,7 +267,7 @@ def write_section(rows: Sequence[Row], out: Path) -> str:
         "",
         f"![Scores from both beginnings]({FIGURE.as_posix()})",
         "",
-        "*Helps*: every seed beats every seed of random weights. "
+        "*Helps*: every seed beats every seed of random weights (of three and three, luck does that once in twenty). "
         f"{sum(read_costs(out)) / 60:.0f} processor minutes in all:",
         "",
         "```sh",

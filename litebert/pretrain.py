@@ -67,6 +67,8 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
             noting = noting_stops() if runtime.ranks.world_size == 1 else nullcontext(Stop())
             with open_log(run) if is_main else nullcontext() as log, noting as run.stop:
                 train_all(run, view, log, clock)
+            if run.stop.asked_by:  # while the last step was measured and saved
+                end_by(run.stop.asked_by)
     return list_checkpoints(folder / CHECKPOINTS)[-1]
 
 

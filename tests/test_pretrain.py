@@ -36,8 +36,9 @@ from litebert.train.optim import OptimOptions, build_optimizer
 
 
 @pytest.mark.parametrize(("sent", "raised"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
+@pytest.mark.parametrize("step", [6, 12])  # in the middle; the last, after which a study would go on to other work
 def test_a_run_that_is_told_to_end_saves_its_step_and_goes_on_from_it_to_the_same_end(
-    sent: signal.Signals, raised: type[BaseException], tiny_corpus: Path, tmp_path: Path
+    sent: signal.Signals, raised: type[BaseException], step: int, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     recipe = make_recipe(tiny_corpus)
     pretrain(recipe, tmp_path / "whole")
@@ -45,7 +46,7 @@ def test_a_run_that_is_told_to_end_saves_its_step_and_goes_on_from_it_to_the_sam
 
     def clock() -> float:
         now = next(calls)
-        if now == 10:  # two calls a step: at the beginning of the sixth
+        if now == 2 * (step - 1):  # two calls a step: at its beginning
             signal.raise_signal(sent)
         return float(now)
 
@@ -56,7 +57,7 @@ def test_a_run_that_is_told_to_end_saves_its_step_and_goes_on_from_it_to_the_sam
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
-    assert [path.name for path in list_checkpoints(tmp_path / "stopped" / "checkpoints")][-1] == "step-00000006"
+    assert [path.name for path in list_checkpoints(tmp_path / "stopped" / "checkpoints")][-1] == f"step-{step:08}"
     pretrain(recipe, tmp_path / "stopped")
     assert_same_run(tmp_path / "whole", tmp_path / "stopped")
 

@@ -92,7 +92,10 @@ def report(out: Path, corpus: Path, measuring: Measuring, page: Path | None) -> 
 def read_outcome(folder: Path, corpus: Path, options: IntrinsicOptions) -> Outcome:
     """The end of a run, or how far it has come."""
     record = read_record(folder)
-    assert record is not None, folder
+    if record is None:
+        raise SystemExit(
+            f"{folder} has checkpoints, and nothing says how they were made (contender.json): move it away"
+        )
     last = list_checkpoints(folder / CHECKPOINTS)[-1]
     checkpoint = load_checkpoint(last)
     cpu_minutes = float(checkpoint.state["seconds"]) * record["machine"]["processes"] / 60

@@ -73,6 +73,8 @@ def choose_freely(
     scratch: Scratch,
 ) -> None:
     """Draw as many groups as cover the rate on average; each draws its n first and keeps it until a place is free."""
+    if rules.rate == 0:
+        return
     # rounded up or down by chance, so that the mean is exact
     wanted = max(1, int(np.floor(rules.rate * num_words / rules.mean_words + draw_unit(scratch.state))))
     largest = max(1, scratch.words[num_words] // 2)  # a group never hides more than half of a sequence
@@ -94,6 +96,8 @@ def choose_within_budget(
     scratch: Scratch,
 ) -> None:
     """The official choice: visit every word once, in random order, until the budget is used."""
+    if rules.rate == 0:
+        return
     budget = min(rules.max_predictions, max(1, int(np.rint(length * rules.rate))))  # the length has the specials in it
     for word in range(num_words):
         scratch.order[word] = word

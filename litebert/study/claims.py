@@ -13,7 +13,7 @@ WORDS: dict[Outcome, str] = {
     "leans": "agrees in direction, not beyond the spread",
     "opposes": "points the other way, not beyond the spread",
     "disagrees": "disagrees",
-    "unlearned": "cannot be told: not above what needs no network",
+    "unlearned": "cannot be told: not above chance or a constant answer",
     "missing": "not measured",
 }
 _OUTSIDE = "is outside, not beyond the spread"  # of what is said to be near something there is no other way
@@ -56,7 +56,10 @@ def judge(claim: Claim, results: Results) -> Verdict:
     half = _half_width(claim, results)
     ours = describe_sides(metric, own, other) + (f", ± {metric.show(half)}" if half else "")
     level = results.level(claim.metric)
-    if level is not None and not isinstance(claim.to, str):
+    is_level_told = not isinstance(claim.to, str) or not any(
+        results.is_above_level(arm, claim.metric) for arm in _arms_of(claim)
+    )
+    if level is not None and is_level_told:
         ours += f"; without a network {metric.show(level)}"
     if not _has_learned(claim, results):
         return Verdict(claim, "unlearned", ours, paper)
@@ -74,13 +77,19 @@ def _half_width(claim: Claim, results: Results) -> float | None:
     return results.half_width(claim.metric, claim.arm)
 
 
+def _arms_of(claim: Claim) -> list[str]:
+    return [claim.arm, claim.to] if isinstance(claim.to, str) else [claim.arm]
+
+
 def _has_learned(claim: Claim, results: Results) -> bool:
-    """Whether any arm that a claim speaks of does more than what needs no network; a claim about chance needs none."""
-    arms = [claim.arm, claim.to] if isinstance(claim.to, str) else [claim.arm]
-    if results.level(claim.metric) is None:
-        told = [] if describe(claim.metric).is_untrained else [results.is_above_level(arm, _LEARNED) for arm in arms]
+    """Whether any arm that a claim speaks of has learned; a claim about a number needs it only where it says so."""
+    arms = _arms_of(claim)
+    if claim.learned:
+        told = [results.has_learned(claim.arm, claim.learned)]
+    elif results.level(claim.metric) is None:
+        told = [] if describe(claim.metric).is_untrained else [results.has_learned(arm, _LEARNED) for arm in arms]
     else:
-        told = [results.is_above_level(arm, claim.metric) for arm in arms] if len(arms) > 1 else []
+        told = [results.has_learned(arm, claim.metric) for arm in arms] if len(arms) > 1 else []
     known = [is_above for is_above in told if is_above is not None]
     return any(known) or not known
 

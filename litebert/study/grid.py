@@ -165,6 +165,7 @@ def _stopping(grid: Grid) -> Iterator[None]:
     try:
         yield
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would leave the arms behind that are waited for
         _stop_all(grid)
         signal.signal(signal.SIGTERM, before)
 

@@ -12,6 +12,7 @@ class Metric(NamedTuple):
     is_exact: bool = False  # follows from the recipe: no seed and no text changes it
     is_relative: bool = False  # spreads in proportion to its size
     is_untrained: bool = False  # tells nothing of what a model has learned
+    chance: float | None = None  # what guessing gets, where that is less than what needs no network
 
     @property
     def label(self) -> str:
@@ -36,18 +37,18 @@ METRICS = {
     "mlm": Metric("Hidden words"),
     "mlm_usual": Metric("Words, 80/10/10"),
     "perplexity": Metric("Perplexity", "", 2, is_relative=True),
-    "sop": Metric("SOP"),
-    "sop_lead": Metric("SOP, lead"),
-    "sop_inner": Metric("SOP, not lead"),
-    "sop_probe": Metric("SOP by probe"),
-    "sop_probe_lead": Metric("SOP by probe, lead"),
-    "sop_probe_inner": Metric("SOP by probe, not lead"),
-    "nsp": Metric("NSP"),
-    "nsp_lead": Metric("NSP, lead"),
-    "nsp_inner": Metric("NSP, not lead"),
-    "nsp_probe": Metric("NSP by probe"),
-    "nsp_probe_lead": Metric("NSP by probe, lead"),
-    "nsp_probe_inner": Metric("NSP by probe, not lead"),
+    "sop": Metric("SOP", chance=50.0),
+    "sop_lead": Metric("SOP, lead", chance=50.0),
+    "sop_inner": Metric("SOP, not lead", chance=50.0),
+    "sop_probe": Metric("SOP by probe", chance=50.0),
+    "sop_probe_lead": Metric("SOP by probe, lead", chance=50.0),
+    "sop_probe_inner": Metric("SOP by probe, not lead", chance=50.0),
+    "nsp": Metric("NSP", chance=50.0),
+    "nsp_lead": Metric("NSP, lead", chance=50.0),
+    "nsp_inner": Metric("NSP, not lead", chance=50.0),
+    "nsp_probe": Metric("NSP by probe", chance=50.0),
+    "nsp_probe_lead": Metric("NSP by probe, lead", chance=50.0),
+    "nsp_probe_inner": Metric("NSP by probe, not lead", chance=50.0),
     "l2_floor": Metric("Least L2 distance", "", 2, is_relative=True),
     "l2_floor_share": Metric("Least L2 distance", "% of the state's norm", 1, is_relative=True),
     "l2_roughness": Metric("Roughness of L2", "%", 1, is_relative=True),

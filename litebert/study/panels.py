@@ -74,15 +74,16 @@ def list_panels(figure: FigureSpec, results: Results) -> list[Panel]:
 
 
 def _dot_panel(metric: str, results: Results, *, is_difference: bool) -> DotPanel | None:
-    if not any(results.cell(arm, metric) for arm in results.arms):
+    base = results.cell(results.study.reference, metric)
+    if not any(results.cell(arm, metric) for arm in results.arms) or (is_difference and base is None):
         return None
     dots = []
     for arm in results.arms:
         cell, paper, reference = results.cell(arm, metric), results.published(arm, metric), 0.0
         half = results.half_width(metric, arm)
         if is_difference:
-            base = results.cell(results.study.reference, metric)
-            paper, reference = results.published_difference(arm, metric), base.mean if base else 0.0
+            assert base is not None
+            paper, reference = results.published_difference(arm, metric), base.mean
             is_reference = arm == results.study.reference
             half = None if is_reference else results.half_width_between(metric, arm, results.study.reference)
         if cell is None and paper is None:

@@ -181,7 +181,15 @@ class Results:
 
     def is_above_level(self, arm: str, metric: str) -> bool | None:
         """Whether an arm does better than what needs no network, beyond its interval; None: nothing tells."""
-        cell, level = self.cell(arm, metric), self.level(metric)
+        return self._is_above(arm, metric, self.level(metric))
+
+    def has_learned(self, arm: str, metric: str) -> bool | None:
+        """Whether an arm does better than one that has learned nothing: the same, or than chance where that is less."""
+        chance = describe(metric).chance
+        return self._is_above(arm, metric, self.level(metric) if chance is None else chance)
+
+    def _is_above(self, arm: str, metric: str, level: float | None) -> bool | None:
+        cell = self.cell(arm, metric)
         if cell is None or level is None:
             return None
         half = self.half_width(metric, arm)

@@ -141,6 +141,7 @@ class Claim:
     relation: Relation
     to: str | float  # another arm, or a number
     by: float = 0.0  # above, below: at least by so much; near: at most so far away
+    learned: str = ""  # a metric by which the arm must have learned something, or the claim would hold of any model
     scales: tuple[Scale, ...] = SCALES
 
 

@@ -96,6 +96,13 @@ def test_the_masked_share_is_the_rate(kind: str, rate: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ngram", "whole-word", "token", "span"])
+def test_at_a_rate_of_nothing_nothing_is_hidden(kind: str) -> None:
+    for rows in rows_of(kind=kind, rate=0.0):
+        assert len(rows.targets.positions) == 0
+        assert MASK not in rows.token_ids
+
+
+@pytest.mark.parametrize("kind", ["ngram", "whole-word", "token", "span"])
 def test_special_tokens_and_padding_are_never_chosen(kind: str) -> None:
     for rows in rows_of(kind=kind, rate=0.5, steps=2):
         assert (rows.targets.labels >= FIRST).all()

@@ -7,8 +7,9 @@ from scipy import stats
 
 from litebert.study.arms import plan_arms
 from litebert.study.claims import decide, holds, judge, judge_all
+from litebert.study.panels import list_panels
 from litebert.study.results import Results
-from litebert.study.spec import Claim, Study, load_study, parse_study
+from litebert.study.spec import Claim, FigureSpec, Study, load_study, parse_study
 from litebert.study.spread import student
 from tests.study.invented import invent_report
 
@@ -146,6 +147,23 @@ def test_a_claim_of_arms_that_do_not_reach_what_needs_no_network_cannot_be_told(
     assert "; without a network 6.2" in judge_all(results)[1].ours
 
 
+def test_sentence_pairs_above_chance_are_learned_though_a_bag_of_words_tells_as_much() -> None:
+    seeds = {"a": [{"sop": 50.1}, {"sop": 50.0}], "b": [{"sop": 66.0}, {"sop": 66.2}]}
+    results = make_results(seeds, levels={"sop": 67.0})
+    verdict = judge(Claim(text="", metric="sop", arm="b", relation="above", to="a"), results)
+    assert (verdict.outcome, verdict.ours) == ("agrees", "66.1 against 50.0, ± 1.9; without a network 67.0")
+    assert results.is_above_level("b", "sop") is False
+    none = {"a": [{"sop": 50.0}, {"sop": 49.9}], "b": [{"sop": 50.4}, {"sop": 50.2}]}
+    assert judge(verdict.claim, make_results(none, levels={"sop": 67.0})).outcome == "unlearned"
+
+
+@pytest.mark.parametrize(("nsp", "expected"), [(70.0, "agrees"), (50.2, "unlearned")])
+def test_who_is_at_chance_must_have_learned_its_own_task_for_that_to_tell_anything(nsp: float, expected: str) -> None:
+    claim = Claim(text="", metric="sop", arm="a", relation="near", to=50.0, by=2.0, learned="nsp")
+    seeds = {"a": [{"sop": 50.0, "nsp": nsp}, {"sop": 50.1, "nsp": nsp + 0.1}]}
+    assert judge(claim, make_results(seeds, levels={"sop": 67.0, "nsp": 77.0})).outcome == expected
+
+
 def test_the_perplexity_of_a_model_that_knows_no_words_tells_nothing() -> None:
     seeds = {
         arm: [{"mlm": 5.0, "perplexity": p}, {"mlm": 5.0, "perplexity": p + 0.01}]
@@ -167,6 +185,13 @@ def test_one_seed_leans_at_most_and_says_why() -> None:
     verdict = judge_all(results)[0]
     assert verdict.outcome == "leans"
     assert "one seed" in verdict.words
+
+
+def test_differences_from_a_reference_that_was_not_run_are_not_drawn() -> None:
+    figure = FigureSpec(kind="differences", of=("mlm",))
+    with_reference = {arm: [{"mlm": 30.0}, {"mlm": 31.0}] for arm in ("a", "b")}
+    assert len(list_panels(figure, make_results(with_reference))) == 1
+    assert list_panels(figure, make_results({"b": with_reference["b"]})) == []
 
 
 def test_what_is_exact_needs_no_seeds() -> None:

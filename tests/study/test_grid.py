@@ -131,7 +131,7 @@ def test_an_arm_that_another_process_took_a_moment_before_is_no_failure(tmp_path
 
 
 def test_the_time_left_is_told_by_this_sitting_alone(tmp_path: Path) -> None:
-    runs = plan_arms(load_study("table-5"), "laptop")
+    runs = plan_arms(load_study("table-5"), "laptop", seeds=[1, 2])
     assert len(runs) == 6
     for run in runs[:3]:
         (tmp_path / f"{run.name}.json").write_text("{}")
@@ -149,7 +149,7 @@ def test_the_time_left_is_told_by_this_sitting_alone(tmp_path: Path) -> None:
 
 
 def test_the_end_is_estimated_with_arms_side_by_side_and_after_each_other() -> None:
-    runs = plan_arms(load_study("table-5"), "laptop")
+    runs = plan_arms(load_study("table-5"), "laptop", seeds=[1, 2])
     assert estimate_end(runs, dict.fromkeys((run.name for run in runs), 1.0), 2) == 3.0
     assert estimate_end(runs, dict.fromkeys((run.name for run in runs), 1.0), 4) == 2.0
     chain = plan_arms(load_study("table-11"), "laptop", seeds=[1])

@@ -1,4 +1,4 @@
-"""`litebert predict`: texts in, a fine-tuned model's answers out."""
+"""`litebert predict`: texts in, a model's answers out."""
 
 import json
 import string
@@ -47,20 +47,28 @@ def predict_texts(
     patience: Patience = 0,
     layers: Layers = 0,
 ) -> None:
-    """Let a fine-tuned model answer texts: one a line (a tab inside a pair), or tables (.csv, .tsv, .jsonl, ...)."""
+    """Let a model answer texts: one a line (a tab inside a pair), or tables (.csv, .tsv, .jsonl, ...).
+
+    One that was only pre-trained guesses the words at [MASK].
+    """
+    from litebert.cli.gaps import print_guesses
     from litebert.core.progress import ProgressBar
     from litebert.infer.predictor import load
     from litebert.tasks.predictions import predict_answers
 
     predictor = load(checkpoint, engine=engine, threads=threads, patience=patience, layers=layers)
+    has_files = len(files or []) > 1
     examples = list(_iter_examples(predictor, files or [], text, text_b, encoding))
+    if predictor.only_fills_gaps:
+        print_guesses(predictor, examples, as_table=as_table, has_files=has_files)
+        return
     with ProgressBar("answering", total=len(examples), unit="texts", scale=1) as progress:
         for start in range(0, len(examples), CHUNK):
             chunk = examples[start : start + CHUNK]
             move_to = lambda done, start=start: progress.move_to(start + done)  # noqa: E731
             outputs = predictor.predict(chunk, report=move_to)
             predictions = predict_answers(predictor.task, outputs, chunk)
-            _print_answers(predictor, chunk, predictions, as_table=as_table, has_files=len(files or []) > 1)
+            _print_answers(predictor, chunk, predictions, as_table=as_table, has_files=has_files)
 
 
 def _iter_examples(
@@ -72,17 +80,16 @@ def _iter_examples(
     from litebert.tasks.token_tags import TokenTags
 
     options = TableOptions(text=text, text_b=text_b, encoding=encoding)
-    if isinstance(predictor.task, Choices):
+    task = None if predictor.only_fills_gaps else predictor.task
+    if isinstance(task, Choices):
         read_lines, read_file = _choices_of_lines, _choices_of_file
-    elif isinstance(predictor.task, SpanTask):
+    elif isinstance(task, SpanTask):
         read_lines, read_file = _questions_of_lines, _questions_of_file
-    elif isinstance(predictor.task, TokenTags):
+    elif isinstance(task, TokenTags):
         read_lines, read_file = _sentences_of_lines, _sentences_of_file
     else:
-        read_lines, read_file = (
-            _texts_of_lines,
-            partial(_texts_of_file, num_texts=getattr(predictor.task, "num_texts", 0)),
-        )
+        num_texts = 1 if task is None else getattr(task, "num_texts", 0)
+        read_lines, read_file = _texts_of_lines, partial(_texts_of_file, num_texts=num_texts)
     if not files:
         yield from read_lines(_read_stdin(encoding), STDIN, options)
     for file in files:

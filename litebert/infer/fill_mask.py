@@ -85,6 +85,11 @@ def _rank(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]
     ]
 
 
+def show_guess(tokenizer: Tokenizer, guess: Guess) -> str:
+    """A guess as a person reads it, without the vocabulary's mark of where words begin."""
+    return tokenizer.decode([guess.token_id]).strip().removeprefix("##") or guess.piece
+
+
 def count_masks(tokenizer: Tokenizer, text: str) -> int:
     """The gaps of a text."""
     return len(_split_at_masks(tokenizer, text)) - 1

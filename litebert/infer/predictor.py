@@ -103,6 +103,11 @@ class Predictor:
         chosen = Patient(inner, patience) if patience else inner
         return Predictor(self.checkpoint, self.runtime, chosen, self.tokenizer)
 
+    @property
+    def only_fills_gaps(self) -> bool:
+        """Whether it was pre-trained for hidden words, and for no task yet."""
+        return self.checkpoint.task is None and "mlm" in {spec.kind for spec in self.checkpoint.heads}
+
     @cached_property
     def task(self) -> FinetuneTask:
         """What the model was fine-tuned for."""

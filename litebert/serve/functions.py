@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from litebert.core.errors import ConfigError, DataError
 from litebert.infer.answering import FoundAnswer, read_answer, to_choice_example, to_questions
 from litebert.infer.exported import ExportFiles
-from litebert.infer.fill_mask import Guess, check_top_k, count_masks, encode_gaps
+from litebert.infer.fill_mask import Guess, check_top_k, count_masks, encode_gaps, show_guess
 from litebert.infer.predictor import Predictor
 from litebert.infer.tracing import Trace, trace
 from litebert.serve import schemas
@@ -62,8 +62,7 @@ def fill_mask(predictor: Predictor, texts: Sequence[str], settings: Settings) ->
 
 
 def _guess(tokenizer: Tokenizer, guess: Guess) -> schemas.Guess:
-    text = tokenizer.decode([guess.token_id]).strip().removeprefix("##")
-    return schemas.Guess(piece=guess.piece, text=text or guess.piece, probability=guess.probability)
+    return schemas.Guess(piece=guess.piece, text=show_guess(tokenizer, guess), probability=guess.probability)
 
 
 def _check_gaps(predictor: Predictor, text: str) -> None:

@@ -8,6 +8,8 @@ import pytest
 from small_tasks import invent_rows, write_rows
 
 from litebert.cli.main import _run
+from litebert.infer.fill_mask import show_guess
+from litebert.infer.predictor import load
 
 SHORT = ["train.steps=4", "train.evaluations=1", "train.batch_size=8"]
 
@@ -102,6 +104,26 @@ def test_standard_input_is_read_as_files_are(
     code, _, errors = run(capsys, "predict", classifier)
     assert (code, errors) == (2, "error: standard input:2: byte 0xe9 is not utf-8; say which encoding it is, perhaps "
                               "--encoding cp1252\n")  # fmt: skip
+
+
+def test_a_model_that_was_only_pretrained_guesses_hidden_words(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speak(monkeypatch, b"the old [MASK] sees\n\n[MASK] likes a [MASK]\n")
+    code, printed, _ = run(capsys, "predict", tiny_checkpoint)
+    answers = [json.loads(line) for line in printed.splitlines()]
+    assert (code, [(answer["id"], len(answer["gaps"])) for answer in answers]) == (0, [("1", 1), ("3", 2)])
+    predictor = load(tiny_checkpoint)
+    (expected,) = predictor.fill_mask("the old [MASK] sees")
+    words = {show_guess(predictor.tokenizer, guess): pytest.approx(guess.probability) for guess in expected}
+    assert answers[0]["gaps"] == [words]
+    (tmp_path / "gaps.csv").write_text("text\na [MASK]\n")
+    code, printed, _ = run(capsys, "predict", tiny_checkpoint, tmp_path / "gaps.csv", "--table")
+    assert (code, printed.split("\t")[1]) == (0, "a [MASK]\n")
+    (tmp_path / "long.txt").write_text(f"a [MASK]\n{'the cat ' * 500}[MASK]\n")
+    code, printed, errors = run(capsys, "predict", tiny_checkpoint, tmp_path / "long.txt")
+    assert (code, printed) == (2, "")
+    assert "long.txt:2: the text has" in errors
 
 
 def test_a_pair_is_no_text_of_a_model_for_single_texts(
@@ -223,7 +245,10 @@ def test_every_run_of_a_grid_has_its_picture_and_lr_is_understood(
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "--recipe", "paper"], "the paper has none"),
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.trainable=some"], "last-2"),
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.warmup_steps=999"], "shorten it"),
-        (["predict", "CKPT", "DATA/dev.jsonl"], "was not fine-tuned"),
+        (
+            ["predict", "CKPT", "DATA/dev.jsonl"],
+            "dev.jsonl:1: the model was not fine-tuned and fills gaps, and here is none",
+        ),
         (["evaluate", "CKPT", "--task", "classification", "--data", "DATA"], "was not fine-tuned"),
         (
             ["finetune", "CKPT", "--task", "classification", "--data", "DATA", "epochs=2"],

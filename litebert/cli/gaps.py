@@ -1,0 +1,48 @@
+"""`litebert predict` of a model that was only pre-trained: what it would write in the place of each `[MASK]`."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from litebert.core.errors import DataError
+
+if TYPE_CHECKING:
+    from litebert.infer.predictor import Predictor
+
+NUM_GUESSES = 5
+CHUNK = 1024  # texts that are answered together, before any is printed
+
+
+def print_guesses(predictor: "Predictor", examples: Sequence[Any], *, as_table: bool, has_files: bool) -> None:
+    """A line for each text, with the best guesses for each of its gaps; every text is looked at before any is read."""
+    from litebert.core.progress import ProgressBar
+    from litebert.infer.fill_mask import MASK, count_masks, encode_gaps, show_guess
+
+    for example in examples:
+        if example.text_b is not None:
+            raise DataError(
+                f"{example.where}: a pair of texts; a model that was not fine-tuned fills gaps in single ones"
+            )
+        if not count_masks(predictor.tokenizer, example.text):
+            remedy = f"write {MASK} in the place of a word, or `litebert finetune` it to answer"
+            raise DataError(f"{example.where}: the model was not fine-tuned and fills gaps, and here is none; {remedy}")
+        try:
+            encode_gaps(predictor.tokenizer, example.text, predictor.checkpoint.config.max_positions)
+        except DataError as error:
+            raise DataError(f"{example.where}: {error}") from None
+    with ProgressBar("guessing", total=len(examples), unit="texts", scale=1) as progress:
+        for start in range(0, len(examples), CHUNK):
+            chunk = examples[start : start + CHUNK]
+            texts = [example.text for example in chunk]
+            for example, gaps in zip(chunk, predictor.fill_mask_batch(texts, NUM_GUESSES), strict=True):
+                words = [[(show_guess(predictor.tokenizer, guess), guess.probability) for guess in gap] for gap in gaps]
+                if as_table:
+                    print(
+                        "; ".join(", ".join(f"{word} {p:.3f}" for word, p in gap) for gap in words),
+                        example.text,
+                        sep="\t",
+                    )
+                    continue
+                record: dict[str, Any] = {"id": example.id, "gaps": [dict(gap) for gap in words]}
+                print(json.dumps(record | ({"where": example.where} if has_files else {}), ensure_ascii=False))
+            progress.move_to(start + len(chunk))

@@ -246,7 +246,7 @@ def test_every_run_of_a_grid_has_its_picture_and_lr_is_understood(
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.trainable=some"], "last-2"),
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.warmup_steps=999"], "shorten it"),
         (
-            ["predict", "CKPT", "DATA/dev.jsonl"],
+            ["predict", "CKPT", "DATA/dev.jsonl", "--text", "text"],
             "dev.jsonl:1: the model was not fine-tuned and fills gaps, and here is none",
         ),
         (["evaluate", "CKPT", "--task", "classification", "--data", "DATA"], "was not fine-tuned"),

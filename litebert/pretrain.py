@@ -19,6 +19,7 @@ from litebert.core.stopping import Stop, end_by, noting_stops
 from litebert.core.view import NoView, Status, View, open_view
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
+from litebert.data.segments import NoSequencesError
 from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.model.cost import training_flops_per_token
@@ -91,9 +92,15 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
     check_tokenizer(corpora, run.tokenizer)
     check_same_text(run, recipe)
     engine = build_engine(run, recipe)
-    held_out = draw_held_out(recipe, run.recipe.data.corpora[0])  # in all stages the same text
+    try:
+        held_out = draw_held_out(recipe, run.recipe.data.corpora[0])  # in all stages the same text
+        why_none = "the corpus holds no documents out"
+    except (
+        NoSequencesError
+    ) as error:  # of a document or two not every kind of pair can be made; there is much to train on
+        held_out, why_none = [], f"of what is held out, {error}"
     if not held_out:
-        view.say("the corpus holds no documents out (corpus build --valid-share): nothing is measured on unseen text")
+        view.say(f"nothing is measured on unseen text: {why_none} (corpus build --valid-share)")
     parts = stream.iter_parts(
         run.progress.step,
         micro_rows=recipe.train.micro_batch,
@@ -122,9 +129,10 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
         if stopped_by:
             view.say(f"stopped after step {step:,}, which is saved: the same command goes on from there")
             end_by(stopped_by)
-    run.weights = model_tensors(engine.model, whole)
-    run.optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
-    run.scaler = engine.scaler.state_dict()
+    if not run.progress.is_finished(run.recipe.train):  # for the next stage
+        run.weights = model_tensors(engine.model, whole)
+        run.optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
+        run.scaler = engine.scaler.state_dict()
 
 
 def draw_held_out(recipe: Recipe, corpus: str) -> list[Batch]:
@@ -142,6 +150,7 @@ def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[s
     done = run.progress.scheduled_step(recipe.train) / recipe.train.steps
     tokens_per_second = report.num_tokens / report.seconds
     flops = training_flops_per_token(recipe.model, recipe.segments.max_length, mlm_rate=recipe.masking.rate)
+    peak_flops = run.runtime.ranks.world_size * measure_peak_flops(run.runtime.device, run.runtime.dtype)
     shown = ("loss", "mlm_accuracy", "sentence_accuracy")
     view.show(
         Status(
@@ -150,7 +159,7 @@ def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[s
             progress=done,
             values={name: report.metrics[name] for name in shown if name in report.metrics},
             tokens_per_second=tokens_per_second,
-            share_of_peak=tokens_per_second * flops / measure_peak_flops(run.runtime.device, run.runtime.dtype),
+            share_of_peak=tokens_per_second * flops / peak_flops,
             seconds_left=estimate_seconds_left(run),
         )
     )

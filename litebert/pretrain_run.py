@@ -25,7 +25,7 @@ from litebert.core.stopping import Stop
 from litebert.core.view import View
 from litebert.data.batch import Batch
 from litebert.data.shards import Corpus, read_manifest
-from litebert.data.stream import open_corpora, open_stream
+from litebert.data.stream import open_corpora
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.model.model import Model, build_model
@@ -34,7 +34,14 @@ from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
 from litebert.train.distributed import TaskLoss, like_shard, spread, whole
-from litebert.train.keeping import CHECKPOINTS, RECIPE_FILE, checkpoint_path, find_last_whole, forget_old_checkpoints
+from litebert.train.keeping import (
+    CHECKPOINTS,
+    RECIPE_FILE,
+    check_is_ours,
+    checkpoint_path,
+    find_last_whole,
+    forget_old_checkpoints,
+)
 from litebert.train.loop import Engine, Progress, build_scaler, pack_scaler, row_noise, unpack_scaler
 from litebert.train.optim import build_optimizer
 
@@ -63,7 +70,7 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
     last = find_last_whole(folder, view.say)
     if last is None:
-        _, corpora = open_stream(recipe.data, recipe.stream)
+        corpora = open_corpora(recipe.data)
         tokenizer = load_tokenizer(corpora[0].tokenizer_path)
         check_vocabulary(recipe, tokenizer)
         source = open_start(recipe, tokenizer)
@@ -113,7 +120,8 @@ def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
 
 def start_moments(source: Checkpoint, recipe: Recipe) -> tuple[int, dict[str, Tensor]]:
     """The step that training goes on from, and the optimizer's moments."""
-    if source.step >= recipe.train.steps:
+    is_by_steps = not (recipe.train.tokens or recipe.train.hours)
+    if is_by_steps and source.step >= recipe.train.steps:
         raise ConfigError(
             f"init.from = '{recipe.init.source}' is at step {source.step:,}, and train.steps = {recipe.train.steps:,}: "
             "nothing is left to train; set more steps"
@@ -152,6 +160,8 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
     model.encoder.recompute = recipe.train.recompute
     model = model.to(run.runtime.device)
     if recipe.train.compile:
+        # with and without a mask, of all or some places, learning or measured: eight, the default, would not do
+        torch._dynamo.config.recompile_limit = 64
         for block in [*model.encoder.attention, *model.encoder.ffn]:
             block.compile()
     compute_loss = spread(TaskLoss(model, task), recipe.train.parallel, run.runtime)
@@ -162,6 +172,7 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
     scaler = build_scaler(run.runtime)
     if run.scaler:
         scaler.load_state_dict(run.scaler)
+    run.weights, run.optimizer = {}, {}  # they are in the engine now
     return Engine(
         model,
         compute_loss,
@@ -219,9 +230,11 @@ def open_log(run: Run) -> RunLog:
 
 def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
     """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
+    if log is None and run.recipe.train.parallel == "ddp":
+        return  # the first process has all
     weights = model_tensors(engine.model, whole)
     optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
-    if log is None:  # not the first process: it gave its shards, and that is all
+    if log is None:  # it gave its shards, and that is all
         return
     log.sync()  # a checkpoint must not be ahead of its metrics
     path = checkpoint_path(run.folder, run.progress.step)
@@ -268,6 +281,14 @@ def check_stages(run: Run) -> None:
                 "its shape, such as dropout or the depth of shared layers"
             )
         check_tokenizer(open_corpora(stage.recipe.data), run.tokenizer)
+
+
+def check_before_launch(recipe: Recipe, folder: Path, num_processes: int) -> None:
+    """Refuse at once what every process would refuse on its own, and torchrun start again."""
+    check_is_ours(folder)
+    check_same_recipe(folder, recipe)
+    check_rows(recipe.at(0), num_processes)
+    check_vocabulary(recipe, load_tokenizer(open_corpora(recipe.data)[0].tokenizer_path))
 
 
 def check_rows(recipe: Recipe, num_processes: int) -> None:

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options, describe_changes, dump_toml, flatten, merge, parse_assignments
+from litebert.core.options import (
+    build_options,
+    describe_changes,
+    dump_toml,
+    flatten,
+    merge,
+    parse_assignments,
+    unflatten,
+)
 from litebert.core.runtime import RuntimeOptions
 from litebert.data.epoch import BatchOptions, DataOptions, StreamOptions
 from litebert.data.google import expand_compat
@@ -74,7 +82,7 @@ class Recipe:
         """The nested values that `build_recipe` would make this recipe of."""
         values = {name: value for name, value in asdict(self).items() if name != "stages"}
         values["init"] = {"from": self.init.source} | {k: v for k, v in values["init"].items() if k != "source"}
-        values["stages"] = [{"at": stage.at, **stage.changes} for stage in self.stages]
+        values["stages"] = [{"at": stage.at, **unflatten(stage.changes)} for stage in self.stages]
         return values
 
     @property
@@ -94,7 +102,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Stage:
-    """From step `at` of the schedule on, these keys are changed; `recipe` has the changes of the stages before, too."""
+    """From step `at` of the schedule on, these dotted keys are changed; `recipe` has those of stages before, too."""
 
     at: int
     changes: dict[str, Any]
@@ -123,9 +131,16 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
                     "the stages"
                 )
         base = merge(base, changes)
-        stages.append(Stage(at, changes, _build_plain(base)))
+        now = _build_plain(base)
+        stages.append(Stage(at, _difference(stages[-1].recipe if stages else recipe, now), now))
     # a run that is shortened with train.steps=... does not come to its last stages
     return replace(recipe, stages=tuple(stage for stage in stages if stage.at < recipe.train.steps))
+
+
+def _difference(before: Recipe, after: Recipe) -> dict[str, Any]:
+    """What a stage changes, key by key: a preset that it names would not be read so beside all other keys."""
+    old, new = flatten(before.values), flatten(after.values)
+    return {key: value for key, value in new.items() if old[key] != value}
 
 
 def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:

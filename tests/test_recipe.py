@@ -1,5 +1,6 @@
 """Recipes: read strictly, overridden by words, the official data as a shorthand."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from litebert.core.errors import ConfigError
 from litebert.data.google import GOOGLE
-from litebert.recipe import Recipe, build_recipe, load_recipe
+from litebert.recipe import Recipe, build_recipe, list_changes, load_recipe
 
 SHIPPED = sorted(path.stem for path in (Path(__file__).parent.parent / "litebert" / "recipes").glob("*.toml"))
 
@@ -107,6 +108,18 @@ def test_a_shortened_run_leaves_out_the_stages_it_does_not_reach() -> None:
 def test_what_is_settled_for_the_whole_run_is_refused_in_a_stage(key: str) -> None:
     with pytest.raises(ConfigError, match=f"stages: number 2 changes {key}, which is settled for the whole run"):
         load_recipe("nano", [f"stages=[{{at = 5, seed = 2}}, {{at = 6, {key} = 1}}]"])
+
+
+@pytest.mark.parametrize(
+    "change", ['data.compat = "google"', 'model.preset = "albert-tiny"', "model = {num_layers = 3}"]
+)
+def test_stages_are_the_same_when_a_run_reads_its_recipe_again(change: str) -> None:
+    recipe = load_recipe("nano", [f"stages=[{{at = 50, {change}}}, {{at = 60, masking.rate = 0.2}}]"])
+    again = build_recipe(tomllib.loads(recipe.to_toml()))
+    assert [again.at(step) for step in (0, 55, 65)] == [recipe.at(step) for step in (0, 55, 65)]
+    assert again.at(55) != again.at(0)
+    assert list_changes(recipe, again) == []
+    assert again.fingerprint == recipe.fingerprint
 
 
 def test_stages_are_in_order() -> None:

@@ -25,11 +25,13 @@ def run_pretraining(
     """Pre-train by a recipe, or go on where an interrupted run stopped."""
     from litebert.core.runtime import read_ranks
     from litebert.pretrain import pretrain
+    from litebert.pretrain_run import check_before_launch
     from litebert.recipe import load_recipe
 
     folder = out or Path("runs") / Path(recipe).stem
     resolved = load_recipe(recipe, overrides or [])  # a mistake is found before processes are started
     if processes > 1:
+        check_before_launch(resolved, folder, processes)
         _launch(processes, restarts, ["pretrain", recipe, *(overrides or []), "--out", str(folder)])
     last = pretrain(resolved, folder)
     if read_ranks().is_main:

@@ -44,7 +44,7 @@ def atomic_directory(path: Path, *, replaces: bool = False) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())
-        for file in sorted(temporary.rglob("*")):
+        for file in (*sorted(temporary.rglob("*")), temporary):
             _sync(file)
         if replaces and path.exists():
             _replace_directory(path, temporary)

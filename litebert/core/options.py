@@ -109,6 +109,18 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as nested values."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        *sections, name = key.split(".")
+        inner = nested
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[name] = value
+    return nested
+
+
 def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any], free_keys: Set[str]) -> list[str]:
     """What differs between nested values, as `key: old -> new`, but for the free keys; a tuple is a list."""
     before, after = flatten(old), flatten(new)

@@ -96,6 +96,11 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
     if not available[name]:
         others = ", ".join(device for device, is_there in available.items() if is_there)
         raise ConfigError(f"runtime.device: this machine or this build of torch has no '{name}'; it has {others}")
+    if name == "cuda" and local_rank >= torch.cuda.device_count():
+        raise ConfigError(
+            f"process {local_rank + 1} of this machine has no GPU of its own, there are {torch.cuda.device_count()}: "
+            "start as many processes as there are GPUs"
+        )
     return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
 
 

@@ -150,8 +150,13 @@ class EpochPlanner:
     def _count_sequences(self, plans: list[SegmentPlan]) -> list[int]:
         """How many sequences of each corpus an epoch has: always as many as fill one batch at least."""
         total = sum(len(plan) for plan in plans)
-        total_tokens = sum(int(plan.lengths.sum()) for plan in plans)
-        passes = max(1, -(-self.options.batch.sequences // total), -(-2 * self.options.batch.tokens // total_tokens))
+        shares = np.asarray(self.weights or [len(plan) for plan in plans])
+        shares = shares / shares.sum()
+        tokens_a_pass = total * sum(share * plan.lengths.mean() for share, plan in zip(shares, plans, strict=True))
+        batch = self.options.batch
+        # what is rounded for each corpus may be half a sequence less
+        spare = len(plans) if self.weights else 0
+        passes = max(1, -(-(batch.sequences + spare) // total), math.ceil(2 * batch.tokens / tokens_a_pass))
         if passes > _MAX_PASSES:
             raise ConfigError(
                 f"batch: one batch would hold the text of {', '.join(self.names)} {passes:,} times over ({total:,} "
@@ -159,7 +164,6 @@ class EpochPlanner:
             )
         if not self.weights:
             return [len(plan) * passes for plan in plans]
-        shares = np.asarray(self.weights) / sum(self.weights)
         return [max(1, round(total * passes * share)) for share in shares]
 
     def _take_stretch(self, corpus: int, start: int, count: int, first_pass: SegmentPlan) -> SequenceTable:

@@ -144,7 +144,7 @@ def _parse_race(segment: Segment, notes: Notes) -> _Parsed:
 def _parse_squad(segment: Segment, notes: Notes) -> _Parsed:
     try:
         articles = json.loads(segment.data)["data"]
-        documents = [[str(paragraph["context"]) for paragraph in article["paragraphs"]] for article in articles]
+        documents = [[_field_of(paragraph, "context") for paragraph in a["paragraphs"]] for a in articles]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         notes.report(Problem("broken_json", f"{segment.name}:{line}", f"no SQuAD file ({error!r})"))

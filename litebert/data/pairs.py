@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from litebert.data.compiled import compiled
 from litebert.data.randomness import State, combine, draw_below, draw_unit
-from litebert.data.relations import IN_ORDER, MERGE_NEXT, NONE, NSP, RANDOM, RANDOM_DOC, SOP, SWAPPED
+from litebert.data.relations import IN_ORDER, MERGE_NEXT, NONE, NSP, RANDOM, RANDOM_DOC, SOP, SWAPPED, THREE_WAY
 
 Starts = NDArray[np.int64]
 _ATTEMPTS = 10
@@ -50,6 +50,8 @@ def plan_segment_pairs(sentences: Starts, documents: Starts, rules: PairRules, k
         low, high = documents[document], documents[document + 1]  # the sentences that are still to be taken
         target = draw_target(rules, state)
         is_backward = rules.fills_from_either_end and draw_unit(state) < 0.5
+        if not rules.exchanges and rules.task in (NSP, THREE_WAY):
+            is_backward = False  # what a stranger replaces comes again only forwards
         while low < high:
             if high - low < documents[document + 1] - documents[document] and not rules.is_target_per_document:
                 target = draw_target(rules, state)

@@ -83,6 +83,10 @@ class SegmentOptions:
         return self.task in ("nsp", "three-way") or self.single_sentence == "random_doc"
 
 
+class NoSequencesError(DataError):
+    """A text of which no sequence of the wanted kind can be made."""
+
+
 class HasOffsets(Protocol):
     """What of a shard the plan reads."""
 
@@ -131,13 +135,13 @@ def plan_segments(outline: Outline, options: SegmentOptions, key: np.uint64, *, 
     if options.draws_other_documents and num_documents < 2:
         is_task = options.task in ("nsp", "three-way")
         key_name, remedy = ("task", "sop") if is_task else ("single_sentence", "merge_next")
-        raise DataError(
+        raise NoSequencesError(
             f"{where}: segments.{key_name} = '{getattr(options, key_name)}' draws from another document and there is "
             f"only one; use segments.{key_name} = '{remedy}', or add documents"
         )
     plan = (_plan_pairs if options.is_pair else _plan_runs)(outline, options, key)
     if not len(plan):
-        raise DataError(
+        raise NoSequencesError(
             f"{where}: not one {options.format} in {num_documents} documents: no two sentences make a pair; "
             "use segments.format = 'doc-sentences' with segments.task = 'none', or split the text into sentences"
         )

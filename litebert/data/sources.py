@@ -242,11 +242,17 @@ def _parquet_blocks(path: Path, field: str, *, unpacked: Path | None = None) -> 
                 raise ConfigError(f"{path} has no column '{field}'; choose with --field: {', '.join(names)}")
             position, step = 0, path.stat().st_size / max(1, table.metadata.num_rows)
             for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=[field]):
-                rows = [json.dumps({field: value}, ensure_ascii=False) for value in batch.column(0).to_pylist()]
+                values = batch.column(0).to_pylist()
+                rows = [json.dumps({field: value}, ensure_ascii=False, default=_as_text) for value in values]
                 position += len(rows)
                 yield Block("".join(f"{row}\n" for row in rows).encode("utf-8", "surrogatepass"), int(position * step))
     except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
         raise TruncatedError(f"the Parquet file breaks off ({error})") from error
+
+
+def _as_text(value: Any) -> str:
+    """A value that JSON does not know; bytes are text as long as they are UTF-8."""
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
 def _import_parquet(path: Path) -> Any:

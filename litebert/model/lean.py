@@ -102,6 +102,8 @@ def vocabulary_loss(states: Tensor, table: Tensor, bias: Tensor, labels: Tensor)
     if torch.is_autocast_enabled(states.device.type):
         dtype = torch.get_autocast_dtype(states.device.type)
         states, table, bias = states.to(dtype), table.to(dtype), bias.to(dtype)
+    if not torch.is_grad_enabled():  # a function of autograd is told that parameters want gradients all the same
+        states, table, bias = states.detach(), table.detach(), bias.detach()
     loss, correct = _VocabularyLoss.apply(states, table, bias, labels)  # type: ignore[no-untyped-call]
     return loss, correct
 
@@ -114,7 +116,16 @@ class _VocabularyLoss(torch.autograd.Function):
         loss = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
         correct = labels.new_zeros(())
         is_training = any(ctx.needs_input_grad)
-        gradients = [torch.empty_like(states), torch.empty_like(table), torch.zeros_like(bias)] if is_training else []
+        # in few bits, what is added up over the chunks would lose its last digits
+        gradients = (
+            [
+                torch.empty_like(states),
+                torch.empty_like(table, dtype=loss.dtype),
+                torch.zeros_like(bias, dtype=loss.dtype),
+            ]
+            if is_training
+            else []
+        )
         num_rows = max(1, CHUNK_LOGITS // len(table))
         for start in range(0, max(1, len(labels)), num_rows):  # no labels: once, for gradients of 0
             rows = slice(start, start + num_rows)
@@ -128,7 +139,7 @@ class _VocabularyLoss(torch.autograd.Function):
             if is_training:
                 error = probabilities.scatter_add_(1, targets, -torch.ones_like(of_label))
                 _add_gradients(gradients, rows, error, states[rows], table)
-        ctx.save_for_backward(*gradients)
+        ctx.save_for_backward(*(x.to(y.dtype) for x, y in zip(gradients, (states, table, bias), strict=False)))
         ctx.mark_non_differentiable(correct)
         return loss, correct
 
@@ -143,5 +154,10 @@ def _add_gradients(gradients: list[Tensor], rows: slice, error: Tensor, states: 
     of_states, of_table, of_bias = gradients
     of_states[rows] = error.to(table.dtype) @ table
     # the first rows are written rather than added: zeros would be one more pass over the table
-    of_table.addmm_(error.to(states.dtype).t(), states, beta=1 if rows.start else 0)
+    if states.dtype == of_table.dtype:
+        of_table.addmm_(error.t(), states, beta=1 if rows.start else 0)
+    elif rows.start:
+        of_table += error.to(states.dtype).t() @ states
+    else:
+        of_table.copy_(error.to(states.dtype).t() @ states)
     of_bias += error.sum(0)

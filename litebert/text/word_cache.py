@@ -50,6 +50,7 @@ def find_cut(facts: dict[str, Any]) -> Cut | None:
     if (
         splitter["type"] == "ByteLevel"
         and splitter.get("use_regex", True)
+        and not splitter.get("add_prefix_space", True)  # every piece would get a space of its own
         and normalizer["type"] in (None, "Lowercase")
     ):
         return _cut_before_spaces

@@ -126,7 +126,7 @@ def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learnin
     for number, part in enumerate(parts):
         with synchronizing(engine.compute_loss, is_last=number == len(parts) - 1):
             _set_noise(engine, part, step, first_part + number)
-            sums.update(_backward(engine, part, totals))
+            sums.update(_backward(engine, part, dict(totals)))
     sums = Counter(add_over_ranks(sums))
     if not math.isfinite(sums["loss"]):
         raise TrainingError(f"the loss of step {step + 1} is {sums['loss']}")
@@ -152,7 +152,7 @@ def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, fl
     sums: Counter[str] = Counter()
     for batch in batches:
         with _number_format(engine.runtime):
-            result = engine.compute_loss(batch.to(engine.runtime.device), totals)
+            result = engine.compute_loss(batch.to(engine.runtime.device), dict(totals))
         sums.update({name: float(value) for name, value in result.sums.items()})
     return engine.task.summarize(sums, totals)
 
@@ -186,7 +186,8 @@ def _set_noise(engine: Engine[AnyPart], part: AnyPart, step: int, part_number: i
         engine.model.encoder.noise = engine.draw_noise(part, step)
 
 
-def _backward(engine: Engine[AnyPart], part: AnyPart, totals: Counter[str]) -> dict[str, float]:
+def _backward(engine: Engine[AnyPart], part: AnyPart, totals: dict[str, int]) -> dict[str, float]:
+    # no Counter: DDP and FSDP make a new mapping of the same type from its pairs, and a Counter would count those
     with _number_format(engine.runtime):
         result = engine.compute_loss(part.to(engine.runtime.device), totals)
     # DDP and FSDP take the mean over processes, and our losses, divided by the counts of all, want the sum

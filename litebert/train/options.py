@@ -1,5 +1,6 @@
 """What a recipe says about the run itself: how long, in which pieces, from where, and what is kept."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,6 +34,8 @@ class TrainOptions:
         for key in ("tokens", "hours", "micro_batch", "evaluate_every"):
             if getattr(self, key) < 0:
                 raise ConfigError(f"train.{key} = {getattr(self, key)} cannot be negative")
+        if not math.isfinite(self.hours):
+            raise ConfigError(f"train.hours = {self.hours} is no time that ends")
         if self.tokens and self.hours:
             raise ConfigError(
                 f"train.tokens = {self.tokens} and train.hours = {self.hours}: a run stops by one of them"

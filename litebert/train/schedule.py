@@ -42,9 +42,10 @@ def check_schedule(options: ScheduleOptions, total_steps: int) -> None:
 def learning_rate(step: float, *, peak: float, total_steps: int, options: ScheduleOptions) -> float:
     """The rate of the update made at `step` (the first is step 0); `step_by_clock` gives fractions of steps."""
     warmed_steps = step - options.start_warmup_step
+    if warmed_steps < 0:
+        return 0.0  # Google's formula goes below
     if warmed_steps < options.warmup_steps:
-        # Google's formula goes below zero before start_warmup_step
-        return peak * max(warmed_steps, 0) / options.warmup_steps
+        return peak * warmed_steps / options.warmup_steps
     remaining = 1 - min(step / total_steps, 1)
     decayed: float = (peak - options.end_learning_rate) * remaining**options.power
     return decayed + options.end_learning_rate

@@ -157,6 +157,17 @@ def test_merging_a_lone_sentence_keeps_the_text_that_dropping_it_loses() -> None
     assert (owners(corpus, dropped)[0] == owners(corpus, dropped)[1]).all()
 
 
+@pytest.mark.parametrize("fill_from", ["start", "either"])
+def test_what_a_drawn_stranger_replaces_comes_again(fill_from: str) -> None:
+    found = plan(CORPUS, task="nsp", negatives="draw", fill_from=fill_from, max_length=64)
+    is_read = np.zeros(len(CORPUS.document_of), np.bool_)
+    for (first, first_end, second, second_end), label in zip(found.ranges, found.labels, strict=True):
+        is_read[first:first_end] = True
+        if label == 0:  # else it is a stranger's
+            is_read[second:second_end] = True
+    assert is_read.mean() > 0.91  # the ends of documents and what is trimmed are lost to all pairs
+
+
 def test_lead_pairs_are_those_that_hold_a_documents_beginning() -> None:
     pairs = plan(build_corpus([[5] * 6] * 50), task="sop", max_length=23, short_rate=0.0)
     starts_document = np.isin(pairs.ranges[:, [0, 2]], np.arange(0, 1500, 30)).any(1)

@@ -161,6 +161,17 @@ def test_corpora_are_mixed_by_weight() -> None:
     assert share_of_small((3.0, 1.0)) == pytest.approx(0.75)
 
 
+@pytest.mark.parametrize("weights", [(1, 19), (19, 1), (1, 1)])
+@pytest.mark.parametrize(
+    "batch", [BatchOptions(tokens=20_000), BatchOptions(sequences=300)], ids=["tokens", "sequences"]
+)
+def test_an_epoch_by_weight_fills_a_batch(weights: tuple[float, ...], batch: BatchOptions) -> None:
+    long, short = build_corpus([[20, 20]] * 200), build_corpus([[2, 2]] * 200, first_id=FIRST + 8000)
+    stream = build_stream(long, short, weights=weights, batch=batch)
+    assert stream.steps_per_epoch >= 1
+    assert stream.batch(0).mask.any()
+
+
 def test_a_weighted_corpus_goes_on_where_the_last_epoch_stopped() -> None:
     small, large = build_corpus([[5, 5]] * 100), build_corpus([[5, 5]] * 900, first_id=FIRST + 1000)
     stream = build_stream(small, large, weights=(9, 1), batch=BatchOptions(sequences=50))

@@ -1,5 +1,7 @@
 """Lean operations equal their plain forms, gradients included, and stay out of traced graphs."""
 
+from unittest import mock
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -23,6 +25,31 @@ def test_the_vocabulary_loss_does_not_depend_on_how_many_logits_exist_at_once(
     torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
     ours, plain = (torch.autograd.grad(3 * x.double(), inputs) for x in (loss, expected))
     torch.testing.assert_close(ours, plain, rtol=1e-6, atol=1e-6)
+
+
+def test_the_vocabulary_loss_in_few_bits_adds_up_as_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator).bfloat16() for shape in ((400, 8), (50, 8), (50,))]
+    labels = torch.arange(400) % 50
+    errors = []
+    for logits_at_once in (10**6, 50):
+        monkeypatch.setattr(lean, "CHUNK_LOGITS", logits_at_once)
+        few, many = (
+            [x.detach().to(dtype).requires_grad_() for x in inputs] for dtype in (torch.bfloat16, torch.float64)
+        )
+        for tensors in (few, many):
+            lean.vocabulary_loss(*tensors, labels)[0].backward()
+        exact = many[1].grad
+        assert few[1].grad is not None
+        assert exact is not None
+        errors.append(float((few[1].grad.double() - exact).norm() / exact.norm()))
+    assert errors[1] < 1.5 * errors[0]
+
+
+def test_what_is_only_measured_computes_no_gradients() -> None:
+    inputs = [torch.randn(shape, requires_grad=True) for shape in ((3, 4), (9, 4), (9,))]
+    with torch.no_grad(), mock.patch.object(lean, "_add_gradients", side_effect=AssertionError):
+        lean.vocabulary_loss(*inputs, torch.arange(3))
 
 
 def test_the_vocabulary_loss_of_no_words_has_gradients_of_zero() -> None:

@@ -40,4 +40,5 @@ def test_only_rules_that_never_look_across_a_space_are_cut(saved: Path, tokenize
     extra = {**facts["added_tokens"][0], "content": "New York", "special": False}
     assert find_cut({**facts, "added_tokens": [extra]}) is None
     assert find_cut({**facts, "pre_tokenizer": {"type": "Metaspace"}}) is None
+    assert find_cut({**facts, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}) is None
     assert find_cut({**facts, "normalizer": {"type": "Replace"}}) is None

@@ -6,7 +6,7 @@ used repeatedly, as shared layers are.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import Tensor
 from torch.distributed.tensor import DTensor
+from torch.distributed.utils import _to_kwargs
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -222,3 +223,20 @@ def test_ddp_exchanges_gradients_with_the_last_part_only(heard: Callable[[Case],
     sizes = [message.num_bytes for message in heard(Case("ddp", "none", num_parts=2))]
     parameters = list_parameters(build_config("none"), Pretraining(2).heads, trains_pooler=True)
     assert sorted(sizes) == [8 * 4, 8 * 5, 4 * parameters.num_trained]
+
+
+@pytest.mark.parametrize("num_labels", [0, 2])
+def test_the_arguments_of_a_loss_survive_the_way_to_a_gpu(num_labels: int) -> None:
+    """On their way there DDP and FSDP make every mapping and tuple anew; a Counter came out as a count of its pairs."""
+    runtime = Runtime(torch.device("cpu"), torch.float32, Ranks(0, 0, 1))
+    case = replace(CASES[0], num_labels=num_labels)
+    plain, moved = build_engine(case, runtime), build_engine(case, runtime)
+    compute_loss = moved.compute_loss
+
+    def move_and_compute(*arguments: Any) -> Any:
+        (on_device,), _ = _to_kwargs(arguments, {}, torch.device("cpu"), False)
+        return compute_loss(*on_device)
+
+    moved = replace(moved, compute_loss=move_and_compute)  # type: ignore[arg-type]
+    parts = [make_batch(num_labels)]
+    assert update(moved, parts, 0, 0.01).metrics == update(plain, parts, 0, 0.01).metrics

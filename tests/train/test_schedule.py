@@ -23,6 +23,11 @@ def test_without_warm_up_the_first_step_has_the_peak() -> None:
     assert learning_rate(0, peak=0.5, total_steps=10, options=ScheduleOptions(warmup_steps=0)) == 0.5
 
 
+def test_who_starts_late_and_without_a_warm_up_waits() -> None:
+    options = ScheduleOptions(warmup_steps=0, start_warmup_step=5)
+    assert [learning_rate(step, peak=1.0, total_steps=10, options=options) for step in (0, 4, 5)] == [0.0, 0.0, 0.5]
+
+
 @pytest.mark.parametrize(("step", "share_of_peak"), [(0, 0), (99, 0), (100, 0), (105, 0.5), (110, 0.89), (1000, 0)])
 def test_a_warm_up_that_starts_late_is_zero_before_it(step: int, share_of_peak: float) -> None:
     options = ScheduleOptions(warmup_steps=10, start_warmup_step=100)

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_directory, hash_file, read_json, write_json
+from litebert.core.files import atomic_directory, check_keys, hash_file, read_json, write_json
 from litebert.core.options import build_options
 from litebert.interop.layout import from_theirs, to_theirs
 from litebert.interop.names import Family, find_family, their_config, their_labels
@@ -37,6 +37,7 @@ from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 FORMAT = "litebert-checkpoint"
 FORMAT_VERSION = 1
+_KEYS = {"files": dict, "model": dict, "heads": list, "layout": object, "step": int, "state": dict}
 MANIFEST = "litebert.json"
 WEIGHTS = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
@@ -275,6 +276,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path / MANIFEST} is of version {manifest.get('version')}, and this litebert reads {FORMAT_VERSION}; "
             "is a newer litebert needed?"
         )
+    check_keys(path / MANIFEST, manifest, _KEYS)
     return manifest
 
 

@@ -35,14 +35,15 @@ def print_guesses(predictor: "Predictor", examples: Sequence[Any], *, as_table: 
             chunk = examples[start : start + CHUNK]
             texts = [example.text for example in chunk]
             for example, gaps in zip(chunk, predictor.fill_mask_batch(texts, NUM_GUESSES), strict=True):
-                words = [[(show_guess(predictor.tokenizer, guess), guess.probability) for guess in gap] for gap in gaps]
+                words = [[(show_guess(predictor.tokenizer, guess), guess) for guess in gap] for gap in gaps]
                 if as_table:
-                    print(
-                        "; ".join(", ".join(f"{word} {p:.3f}" for word, p in gap) for gap in words),
-                        example.text,
-                        sep="\t",
-                    )
+                    shown = [", ".join(f"{word} {guess.probability:.3f}" for word, guess in gap) for gap in words]
+                    print("; ".join(shown), example.text, sep="\t")
                     continue
-                record: dict[str, Any] = {"id": example.id, "gaps": [dict(gap) for gap in words]}
+                found = [
+                    [{"word": word, "piece": guess.piece, "probability": guess.probability} for word, guess in gap]
+                    for gap in words
+                ]
+                record: dict[str, Any] = {"id": example.id, "gaps": found}
                 print(json.dumps(record | ({"where": example.where} if has_files else {}), ensure_ascii=False))
             progress.move_to(start + len(chunk))

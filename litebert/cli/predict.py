@@ -99,6 +99,8 @@ def _iter_examples(
 def _read_stdin(encoding: str) -> str:
     from litebert.tasks.tables import decode
 
+    if sys.stdin is None:  # closed by whoever started us
+        raise DataError("there is no standard input: name a file")
     if sys.stdin.isatty():
         print("reading from the terminal, one a line; end with Ctrl-D", file=sys.stderr)
     return decode(sys.stdin.buffer.read(), encoding, where=STDIN)
@@ -129,8 +131,8 @@ def _questions_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
     from litebert.tasks.squad.reading import read_question_lines, read_squad
     from litebert.tasks.tables import read_text
 
-    if file.suffix in (".json", ".jsonl", ".parquet"):
-        return read_squad(file, options.encoding)
+    if file.suffix.lower() in (".json", ".jsonl", ".parquet"):
+        return [replace(question, answers=None) for question in read_squad(file, options.encoding)]
     return read_question_lines(read_text(file, options.encoding), str(file))
 
 
@@ -148,9 +150,9 @@ def _sentences_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
     from litebert.tasks.custom import read_tagged
     from litebert.tasks.tables import read_text
 
-    if file.suffix == ".txt":
+    if file.suffix.lower() == ".txt":
         return _sentences_of_lines(read_text(file, options.encoding), str(file), options)
-    return read_tagged(file, options, needs_tags=False)
+    return [replace(sentence, label=None) for sentence in read_tagged(file, options, needs_tags=False)]
 
 
 def _texts_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:
@@ -173,7 +175,7 @@ def _texts_of_file(file: Path, options: "TableOptions", *, num_texts: int) -> It
     from litebert.tasks.custom import find_columns, read_rows
     from litebert.tasks.tables import read_table, read_text
 
-    if not (file.suffix in TABLES or is_columnar(file) or options.text):
+    if not (file.suffix.lower() in TABLES or is_columnar(file) or options.text):
         return _texts_of_lines(read_text(file, options.encoding), str(file), options)
     has_header = options.text is None or not options.text.isdecimal()
     table = read_table(file, encoding=options.encoding, has_header=has_header)

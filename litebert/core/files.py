@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,13 @@ def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def check_keys(path: Path, value: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
+    """Refuse an object that lacks what it must have, or has it of another kind."""
+    for key, kind in kinds.items():
+        if key not in value or not isinstance(value[key], kind):
+            raise DataError(f"{path} is damaged: it says nothing fit of '{key}'")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from litebert.checkpoint import TOKENIZER, Checkpoint
 from litebert.core.errors import DataError
-from litebert.core.files import hash_file, read_json, write_json
+from litebert.core.files import check_keys, hash_file, read_json, write_json
 from litebert.core.options import build_options
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.reading import ReadHead
@@ -26,6 +26,16 @@ EXPORT_FILE = "export.json"
 GRAPH_FILE = "model.onnx"
 FORMAT = "litebert-export"
 FORMAT_VERSION = 1
+_KEYS = {
+    "files": dict,
+    "model": dict,
+    "heads": list,
+    "head": str,
+    "step": int,
+    "task": object,
+    "exits": bool,
+    "precision": str,
+}
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ def open_export(path: Path) -> Export:
     facts = read_json(path / EXPORT_FILE)
     if facts.get("format") != FORMAT or facts.get("version") != FORMAT_VERSION:
         raise DataError(f"{path / EXPORT_FILE} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?")
+    check_keys(path / EXPORT_FILE, facts, _KEYS)
     for name, expected in facts["files"].items():
         if not (path / name).is_file() or hash_file(path / name) != expected:
             raise DataError(f"{path / name} is missing or damaged: its SHA-256 is not what {EXPORT_FILE} says")

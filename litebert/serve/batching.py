@@ -92,7 +92,8 @@ class Batcher:
 
     def start(self) -> None:
         """Begin to compute; the first `ask` does it too, for apps whose start nobody tells, such as mounted ones."""
-        if self._thread is None:
+        if self._thread is None or self._is_stopping:  # an app may be started again after its end
+            self._is_stopping = False
             self._thread = threading.Thread(target=self._run, name="litebert-batches", daemon=True)
             self._thread.start()
 

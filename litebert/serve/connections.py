@@ -16,6 +16,7 @@ def time_heads(seconds: float) -> type[H11Protocol]:
 
     class TimedProtocol(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
+        _is_answered = False  # before all of the request was there
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -26,6 +27,7 @@ def time_heads(seconds: float) -> type[H11Protocol]:
             self._watch_head()
 
         def on_response_complete(self) -> None:
+            self._is_answered = self.conn.their_state is h11.SEND_BODY
             super().on_response_complete()
             self._watch_head()
 
@@ -34,8 +36,13 @@ def time_heads(seconds: float) -> type[H11Protocol]:
             self._stop_timer()
 
         def _watch_head(self) -> None:
-            """From when a head is expected until it is there, one timer runs; more bytes do not start it anew."""
-            if self.conn.their_state is not h11.IDLE:
+            """From when a head is expected until it is there, one timer runs; more bytes do not start it anew.
+
+            So it does for the rest of a body whose request was answered before it had come.
+            """
+            is_idle = self.conn.their_state is h11.IDLE
+            self._is_answered = self._is_answered and not is_idle
+            if not (is_idle or self._is_answered):
                 self._stop_timer()
             elif self._timer is None:
                 self._timer = self.loop.call_later(seconds, self.transport.close)

@@ -1,5 +1,7 @@
 """What can be set about a server. The defaults are for one person's machine: nobody else can reach it."""
 
+import ipaddress
+import math
 import re
 from dataclasses import dataclass, field, replace
 
@@ -24,10 +26,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_body_bytes", "max_inputs", "max_characters", "max_queue", "max_batch", "timeout_seconds"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"{name} = {getattr(self, name)} must be above 0")
-        if self.max_wait_seconds < 0:
-            raise ConfigError(f"max_wait_seconds = {self.max_wait_seconds} must be 0 or above")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} = {getattr(self, name)} must be above 0, and have an end")
+        if not 0 <= self.max_wait_seconds < math.inf:
+            raise ConfigError(f"max_wait_seconds = {self.max_wait_seconds} must be 0 or above, and have an end")
         if self.max_inputs > self.max_queue:
             raise ConfigError(
                 f"a queue of {self.max_queue} has no room for a request of {self.max_inputs} inputs: "
@@ -49,6 +51,9 @@ class ServeOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:
             raise ConfigError(f"port = {self.port} is no port: 1 to 65535, or 0 for any free one")
+        for host in self.hosts:
+            if host != host.lower() or (":" in host and not _is_address(host)):
+                raise ConfigError(f"host '{host}' must be a name in small letters, without a port: example.org")
         for origin in self.origins:
             if origin != "*" and not re.fullmatch(r"https?://[^/]+", origin):
                 raise ConfigError(f"origin '{origin}' must be like https://example.org with nothing behind it, or *")
@@ -56,11 +61,19 @@ class ServeOptions:
     @property
     def is_local(self) -> bool:
         """Whether nobody but this machine can reach it."""
-        return self.host in LOOPBACK
+        return self.host == "localhost" or (_is_address(self.host) and ipaddress.ip_address(self.host).is_loopback)
 
     def with_own_hosts(self) -> "ServeOptions":
         """Of a server that only this machine reaches, the names that this machine has for itself.
 
         Or a page of another site, whose name is made to mean 127.0.0.1 (DNS rebinding), could ask as if it were ours.
         """
-        return replace(self, hosts=(*LOOPBACK, *self.hosts)) if self.is_local else self
+        return replace(self, hosts=(*LOOPBACK, self.host, *self.hosts)) if self.is_local else self
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

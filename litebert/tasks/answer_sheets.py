@@ -22,7 +22,14 @@ def write_answer_sheet(run: Path, split: str, path: Path) -> None:
 
 def to_sheet(predictions: Sequence[Prediction]) -> dict[str, Any]:
     """The answers by the ids of their questions."""
-    return {one.id: one.answer for one in predictions}
+    sheet = {one.id: one.answer for one in predictions}
+    if len(sheet) < len(predictions):
+        ids = [one.id for one in predictions]
+        twice = next(id_ for number, id_ in enumerate(ids) if id_ in ids[:number])
+        raise DataError(
+            f"two examples have the id '{twice}', and a sheet has one answer for each: write .jsonl instead"
+        )
+    return sheet
 
 
 def check_answer_sheet(path: Path, dataset: Dataset, split: str) -> list[str]:

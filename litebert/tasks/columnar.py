@@ -25,7 +25,7 @@ def find_columnar(folder: Path, stem: str) -> list[Path]:
 
 
 def is_columnar(path: Path) -> bool:
-    return path.suffix in (".parquet", ".arrow") or (path.is_dir() and any(path.glob("*.arrow")))
+    return path.suffix.lower() in (".parquet", ".arrow") or (path.is_dir() and any(path.glob("*.arrow")))
 
 
 def read_columns(path: Path) -> tuple[list[dict[str, Any]], dict[str, tuple[str, ...]]]:
@@ -62,7 +62,7 @@ def _read_file(file: Path) -> "pyarrow.Table":
     if not file.is_file():
         raise DataError(f"{file}: no such file")
     try:
-        if file.suffix != ".arrow":
+        if file.suffix.lower() != ".arrow":
             return parquet.read_table(file)
         with memory_map(str(file)) as source:
             return ipc.open_stream(source).read_all()

@@ -134,7 +134,7 @@ def read_rows(
     """An example for each row; without a label column its label is None."""
     return [
         TextExample(
-            id=str(row.cells.get("id", number)),
+            id=str(number if row.cells.get("id") is None else row.cells["id"]),
             text=cell_text(row, columns.text),
             text_b=None if columns.text_b is None else cell_text(row, columns.text_b),
             label=None if columns.label is None else read_label(row, columns.label),
@@ -165,7 +165,7 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool) -> C
 
 def read_tagged(file: Path, options: TableOptions, *, needs_tags: bool) -> list[TaggedWords]:
     """The sentences of a file; where no tags are needed, they are read if each word has one."""
-    if file.suffix in (".jsonl", ".json") or is_columnar(file):
+    if file.suffix.lower() in (".jsonl", ".json") or is_columnar(file):
         table = name_labels(read_table(file, encoding=options.encoding))
         return [_tagged_row(row, number, needs_tags) for number, row in enumerate(table.rows)]
     sentences: list[TaggedWords] = []
@@ -279,8 +279,8 @@ def _discover_labels(found: Sequence[str], path: Path) -> tuple[str, ...]:
         raise DataError(
             f"{path}: {len(labels):,} different labels; is this the label's column? (numbers: --task regression)"
         )
-    are_numbers = all(label.lstrip("-").isdecimal() for label in labels)
-    return tuple(sorted(labels, key=int) if are_numbers else sorted(labels))
+    are_numbers = all(label.removeprefix("-").isdecimal() for label in labels)
+    return tuple(sorted(labels, key=lambda label: (int(label) if are_numbers else 0, label)))
 
 
 def _settle_labels(

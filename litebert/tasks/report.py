@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.core.files import atomic_path, read_json, write_json
+from litebert.core.files import atomic_path, check_keys, read_json, write_json
 from litebert.tasks.classification import Classification
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.metrics import confusion_matrix
@@ -74,7 +74,9 @@ def read_report(folder: Path) -> dict[str, Any]:
     file = folder / REPORT_FILE
     if not file.is_file():
         raise DataError(f"{folder} has no {REPORT_FILE}: is it a fine-tuned run, and finished?")
-    return read_json(file)
+    report = read_json(file)
+    check_keys(file, report, {"task": str})
+    return report
 
 
 def _list_texts(example: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -126,7 +127,7 @@ def check_zip(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             texts = {name: archive.read(name).decode("utf-8", errors="replace") for name in archive.namelist()}
-    except (zipfile.BadZipFile, FileNotFoundError) as error:
+    except (zipfile.BadZipFile, zlib.error, FileNotFoundError, NotImplementedError, RuntimeError) as error:
         raise DataError(f"{path}: not a zip ({error})") from None
     problems = [f"{name}.tsv is missing" for name in SHEETS if f"{name}.tsv" not in texts]
     for name, text in texts.items():

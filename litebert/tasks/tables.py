@@ -48,12 +48,12 @@ def read_table(path: Path, *, encoding: str = "utf-8", has_header: bool = True, 
     """All rows of a file; without a header the columns are called 1, 2, 3, ..."""
     if is_columnar(path):
         return _read_columnar(path)
-    if path.suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise DataError(f"{path}: a table is one of {', '.join(SUFFIXES)}; save it as one of them")
     text = read_text(path, encoding)
-    if path.suffix in (".jsonl", ".json"):
+    if path.suffix.lower() in (".jsonl", ".json"):
         return parse_json(path, text)
-    lines = _iter_csv(path, text) if path.suffix == ".csv" else _iter_tsv(text)
+    lines = _iter_csv(path, text) if path.suffix.lower() == ".csv" else _iter_tsv(text)
     return _build_table(path, lines, has_header=has_header, skips_ragged=skips_ragged)
 
 
@@ -194,9 +194,14 @@ def parse_json(path: Path, text: str) -> Table:
 
 def _parse(text: str, where: str, remedy: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        if "\\ud" in text.lower():  # half a character would be refused by whoever writes it
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise DataError(f"{where}: not JSON that can be read: it is nested too deeply") from None
     except ValueError as error:
         raise DataError(f"{where}: not JSON ({error}); {remedy}") from None
+    return value
 
 
 def _build_row(value: Any, where: str) -> Row:

@@ -115,8 +115,11 @@ def test_a_model_that_was_only_pretrained_guesses_hidden_words(
     assert (code, [(answer["id"], len(answer["gaps"])) for answer in answers]) == (0, [("1", 1), ("3", 2)])
     predictor = load(tiny_checkpoint)
     (expected,) = predictor.fill_mask("the old [MASK] sees")
-    words = {show_guess(predictor.tokenizer, guess): pytest.approx(guess.probability) for guess in expected}
-    assert answers[0]["gaps"] == [words]
+    first = answers[0]["gaps"][0]
+    assert [(guess["piece"], guess["probability"]) for guess in first] == [
+        (guess.piece, pytest.approx(guess.probability)) for guess in expected
+    ]
+    assert [guess["word"] for guess in first] == [show_guess(predictor.tokenizer, guess) for guess in expected]
     (tmp_path / "gaps.csv").write_text("text\na [MASK]\n")
     code, printed, _ = run(capsys, "predict", tiny_checkpoint, tmp_path / "gaps.csv", "--table")
     assert (code, printed.split("\t")[1]) == (0, "a [MASK]\n")
@@ -142,6 +145,28 @@ def test_a_tsv_is_a_table_when_asked_as_when_learned(
     code, printed, errors = run(capsys, "predict", classifier, tmp_path / "test.tsv", "--table")
     assert (code, [line.split("\t")[-1] for line in printed.splitlines()]) == (0, ["a cat", "a dog"])
     assert "text = 'sentence'" in errors
+
+
+def test_an_ending_in_capitals_is_the_same_ending(
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "DATA.CSV").write_text("text,stars\na cat,1\na dog,2\n")
+    code, printed, _ = run(capsys, "predict", classifier, tmp_path / "DATA.CSV", "--table")
+    assert (code, [line.split("\t")[-1] for line in printed.splitlines()]) == (0, ["a cat", "a dog"])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [('{"text": "a \\ud800 b"}', "not JSON"), ("[" * 100_000, "nested too deeply")],
+    ids=["half a character", "too deep"],
+)
+def test_json_that_no_program_could_write_is_refused(
+    row: str, message: str, classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "odd.jsonl").write_text(row)
+    code, printed, errors = run(capsys, "predict", classifier, tmp_path / "odd.jsonl", "--table")
+    assert (code, printed) == (2, "")
+    assert message in errors
 
 
 def test_answers_to_several_files_say_where_each_text_stands(
@@ -171,6 +196,10 @@ def test_tagged_files_are_answered_sentence_by_sentence(
     code, printed, _ = run(capsys, "predict", out, tmp_path / "train.conll")
     answers = [json.loads(line)["answer"] for line in printed.splitlines()]
     assert (code, len(answers), {len(answer) for answer in answers}) == (0, 16, {2})
+    # what other columns say is not asked: tags of another kind, or of some sentences only
+    (tmp_path / "other.conll").write_text("the DT B-NP\ncat NN I-NP\n\na\ndog\n")
+    code, printed, _ = run(capsys, "predict", out, tmp_path / "other.conll")
+    assert (code, len(printed.splitlines())) == (0, 2)
 
 
 def test_a_labelled_test_file_is_scored_with_the_run(

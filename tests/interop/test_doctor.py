@@ -236,3 +236,13 @@ def test_a_small_table_is_not_called_untrained(trained: Path) -> None:
     segments = "albert.embeddings.token_type_embeddings.weight"
     change_tensor(trained, segments, lambda tensor: 0.02 * torch.randn(tensor.shape))
     assert told(diagnose(trained)) == []
+
+
+@pytest.mark.parametrize(("key", "value"), [("files", None), ("files", []), ("model", None), ("step", "one")])
+def test_a_manifest_without_what_it_must_say_gets_a_verdict(trained: Path, key: str, value: Any) -> None:
+    ours = trained.parent / "with-a-manifest"
+    convert(trained, ours)
+    facts = json.loads((ours / "litebert.json").read_text("utf-8"))
+    facts = {name: fact for name, fact in facts.items() if name != key} | ({} if value is None else {key: value})
+    (ours / "litebert.json").write_text(json.dumps(facts), "utf-8")
+    assert f"it says nothing fit of '{key}'" in str(diagnose(ours))

@@ -5,6 +5,7 @@ import json
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -51,6 +52,17 @@ def test_a_body_that_does_not_come_is_refused_with_408(port: int) -> None:
     answer = talk(port, HEAD + b"Connection: close\r\nContent-Length: 100\r\n\r\n{")
     assert b" 408 " in answer
     assert b"too_slow" in answer
+
+
+@pytest.mark.parametrize("head", [b"GET /health HTTP/1.1\r\nHost: localhost\r\n", HEAD])
+def test_who_is_answered_before_the_end_of_a_body_holds_no_place(port: int, head: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(head + b"Content-Length: 2000000\r\n\r\n")
+        assert connection.recv(65536).startswith((b"HTTP/1.1 200", b"HTTP/1.1 413"))
+        connection.sendall(b"x")
+        with suppress(ConnectionResetError):  # the rest is not waited for: what comes of it is thrown away
+            while connection.recv(65536):
+                pass
 
 
 async def call(app: Any, receive: Receive, send: Send) -> None:

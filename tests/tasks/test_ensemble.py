@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.tasks.answer_sheets import to_sheet
 from litebert.tasks.catalog import read_dataset, task_facts
 from litebert.tasks.classification import Classification, Regression
 from litebert.tasks.ensemble import average, make_ensemble, select_greedily
@@ -152,6 +153,20 @@ def test_what_the_leaderboard_rejects_is_said(
     assert len(problems) == 1
     assert problems[0].startswith(f"{name}.tsv: ")
     assert problem in problems[0]
+
+
+def test_a_damaged_zip_is_refused(sheets: dict[str, str], tmp_path: Path) -> None:
+    write_zip(tmp_path / "s.zip", sheets)
+    data = bytearray((tmp_path / "s.zip").read_bytes())
+    data[60:2000] = b"x" * 1940  # inside the first table
+    (tmp_path / "s.zip").write_bytes(data)
+    with pytest.raises(DataError, match="not a zip"):
+        check_zip(tmp_path / "s.zip")
+
+
+def test_two_answers_of_one_id_are_no_sheet() -> None:
+    with pytest.raises(DataError, match="two examples have the id '1'"):
+        to_sheet([Prediction("1", "a", None), Prediction("1", "b", None)])
 
 
 def test_missing_and_unknown_tables_are_said(sheets: dict[str, str], tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def read_squad(path: Path, encoding: str = "utf-8") -> list[Question]:
 
     Also rows in JSON lines or Parquet, as the `datasets` library has them.
     """
-    is_rows = path.suffix == ".jsonl" or is_columnar(path)
+    is_rows = path.suffix.lower() == ".jsonl" or is_columnar(path)
     rows = _iter_rows(path, encoding) if is_rows else _iter_questions(path, encoding)
     questions: list[Question] = []
     place_by_id: dict[str, str] = {}
@@ -115,6 +115,8 @@ def _load_json(path: Path, encoding: str) -> Any:
     text = read_text(path, encoding)
     try:
         return json.loads(text)
+    except RecursionError:
+        raise DataError(f"{path}: not JSON that can be read: it is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}); is the file complete?") from error
 

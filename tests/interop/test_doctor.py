@@ -221,6 +221,12 @@ def test_a_damaged_checkpoint_of_ours_gets_a_verdict(trained: Path) -> None:
     assert not diagnose(trained.parent / "ours").is_sound
 
 
+def test_a_card_that_somebody_has_written_in_is_no_damage(trained: Path) -> None:
+    card = trained.parent / "ours/README.md"
+    card.write_text(card.read_text("utf-8") + "Not for children.\n", "utf-8")
+    assert "damaged" not in str(diagnose(trained.parent / "ours"))
+
+
 def test_the_one_row_of_segments_may_be_zero(trained: Path) -> None:
     segments = "albert.embeddings.token_type_embeddings.weight"
     change_config(trained, type_vocab_size=1)

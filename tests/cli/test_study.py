@@ -63,7 +63,7 @@ def test_a_dry_run_knows_what_is_finished(tmp_path: Path, capsys: pytest.Capture
     write_invented(tmp_path, run, {"mlm": 1.0})
     assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--out", str(tmp_path)) == 0
     shown = capsys.readouterr().out
-    assert "for 5 that are not finished" in shown
+    assert "for 8 that are not finished" in shown
     assert "none-seed-1" in next(line for line in shown.splitlines() if "finished  " in line)
 
 

@@ -44,7 +44,10 @@ def test_auto_takes_the_best_device_that_is_there(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ConfigError, match="no 'cuda'; it has cpu"):
         choose_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     assert choose_device("auto", local_rank=3) == torch.device("cuda:3")
+    with pytest.raises(ConfigError, match="process 5 of this machine has no GPU of its own, there are 4"):
+        choose_device("auto", local_rank=4)
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ def test_held_out_text_is_part_of_what_a_corpus_is(tiny_corpus: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("corpora", "data", "reason"),
     [
-        (["nowhere"], ".", "there is no corpus nowhere: name it with --corpus PATH .English Wikipedia"),
+        (["nowhere"], ".", "there is no corpus nowhere: name it with --corpus PATH .the openings of English Wikipedia"),
         (["books=."], ".", "--corpus books=...: the study table-5 reads main"),
         (["."], "nowhere", "the task mnli reads 'pairs/MNLI' .* and nowhere has none"),
     ],

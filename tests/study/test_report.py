@@ -65,7 +65,7 @@ def test_markdown_links_to_pictures_that_are_there(written: Path) -> None:
     assert len(links) == 5
     for link in links:
         assert (written / "docs" / link).resolve().read_bytes().startswith(b"\x89PNG")
-    assert "litebert study run table-5 --scale laptop --seeds 1,2 --corpus corpora/main --data DATA\n" in text
+    assert "litebert study run table-5 --scale laptop --seeds 1,2,3 --corpus corpora/main --data DATA\n" in text
     assert "It took an hour & a half." in text
     assert "| SOP | ours |" in text
     assert "| without a network |  | 4.5 | 77.0 |" in text

@@ -12,6 +12,7 @@ from litebert.checkpoint import WEIGHTS, Checkpoint, CheckpointContent, save_che
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, read_json, write_json
 from litebert.interop.card import CARD, read_licence
+from litebert.interop.foreign_task import KEPT_KINDS, OUR_KEY
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.layout import to_theirs
 from litebert.interop.matching import list_some
@@ -39,6 +40,7 @@ from litebert.text.tokenizer import Tokenizer
 Target = Literal["litebert", "huggingface"]
 StoredType = Literal["float32", "float16", "bfloat16"]
 LABEL_KEYS = ("id2label", "label2id", "problem_type")
+_NUMBER = "heads.classification.output"  # of a regression
 
 
 @dataclass(frozen=True)
@@ -261,10 +263,11 @@ def _write_huggingface(
 ) -> Conversion:
     if plan.is_unrolled:
         parts = _unrolled(parts)
+    parts, kept_task = _with_task(checkpoint, parts)
     config = replace(parts.config, has_pooler=plan.has_pooler)
     kept = {name: t for name, t in parts.weights.items() if plan.has_pooler or not name.startswith("encoder.pooler.")}
     special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
-    values = their_config(plan.family, config, parts.heads, special_ids) | _labels(checkpoint, parts.heads)
+    values = their_config(plan.family, config, parts.heads, special_ids) | _labels(checkpoint, parts.heads) | kept_task
     notes = (*parts.notes, *plan.notes)
     with atomic_directory(out) as temporary:
         write_json(temporary / CONFIG_FILE, values)
@@ -276,6 +279,27 @@ def _write_huggingface(
         (temporary / CARD).write_text(_card(checkpoint, notes), "utf-8")
     kinds = frozenset(spec.kind for spec in parts.heads)
     return Conversion(out, CLASS_PREFIX[plan.family] + CLASS_SUFFIX[kinds], _count(kept), notes)
+
+
+def _with_task(checkpoint: Checkpoint, parts: _Parts) -> tuple[_Parts, dict[str, Any]]:
+    """The parts for who knows nothing of our task, and what config.json keeps of it for ourselves.
+
+    Our head of a regression says how many deviations a number is from the mean; theirs says the number.
+    """
+    facts = checkpoint.task
+    if facts is None or facts["kind"] not in KEPT_KINDS or parts.heads != checkpoint.heads:
+        return parts, {}
+    if facts["kind"] == "regression":
+        center, scale = facts["center"], facts["scale"]
+        weight, bias = (parts.weights[f"{_NUMBER}.{name}"] for name in ("weight", "bias"))
+        scaled = {"weight": weight.float() * scale, "bias": bias.float() * scale + center}
+        weights = {f"{_NUMBER}.{name}": tensor.to(weight.dtype) for name, tensor in scaled.items()}
+        for name, tensor in weights.items():
+            if not bool(tensor.isfinite().all()):
+                raise ConfigError(f"{name}, in units of the answers, is too large for {weight.dtype}: choose float32")
+        parts = replace(parts, weights=parts.weights | weights)
+        facts = {**facts, "center": 0.0, "scale": 1.0}
+    return parts, {OUR_KEY: {"task": facts}}
 
 
 def _labels(checkpoint: Checkpoint, heads: Sequence[HeadSpec]) -> dict[str, Any]:

@@ -5,16 +5,25 @@ from typing import Any
 
 from litebert.interop.source import Source
 from litebert.model.config import HeadSpec
-from litebert.tasks.catalog import task_facts
+from litebert.tasks.catalog import restore_task, task_facts
 from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import FinetuneTask
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
 
+OUR_KEY = "litebert"  # in config.json: what we keep there for ourselves
+KEPT_KINDS = ("regression", "spans")  # tasks of which a config.json cannot say all: bounds, thresholds
+
 
 def read_foreign_task(source: Source) -> dict[str, Any] | None:
     """The facts of its task as our checkpoints have them; None where it has no head of a task."""
+    kept = source.stated.get(OUR_KEY)
+    if isinstance(kept, dict) and isinstance(kept.get("task"), dict):
+        facts: dict[str, Any] = kept["task"]
+        known = restore_task(facts, where=f"config.json: {OUR_KEY}")
+        if facts["kind"] in KEPT_KINDS and set(known.heads) <= set(source.heads):
+            return facts
     task = next((task for spec in source.heads if (task := _build_task(spec, source.stated))), None)
     return None if task is None else task_facts(task, max_length=source.config.max_positions)
 

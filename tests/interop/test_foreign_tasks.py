@@ -19,6 +19,7 @@ from litebert.model.sharing import Sharing
 from litebert.tasks.catalog import task_facts
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import Tokenizer
 
@@ -88,7 +89,7 @@ def test_two_labels_of_one_name_are_both_kept(theirs: Path) -> None:
 TASKS: dict[str, FinetuneTask] = {
     "classification": Classification("classification", ("no", "perhaps", "yes")),
     "multi-label": MultiLabel("multi-label", ("animal", "place", "old")),
-    "regression": Regression("regression"),
+    "regression": Regression("regression", low=0.0, high=9000.0, center=5000.0, scale=300.0),
     "tags": TokenTags("tags", ("B-ANIMAL", "I-ANIMAL", "O")),
 }
 
@@ -102,7 +103,8 @@ def export(
     content = CheckpointContent(step=1, task=task_facts(task, max_length=config.max_positions))
     save_checkpoint(tmp_path / "ours", model, tokenizer, content)
     convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-    assert litebert.load(tmp_path / "theirs").task == task
+    plain = replace(task, center=0.0, scale=1.0) if isinstance(task, Regression) else task
+    assert litebert.load(tmp_path / "theirs").task == plain
     return litebert.load(tmp_path / "ours"), str(tmp_path / "theirs")
 
 
@@ -115,9 +117,17 @@ def test_text_classification_of_transformers_answers_as_our_predictor_whatever_i
     answers = transformers.pipeline("text-classification", model=folder, top_k=None)({"text": PAIR[0]})
     (ours,) = predictor.classify([PAIR[0]])
     if name == "regression":
-        assert [answer["score"] for answer in answers] == pytest.approx([ours.label], abs=1e-5)
+        assert [answer["score"] for answer in answers] == pytest.approx([ours.label], rel=1e-5)
+        assert abs(answers[0]["score"] - 5000) < 900
     else:
         assert {answer["label"]: answer["score"] for answer in answers} == pytest.approx(ours.probabilities, abs=1e-5)
+
+
+def test_whether_there_is_an_answer_is_decided_there_and_back_alike(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    task = SpanTask("squad-v2-simple", "2.0", "span", max_question_length=16, threshold=-50.0)
+    ours, folder = export(task, "all", tmp_path, tiny_tokenizer)
+    question = ("the dog finds", "the old cat sees a river near the house")
+    assert ours.answer(*question).text == litebert.load(folder).answer(*question).text == ""
 
 
 @pytest.mark.parametrize("sharing", ["all", "attention", "ffn"])

@@ -3,12 +3,13 @@
     python benchmarks/learning.py ours         --corpus C --out O --seed 1 --cpu-minutes 120 [KEY=VALUE ...]
     python benchmarks/learning.py probe        --corpus C --out O/probes --cpu-minutes 15 --compile
     python benchmarks/learning.py transformers --corpus C --out O --seed 1 --cpu-minutes 120 --compile --std 0.02 ...
-    python benchmarks/learning.py report       --corpus C --out O --page docs/results.md
+    python benchmarks/learning.py measure      --corpus C --out O --into docs/learning
+    python benchmarks/learning.py report       docs/learning --page docs/results.md
 
 Budgets are processor minutes over all processes: 120 are an hour on two cores. --processes 2 trains on both (the
 default); --processes 1 --cores 0 holds a contender to one core, so that two can run side by side. Killed, each goes on
-with the same words. `probe` tries settings of transformers. `report` measures every checkpoint on held-out text: a
-table, JSON, a picture, and the section of a page.
+with the same words. `probe` tries settings of transformers. `measure` asks every finished run about held-out text and
+writes what it knew into a small file; `report` makes of such files a table, a picture, and the section of a page.
 """
 
 import argparse
@@ -28,9 +29,13 @@ def main() -> None:
     if arguments.contender is None:  # `make bench` starts every benchmark; this one takes hours and wants a corpus
         parser.print_help()
     elif arguments.contender == "report":
-        from learners.report import Measuring, report
+        from learners.report import report
 
-        report(arguments.out, arguments.corpus, Measuring(arguments.length, arguments.pairs), arguments.page)
+        report(arguments.kept, arguments.page)
+    elif arguments.contender == "measure":
+        from learners.measuring import Measuring, measure_runs
+
+        measure_runs(arguments.out, arguments.corpus, Measuring(arguments.length, arguments.pairs), arguments.into)
     elif arguments.contender == "probe":
         run_probes(arguments, words)
     else:
@@ -61,10 +66,13 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("--learning-rate", type=float, nargs="+", default=[3e-4, 1e-3])
     command.add_argument("--std", type=float, nargs="+", default=[0.02, 0.05])
     command.add_argument("--batch", type=int, nargs="+", default=[32])
-    command = commands.add_parser("report")
+    command = commands.add_parser("measure")
     add_places(command)
     command.add_argument("--length", type=int, default=64, help="tokens of a pair; both sides have learned 64")
     command.add_argument("--pairs", type=int, default=4096)
+    command.add_argument("--into", type=Path, required=True, help="a file for each run will be in it")
+    command = commands.add_parser("report")
+    command.add_argument("kept", type=Path, help="what measure wrote into")
     command.add_argument("--page", type=Path, help="the Markdown page of which the section is a part")
     return parser
 

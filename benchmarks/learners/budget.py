@@ -68,12 +68,16 @@ class Watch:
             self._thread.join()
 
     def _beat(self) -> None:
+        from litebert.core.runtime import describe_processor  # it imports torch: not before threads are settled
+
+        processor = describe_processor()
         started_at, loads, is_over = time.time(), [], False
         while not is_over:
             is_over = self._over.wait(_BEAT_SECONDS if loads else 0)
             loads.append(os.getloadavg()[0])
             sitting = {
                 "started_at": started_at,
+                "processor": processor,
                 "wall_minutes": (time.time() - started_at) / 60,
                 "cpu_minutes_of_one_process": time.process_time() / 60,
                 "mean_load": sum(loads) / len(loads),

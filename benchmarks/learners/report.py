@@ -1,205 +1,127 @@
-"""What the contenders have learned, by one held-out measure: table, Markdown, JSON, curves over processor time."""
+"""What the contenders have learned, from the files of `measure`: table, Markdown, curves over processor time."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from learners.budget import read_record
 from rich.console import Console
 from rich.table import Table
 
-from litebert.checkpoint import list_checkpoints, load_checkpoint
-from litebert.core.files import write_json
 from litebert.core.pages import write_part
-from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
-from litebert.intrinsic.batches import build_typesetter
-from litebert.intrinsic.pairs import draw_order_pairs, draw_plain_pairs
-from litebert.intrinsic.passages import open_passages
-from litebert.intrinsic.reading import guess_words, read_pairs
-from litebert.intrinsic.shallow import count_pieces
 from litebert.plots.curves import Curve, build_figure
-from litebert.text.tokenizer import load_tokenizer
-from litebert.train.keeping import CHECKPOINTS
 
-MEASURES = "measured"
 FIGURE = Path("images") / "learning.png"  # beside the page
-CURVE_SHARE = 4  # points of a curve are measured on a quarter of the pairs, the end on all
-COLUMNS = ("hidden words", "loss", "order, all", "order, leads", "order, others")
+HOW = ("", "CPU min", "min", "load", "steps", "tokens")
+COLUMNS = ("hidden words", "loss", "80/10/10", "order, all", "order, leads", "order, others")
+PARTS = ("any", "lead", "inner")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A contender's run: how it was made, and what its last checkpoint knows."""
+    """A finished run: how it was made, and what it knew at the end."""
 
-    folder: Path
-    record: dict[str, Any]
-    step: int
-    tokens: int
-    cpu_minutes: float  # used for training
-    measured: dict[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        used = {"cpu_minutes_used": self.cpu_minutes, "wall_minutes": self.wall_minutes, "mean_load": self.mean_load}
-        return {**self.record, "steps": self.step, "tokens": self.tokens, **used, "measured": self.measured}
+    facts: dict[str, Any]
 
     @property
-    def is_finished(self) -> bool:
-        return self.cpu_minutes >= self.record["cpu_minutes"]
+    def contender(self) -> str:
+        """What runs that differ in nothing but their seed and budget have in common."""
+        who, setting = self.facts["who"], self.facts["setting"]
+        if who == "litebert":
+            return " ".join([who, *setting["changes"]])
+        rate, std = setting["learning_rate"], setting["initializer_range"]
+        return f"{who}{', compiled' if setting['is_compiled'] else ''} (lr {rate:g}, std {std:g}, {setting['batch']})"
+
+    @property
+    def group(self) -> str:
+        return f"{self.contender}, {self.facts['cpu_minutes']:g} CPU minutes"
+
+    @property
+    def name(self) -> str:
+        return f"{self.group}, seed {self.facts['seed']}"
+
+    @property
+    def asked(self) -> str:
+        return f"{self.facts['pairs']:,} pairs of {self.facts['length']} tokens"
+
+    @property
+    def words(self) -> dict[str, Any]:
+        return dict(self.facts["measured"]["mlm"])
+
+    @property
+    def order(self) -> dict[str, Any]:
+        return dict(self.facts["measured"]["sop"]["head"])
 
     @property
     def wall_minutes(self) -> float:
         """All its sittings, with measuring, saving, and what was lost by kills."""
-        return sum(sitting["wall_minutes"] for sitting in self.record["sittings"])
+        return float(sum(sitting["wall_minutes"] for sitting in self.facts["sittings"]))
 
     @property
     def mean_load(self) -> float:
-        total = sum(sitting["wall_minutes"] * sitting["mean_load"] for sitting in self.record["sittings"])
-        return total / max(self.wall_minutes, 1e-9)
+        total = sum(sitting["wall_minutes"] * sitting["mean_load"] for sitting in self.facts["sittings"])
+        return float(total / max(self.wall_minutes, 1e-9))
 
 
-class Measuring(NamedTuple):
-    """How much is asked of every contender, in pairs of so many tokens."""
-
-    length: int
-    pairs: int
-
-
-def report(out: Path, corpus: Path, measuring: Measuring, page: Path | None) -> None:
-    """Measure what has not been measured yet; write results.json and curves.png into `out`, and a part of `page`."""
-    length, pairs = measuring
-    folders = [folder for folder in sorted(out.iterdir()) if list_checkpoints(folder / CHECKPOINTS)]
-    if not folders:
-        raise SystemExit(f"{out}: no contender has a checkpoint yet")
-    outcomes = [read_outcome(folder, corpus, IntrinsicOptions(length=length, pairs=pairs)) for folder in folders]
-    held_out = HeldOut(corpus, length=length, pairs=pairs // CURVE_SHARE)
-    curves = {folder.name: read_curve(folder, held_out) for folder in folders}
+def report(kept: Path, page: Path | None) -> None:
+    """Print the table of all runs in `kept`; with a page, write its section and the figure beside it."""
+    outcomes = [Outcome(json.loads(file.read_text("utf-8"))) for file in sorted(kept.glob("*.json"))]
+    if not outcomes:
+        raise SystemExit(f"{kept}: no run was measured yet; measure first")
+    if len({outcome.asked for outcome in outcomes}) > 1:
+        raise SystemExit(f"{kept}: its runs were not asked the same; measure them again")
+    outcomes.sort(key=lambda outcome: (-outcome.facts["cpu_minutes"], outcome.contender, outcome.facts["seed"]))
     rows = [describe(outcome) for outcome in outcomes]
     lines = [*summarize(outcomes), *baselines(outcomes[0])]
-    print_table(rows, lines, measuring)
-    facts = {"corpus": corpus.name, "length": length, "pairs": pairs}
-    write_json(out / "results.json", {**facts, "runs": [outcome.to_json() for outcome in outcomes], "curves": curves})
-    draw(curves, out / "curves.png")
-    print(f"{out}/results.json, curves.png")
+    print_table(rows, lines, outcomes[0].asked)
     if page:
-        draw(curves, page.parent / FIGURE)
-        write_part(page, "learning", write_section(rows, lines, measuring, list_commands(outcomes)))
+        draw(outcomes, page.parent / FIGURE)
+        write_part(page, "learning", write_section(rows, lines, outcomes))
         print(f"written to {page} and {page.parent / FIGURE}")
-
-
-def read_outcome(folder: Path, corpus: Path, options: IntrinsicOptions) -> Outcome:
-    """The end of a run, or how far it has come."""
-    record = read_record(folder)
-    if record is None:
-        raise SystemExit(
-            f"{folder} has checkpoints, and nothing says how they were made (contender.json): move it away"
-        )
-    last = list_checkpoints(folder / CHECKPOINTS)[-1]
-    checkpoint = load_checkpoint(last)
-    cpu_minutes = float(checkpoint.state["seconds"]) * record["machine"]["processes"] / 60
-    measured = measure(folder, last, corpus, options)
-    return Outcome(folder, record, checkpoint.step, int(checkpoint.state["tokens"]), cpu_minutes, measured)
-
-
-def read_curve(folder: Path, held_out: "HeldOut") -> list[dict[str, float]]:
-    """What each checkpoint of a run knows, over the processor minutes that it took; from disk if measured before."""
-    record, points = read_record(folder), []
-    assert record is not None, folder
-    for path in list_checkpoints(folder / CHECKPOINTS):
-        file = folder / MEASURES / f"{path.name}-{held_out.name}.json"
-        if not file.exists():
-            write_json(file, held_out.measure(path))
-        minutes = float(load_checkpoint(path).state["seconds"]) * record["machine"]["processes"] / 60
-        points.append({"cpu_minutes": minutes, **json.loads(file.read_text("utf-8"))})
-    return points
-
-
-class HeldOut:
-    """The words and pairs on which every point of every curve is measured: fewer than at the end, and no probes."""
-
-    def __init__(self, corpus: Path, *, length: int, pairs: int) -> None:
-        self.name = f"{corpus.name}-{length}-{pairs}-point"
-        tokenizer = load_tokenizer(corpus / "tokenizer")
-        learned, tested = open_passages(corpus, "valid", enough_tokens=2 * pairs * length, seed=1)
-        self.typesetter = build_typesetter(tested, tokenizer, length=length, seed=1)
-        self.order = draw_order_pairs(tested, count=pairs, length=length, seed=1)
-        self.words = draw_plain_pairs(tested, count=max(1, pairs // CURVE_SHARE), length=length, seed=1)
-        typesetter = build_typesetter(learned, tokenizer, length=length, seed=1)
-        read_before = draw_plain_pairs(learned, count=pairs, length=length, seed=1)
-        self.frequent = count_pieces(typesetter, read_before, tokenizer.vocab_size)
-
-    def measure(self, checkpoint: Path) -> dict[str, float]:
-        """A point of each curve."""
-        model = load_checkpoint(checkpoint).load_model().eval()
-        words = guess_words(model, self.typesetter, self.words, self.frequent, lambda _: None)
-        answers = read_pairs(model, self.typesetter, self.order, lambda _: None).answers
-        assert answers is not None, checkpoint
-        is_right = answers == self.order.labels
-        return {
-            "hidden words, share guessed": float(words.by_model.mean()),
-            "hidden words, loss": float(words.losses.mean()),
-            "sentence order, share right": float(is_right.mean()),
-            "sentence order, away from beginnings": float(is_right[~self.order.is_lead].mean()),
-        }
-
-
-def measure(folder: Path, checkpoint: Path, corpus: Path, options: IntrinsicOptions) -> dict[str, Any]:
-    """A checkpoint's intrinsic evaluation, from disk if it was made before."""
-    file = folder / MEASURES / f"{checkpoint.name}-{corpus.name}-{options.length}-{options.pairs}.json"
-    if not file.exists():
-        file.parent.mkdir(exist_ok=True)
-        write_json(file, evaluate_intrinsic(checkpoint, corpus, options).to_json())
-    measured: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    return measured
 
 
 def describe(outcome: Outcome) -> list[str]:
     """A row of the table."""
-    words, order = outcome.measured["mlm"], outcome.measured["sop"]["head"]
-    minutes = f"{outcome.cpu_minutes:.1f}" if outcome.is_finished else f"{outcome.cpu_minutes:.1f}, not finished"
     return [
-        outcome.folder.name,
-        minutes,
+        outcome.name,
+        f"{outcome.facts['cpu_minutes_used']:.1f}",
         f"{outcome.wall_minutes:.0f}",
         f"{outcome.mean_load:.1f}",
-        f"{outcome.step:,}",
-        f"{outcome.tokens / 1e6:.1f}M",
-        percent(words["hidden"]),
-        f"{words['hidden_loss']:.3f}",
-        *(percent(order[part]) for part in ("any", "lead", "inner")),
+        f"{outcome.facts['steps']:,}",
+        f"{outcome.facts['tokens'] / 1e6:.1f}M",
+        percent(outcome.words["hidden"]),
+        f"{outcome.words['hidden_loss']:.3f}",
+        percent(outcome.words["usual"]),
+        *(percent(outcome.order[part]) for part in PARTS),
     ]
 
 
 def summarize(outcomes: list[Outcome]) -> list[list[str]]:
-    """The mean over the seeds of each contender that finished several runs of one budget in one setting."""
+    """The mean over the seeds of each contender that finished several runs of one budget."""
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        if outcome.is_finished:
-            record = outcome.record
-            key = json.dumps([record["who"], record["cpu_minutes"], record["setting"]])
-            groups.setdefault(key, []).append(outcome)
+        groups.setdefault(outcome.group, []).append(outcome)
     lines = []
-    for group in groups.values():
+    for name, group in groups.items():
         if len(group) > 1:
-            record = group[0].record
-            name = f"{record['who']}, {record['cpu_minutes']:g} CPU minutes: mean of {len(group)} seeds"
-            words = [outcome.measured["mlm"] for outcome in group]
-            order = [outcome.measured["sop"]["head"] for outcome in group]
-            cells = [f"{mean(w['hidden']['value'] for w in words):.1%}", f"{mean(w['hidden_loss'] for w in words):.3f}"]
-            cells += [f"{mean(o[part]['value'] for o in order):.1%}" for part in ("any", "lead", "inner")]
-            lines.append([name, *cells])
+            guessed = mean(outcome.words["hidden"]["value"] for outcome in group)
+            loss = mean(outcome.words["hidden_loss"] for outcome in group)
+            usual = mean(outcome.words["usual"]["value"] for outcome in group)
+            order = [mean(outcome.order[part]["value"] for outcome in group) for part in PARTS]
+            cells = [f"{guessed:.1%}", f"{loss:.3f}", *(f"{share:.1%}" for share in (usual, *order))]
+            lines.append([f"{name}: mean of {len(group)} seeds", *cells])
     return lines
 
 
 def baselines(outcome: Outcome) -> list[list[str]]:
     """What needs no network, on the same words and pairs."""
-    words, order = outcome.measured["mlm"], outcome.measured["sop"]["baseline"]
+    words, order = outcome.words, outcome.facts["measured"]["sop"]["baseline"]
     return [
-        [f"always '{words['frequent_piece']}'", percent(words["frequent"]), "", "", "", ""],
-        ["what most often follows the piece to the left", percent(words["left_neighbour"]), "", "", "", ""],
-        ["bags of words", "", "", *(percent(order[part]) for part in ("any", "lead", "inner"))],
+        [f"always '{words['frequent_piece']}'", percent(words["frequent"]), *[""] * 5],
+        ["what most often follows the piece to the left", percent(words["left_neighbour"]), *[""] * 5],
+        ["bags of words", "", "", "", *(percent(order[part]) for part in PARTS)],
     ]
 
 
@@ -209,61 +131,57 @@ def percent(score: dict[str, Any]) -> str:
     )
 
 
-_HOW = ("", "CPU min", "min", "load", "steps", "tokens")
-
-
-def print_table(rows: list[list[str]], lines: list[list[str]], measuring: Measuring) -> None:
-    console = Console(width=190)
-    title = f"Held-out text, {measuring.pairs:,} pairs of {measuring.length} tokens"
-    table = Table(title=title, title_justify="left")
-    for column in (*_HOW, *COLUMNS):
+def print_table(rows: list[list[str]], lines: list[list[str]], asked: str) -> None:
+    console = Console(width=220)
+    table = Table(title=f"Held-out text, {asked}", title_justify="left")
+    for column in (*HOW, *COLUMNS):
         table.add_column(column, justify="right" if column else "left")
     for row in rows:
         table.add_row(*row)
     table.add_section()
     for name, *cells in lines:
-        table.add_row(name, *[""] * (len(_HOW) - 1), *cells, style="dim")
+        table.add_row(name, *[""] * (len(HOW) - 1), *cells, style="dim")
     console.print(table)
     console.print("% right with the 95 % interval by document; every hidden word stands as [MASK]", markup=False)
 
 
-def write_section(rows: list[list[str]], lines: list[list[str]], measuring: Measuring, commands: list[str]) -> str:
+def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[Outcome]) -> str:
     """The Markdown of all rows, with what must be known to read it."""
-    header = [*_HOW, *COLUMNS]
-    padded = [[name, *[""] * (len(_HOW) - 1), *cells] for name, *cells in lines]
+    header = [*HOW, *COLUMNS]
+    padded = [[name, *[""] * (len(HOW) - 1), *cells] for name, *cells in lines]
     table = [header, ["---", *["---:"] * (len(header) - 1)], *rows, *padded]
     return "\n".join(
         [
             "## Is learning real?",
             "",
             "The recipe `cpu-small` and a plain training script with `transformers`' ALBERT of the same shape, on the "
-            f"same text and processor time. Held-out text, {measuring.pairs:,} pairs of {measuring.length} tokens; "
-            "percent right with the 95 % interval by document; every hidden word stands as [MASK]. *Leads* are pairs "
-            "that begin a document.",
+            f"same text and processor time. Held-out text, {outcomes[0].asked}; percent right with the 95 % interval "
+            "by document. *Hidden words* all stand as [MASK]; *80/10/10*: the same, a tenth of them as they were and "
+            "a tenth as others, as `transformers`' collator makes them. *Leads* are pairs that begin a document. 120 "
+            "CPU minutes are an hour of two cores.",
             "",
             *(f"| {' | '.join(row)} |" for row in table),
             "",
             f"![What each knew after so many processor minutes]({FIGURE.as_posix()})",
             "",
             "```sh",
-            *commands,
+            *(write_command(outcome) for outcome in outcomes),
+            "python benchmarks/learning.py measure --corpus CORPUS --out OUT --into docs/learning",
+            "python benchmarks/learning.py report docs/learning --page docs/results.md",
             "```",
         ]
     )
 
 
-def list_commands(outcomes: list[Outcome]) -> list[str]:
-    """The words that made each run, without the places of one machine."""
-    commands = []
-    for outcome in outcomes:
-        record = outcome.record
-        who = "ours" if record["who"] == "litebert" else "transformers"
-        common = f"{who} --corpus CORPUS --out OUT --seed {record['seed']} --cpu-minutes {record['cpu_minutes']:g}"
-        commands.append(f"python benchmarks/learning.py {common} {list_words(record['setting'])}".rstrip())
-    return [*commands, "python benchmarks/learning.py report --corpus CORPUS --out OUT --page docs/results.md"]
+def write_command(outcome: Outcome) -> str:
+    """The words that made a run, without the places of one machine."""
+    facts = outcome.facts
+    who = "ours" if facts["who"] == "litebert" else "transformers"
+    common = f"{who} --corpus CORPUS --out OUT --seed {facts['seed']} --cpu-minutes {facts['cpu_minutes']:g}"
+    return f"python benchmarks/learning.py {common} {write_setting(facts['setting'])}".rstrip()
 
 
-def list_words(setting: dict[str, Any]) -> str:
+def write_setting(setting: dict[str, Any]) -> str:
     if "changes" in setting:
         return " ".join(["--", *setting["changes"]] if setting["changes"] else [])
     words = (
@@ -272,8 +190,9 @@ def list_words(setting: dict[str, Any]) -> str:
     return f"{words} --length {setting['length']}{' --compile' if setting['is_compiled'] else ''}"
 
 
-def draw(curves: dict[str, list[dict[str, float]]], file: Path) -> None:
-    """A panel for each measure, a line for each contender."""
+def draw(outcomes: list[Outcome], file: Path) -> None:
+    """A panel for each measure, a line for each run."""
+    curves = {outcome.name: outcome.facts["curve"] for outcome in outcomes}
     metrics = [name for name in next(iter(curves.values()))[0] if name != "cpu_minutes"]
     runs = {
         name: {

@@ -1,10 +1,12 @@
 """Where a program runs: device, number format, threads, ranks, and how fast the machine multiplies."""
 
 import os
+import platform
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import torch
 
@@ -112,6 +114,14 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
     # slower in bf16, which is why nothing but a measurement chooses it.
     is_clearly_faster = measure_peak_flops(device, torch.bfloat16) > 1.2 * measure_peak_flops(device, torch.float32)
     return torch.bfloat16 if is_clearly_faster else torch.float32
+
+
+def describe_processor(facts: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's name as far as the system knows it, and the instructions that torch uses there."""
+    lines = facts.read_text("utf-8").splitlines() if facts.is_file() else []  # Linux alone has them
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{name}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 @cache

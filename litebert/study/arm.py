@@ -19,7 +19,7 @@ import torch
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import exclusive_lock, read_json, write_json
-from litebert.core.runtime import choose_runtime
+from litebert.core.runtime import choose_runtime, describe_processor
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe
 from litebert.study.arms import ArmRun, list_ancestors, start_of
@@ -198,7 +198,7 @@ def describe_machine() -> dict[str, Any]:
     return {
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": describe_processor(),
         "device": "cuda" if torch.cuda.is_available() else "cpu",
         "litebert": version("litebert"),
         "torch": torch.__version__,

@@ -129,8 +129,8 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
     seeds = sorted({report["seed"] for report in reports})
     facts.append(("Runs", f"{len(reports)} arms and seeds (seeds {', '.join(map(str, seeds))})"))
     machines = dict.fromkeys(
-        f"{m['cores']} cores, {m['threads']} thread{'s' * (m['threads'] > 1)} an arm, {m['device']}; "
-        f"litebert {m['litebert']}, torch {m['torch']}"
+        f"{m['cores']} cores ({m['processor']}), {m['threads']} thread{'s' * (m['threads'] > 1)} an arm, "
+        f"{m['device']}; litebert {m['litebert']}, torch {m['torch']}"
         for m in (report["machine"] for report in reports)
     )
     facts.append(("Machine", "; ".join(machines)))

@@ -1,6 +1,8 @@
 """Device, number format, threads and ranks."""
 
+import platform
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from litebert.core.runtime import (
     choose_device,
     choose_dtype,
     choose_runtime,
+    describe_processor,
     measure_peak_flops,
     read_ranks,
 )
@@ -95,3 +98,13 @@ def test_the_peak_is_plausible_and_measured_within_a_second() -> None:
 def test_impossible_options_are_refused_by_name(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         RuntimeOptions(**options)  # type: ignore[arg-type]
+
+
+def test_a_processor_is_described_by_its_name_and_instructions(tmp_path: Path) -> None:
+    facts = tmp_path / "cpuinfo"
+    facts.write_text(
+        "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\n\nprocessor\t: 1\nmodel name\t: Some CPU @ 3 GHz\n"
+    )
+    instructions = torch.backends.cpu.get_cpu_capability()
+    assert describe_processor(facts) == f"Some CPU @ 3 GHz, {instructions}"
+    assert describe_processor(tmp_path / "none") == f"{platform.processor() or platform.machine()}, {instructions}"

@@ -1,0 +1,113 @@
+"""What a contender has learned, by one held-out measure: a small file for each run, which outlives its weights."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from learners.budget import read_record
+
+from litebert.checkpoint import list_checkpoints, load_checkpoint
+from litebert.core.files import write_json
+from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
+from litebert.intrinsic.batches import build_typesetter
+from litebert.intrinsic.pairs import draw_order_pairs, draw_plain_pairs
+from litebert.intrinsic.passages import open_passages
+from litebert.intrinsic.reading import guess_words, read_pairs
+from litebert.intrinsic.shallow import count_pieces
+from litebert.text.tokenizer import load_tokenizer
+from litebert.train.keeping import CHECKPOINTS
+
+CURVE_SHARE = 4  # points of a curve are measured on a quarter of the pairs, the end on all
+MEASURES = "measured"  # in a run's folder: what need not be measured again
+
+
+class Measuring(NamedTuple):
+    """How much is asked of every contender, in pairs of so many tokens."""
+
+    length: int
+    pairs: int
+
+
+def measure_runs(out: Path, corpus: Path, measuring: Measuring, kept: Path) -> None:
+    """Write a file of each finished run in `out` into `kept`; others are named."""
+    folders = [folder for folder in sorted(out.iterdir()) if list_checkpoints(folder / CHECKPOINTS)]
+    if not folders:
+        raise SystemExit(f"{out}: no contender has a checkpoint yet")
+    held_out = HeldOut(corpus, length=measuring.length, pairs=measuring.pairs // CURVE_SHARE)
+    for folder in folders:
+        outcome = read_outcome(folder)
+        if outcome["cpu_minutes_used"] < outcome["cpu_minutes"]:
+            print(f"{folder}: {outcome['cpu_minutes_used']:.1f} of {outcome['cpu_minutes']:g} minutes; left out")
+            continue
+        last = list_checkpoints(folder / CHECKPOINTS)[-1]
+        options = IntrinsicOptions(length=measuring.length, pairs=measuring.pairs)
+        asked = {"length": measuring.length, "pairs": measuring.pairs}
+        measured = {"measured": measure(folder, last, corpus, options), "curve": read_curve(folder, held_out)}
+        kept.mkdir(parents=True, exist_ok=True)
+        write_json(kept / f"{folder.name}.json", {**outcome, **asked, **measured})
+        print(f"{kept / folder.name}.json")
+
+
+def read_outcome(folder: Path) -> dict[str, Any]:
+    """How a run was made, and how far it has come."""
+    record = read_record(folder)
+    if record is None:
+        raise SystemExit(
+            f"{folder} has checkpoints, and nothing says how they were made (contender.json): move it away"
+        )
+    checkpoint = load_checkpoint(list_checkpoints(folder / CHECKPOINTS)[-1])
+    minutes = float(checkpoint.state["seconds"]) * record["machine"]["processes"] / 60
+    progress = {"steps": checkpoint.step, "tokens": int(checkpoint.state["tokens"]), "cpu_minutes_used": minutes}
+    return {**record, **progress}
+
+
+def read_curve(folder: Path, held_out: "HeldOut") -> list[dict[str, float]]:
+    """What each checkpoint of a run knows, over the processor minutes that it took; from disk if measured before."""
+    record, points = read_record(folder), []
+    assert record is not None, folder
+    for path in list_checkpoints(folder / CHECKPOINTS):
+        file = folder / MEASURES / f"{path.name}-{held_out.name}.json"
+        if not file.exists():
+            write_json(file, held_out.measure(path))
+        minutes = float(load_checkpoint(path).state["seconds"]) * record["machine"]["processes"] / 60
+        points.append({"cpu_minutes": minutes, **json.loads(file.read_text("utf-8"))})
+    return points
+
+
+class HeldOut:
+    """The words and pairs on which every point of every curve is measured: fewer than at the end, and no probes."""
+
+    def __init__(self, corpus: Path, *, length: int, pairs: int) -> None:
+        self.name = f"{corpus.name}-{length}-{pairs}-point"
+        tokenizer = load_tokenizer(corpus / "tokenizer")
+        learned, tested = open_passages(corpus, "valid", enough_tokens=2 * pairs * length, seed=1)
+        self.typesetter = build_typesetter(tested, tokenizer, length=length, seed=1)
+        self.order = draw_order_pairs(tested, count=pairs, length=length, seed=1)
+        self.words = draw_plain_pairs(tested, count=max(1, pairs // CURVE_SHARE), length=length, seed=1)
+        typesetter = build_typesetter(learned, tokenizer, length=length, seed=1)
+        read_before = draw_plain_pairs(learned, count=pairs, length=length, seed=1)
+        self.frequent = count_pieces(typesetter, read_before, tokenizer.vocab_size)
+
+    def measure(self, checkpoint: Path) -> dict[str, float]:
+        """A point of each curve."""
+        model = load_checkpoint(checkpoint).load_model().eval()
+        words = guess_words(model, self.typesetter, self.words, self.frequent, lambda _: None)
+        answers = read_pairs(model, self.typesetter, self.order, lambda _: None).answers
+        assert answers is not None, checkpoint
+        is_right = answers == self.order.labels
+        return {
+            "hidden words, share guessed": float(words.by_model.mean()),
+            "hidden words, loss": float(words.losses.mean()),
+            "sentence order, share right": float(is_right.mean()),
+            "sentence order, away from beginnings": float(is_right[~self.order.is_lead].mean()),
+        }
+
+
+def measure(folder: Path, checkpoint: Path, corpus: Path, options: IntrinsicOptions) -> dict[str, Any]:
+    """A checkpoint's intrinsic evaluation, from disk if it was made before."""
+    file = folder / MEASURES / f"{checkpoint.name}-{corpus.name}-{options.length}-{options.pairs}.json"
+    if not file.exists():
+        file.parent.mkdir(exist_ok=True)
+        write_json(file, evaluate_intrinsic(checkpoint, corpus, options).to_json())
+    measured: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return measured

@@ -167,10 +167,11 @@ def fill_back_from(sentences: Starts, low: int, stop: int, wanted: int, overfill
 @compiled
 def draw_relation(task: int, num_sentences: int, state: State) -> int:
     """In order, swapped or random, each as likely as its label should be."""
-    if task == NONE:
-        return IN_ORDER
     if num_sentences == 1:
-        return RANDOM
+        return IN_ORDER if task == NONE else RANDOM
+    if task == NONE:
+        draw_unit(state)  # so that what follows is drawn alike, and arms of a study read the same pieces of text
+        return IN_ORDER
     if task == SOP:
         return SWAPPED if draw_unit(state) < 0.5 else IN_ORDER
     if task == NSP:

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 
 from litebert.data.batch import Batch
-from litebert.model.model import Model
+from litebert.model.model import Model, build_model
 
 
 class LayerDistances(NamedTuple):
@@ -43,3 +44,14 @@ def measure_distances(model: Model, batches: Sequence[Batch]) -> LayerDistances:
             sums[1, layer] += torch.cosine_similarity(before, after, dim=-1).clamp(-1, 1).acos().sum()
     l2, radians, shares = (sums / num_tokens).tolist()
     return LayerDistances(l2, [math.degrees(angle) for angle in radians], shares)
+
+
+def apply_more_often(model: Model, times: int) -> Model:
+    """The same weights with so many times the passes through the one layer that a model has.
+
+    Further passes have never been trained: they show whether the states come to rest, or go on moving.
+    """
+    assert model.config.layer_plan.is_one_layer, model.config.sharing
+    deeper = build_model(replace(model.config, num_layers=times * model.config.num_layers), model.head_specs)
+    deeper.load_state_dict(model.state_dict())
+    return deeper

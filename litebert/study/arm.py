@@ -62,7 +62,9 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
             note_beginning(run, place.run_folder(run.name), texts, start)
             checkpoint = train(recipe, place.run_folder(run.name))
         with alone():
+            began_at = time.process_time()
             measured = measure(run, recipe, place, checkpoint, say)
+            measured |= Measured(timed={"measuring_hours": (time.process_time() - began_at) / 3600})
         report = build_report(run, texts, measured, checkpoint)
         write_json(report_file(place.folder, run), report)
         return report
@@ -184,6 +186,7 @@ def build_report(run: ArmRun, texts: Texts, measured: Measured, checkpoint: Path
         "tokens": int(state["tokens"]) if state else 0,
         "values": measured.values,
         "intervals": json.loads(json.dumps(measured.intervals)),
+        "counts": measured.counts,
         "levels": measured.levels,
         "series": measured.series,
         "matrices": measured.matrices,

@@ -82,7 +82,10 @@ def _arms_of(claim: Claim) -> list[str]:
 
 
 def _has_learned(claim: Claim, results: Results) -> bool:
-    """Whether any arm that a claim speaks of has learned; a claim about a number needs it only where it says so."""
+    """Whether any arm that a claim speaks of has learned; a claim about a number needs it only where it says so.
+
+    Of what layers do, all of them.
+    """
     arms = _arms_of(claim)
     if claim.learned:
         told = [results.has_learned(claim.arm, claim.learned)]
@@ -91,7 +94,7 @@ def _has_learned(claim: Claim, results: Results) -> bool:
     else:
         told = [results.has_learned(arm, claim.metric) for arm in arms] if len(arms) > 1 else []
     known = [is_above for is_above in told if is_above is not None]
-    return any(known) or not known
+    return (all(known) if describe(claim.metric).is_of_layers else any(known)) or not known
 
 
 def holds(claim: Claim, difference: float) -> bool:

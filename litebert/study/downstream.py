@@ -86,7 +86,8 @@ def _summarize(task: TaskSpec, reports: Sequence[Mapping[str, Any]]) -> Measured
     if metric == "accuracy":
         low, high = wilson_interval(values[task.metric] / 100, num_examples)
         intervals[task.metric] = 100 * low, 100 * high
-    return Measured(values=values, intervals=intervals, levels={task.metric: 100 * chance["score"]})
+    counts = {task.metric: num_examples}
+    return Measured(values=values, intervals=intervals, counts=counts, levels={task.metric: 100 * chance["score"]})
 
 
 def _average(run: ArmRun, task: TaskSpec, folders: Sequence[Path], dataset: Dataset, place: Place) -> dict[str, Any]:

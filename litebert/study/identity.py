@@ -48,6 +48,9 @@ def _describe_corpus(path: Path) -> dict[str, Any]:
         "held_out_documents": valid.num_documents,
         "held_out_tokens": valid.num_tokens,
         "vocab_size": train.vocab_size,
+        "files": train.manifest.num_sources,
+        "valid_share": train.manifest.options.get("valid_share"),
+        "first_sentences": train.manifest.options.get("first_sentences"),  # of each document; None: all
     }
 
 

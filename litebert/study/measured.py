@@ -9,6 +9,7 @@ class Measured:
 
     values: dict[str, float] = field(default_factory=dict)
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # 95 %, of the text or examples measured on
+    counts: dict[str, int] = field(default_factory=dict)  # of the words, pairs or examples that a value rests on
     levels: dict[str, float] = field(default_factory=dict)  # by metric: what needs no learning
     series: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by name: x and y
     matrices: dict[str, list[list[float]]] = field(default_factory=dict)

@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from litebert.core.runlog import METRICS_FILE, read_log
 from litebert.data.batch import Batch
 from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
 from litebert.interop.opening import load_checkpoint
-from litebert.intrinsic.distances import measure_distances
+from litebert.intrinsic.distances import apply_more_often, measure_distances
 from litebert.intrinsic.report import SentencePairs
 from litebert.intrinsic.score import Score
 from litebert.intrinsic.similarity import compare_effects, compare_weights, mean_off_diagonal
@@ -23,12 +24,14 @@ from litebert.study.measured import Measured
 from litebert.study.spec import Measure, ScaleSpec
 
 _DISTANCE_BATCHES = 8
+_FURTHER = 4  # times the layers, to see whether one that is shared comes to rest
 _SIMILARITY_BATCHES = 2
 _MAX_POINTS = 200  # of a curve: a report is small
 _CURVES = {
     "mlm": ("valid_mlm_accuracy", 100.0),
     "sentence": ("valid_sentence_accuracy", 100.0),
     "loss": ("valid_loss", 1.0),
+    "mlm_loss": ("valid_mlm_loss", 1.0),
 }
 
 
@@ -79,7 +82,7 @@ def ask(subject: Subject) -> Measured:
     if report.mlm is None:
         return measured
     words = _of_scores({"mlm": report.mlm.hidden, "mlm_usual": report.mlm.usual})
-    levels = {"mlm": 100 * report.mlm.frequent.value}
+    levels = {"mlm": 100 * max(report.mlm.frequent.value, report.mlm.left_neighbour.value)}
     return measured | words | Measured(values={"perplexity": math.exp(report.mlm.hidden_loss)}, levels=levels)
 
 
@@ -100,18 +103,24 @@ def _of_scores(scores: Mapping[str, Score]) -> Measured:
     return Measured(
         values={name: 100 * score.value for name, score in counted.items()},
         intervals={name: (100 * score.low, 100 * score.high) for name, score in counted.items()},
+        counts={name: score.total for name, score in counted.items()},
     )
 
 
 def follow_layers(subject: Subject) -> Measured:
     """How far each layer moves its input, whether evenly, and at least how far."""
-    distances = measure_distances(subject.load_model(), _draw_unmasked(subject)[:_DISTANCE_BATCHES])
-    layers = [float(number) for number in range(1, len(distances.l2) + 1)]
+    model, batches = subject.load_model(), _draw_unmasked(subject)[:_DISTANCE_BATCHES]
+    distances = measure_distances(model, batches)
     curves = {"l2": distances.l2, "degrees": distances.degrees}
     summaries = {name: value for key, curve in curves.items() for name, value in summarize_curve(key, curve).items()}
+    summaries["l2_floor_share"] = 100 * min(distances.shares)
+    curves["l2_share"] = [100 * share for share in distances.shares]
+    if model.config.layer_plan.is_one_layer:
+        further = measure_distances(apply_more_often(model, _FURTHER), batches)
+        summaries["degrees_further"], curves["degrees_further"] = further.degrees[-1], further.degrees
     return Measured(
-        values=summaries | {"l2_floor_share": 100 * min(distances.shares)},
-        series={key: {"x": layers, "y": curve} for key, curve in curves.items()},
+        values=summaries,
+        series={key: {"x": [n + 1.0 for n in range(len(curve))], "y": curve} for key, curve in curves.items()},
     )
 
 
@@ -144,10 +153,11 @@ def _draw_unmasked(subject: Subject) -> list[Batch]:
 
 
 def trace(subject: Subject) -> Measured:
-    """The curves of a run over its steps, on held-out text."""
+    """The curves of a run over its steps: on held-out text, and of the loss in training."""
     assert subject.run is not None
     records = read_log(subject.run / METRICS_FILE)
     series = {name: _curve(records, key, scale) for name, (key, scale) in _CURVES.items()}
+    series["train_mlm_loss"] = _smooth_curve(records, "mlm_loss")
     return Measured(series={name: curve for name, curve in series.items() if curve["x"]})
 
 
@@ -155,6 +165,14 @@ def _curve(records: list[dict[str, Any]], key: str, scale: float) -> dict[str, l
     points = [(float(record["step"]), scale * record[key]) for record in records if key in record]
     points = [*points[:: max(1, -(-len(points) // _MAX_POINTS))][:-1], *points[-1:]]  # the end is what counts
     return {"x": [step for step, _ in points], "y": [value for _, value in points]}
+
+
+def _smooth_curve(records: list[dict[str, Any]], key: str) -> dict[str, list[float]]:
+    """A curve of single batches, which scatter: each point is the mean of the steps since the one before."""
+    points = [(float(record["step"]), record[key]) for record in records if key in record]
+    width = max(1, -(-len(points) // _MAX_POINTS))
+    groups = [points[start : start + width] for start in range(0, len(points), width)]
+    return {"x": [group[-1][0] for group in groups], "y": [fmean(value for _, value in group) for group in groups]}
 
 
 FUNCTIONS: dict[Measure, Callable[[Subject], Measured]] = {

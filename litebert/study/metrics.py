@@ -12,6 +12,7 @@ class Metric(NamedTuple):
     is_exact: bool = False  # follows from the recipe: no seed and no text changes it
     is_relative: bool = False  # spreads in proportion to its size
     is_untrained: bool = False  # tells nothing of what a model has learned
+    is_of_layers: bool = False  # what layers do or are: of models that have all learned, or it is the shape that speaks
     chance: float | None = None  # what guessing gets, where that is less than what needs no network
 
     @property
@@ -33,6 +34,7 @@ METRICS = {
     "tokens_per_second": Metric("Speed", "tokens/s", 0, is_relative=True, is_untrained=True),
     SPEEDUP: Metric("Speed against the reference", "times", 2, is_relative=True, is_untrained=True),
     "hours": Metric("Training", "h", 2, is_relative=True, is_untrained=True),
+    "measuring_hours": Metric("Measuring and fine-tuning", "h", 2, is_relative=True, is_untrained=True),
     "memory": Metric("Kept for backward", "MB", 1, is_exact=True, is_untrained=True),
     "mlm": Metric("Hidden words"),
     "mlm_usual": Metric("Words, 80/10/10"),
@@ -49,13 +51,14 @@ METRICS = {
     "nsp_probe": Metric("NSP by probe", chance=50.0),
     "nsp_probe_lead": Metric("NSP by probe, lead", chance=50.0),
     "nsp_probe_inner": Metric("NSP by probe, not lead", chance=50.0),
-    "l2_floor": Metric("Least L2 distance", "", 2, is_relative=True),
-    "l2_floor_share": Metric("Least L2 distance", "% of the state's norm", 1, is_relative=True),
-    "l2_roughness": Metric("Roughness of L2", "%", 1, is_relative=True),
-    "degrees_floor": Metric("Least angle", "degrees", 1, is_relative=True),
-    "degrees_roughness": Metric("Roughness of the angle", "%", 1, is_relative=True),
-    "layer_weights": Metric("Cosine of two layers' weights", "", 3),
-    "layer_function": Metric("Cosine of two layers' effects", "", 3),
+    "l2_floor": Metric("Least L2 distance", "", 2, is_relative=True, is_of_layers=True),
+    "l2_floor_share": Metric("Least L2 distance", "% of the state's norm", 1, is_relative=True, is_of_layers=True),
+    "l2_roughness": Metric("Roughness of L2", "%", 1, is_relative=True, is_of_layers=True),
+    "degrees_floor": Metric("Least angle", "degrees", 1, is_relative=True, is_of_layers=True),
+    "degrees_roughness": Metric("Roughness of the angle", "%", 1, is_relative=True, is_of_layers=True),
+    "degrees_further": Metric("Angle after four times the passes", "degrees", 2, is_relative=True, is_of_layers=True),
+    "layer_weights": Metric("Cosine of two layers' weights", "", 3, is_of_layers=True),
+    "layer_function": Metric("Cosine of two layers' effects", "", 3, is_of_layers=True),
     AVERAGE: Metric("Average of the tasks"),
     "cola": Metric("CoLA", "Matthews"),
     "sst-2": Metric("SST-2"),
@@ -79,10 +82,14 @@ METRICS = {
 # What is drawn over an axis, by the name of the series: the axes' names.
 SERIES = {
     "l2": ("layer", "L2 distance between input and output"),
+    "l2_share": ("layer", "L2 distance, % of the input's norm"),
     "degrees": ("layer", "angle between input and output, degrees"),
+    "degrees_further": ("layer", "angle when the layer is applied four times as often, degrees"),
     "mlm": ("step", "held-out masked words, %"),
     "sentence": ("step", "held-out sentence pairs, %"),
     "loss": ("step", "held-out loss, nats"),
+    "mlm_loss": ("step", "held-out masked words, loss in nats"),
+    "train_mlm_loss": ("step", "masked words in training, loss in nats"),
 }
 MATRICES = {
     "layer_weights": "cosine of two layers' weights",

@@ -17,8 +17,8 @@ from litebert.core.files import atomic_path, read_json
 from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
 from litebert.study.spec import TaskSpec
 
-FORMAT_VERSION = 2
-_NEEDED = {"study", "arm", "seed", "values", "recipe", "measures", "ancestors", "task_data"}
+FORMAT_VERSION = 3
+_NEEDED = {"study", "arm", "seed", "values", "counts", "recipe", "measures", "ancestors", "task_data"}
 STUDY_FILE = "study.toml"
 RUNS, LOCKS = "runs", "locks"
 

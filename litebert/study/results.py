@@ -17,6 +17,7 @@ from litebert.study.spec import TASK_SETS, Scale, Study, load_study, parse_study
 from litebert.study.spread import Spread, pool, pool_paired
 
 REMARKS_FILE = "notes.md"
+_OWN_SEEDS = 3  # from which on an arm's own spread is taken
 _RESULT_NAMES = frozenset({"results.json"})  # what a report writes into a folder is no arm of it
 
 
@@ -145,9 +146,11 @@ class Results:
     def half_width(self, metric: str, arm: str) -> float | None:
         """Half of a 95 % interval of an arm's mean; None: one seed tells no spread.
 
-        The spread over seeds is pooled over the arms of the study; the choice of the text measured on comes to it.
+        The spread over seeds is the arm's own if it has three of them, for one arm may learn by luck what another never
+        begins with; else that of all arms, pooled. The choice of the text measured on comes to it.
         """
-        cell, spread = self.cell(arm, metric), self._pool(metric)
+        cell = self.cell(arm, metric)
+        spread = self._own_spread(metric, [cell]) if cell else None
         if cell is None or spread is None:
             return None
         return math.hypot(self._of_seeds(spread, metric, [cell]), cell.text_half)
@@ -156,18 +159,24 @@ class Results:
         """Half of a 95 % interval of the difference of two arms, on the text that both were measured on.
 
         Arms of the same seeds have read the same text in the same order, so their differences are taken seed by seed.
-        What differs in proportion to its size (speeds, perplexities) is pooled in proportion instead.
+        What differs in proportion to its size (speeds, perplexities) spreads in proportion, within arms.
         """
         cells = [cell for name in (arm, other) if (cell := self.cell(name, metric))]
         if len(cells) < 2:
             return None
         seeds = cells[0].seeds
         if cells[1].seeds != seeds or describe(metric).is_relative:
-            spread = self._pool(metric)
+            spread = self._own_spread(metric, cells)
             return None if spread is None else self._of_seeds(spread, metric, cells)
         alike = [cell.values for name in self.arms if (cell := self.cell(name, metric)) and cell.seeds == seeds]
         spread = pool_paired(alike)
         return None if spread is None else spread.half * math.sqrt(2 / len(seeds))
+
+    def _own_spread(self, metric: str, cells: Sequence[Cell]) -> Spread | None:
+        """The spread within some arms if each has three seeds, else within all of the study."""
+        if metric == SPEEDUP or any(len(cell.values) < _OWN_SEEDS for cell in cells):
+            return self._pool(metric)
+        return pool([cell.values for cell in cells], is_relative=describe(metric).is_relative)
 
     def _pool(self, metric: str) -> Spread | None:
         # the reference is as fast as itself, whatever happened
@@ -286,6 +295,7 @@ def list_commands(results: Results) -> Sequence[str]:
     arms = [] if run == set(study.arms_at(results.scale)) else [f"--arms {','.join(n for n in study.arms if n in run)}"]
     names = sorted({name for report in reports for name in report["corpora"]}, key=lambda n: (n != MAIN_CORPUS, n))
     corpora = [f"--corpus {'' if name == MAIN_CORPUS else f'{name}='}corpora/{name}" for name in names]
+    building = [_command_of_corpus(name, reports) for name in names]
     data = ["--data DATA"] if study.at(results.scale).tasks else []
     seeds = ",".join(map(str, sorted({report["seed"] for report in reports})))
     words = [
@@ -295,4 +305,12 @@ def list_commands(results: Results) -> Sequence[str]:
         f"--scale {results.scale}",
         *arms,
     ]
-    return [" ".join([*words, f"--seeds {seeds}", *corpora, *data])]
+    return [*building, " ".join([*words, f"--seeds {seeds}", *corpora, *data])]
+
+
+def _command_of_corpus(name: str, reports: Sequence[Report]) -> str:
+    """How the text of that name was built, but for where it lies."""
+    facts = next(report["corpora"][name] for report in reports if name in report["corpora"])
+    first = f" --first-sentences {facts['first_sentences']}" if facts["first_sentences"] else ""
+    share = f" --valid-share {facts['valid_share']:g}"
+    return f"litebert corpus build TEXT --tokenizer TOKENIZER{share}{first} --out corpora/{name}"

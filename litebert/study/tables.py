@@ -1,6 +1,6 @@
 """A study's table: what each cell says, for a page, for Markdown, for CSV and for JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +112,7 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
             (
                 f"Corpus “{name}”",
                 f"{corpus['documents']:,} documents, {corpus['tokens']:,} tokens, vocabulary {corpus['vocab_size']:,}; "
+                f"{_describe_building(corpus)}; "
                 f"held out {corpus['held_out_documents']:,} documents, {corpus['held_out_tokens']:,} tokens"
                 f"{f'. Meant: {words}' if words else ''}",
             )
@@ -126,6 +127,8 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
         facts.append(
             ("Time", f"{sum(hours):,.1f} hours of training in all, {min(hours):,.2f} to {max(hours):,.2f} each")
         )
+        measuring = sum(report["timed"].get("measuring_hours", 0.0) for report in reports)
+        facts.append(("Besides", f"{measuring:,.1f} hours of measuring and fine-tuning"))
     seeds = sorted({report["seed"] for report in reports})
     facts.append(("Runs", f"{len(reports)} arms and seeds (seeds {', '.join(map(str, seeds))})"))
     machines = dict.fromkeys(
@@ -135,6 +138,12 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
     )
     facts.append(("Machine", "; ".join(machines)))
     return facts
+
+
+def _describe_building(corpus: Mapping[str, Any]) -> str:
+    files = f"{corpus['files']} file{'s' * (corpus['files'] > 1)}"
+    first = corpus["first_sentences"]
+    return f"{files}, the first {first} sentences of each document" if first else f"{files}, whole documents"
 
 
 def list_values(results: Results, verdicts: Sequence[Verdict]) -> dict[str, Any]:

@@ -57,6 +57,16 @@ def test_sop_pairs_are_neighbours_from_one_document_and_the_label_is_their_order
     assert hull.max() <= 2 * 40
 
 
+def test_without_a_sentence_task_the_same_pieces_are_read_as_with_sentence_order() -> None:
+    ordered, plain = (plan(CORPUS, task=task, max_length=64) for task in ("sop", "none"))
+    is_swapped = ordered.ranges[:, 0] > ordered.ranges[:, 2]
+    assert 0.4 < is_swapped.mean() < 0.6
+    put_back = np.where(is_swapped[:, None], ordered.ranges[:, [2, 3, 0, 1]], ordered.ranges)
+    is_whole = ordered.lengths < 64  # of two sentences that are too long, each side loses what coins say
+    assert is_whole.mean() > 0.75
+    assert np.array_equal(put_back[is_whole], plain.ranges[is_whole])
+
+
 @pytest.mark.parametrize("layout", ["segment-pair", "sentence-pair"])
 @pytest.mark.parametrize(("task", "num_labels"), [("sop", 2), ("nsp", 2), ("three-way", 3)])
 def test_labels_are_balanced(layout: str, task: str, num_labels: int) -> None:

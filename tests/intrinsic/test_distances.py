@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from litebert.data.batch import Batch
-from litebert.intrinsic.distances import measure_distances
+from litebert.intrinsic.distances import apply_more_often, measure_distances
 from litebert.model.model import build_model
 from litebert.model.presets import preset
 
@@ -49,3 +49,12 @@ def test_padding_does_not_count() -> None:
     beside = measure_distances(model, [batch_of(padded, padded > 0)])
     assert alone.l2 == pytest.approx(beside.l2, rel=1e-5)
     assert alone.degrees == pytest.approx(beside.degrees, rel=1e-4)
+
+
+def test_further_passes_begin_with_those_that_were_trained() -> None:
+    model = build_model(replace(preset("nano"), num_layers=3), ["mlm"], seed=1)
+    token_ids = torch.tensor([[2, 40, 50, 60, 3]])
+    batches = [batch_of(token_ids, token_ids > 0)]
+    trained, further = (measure_distances(each, batches) for each in (model, apply_more_often(model, 4)))
+    assert len(further.degrees) == 12
+    assert further.degrees[:3] == pytest.approx(trained.degrees, rel=1e-6)

@@ -18,6 +18,9 @@ CORPORA = {
         "held_out_documents": 2_000,
         "held_out_tokens": 800_000,
         "vocab_size": 8000,
+        "files": 9,
+        "valid_share": 0.05,
+        "first_sentences": None,
     }
 }
 MACHINE = {
@@ -47,12 +50,13 @@ def invent_report(run: ArmRun, values: dict[str, float], **changes: Any) -> dict
         "tokens": 17_000_000,
         "values": values,
         "intervals": {},
+        "counts": {},
         "levels": {},
         "series": {},
         "matrices": {},
         "recipe": run.recipe.to_toml(),
         "ancestors": {name: recipe.to_toml() for name, recipe in list_ancestors(run).items()},
-        "timed": {"hours": 0.5},
+        "timed": {"hours": 0.5, "measuring_hours": 0.1},
         "machine": MACHINE,
         **changes,
     }

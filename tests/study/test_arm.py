@@ -67,6 +67,8 @@ def test_an_arm_interrupted_after_each_of_its_parts_ends_with_the_same_report(
         assert not report_file(place.folder, run).exists()
     resumed = run_arm(run, place, silent)
     assert reproducible(resumed) == reproducible(whole)
+    assert whole["counts"].keys() == whole["intervals"].keys() - {"avg"}
+    assert whole["corpora"]["main"]["first_sentences"] is None
     assert resumed == json.loads(report_file(place.folder, run).read_text())
 
 

@@ -108,6 +108,14 @@ def test_the_interval_of_one_arm_is_students_of_the_pooled_spread_and_the_text()
     assert with_text.half_width("mlm", "a") == pytest.approx((4.303**2 / 2 + 2.0**2) ** 0.5)
 
 
+def test_an_arm_of_three_seeds_is_judged_by_its_own_spread() -> None:
+    steady, lucky = (50.3, 49.7, 50.4), (61.0, 70.0, 66.0)
+    results = make_results({"a": [{"sop": v} for v in steady], "b": [{"sop": v} for v in lucky]})
+    assert results.half_width("sop", "a") == pytest.approx(4.303 * statistics.stdev(steady) / 3**0.5)
+    at_chance = Claim(text="", metric="sop", arm="a", relation="near", to=50.0, by=3.0)
+    assert judge(at_chance, results).outcome == "agrees"
+
+
 def test_a_difference_of_arms_with_the_same_seeds_is_taken_seed_by_seed() -> None:
     lucky = {"a": [{"mlm": 30.0}, {"mlm": 36.0}], "b": [{"mlm": 31.0}, {"mlm": 37.0}]}
     results = make_results(lucky, intervals={"mlm": [20.0, 40.0]})  # all on the same text
@@ -172,6 +180,18 @@ def test_the_perplexity_of_a_model_that_knows_no_words_tells_nothing() -> None:
     claim = Claim(text="", metric="perplexity", arm="b", relation="below", to="a")
     assert judge(claim, make_results(seeds, levels={"mlm": 5.0})).outcome == "unlearned"
     assert judge(claim, make_results(seeds, levels={"mlm": 4.0})).outcome == "agrees"
+
+
+@pytest.mark.parametrize(("words_of_a", "expected"), [(30.0, "agrees"), (5.0, "unlearned")])
+def test_what_layers_do_is_compared_only_between_models_that_have_both_learned(
+    words_of_a: float, expected: str
+) -> None:
+    seeds = {
+        "a": [{"mlm": words_of_a, "l2_roughness": value} for value in (20.0, 20.1, 20.2)],
+        "b": [{"mlm": 30.0, "l2_roughness": value} for value in (3.0, 3.1, 3.2)],
+    }
+    claim = Claim(text="", metric="l2_roughness", arm="b", relation="below", to="a")
+    assert judge(claim, make_results(seeds, levels={"mlm": 8.0})).outcome == expected
 
 
 def test_what_is_near_by_claim_has_no_other_way_to_point() -> None:

@@ -1,5 +1,8 @@
 """Measurements of studies: laws that they must obey, whatever the model."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -11,7 +14,7 @@ from litebert.study import effort
 from litebert.study.downstream import _summarize, average, name_scores
 from litebert.study.effort import build_engine, make_batch, measure_memory, measure_speed
 from litebert.study.measured import Measured
-from litebert.study.measures import Subject, count, summarize_curve
+from litebert.study.measures import Subject, count, summarize_curve, trace
 from litebert.study.spec import ScaleSpec, TaskSpec
 from litebert.train.loop import Engine
 
@@ -26,6 +29,18 @@ def test_a_straight_way_has_no_roughness_and_a_jagged_one_has() -> None:
     assert summarize_curve("l2", [1.0, 2.0, 3.0, 4.0]) == {"l2_floor": 1.0, "l2_roughness": 0.0}
     assert summarize_curve("l2", [2.0, 4.0, 2.0, 4.0])["l2_roughness"] == pytest.approx(100 * 4 / 3)
     assert summarize_curve("l2", [2.0, 1.0]) == {"l2_floor": 1.0}  # two layers do not bend
+
+
+def test_the_curve_of_training_is_the_mean_of_the_steps_since_its_last_point(tmp_path: Path) -> None:
+    lines = [
+        {"step": step, "mlm_loss": step % 2, **({"valid_loss": 5.0} if step == 400 else {})} for step in range(1, 401)
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    series = trace(
+        Subject(load_recipe("nano"), ScaleSpec(recipe="nano", seeds=(1,), measures=("curves",)), tmp_path)
+    ).series
+    assert series["train_mlm_loss"] == {"x": [2.0 * n for n in range(1, 201)], "y": [0.5] * 200}
+    assert series["loss"] == {"x": [400.0], "y": [5.0]}
 
 
 def test_memory_is_what_arithmetic_says_and_dropout_takes_more() -> None:

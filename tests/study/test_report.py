@@ -136,7 +136,7 @@ def test_arms_that_were_measured_in_other_ways_do_not_stand_in_one_table(tmp_pat
     path = write_invented(tmp_path, run, {"mlm": 1.0})
     text = path.read_text()
     for before, after, reason in (
-        ('"pairs": 8192', '"pairs": 4096', "pairs: 4096 -> 8192"),
+        ('"pairs": 16384', '"pairs": 4096', "pairs: 4096 -> 16384"),
         ('"learning_rate": 0.0003', '"learning_rate": 0.1', r"task mnli, recipe.optim.learning_rate: 0.1 -> 0.0003"),
         ('"metric": "mnli"', '"metric": "rte"', "task mnli: not measured; task rte: not wanted any more"),
     ):
@@ -171,8 +171,11 @@ def test_a_study_of_ones_own_is_read_from_beside_its_reports(tmp_path: Path) -> 
         read_results(tmp_path / "out")
     (tmp_path / "out" / STUDY_FILE).write_text(text)
     (results,) = read_results(tmp_path / "out")
-    assert results.columns == ["mlm", "hours"]
-    assert list_commands(results) == ["litebert study run mine.toml --scale laptop --seeds 1 --corpus corpora/main"]
+    assert results.columns == ["mlm", "hours", "measuring_hours"]
+    assert list_commands(results) == [
+        "litebert corpus build TEXT --tokenizer TOKENIZER --valid-share 0.05 --out corpora/main",
+        "litebert study run mine.toml --scale laptop --seeds 1 --corpus corpora/main",
+    ]
 
 
 def test_a_study_that_lies_in_two_folders_is_refused(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""Figures: nothing in them covers anything else."""
+"""Figures: nothing in them covers anything else, and marks say what bars say."""
 
 import pytest
 from matplotlib.transforms import Bbox
 
 from litebert.study.figures import draw_picture
-from litebert.study.panels import Dot, DotPanel, Line, LinePanel, Panel
+from litebert.study.panels import Dot, DotPanel, Line, LinePanel, Panel, list_panels
+from litebert.study.spec import FigureSpec
+from tests.study.test_claims import make_results
 
 LONG = "held-out masked words of a panel whose title is so long that it needs two lines (ours)"
 
@@ -38,3 +40,17 @@ def test_a_panel_keeps_its_height_whatever_stands_in_its_legend() -> None:
         figure.draw_without_rendering()
         heights.append(figure.axes[0].get_window_extent().height)
     assert heights[1] == pytest.approx(heights[0], rel=0.03)
+
+
+def test_marks_of_differences_are_taken_seed_by_seed() -> None:
+    """As the bar beside them is; of a seed that the reference lacks, from its mean."""
+    seeds = {
+        "a": [{"mlm": 30.0}, {"mlm": 34.0}],
+        "b": [{"mlm": 31.0}, {"mlm": 35.5}, {"mlm": 40.0}],
+    }
+    (panel,) = list_panels(FigureSpec(kind="differences", of=("mlm",)), make_results(seeds))
+    assert isinstance(panel, DotPanel)
+    assert [dot.seeds for dot in panel.dots] == [(0.0, 0.0), (1.0, 1.5, 8.0)]
+    (panel,) = list_panels(FigureSpec(kind="values", of=("mlm",)), make_results(seeds))
+    assert isinstance(panel, DotPanel)
+    assert [dot.seeds for dot in panel.dots] == [(30.0, 34.0), (31.0, 35.5, 40.0)]

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Repeat the papers' tables and figures, or make your own.", no_args_is_help=True)
 
 STUDIES = Path("runs") / "studies"
+_UNCOUNTED = "not counted"
+_REMEDY = (
+    "a run refuses what was made before the study, its words or its text changed: run it as it was, choose another "
+    "--out, or delete ARM.json, runs/ARM and runs/ARM-* to run those again"
+)
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, such as table-5, or a .toml file.")]
 ScaleName = Annotated[str, typer.Option("--scale", help="laptop (two cores), or paper (the real configuration).")]
 
@@ -121,7 +126,7 @@ def run_study(
     if list_:
         _print_commands(errand, runs)
     elif dry_run:
-        _print_costs(runs, folder, jobs, (device, devices))
+        _print_costs(errand, runs, jobs, (device, devices))
     else:
         _run(errand, runs, jobs)
 
@@ -162,39 +167,72 @@ def _print_commands(errand: _Errand, runs: "list[ArmRun]") -> None:
         print(f"{words}  # after {run.starts_from}" if run.starts_from else words)
 
 
-def _print_costs(runs: "list[ArmRun]", folder: Path, jobs: int, on: tuple[str, int]) -> None:
+def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str, int]) -> None:
     from litebert.study.arms import title_of
     from litebert.study.estimate import estimate_arm, estimate_end, load_share
-    from litebert.study.place import is_finished
 
     device_name, num_devices = on
+    changes = _find_changes(errand, runs)
     device = load_share(device_name, jobs)
     width = max(len(run.name) for run in runs)
     costs = {run.name: estimate_arm(run, device, num_devices) for run in runs}
     at_a_time = "one after another" if jobs == 1 else f"{jobs} at a time"
     print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, {at_a_time}:")
     for run in runs:
-        state = "finished  " if is_finished(folder, run) else ""
-        print(f"{run.name:{width}}  {_hours(costs[run.name])}  {state}{title_of(run.study, run.arm, run.scale)}")
-    left = [run for run in runs if not is_finished(folder, run)]
-    hours = {run.name: costs[run.name].hours for run in left}
-    print(f"{'in all':{width}}  {estimate_end(left, hours, jobs):9,.2f} h  for {len(left)} that are not finished")
-    not_fitting = sum(costs[run.name].train_hours is None for run in left)
-    if not_fitting:
-        print(f"not counted: the training of {not_fitting} arms and seeds that do not fit on the device")
-    uncounted = max((cost.num_uncounted for cost in costs.values()), default=0)
-    if uncounted:
-        print(f"not counted: {uncounted} tasks of each arm, whose length depends on their data")
-    if device_name == "this-cpu":
+        words = f"{_state(changes.get(run.name))}{title_of(run.study, run.arm, run.scale)}"
+        print(f"{run.name:{width}}  {_hours(run, costs[run.name])}  {words}")
+    left = [run for run in runs if changes.get(run.name) != []]
+    hours = estimate_end(left, {run.name: costs[run.name].hours for run in left}, jobs)
+    is_counted = runs[0].at_scale.is_trained
+    total = f"{hours:9,.2f} h" if is_counted else _UNCOUNTED
+    print(f"{'in all':{width}}  {total}  for {len(left)} that are not finished")
+    num_stale = sum(run.name in changes for run in left)
+    if num_stale:
+        print(f"{num_stale} of them stale: {_REMEDY}")
+    _print_uncounted(left, costs)
+    if device_name == "this-cpu" and is_counted:
         print("a CPU that is busy now measures less than it has")
     if runs[0].at_scale.cost:
         print(f"the study says: {runs[0].at_scale.cost}")
 
 
-def _hours(cost: "Cost") -> str:
-    if cost.train_hours is None:
-        return "does not fit"
-    return f"{cost.hours:9,.2f} h"
+def _find_changes(errand: _Errand, runs: "list[ArmRun]") -> dict[str, list[str]]:
+    """Of each arm that has a report, why a run would refuse it; empty: it is finished.
+
+    Texts are compared as far as they are here: a dry run needs none.
+    """
+    from litebert.data.shards import MANIFEST, read_manifest
+    from litebert.study.identity import Texts, list_staleness
+    from litebert.study.place import is_finished, locate_corpora, read_arm_report, report_file
+
+    here = {name: path for name, path in locate_corpora(runs, errand.corpora).items() if (path / MANIFEST).is_file()}
+    texts = Texts({name: {"fingerprint": read_manifest(path).fingerprint} for name, path in here.items()}, {})
+    reported = [run for run in runs if is_finished(errand.folder, run)]
+    return {run.name: list_staleness(read_arm_report(report_file(errand.folder, run)), run, texts) for run in reported}
+
+
+def _state(changes: list[str] | None) -> str:
+    if changes is None:
+        return ""
+    return f"stale ({'; '.join(changes[:4])})  " if changes else "finished  "
+
+
+def _hours(run: "ArmRun", cost: "Cost") -> str:
+    if not run.at_scale.is_trained:
+        return _UNCOUNTED
+    return "does not fit" if cost.train_hours is None else f"{cost.hours:9,.2f} h"
+
+
+def _print_uncounted(left: "list[ArmRun]", costs: "dict[str, Cost]") -> None:
+    """Say what is not in the hours."""
+    not_fitting = sum(costs[run.name].train_hours is None for run in left)
+    if not_fitting:
+        print(f"not counted: the training of {not_fitting} arms and seeds that do not fit on the device")
+    num_tasks = max((cost.num_uncounted for cost in costs.values()), default=0)
+    if num_tasks:
+        print(f"not counted: {num_tasks} tasks of each arm, whose length depends on their data")
+    if left and not left[0].at_scale.is_trained:
+        print("not counted: measuring; this study trains nothing")
 
 
 def _run(errand: _Errand, runs: "list[ArmRun]", jobs: int) -> None:

@@ -5,6 +5,7 @@ eyes; no meaning rests on colour alone.
 """
 
 import io
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ _MATRIX_HEIGHT = 3.4
 _MAX_NUMBERS = 8  # layers up to which each field of a matrix shows its number
 _MAX_LABEL = 34
 _TITLE_WIDTH = 46  # characters
+_LINE_COLUMNS, _DOT_COLUMNS = 2, 3  # of the legend; dots need no more: ours, the paper's, what needs no network
+_LEGEND_ROW, _AROUND_LEGEND = 13, 7  # points, of which an inch has 72
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,13 @@ def draw_svg(panel: Panel) -> str:
 
 def write_png(panels: Sequence[Panel], path: Path) -> None:
     """Panels two beside each other in one picture on white."""
+    figure = draw_picture(panels)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=140, facecolor="white")
+
+
+def draw_picture(panels: Sequence[Panel]) -> "Figure":
+    """Panels two beside each other, each below its title, with the legend between."""
     _load_matplotlib()
     columns = min(2, len(panels))
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
@@ -68,10 +78,9 @@ def write_png(panels: Sequence[Panel], path: Path) -> None:
     for number, panel in enumerate(panels):
         axes = figure.add_subplot(grid[number // columns, number % columns])
         _draw(axes, panel, PAPER)
-        above = 4 if isinstance(panel, MatrixPanel) else 20  # points: the legend stands between
+        above = _AROUND_LEGEND + _LEGEND_ROW * _count_legend_rows(panel)
         axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH), fontsize=10, color=PAPER.ink, pad=above)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=140, facecolor="white")
+    return figure
 
 
 def _load_matplotlib() -> Any:
@@ -91,7 +100,15 @@ def _new_figure(width: float, height: float) -> "Figure":
 def _height(panel: Panel) -> float:
     if isinstance(panel, DotPanel):
         return _AROUND_ROWS + _ROW_HEIGHT * len(panel.dots)
-    return _LINE_HEIGHT if isinstance(panel, LinePanel) else _MATRIX_HEIGHT
+    if isinstance(panel, LinePanel):
+        return _LINE_HEIGHT + _LEGEND_ROW / 72 * (_count_legend_rows(panel) - 1)
+    return _MATRIX_HEIGHT
+
+
+def _count_legend_rows(panel: Panel) -> int:
+    if isinstance(panel, LinePanel):
+        return math.ceil(len(panel.lines) / _LINE_COLUMNS)
+    return 1 if isinstance(panel, DotPanel) else 0
 
 
 def _draw(axes: "Axes", panel: Panel, palette: Palette) -> None:
@@ -137,7 +154,7 @@ def _draw_dots(axes: "Axes", panel: DotPanel, palette: Palette) -> None:
     axes.set_yticks(places, [_short(dot.label) for dot in panel.dots])
     axes.set_ylim(len(panel.dots) - 0.5, -0.5)
     axes.margins(x=0.08)
-    _legend_above(axes, palette, num_columns=3)
+    _legend_above(axes, palette, num_columns=_DOT_COLUMNS)
 
 
 def _draw_lines(axes: "Axes", panel: LinePanel, palette: Palette) -> None:
@@ -166,7 +183,7 @@ def _draw_lines(axes: "Axes", panel: LinePanel, palette: Palette) -> None:
     if panel.x_label == "layer":
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.set_ylim(bottom=0)
-    _legend_above(axes, palette, num_columns=2)
+    _legend_above(axes, palette, num_columns=_LINE_COLUMNS)
 
 
 def _legend_above(axes: "Axes", palette: Palette, *, num_columns: int) -> None:

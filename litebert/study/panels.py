@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litebert.study.metrics import MATRICES, SERIES, describe
-from litebert.study.results import Results
+from litebert.study.results import Cell, Results
 from litebert.study.spec import FigureSpec
 
 
@@ -79,23 +79,28 @@ def _dot_panel(metric: str, results: Results, *, is_difference: bool) -> DotPane
         return None
     dots = []
     for arm in results.arms:
-        cell, paper, reference = results.cell(arm, metric), results.published(arm, metric), 0.0
-        half = results.half_width(metric, arm)
+        cell, paper = results.cell(arm, metric), results.published(arm, metric)
+        mean, seeds, half = cell.mean if cell else None, cell.values if cell else (), results.half_width(metric, arm)
         if is_difference:
             assert base is not None
-            paper, reference = results.published_difference(arm, metric), base.mean
+            paper, mean = results.published_difference(arm, metric), results.difference(arm, metric)
+            seeds = _differences(cell, base) if cell else ()
             is_reference = arm == results.study.reference
             half = None if is_reference else results.half_width_between(metric, arm, results.study.reference)
-        if cell is None and paper is None:
-            continue
-        seeds = tuple(value - reference for value in cell.values) if cell else ()
-        dots.append(Dot(results.title(arm), seeds, cell.mean - reference if cell else None, half, paper))
+        if cell is not None or paper is not None:
+            dots.append(Dot(results.title(arm), seeds, mean, half, paper))
     known = describe(metric)
     if is_difference:
         points = "points" if known.unit == "%" else known.unit
         of_reference = f"against “{results.title(results.study.reference)}”"
         return DotPanel(f"{known.title}: {f'{points} ' if points else ''}{of_reference}", dots, is_difference=True)
     return DotPanel(known.label, dots, results.level(metric))
+
+
+def _differences(cell: Cell, base: Cell) -> tuple[float, ...]:
+    """Seed by seed, as the interval of the difference is; of a seed that the reference lacks, from its mean."""
+    by_seed = dict(zip(base.seeds, base.values, strict=True))
+    return tuple(value - by_seed.get(seed, base.mean) for seed, value in zip(cell.seeds, cell.values, strict=True))
 
 
 def _line_panel(name: str, results: Results, *, is_paper: bool) -> LinePanel:

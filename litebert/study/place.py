@@ -45,14 +45,7 @@ class Place:
 
 def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], data: Path | None) -> Place:
     """The place of some runs of one study; whatever they will read must be there now, not after hours of training."""
-    at_scale = runs[0].at_scale
-    named = _parse_corpora(corpora)
-    needed = corpora_of(runs) if at_scale.is_trained else []
-    known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # of other arms too: one command may do for all
-    for name in named:
-        if name not in known:
-            raise ConfigError(f"--corpus {name}=...: the study {runs[0].study.name} reads {', '.join(known)}")
-    paths = {name: named.get(name, Path("corpora") / name) for name in needed}
+    at_scale, paths = runs[0].at_scale, locate_corpora(runs, corpora)
     for name, path in paths.items():
         if not path.is_dir():
             wanted = at_scale.corpora.get(name, "")
@@ -69,6 +62,17 @@ def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], dat
                 "--data, or set LITEBERT_DATA"
             )
     return Place(folder, paths, root)
+
+
+def locate_corpora(runs: Sequence[ArmRun], corpora: Sequence[str]) -> dict[str, Path]:
+    """Where the corpora that some runs of one study read are to lie, by name."""
+    named = _parse_corpora(corpora)
+    known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # of other arms too: one command may do for all
+    for name in named:
+        if name not in known:
+            raise ConfigError(f"--corpus {name}=...: the study {runs[0].study.name} reads {', '.join(known)}")
+    needed = corpora_of(runs) if runs[0].at_scale.is_trained else []
+    return {name: named.get(name, Path("corpora") / name) for name in needed}
 
 
 def _parse_corpora(words: Sequence[str]) -> dict[str, Path]:

@@ -113,7 +113,7 @@ def _write_text(path: Path, text: str) -> None:
 def _write_csv(path: Path, sections: Sequence[Section]) -> None:
     """A line for each arm and metric of every study."""
     rows = [
-        {"study": values["study"], "scale": values["scale"], **row, "values": " ".join(map(str, row["values"]))}
+        {"study": values["study"], "scale": values["scale"], **{key: _flatten(value) for key, value in row.items()}}
         for section in sections
         for values in [list_values(section.results, section.verdicts)]
         for row in values["table"]
@@ -122,3 +122,7 @@ def _write_csv(path: Path, sections: Sequence[Section]) -> None:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else ["study"])
         writer.writeheader()
         writer.writerows(rows)
+
+
+def _flatten(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, list) else value

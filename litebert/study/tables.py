@@ -148,7 +148,7 @@ def _describe_building(corpus: Mapping[str, Any]) -> str:
 
 def list_values(results: Results, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """All of it as plain data."""
-    table = []
+    table, base = [], results.study.reference
     for arm in results.arms:
         for name in results.columns:
             cell, paper = results.cell(arm, name), results.published(arm, name)
@@ -163,7 +163,9 @@ def list_values(results: Results, verdicts: Sequence[Verdict]) -> dict[str, Any]
                         "deviation": cell.deviation if cell else None,
                         "half_width": results.half_width(name, arm) if cell else None,
                         "values": list(cell.values) if cell else [],
+                        "seeds": list(cell.seeds) if cell else [],
                         "difference": results.difference(arm, name),
+                        "difference_half_width": None if arm == base else results.half_width_between(name, arm, base),
                         "published": paper,
                         "published_difference": results.published_difference(arm, name),
                         "without_network": results.level(name),
@@ -174,7 +176,7 @@ def list_values(results: Results, verdicts: Sequence[Verdict]) -> dict[str, Any]
         "title": results.study.title,
         "source": results.study.source,
         "scale": results.scale,
-        "reference": results.study.reference,
+        "reference": base,
         "table": table,
         "claims": [
             {"text": v.claim.text, "metric": v.claim.metric, "ours": v.ours, "paper": v.paper, "outcome": v.outcome}

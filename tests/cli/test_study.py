@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from litebert.cli.main import _run
+from litebert.data.shards import read_manifest
 from litebert.study.arms import plan_arms
 from litebert.study.spec import list_studies, load_study
 from tests.study.invented import invent_everything, write_invented
@@ -58,13 +59,46 @@ def test_a_dry_run_says_what_would_run_and_how_long(scale: str, capsys: pytest.C
     assert "that are not finished" in shown
 
 
-def test_a_dry_run_knows_what_is_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_knows_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where there is no corpora/main
     run = plan_arms(load_study("table-5"), "laptop")[0]
     write_invented(tmp_path, run, {"mlm": 1.0})
     assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--out", str(tmp_path)) == 0
     shown = capsys.readouterr().out
     assert "for 8 that are not finished" in shown
     assert "none-seed-1" in next(line for line in shown.splitlines() if "finished  " in line)
+
+
+def test_a_dry_run_tells_an_arm_that_a_run_would_refuse_from_a_finished_one(
+    tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = read_manifest(tiny_corpus).fingerprint
+    changed, other_text = plan_arms(load_study("table-5"), "laptop", seeds=[1])[:2]
+    path = write_invented(tmp_path, changed, {"mlm": 1.0}, corpora={"main": {"fingerprint": now}})
+    path.write_text(path.read_text().replace("learning_rate = 0.001", "learning_rate = 0.002"))
+    write_invented(tmp_path, other_text, {"mlm": 1.0})
+    words = ["--dry-run", "--device", "a100-80g", "--out", str(tmp_path), "--corpus", str(tiny_corpus)]
+    assert study("run", "table-5", *words, "--seeds", "1") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("none-seed-1")
+    assert lines[1].endswith("stale (optim.learning_rate: 0.002 -> 0.001)  None")
+    assert lines[2].endswith("stale (corpus main: another text)  NSP")
+    assert "for 3 that are not finished" in lines[4]
+    assert lines[5].startswith("2 of them stale: ")
+    assert "choose another --out, or delete" in lines[5]
+
+
+@pytest.mark.parametrize("name", ["table-1", "table-2-speed"])
+def test_a_dry_run_estimates_nothing_of_a_study_that_trains_nothing(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study("run", name, "--dry-run", "--device", "a100-80g") == 0
+    shown = capsys.readouterr().out
+    assert "0.00 h" not in shown
+    assert "albert-base-seed-1     not counted  ALBERT-base\n" in shown
+    assert "not counted: measuring; this study trains nothing\n" in shown
 
 
 def test_the_list_has_one_command_an_arm_that_says_all_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,22 @@ def test_csv_and_json_hold_the_same_numbers(written: Path) -> None:
     assert sop["published_difference"] == pytest.approx(86.5 - 53.3)
 
 
+def test_plain_numbers_tell_seeds_and_the_interval_of_each_difference(written: Path) -> None:
+    (results,) = read_results(written / "studies" / "table-5")
+    sections = json.loads((written / "out" / "results.json").read_text())
+    table = next(section["table"] for section in sections if section["study"] == "table-5")
+    none, sop = (next(row for row in table if (row["arm"], row["metric"]) == (arm, "mlm")) for arm in ("none", "sop"))
+    assert none["seeds"] == sop["seeds"] == [1, 2, 3]
+    assert len(sop["values"]) == 3
+    assert none["difference_half_width"] is None
+    assert sop["difference_half_width"] == results.half_width_between("mlm", "sop", "none") > 0
+    with (written / "out" / "results.csv").open(encoding="utf-8", newline="") as file:
+        row = next(row for row in csv.DictReader(file) if (row["arm"], row["metric"]) == ("sop", "mlm"))
+    assert row["seeds"] == "1 2 3"
+    assert row["values"] == " ".join(map(str, sop["values"]))
+    assert row["difference_half_width"] == str(sop["difference_half_width"])
+
+
 def test_a_page_is_the_same_when_it_is_built_again(written: Path) -> None:
     (results,) = read_results(written / "studies" / "figure-1")
     assert build_page([build_section(results)]) == build_page([build_section(results)])

@@ -1,0 +1,56 @@
+"""Figures: nothing in them covers anything else, and marks say what bars say."""
+
+import pytest
+from matplotlib.transforms import Bbox
+
+from litebert.study.figures import draw_picture
+from litebert.study.panels import Dot, DotPanel, Line, LinePanel, Panel, list_panels
+from litebert.study.spec import FigureSpec
+from tests.study.test_claims import make_results
+
+LONG = "held-out masked words of a panel whose title is so long that it needs two lines (ours)"
+
+
+def make_lines(number: int) -> LinePanel:
+    lines = [Line(f"arm {color} of a study", color, [1, 2], [color, color + 1]) for color in range(number)]
+    return LinePanel(LONG, "step", lines)
+
+
+def make_dots(number: int) -> DotPanel:
+    return DotPanel(LONG, [Dot(f"arm {place}", (1.0, 2.0), 1.5, 1.0, 3.0) for place in range(number)], level=0.5)
+
+
+@pytest.mark.parametrize("panel", [make_lines(2), make_lines(3), make_lines(8), make_dots(3)])
+def test_a_legend_covers_neither_the_title_nor_the_panel(panel: Panel) -> None:
+    figure = draw_picture([panel, panel])
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        assert legend is not None
+        entries = Bbox.union([text.get_window_extent() for text in legend.get_texts()])
+        room = axes.title.get_window_extent().y0 - entries.y1
+        assert 0 < room < 12 * figure.dpi / 72  # less than a line
+        assert axes.get_window_extent().y1 < entries.y0
+
+
+def test_a_panel_keeps_its_height_whatever_stands_in_its_legend() -> None:
+    heights = []
+    for number in (2, 8):
+        figure = draw_picture([make_lines(number)])
+        figure.draw_without_rendering()
+        heights.append(figure.axes[0].get_window_extent().height)
+    assert heights[1] == pytest.approx(heights[0], rel=0.03)
+
+
+def test_marks_of_differences_are_taken_seed_by_seed() -> None:
+    """As the bar beside them is; of a seed that the reference lacks, from its mean."""
+    seeds = {
+        "a": [{"mlm": 30.0}, {"mlm": 34.0}],
+        "b": [{"mlm": 31.0}, {"mlm": 35.5}, {"mlm": 40.0}],
+    }
+    (panel,) = list_panels(FigureSpec(kind="differences", of=("mlm",)), make_results(seeds))
+    assert isinstance(panel, DotPanel)
+    assert [dot.seeds for dot in panel.dots] == [(0.0, 0.0), (1.0, 1.5, 8.0)]
+    (panel,) = list_panels(FigureSpec(kind="values", of=("mlm",)), make_results(seeds))
+    assert isinstance(panel, DotPanel)
+    assert [dot.seeds for dot in panel.dots] == [(30.0, 34.0), (31.0, 35.5, 40.0)]

@@ -16,7 +16,6 @@ class Spreading:
 
     parallel: Parallel
     num_devices: int
-    recompute: bool
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ def bert_of_same_width(config: ModelConfig) -> ModelConfig:
 def _plan_way(
     recipe: Recipe, machine: Machine, parameters: Parameters, batching: Batching, *, parallel: Parallel, recompute: bool
 ) -> Way:
-    spreading = Spreading(parallel, machine.num_devices, recompute)
+    spreading = Spreading(parallel, machine.num_devices)
     keeping = Keeping(NUMBER_BYTES[machine.dtype], machine.device.fuses_dropout, recompute)
 
     def memory_of(micro_batch: int, *, accumulates: bool) -> DeviceMemory:

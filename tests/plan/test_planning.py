@@ -67,7 +67,7 @@ def test_the_shards_of_all_devices_are_one_model(name: str, num_devices: int) ->
 
 def test_shards_are_padded_to_equal_rows() -> None:
     parameters = list_parameters(preset("nano"), HEADS, trains_pooler=True)
-    ddp, fsdp = (count_shard(parameters, Spreading(kind, 3, False), trained_only=True) for kind in ("ddp", "fsdp"))
+    ddp, fsdp = (count_shard(parameters, Spreading(kind, 3), trained_only=True) for kind in ("ddp", "fsdp"))
     assert ddp == parameters.num_trained
     assert 3 * fsdp > ddp
 

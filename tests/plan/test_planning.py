@@ -122,7 +122,8 @@ def test_the_shared_and_the_unshared_model_compute_alike() -> None:
 def test_electras_estimate_of_albert_xxlarge_is_met() -> None:
     """ELECTRA puts the released xxlarge (1.5M steps, which is 12 times the recipe's) at 3.1e22 FLOPs."""
     plan = plan_run(a_recipe("albert-xxlarge", "train.steps=1500000"), load_device("tpu-v3"), 512)
-    assert plan.total_flops == pytest.approx(3.1e22, rel=0.6)
+    # ELECTRA counts the backward pass as one forward pass, we as two: two thirds of ours are theirs
+    assert plan.total_flops * 2 / 3 == pytest.approx(3.1e22, rel=0.02)
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -1,6 +1,8 @@
 """The laws of planning: what shards add up to, what is sent, what fits, and the published facts."""
 
 import itertools
+import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -223,6 +225,39 @@ def test_a_way_that_fits_is_named_where_the_recipes_own_does_not() -> None:
         assert not plan.stages[0].ways[DDP].fits
         assert advise(recipe, plan)[0].startswith(f"Add {remedy} train.micro_batch=")
         assert "as the recipe stands, it does not fit" in advise(recipe, plan)[0]
+
+
+@pytest.mark.parametrize("name", ["bert-large", "bert-base", "roberta-large", "albert-xxlarge", "cpu-small", "nano"])
+@pytest.mark.parametrize("micro_batch", ["train.micro_batch=0", "train.micro_batch=16"])
+@pytest.mark.parametrize("num_devices", [1, 4])
+def test_the_micro_batch_that_is_advised_fits_in_every_stage(name: str, micro_batch: str, num_devices: int) -> None:
+    recipe = a_recipe(name, micro_batch)
+    for device in (*map(load_device, ("v100-32g", "h100-80g")), make_device(memory_gb=8.0)):
+        plan = plan_run(recipe, device, num_devices)
+        assert plan.best is not None
+        advised = re.search(r"train\.micro_batch=(\d+)", advise(recipe, plan)[0])
+        size = int(advised[1]) if advised else recipe.train.micro_batch
+        ways = [stage.ways[plan.best] for stage in plan.stages]
+        if advised:
+            assert size <= min(way.largest_micro_batch for way in ways)
+        for stage, way in zip(plan.stages, ways, strict=True):
+            rows = stage.batching.rows_per_device(num_devices)
+            num_parts = math.ceil(rows / (size or rows))
+            assert math.ceil(rows / num_parts) <= way.largest_micro_batch
+            assert num_parts == way.num_parts  # and the hours are those of this micro-batch
+
+
+def test_a_recipe_is_not_right_where_a_later_stage_does_not_fit() -> None:
+    recipe = a_recipe("bert-large", "train.micro_batch=0")
+    advice = advise(recipe, plan_run(recipe, load_device("v100-32g"), 4))
+    assert advice[0].startswith("Add train.micro_batch=32 (the recipe's micro-batch of 64 does not fit)")
+
+
+def test_a_later_stage_must_have_a_sequence_for_each_device() -> None:
+    recipe = a_recipe("cpu-small")  # 32 sequences at first, 6 at the end
+    few, uneven = (advise(recipe, plan_run(recipe, make_device(), num_devices)) for num_devices in (8, 4))
+    assert "A batch of 6 sequences cannot be divided among 8 devices: it is refused." in few
+    assert "6 sequences do not divide by 4 devices: some wait for others." in uneven
 
 
 def test_a_gain_that_nobody_would_notice_is_no_reason_to_shard() -> None:

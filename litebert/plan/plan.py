@@ -168,7 +168,7 @@ def plan_stage(
     recipe: Recipe, machine: Machine, *, first_step: int, num_steps: int, limits: tuple[int, ...] = NO_LIMITS
 ) -> StagePlan:
     """One stage's plan, with micro-batches of at most `limits` (for each of WAYS); `recipe` has no other stages."""
-    parameters = list_parameters(recipe.model, list_heads(recipe), trains_pooler=recipe.segments.num_labels > 0)
+    parameters = find_parameters(recipe)
     batching = describe_batch(recipe)
     per_token = training_flops_per_token(recipe.model, batching.length, mlm_rate=recipe.masking.rate)
     return StagePlan(
@@ -185,6 +185,11 @@ def plan_stage(
             for way, limit in zip(WAYS, limits, strict=True)
         ),
     )
+
+
+def find_parameters(recipe: Recipe) -> Parameters:
+    """What a stage spreads and trains."""
+    return list_parameters(recipe.model, list_heads(recipe), trains_pooler=recipe.segments.num_labels > 0)
 
 
 def list_heads(recipe: Recipe) -> tuple[HeadSpec, ...]:

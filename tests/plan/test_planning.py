@@ -298,3 +298,12 @@ def test_a_stage_of_a_run_by_tokens_or_by_the_clock_has_its_share_of_them() -> N
 def test_a_format_that_the_device_lacks_is_refused() -> None:
     with pytest.raises(ConfigError, match="NVIDIA V100 32 GB has no such multiply; it has fp32, fp16"):
         plan_run(a_recipe("albert-base", "runtime.dtype=bf16"), load_device("v100-32g"), 8)
+
+
+def test_messages_are_waited_for_at_small_batches_of_short_sequences_in_bf16() -> None:
+    """The example of docs/planning.md."""
+    for dtype, is_waiting in (("bf16", [True, False]), ("fp32", [False, False])):
+        recipe = a_recipe("bert-large", "batch.sequences=32", f"runtime.dtype={dtype}")
+        ways = [stage.ways[DDP] for stage in plan_run(recipe, load_device("h100-80g"), 8).stages]
+        assert [way.waiting_seconds > way.computing_seconds for way in ways] == is_waiting
+        assert [way.waiting_seconds > 0 for way in ways] == is_waiting

@@ -90,7 +90,10 @@ class TrainingMemory:
 def training_memory(
     config: ModelConfig, heads: Sequence[HeadSpec], *, batch_size: int, length: int, mlm_rate: float = MLM_RATE
 ) -> TrainingMemory:
-    """What pre-training holds at once for a micro-batch of `batch_size` sequences."""
+    """What pre-training in fp32 on a CPU keeps for a micro-batch of `batch_size` sequences.
+
+    Needs no torch; what a recipe takes on some device is in plan/memory.py.
+    """
     weights = BYTES * count_parameters(config, heads).total
     activations = activation_memory(config, batch_size=batch_size, length=length, mlm_rate=mlm_rate)
     return TrainingMemory(weights, weights, 2 * weights, activations)

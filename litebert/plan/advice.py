@@ -2,6 +2,7 @@
 
 from litebert.plan.devices import Device
 from litebert.plan.plan import WAYS, Plan, plan_run
+from litebert.plan.stages import list_stretches
 from litebert.recipe import Recipe
 
 
@@ -33,34 +34,49 @@ def faster_format(device: Device) -> str | None:
 
 def _advise_settings(recipe: Recipe, plan: Plan) -> list[str]:
     assert plan.best is not None
-    own = WAYS.index((recipe.train.parallel, recipe.train.recompute))
-    way, wanted = plan.stages[0].ways[plan.best], plan.stages[0].ways[own]
+    parallel, recompute = WAYS[plan.best]
     hours = f"{plan.hours(plan.best):,.1f} hours"
-    words = [f"train.parallel={way.parallel}"] if way.parallel != recipe.train.parallel else []
-    if way.recompute != recipe.train.recompute:
-        words.append(f"train.recompute={str(way.recompute).lower()}")
-    own_rows = plan.stages[0].batching.rows_per_device(plan.machine.num_devices)
-    asked = min(recipe.train.micro_batch or own_rows, own_rows)
-    if asked != way.micro_batch:
-        words.append(f"train.micro_batch={way.micro_batch}")
+    words = [f"train.parallel={parallel}"] if parallel != recipe.train.parallel else []
+    if recompute != recipe.train.recompute:
+        words.append(f"train.recompute={str(recompute).lower()}")
+    ways = [stage.ways[plan.best] for stage in plan.stages]
+    if [num_parts for num_parts, _ in _list_cuts(recipe, plan)] != [way.num_parts for way in ways]:
+        # the largest of the stages' equal parts: all of them fit in every stage, and no stage needs more parts with it
+        words.append(f"train.micro_batch={max(way.micro_batch for way in ways)}")
     if not words:
         return [f"The recipe is right as it is: {hours}."]
-    if not all(stage.ways[own].fits for stage in plan.stages):
-        why = "as the recipe stands, it does not fit"
-    elif asked > wanted.largest_micro_batch:
-        why = f"the recipe's micro-batch of {asked:,} does not fit"
-    else:
-        why = "it fits, and is the fastest of these"
-    return [f"Add {' '.join(words)} ({why}): {hours}."]
+    return [f"Add {' '.join(words)} ({_say_why(recipe, plan)}): {hours}."]
+
+
+def _say_why(recipe: Recipe, plan: Plan) -> str:
+    own = WAYS.index((recipe.train.parallel, recipe.train.recompute))
+    wanted = [stage.ways[own] for stage in plan.stages]
+    if not all(way.fits for way in wanted):
+        return "as the recipe stands, it does not fit"
+    for (_, asked), way in zip(_list_cuts(recipe, plan), wanted, strict=True):
+        if asked > way.largest_micro_batch:
+            return f"the recipe's micro-batch of {asked:,} does not fit"
+    return "it fits, and is the fastest of these"
+
+
+def _list_cuts(recipe: Recipe, plan: Plan) -> list[tuple[int, int]]:
+    """In how many parts of how many sequences each stage would be computed as the recipe stands."""
+    return [
+        stage.batching.cut(plan.machine.num_devices, stretch.recipe.train.micro_batch)
+        for stage, stretch in zip(plan.stages, list_stretches(recipe), strict=True)
+    ]
 
 
 def _advise_batch(plan: Plan) -> list[str]:
-    rows, num_devices = plan.stages[0].batching.num_rows, plan.machine.num_devices
-    if rows < num_devices:
-        return [f"A batch of {rows:,} sequences cannot be divided among {num_devices:,} devices: it is refused."]
-    if rows % num_devices:
-        return [f"{rows:,} sequences do not divide by {num_devices:,} devices: some wait for others."]
-    return []
+    batches, num_devices = [stage.batching.num_rows for stage in plan.stages], plan.machine.num_devices
+    if min(batches) < num_devices:
+        few = f"A batch of {min(batches):,} sequences"
+        return [f"{few} cannot be divided among {num_devices:,} devices: it is refused."]
+    return [
+        f"{rows:,} sequences do not divide by {num_devices:,} devices: some wait for others."
+        for rows in dict.fromkeys(batches)
+        if rows % num_devices
+    ]
 
 
 def _advise_format(recipe: Recipe, plan: Plan) -> list[str]:

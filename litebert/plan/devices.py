@@ -17,6 +17,8 @@ BILLION = 1_000_000_000
 CPU_EFFICIENCY = 0.7
 # a device of `this-cpu` is a whole machine: its neighbours are at the other end of such a cable
 GIGABIT_ETHERNET = 0.125
+# the share of memory that a plan leaves free: what is counted is less than what is taken (docs/planning.md)
+MARGIN = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,8 @@ class Device:
 
     @property
     def usable_bytes(self) -> float:
-        return (self.memory_gb - self.reserved_gb) * BILLION
+        """What a plan may fill."""
+        return (1 - MARGIN) * (self.memory_gb - self.reserved_gb) * BILLION
 
     def peak_flops(self, dtype: str) -> float:
         """Floating-point operations a second in a format."""

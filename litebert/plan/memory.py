@@ -16,7 +16,6 @@ class Spreading:
 
     parallel: Parallel
     num_devices: int
-    recompute: bool
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Load:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """Bytes on one device, by what they are. Their sum is reached at most: gradients come as activations go."""
+    """Bytes of tensors on one device, by what they are; an allocator takes more than it hands out."""
 
     weights: int
     gradients: int

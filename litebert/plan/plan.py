@@ -1,7 +1,7 @@
 """The plan of a run: stage by stage, and for each way to spread it, what fits, what is sent, and how long it takes."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from litebert.core.errors import ConfigError
@@ -23,6 +23,7 @@ PASSED_BY_CLIPPING = 3  # gradients are read for their norm, read again and writ
 TELLS_APART = 1.02  # a gain below this is no reason for another way
 MAX_MICRO_BATCH = 1 << 20
 WAYS: tuple[tuple[Parallel, bool], ...] = (("ddp", False), ("ddp", True), ("fsdp", False), ("fsdp", True))
+NO_LIMITS = (MAX_MICRO_BATCH,) * len(WAYS)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,12 @@ class Batching:
     def rows_per_device(self, num_devices: int) -> int:
         return math.ceil(self.num_rows / num_devices)
 
+    def cut(self, num_devices: int, micro_batch: int) -> tuple[int, int]:
+        """In how many parts of how many rows a device computes a step, with `train.micro_batch`; 0: in one."""
+        rows = self.rows_per_device(num_devices)
+        num_parts = math.ceil(rows / (micro_batch or rows))
+        return num_parts, math.ceil(rows / num_parts)
+
 
 @dataclass(frozen=True)
 class Way:
@@ -58,7 +65,7 @@ class Way:
     parallel: Parallel
     recompute: bool
     largest_micro_batch: int  # sequences that fit; 0: not even one
-    micro_batch: int  # what the batch asks for, in equal parts
+    micro_batch: int  # what the batch asks for, in equal parts that fit in every stage
     num_parts: int
     memory: DeviceMemory
     messages: list[Message]
@@ -130,10 +137,12 @@ def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | N
         raise ConfigError(f"{num_devices} devices: at least one is needed")
     machine = Machine(device, num_devices, dtype or device.choose_dtype(recipe.runtime.dtype))
     own = WAYS.index((recipe.train.parallel, recipe.train.recompute))
+    stretches = list_stretches(recipe)
+    limits = find_limits([stretch.recipe for stretch in stretches], machine)
     stages: list[StagePlan] = []
-    for stretch in list_stretches(recipe):
+    for stretch in stretches:
         first_step = sum(stage.num_steps for stage in stages)
-        stage = plan_stage(stretch.recipe, machine, first_step=first_step, num_steps=0)
+        stage = plan_stage(stretch.recipe, machine, first_step=first_step, num_steps=0, limits=limits)
         step_tokens, step_seconds = stage.batching.num_tokens, stage.ways[own].step_seconds
         num_steps = stretch.count_steps(recipe.train, step_tokens=step_tokens, step_seconds=step_seconds)
         stages.append(replace(stage, num_steps=num_steps))
@@ -145,9 +154,21 @@ def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | N
     return Plan(machine, tuple(stages), other)
 
 
-def plan_stage(recipe: Recipe, machine: Machine, *, first_step: int, num_steps: int) -> StagePlan:
-    """One stage's plan; `recipe` has no other stages."""
-    parameters = list_parameters(recipe.model, list_heads(recipe), trains_pooler=recipe.segments.num_labels > 0)
+def find_limits(stages: Sequence[Recipe], machine: Machine) -> tuple[int, ...]:
+    """For each of WAYS the largest micro-batch that fits in every stage: one `train.micro_batch` holds for all.
+
+    A stage in which not even one sequence fits sets no limit to the others; the way is lost with or without it.
+    """
+    plans = [plan_stage(stage, machine, first_step=0, num_steps=0) for stage in stages]
+    largest = [[plan.ways[way].largest_micro_batch for plan in plans] for way in range(len(WAYS))]
+    return tuple(min((size for size in sizes if size), default=MAX_MICRO_BATCH) for sizes in largest)
+
+
+def plan_stage(
+    recipe: Recipe, machine: Machine, *, first_step: int, num_steps: int, limits: tuple[int, ...] = NO_LIMITS
+) -> StagePlan:
+    """One stage's plan, with micro-batches of at most `limits` (for each of WAYS); `recipe` has no other stages."""
+    parameters = find_parameters(recipe)
     batching = describe_batch(recipe)
     per_token = training_flops_per_token(recipe.model, batching.length, mlm_rate=recipe.masking.rate)
     return StagePlan(
@@ -160,10 +181,15 @@ def plan_stage(recipe: Recipe, machine: Machine, *, first_step: int, num_steps: 
         is_shared=not parameters.blocks,
         flops_per_step=batching.num_tokens * per_token,
         ways=tuple(
-            _plan_way(recipe, machine, parameters, batching, parallel=parallel, recompute=recompute)
-            for parallel, recompute in WAYS
+            _plan_way(recipe, machine, parameters, batching, way, limit)
+            for way, limit in zip(WAYS, limits, strict=True)
         ),
     )
+
+
+def find_parameters(recipe: Recipe) -> Parameters:
+    """What a stage spreads and trains."""
+    return list_parameters(recipe.model, list_heads(recipe), trains_pooler=recipe.segments.num_labels > 0)
 
 
 def list_heads(recipe: Recipe) -> tuple[HeadSpec, ...]:
@@ -195,9 +221,15 @@ def bert_of_same_width(config: ModelConfig) -> ModelConfig:
 
 
 def _plan_way(
-    recipe: Recipe, machine: Machine, parameters: Parameters, batching: Batching, *, parallel: Parallel, recompute: bool
+    recipe: Recipe,
+    machine: Machine,
+    parameters: Parameters,
+    batching: Batching,
+    way: tuple[Parallel, bool],
+    limit: int,
 ) -> Way:
-    spreading = Spreading(parallel, machine.num_devices, recompute)
+    parallel, recompute = way
+    spreading = Spreading(parallel, machine.num_devices)
     keeping = Keeping(NUMBER_BYTES[machine.dtype], machine.device.fuses_dropout, recompute)
 
     def memory_of(micro_batch: int, *, accumulates: bool) -> DeviceMemory:
@@ -208,9 +240,7 @@ def _plan_way(
         return memory_of(micro_batch, accumulates=True).total <= machine.device.usable_bytes
 
     largest = _largest(fits)
-    own = batching.rows_per_device(machine.num_devices)
-    num_parts = math.ceil(own / max(1, min(largest, own)))
-    micro_batch = math.ceil(own / num_parts)
+    num_parts, micro_batch = batching.cut(machine.num_devices, max(1, min(largest, limit)))
     messages = list_messages(parameters, parallel, machine.num_devices, num_parts=num_parts)
     sent = sum(message.sent_bytes(machine.num_devices) for message in messages)
     computing = _computing_seconds(recipe, machine, batching, recompute=recompute)

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from litebert.model.cost import (
-    ParameterCount,
-    TrainingMemory,
-    count_parameters,
-    training_flops_per_token,
-    training_memory,
-)
-from litebert.plan.plan import describe_batch, list_heads
+from litebert.model.cost import Keeping, ParameterCount, count_parameters, training_flops_per_token
+from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
+from litebert.plan.plan import NUMBER_BYTES, describe_batch, find_parameters, list_heads
 from litebert.plan.stages import list_stretches
 from litebert.recipe import Recipe
 
@@ -44,7 +39,7 @@ class Summary:
     """What a recipe comes to."""
 
     parameters: ParameterCount
-    memory: TrainingMemory
+    memory: DeviceMemory  # of one device, as litebert plan counts it
     micro_batch: int  # that the memory is for, in sequences: of the stage that needs most
     length: int  # of these
     missing_corpora: tuple[str, ...]
@@ -60,7 +55,7 @@ def summarize(recipe: Recipe) -> Summary:
     return Summary(
         parameters=count_parameters(recipe.model, list_heads(recipe)),
         memory=count_memory(largest),
-        micro_batch=count_micro_batch(largest),
+        micro_batch=describe_batch(largest).cut(1, largest.train.micro_batch)[1],
         length=largest.segments.max_length,
         missing_corpora=missing,
         text=None if missing else look_at_text(recipe),
@@ -68,15 +63,23 @@ def summarize(recipe: Recipe) -> Summary:
     )
 
 
-def count_memory(stage: Recipe) -> TrainingMemory:
-    """What a stage holds at once."""
-    length = stage.segments.max_length
-    return training_memory(stage.model, list_heads(stage), batch_size=count_micro_batch(stage), length=length)
+def count_memory(stage: Recipe) -> DeviceMemory:
+    """What a stage holds at once on one device of the recipe's kind."""
+    num_parts, micro_batch = describe_batch(stage).cut(1, stage.train.micro_batch)
+    load = Load(micro_batch, stage.segments.max_length, stage.masking.rate, accumulates=num_parts > 1)
+    alone = Spreading(stage.train.parallel, num_devices=1)
+    return device_memory(stage.model, find_parameters(stage), alone, load, describe_keeping(stage))
 
 
-def count_micro_batch(stage: Recipe) -> int:
-    """The sequences that a stage computes at once."""
-    return stage.train.micro_batch or describe_batch(stage).num_rows
+def describe_keeping(stage: Recipe) -> Keeping:
+    """How activations are kept where the recipe would run: on the device that it names, or the best one here."""
+    from litebert.core.runtime import choose_device
+
+    runtime = stage.runtime
+    device = choose_device("auto").type if runtime.device == "auto" else runtime.device
+    # which format "auto" is comes out by measuring; fp32 is the one that takes most
+    number_bytes = NUMBER_BYTES["fp32" if runtime.dtype == "auto" else runtime.dtype]
+    return Keeping(number_bytes, fuses_dropout=device == "cuda", recompute=stage.train.recompute)
 
 
 def list_missing_corpora(stages: Sequence[Recipe]) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from litebert.model.config import HeadSpec, ModelConfig
 from litebert.train.options import Parallel
 
 BYTES = 4  # weights and gradients are exchanged in fp32, whatever is computed in
-BUCKET_BYTES = 25 << 20  # DDP gathers gradients in messages of about this size
 Shape = tuple[int, ...]
 
 
@@ -51,7 +50,7 @@ class Message(NamedTuple):
 
     kind: Literal["all-reduce", "all-gather", "reduce-scatter"]
     about: str
-    number: int
+    number: int | None  # None: DDP's, which fills messages with whole tensors as their gradients come
     num_bytes: int
 
     def sent_bytes(self, num_devices: int) -> float:
@@ -84,8 +83,7 @@ def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, 
     if num_devices == 1:
         return []
     if parallel == "ddp":
-        num_bytes = BYTES * parameters.num_trained
-        return [Message("all-reduce", "gradients", -(-num_bytes // BUCKET_BYTES), num_bytes)]
+        return [Message("all-reduce", "gradients", None, BYTES * parameters.num_trained)]
     messages = [
         Message("all-gather", "weights", 1, BYTES * padded(parameters.root.shapes, num_devices)),
         Message("reduce-scatter", "gradients", 1, BYTES * padded(parameters.root.trained, num_devices)),

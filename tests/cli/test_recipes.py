@@ -38,6 +38,16 @@ def test_a_recipe_is_shown_in_full_without_a_corpus(
     assert "first batch" not in facts
 
 
+def test_the_memory_follows_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ([], ["train.recompute=true"], ["runtime.dtype=bf16"], ["masking.rate=0.4"])
+    shown = [check(capsys, "albert-base", *added)[1]["memory"] for added in words]
+    assert all("MB for a micro-batch of 32 x 512" in line for line in shown)
+    assert len({line.split(" MB")[0] for line in shown}) == len(words)
+
+
 def test_a_recipe_is_shown_with_its_text(tiny_corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = (f"data.corpora={tiny_corpus}", "model.vocab_size=100", "batch.sequences=4")
     _, facts = check(capsys, "nano", *words)

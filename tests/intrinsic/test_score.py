@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import binomtest
 
 from litebert.intrinsic.score import score_guesses, score_pairs
+from litebert.intrinsic.student import student
 
 
 def draw_guesses(num_documents: int, *, per_document: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,6 +51,39 @@ def test_the_interval_holds_the_truth_about_nineteen_times_of_twenty() -> None:
         score = score_guesses(*draw_guesses(100, per_document=8, spread=0.2, seed=seed + 1))
         hits += score.low <= truth <= score.high
     assert 365 <= hits <= 395
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.2])
+def test_the_interval_holds_the_truth_of_few_documents_too(spread: float) -> None:
+    truth = np.clip(0.7 + spread * np.random.default_rng(0).standard_normal(200_000), 0, 1).mean()
+    hits = 0
+    for seed in range(400):
+        score = score_guesses(*draw_guesses(5, per_document=50, spread=spread, seed=seed + 1))
+        hits += score.low <= truth <= score.high
+    assert hits >= 375
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+@pytest.mark.parametrize("num_documents", [1, 5, 40])
+def test_where_all_guesses_agree_only_documents_count(num_documents: int, is_right: bool) -> None:
+    documents = np.repeat(np.arange(num_documents), 50)
+    score = score_guesses(np.full(len(documents), is_right), documents)
+    right = num_documents if is_right else 0
+    alone = binomtest(right, num_documents).proportion_ci(0.95, method="wilson")
+    assert score.low <= alone.low
+    assert score.high >= alone.high
+    assert score.high - score.low < 1
+
+
+def test_of_one_document_next_to_nothing_is_known() -> None:
+    score = score_guesses(np.arange(1000) < 600, np.zeros(1000, np.int64))
+    assert score.low < 0.05
+    assert score.high > 0.95
+
+
+def test_students_quantiles_are_those_of_its_distribution() -> None:
+    for freedom in (*range(1, 60), 75, 100, 200, 1000):
+        assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=2e-3), freedom
 
 
 def test_lead_and_other_pairs_add_up_to_all() -> None:

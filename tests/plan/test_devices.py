@@ -70,6 +70,11 @@ def test_a_wrong_fact_is_refused_by_name(change: str, message: str, tmp_path: Pa
     assert "mine.toml" in str(caught.value)
 
 
+def test_a_plan_leaves_a_tenth_of_the_memory_free(tmp_path: Path) -> None:
+    device = load_device(write(tmp_path, FACTS.replace("efficiency = 0.3", "efficiency = 0.3\nreserved_gb = 4.0")))
+    assert device.usable_bytes == pytest.approx(0.9 * (24 - 4) * 1e9)
+
+
 def test_an_unknown_device_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match="unknown device 'a100-80gb'; did you mean 'a100-80g'"):
         load_device("a100-80gb")

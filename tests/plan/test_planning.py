@@ -1,6 +1,8 @@
 """The laws of planning: what shards add up to, what is sent, what fits, and the published facts."""
 
 import itertools
+import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -67,7 +69,7 @@ def test_the_shards_of_all_devices_are_one_model(name: str, num_devices: int) ->
 
 def test_shards_are_padded_to_equal_rows() -> None:
     parameters = list_parameters(preset("nano"), HEADS, trains_pooler=True)
-    ddp, fsdp = (count_shard(parameters, Spreading(kind, 3, False), trained_only=True) for kind in ("ddp", "fsdp"))
+    ddp, fsdp = (count_shard(parameters, Spreading(kind, 3), trained_only=True) for kind in ("ddp", "fsdp"))
     assert ddp == parameters.num_trained
     assert 3 * fsdp > ddp
 
@@ -122,7 +124,8 @@ def test_the_shared_and_the_unshared_model_compute_alike() -> None:
 def test_electras_estimate_of_albert_xxlarge_is_met() -> None:
     """ELECTRA puts the released xxlarge (1.5M steps, which is 12 times the recipe's) at 3.1e22 FLOPs."""
     plan = plan_run(a_recipe("albert-xxlarge", "train.steps=1500000"), load_device("tpu-v3"), 512)
-    assert plan.total_flops == pytest.approx(3.1e22, rel=0.6)
+    # ELECTRA counts the backward pass as one forward pass, we as two: two thirds of ours are theirs
+    assert plan.total_flops * 2 / 3 == pytest.approx(3.1e22, rel=0.02)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -150,7 +153,7 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not() -> None:
 
 
 def test_computing_again_takes_a_third_longer_and_less_memory() -> None:
-    ways = plan_run(a_recipe("bert-base"), make_device(), 8).stages[1].ways
+    ways = plan_run(a_recipe("bert-base"), make_device(memory_gb=40.0), 8).stages[1].ways
     assert ways[DDP_RECOMPUTE].computing_seconds == pytest.approx(ways[DDP].computing_seconds * 4 / 3)
     assert ways[DDP_RECOMPUTE].memory.activations < ways[DDP].memory.activations / 3
     assert ways[DDP_RECOMPUTE].largest_micro_batch > 3 * ways[DDP].largest_micro_batch
@@ -196,7 +199,8 @@ def test_one_device_sends_nothing() -> None:
 
 def test_fewer_bytes_a_number_keep_less_and_multiply_faster() -> None:
     full, half = (
-        plan_run(a_recipe("bert-base", f"runtime.dtype={dtype}"), make_device(), 4) for dtype in ("fp32", "auto")
+        plan_run(a_recipe("bert-base", f"runtime.dtype={dtype}"), make_device(memory_gb=40.0), 4)
+        for dtype in ("fp32", "auto")
     )
     assert half.machine.dtype == "bf16"
     assert half.hours(DDP) < full.hours(DDP) / 5
@@ -210,18 +214,51 @@ def test_what_does_not_fit_is_said_with_a_remedy() -> None:
     plan = plan_run(recipe, make_device(memory_gb=2.0), 8)
     assert plan.best is None
     assert advise(recipe, plan) == [
-        "It does not fit: one sequence at a time needs 2.8 GB of 2.0: take a device with more memory, or "
+        "It does not fit: one sequence at a time needs 2.8 GB of 1.8: take a device with more memory, or "
         "runtime.dtype=bf16, or a shorter segments.max_length."
     ]
 
 
 def test_a_way_that_fits_is_named_where_the_recipes_own_does_not() -> None:
     recipe = a_recipe("albert-base")
-    for memory_gb, remedy in ((0.42, "train.parallel=fsdp"), (0.34, "train.recompute=true")):
+    for memory_gb, remedy in ((0.467, "train.parallel=fsdp"), (0.378, "train.recompute=true")):
         plan = plan_run(recipe, make_device(memory_gb=memory_gb), 8)
         assert not plan.stages[0].ways[DDP].fits
         assert advise(recipe, plan)[0].startswith(f"Add {remedy} train.micro_batch=")
         assert "as the recipe stands, it does not fit" in advise(recipe, plan)[0]
+
+
+@pytest.mark.parametrize("name", ["bert-large", "bert-base", "roberta-large", "albert-xxlarge", "cpu-small", "nano"])
+@pytest.mark.parametrize("micro_batch", ["train.micro_batch=0", "train.micro_batch=16"])
+@pytest.mark.parametrize("num_devices", [1, 4])
+def test_the_micro_batch_that_is_advised_fits_in_every_stage(name: str, micro_batch: str, num_devices: int) -> None:
+    recipe = a_recipe(name, micro_batch)
+    for device in (*map(load_device, ("v100-32g", "h100-80g")), make_device(memory_gb=8.0)):
+        plan = plan_run(recipe, device, num_devices)
+        assert plan.best is not None
+        advised = re.search(r"train\.micro_batch=(\d+)", advise(recipe, plan)[0])
+        size = int(advised[1]) if advised else recipe.train.micro_batch
+        ways = [stage.ways[plan.best] for stage in plan.stages]
+        if advised:
+            assert size <= min(way.largest_micro_batch for way in ways)
+        for stage, way in zip(plan.stages, ways, strict=True):
+            rows = stage.batching.rows_per_device(num_devices)
+            num_parts = math.ceil(rows / (size or rows))
+            assert math.ceil(rows / num_parts) <= way.largest_micro_batch
+            assert num_parts == way.num_parts  # and the hours are those of this micro-batch
+
+
+def test_a_recipe_is_not_right_where_a_later_stage_does_not_fit() -> None:
+    recipe = a_recipe("bert-large", "train.micro_batch=0")
+    advice = advise(recipe, plan_run(recipe, load_device("v100-32g"), 4))
+    assert advice[0].startswith("Add train.micro_batch=32 (the recipe's micro-batch of 64 does not fit)")
+
+
+def test_a_later_stage_must_have_a_sequence_for_each_device() -> None:
+    recipe = a_recipe("cpu-small")  # 32 sequences at first, 6 at the end
+    few, uneven = (advise(recipe, plan_run(recipe, make_device(), num_devices)) for num_devices in (8, 4))
+    assert "A batch of 6 sequences cannot be divided among 8 devices: it is refused." in few
+    assert "6 sequences do not divide by 4 devices: some wait for others." in uneven
 
 
 def test_a_gain_that_nobody_would_notice_is_no_reason_to_shard() -> None:
@@ -261,3 +298,12 @@ def test_a_stage_of_a_run_by_tokens_or_by_the_clock_has_its_share_of_them() -> N
 def test_a_format_that_the_device_lacks_is_refused() -> None:
     with pytest.raises(ConfigError, match="NVIDIA V100 32 GB has no such multiply; it has fp32, fp16"):
         plan_run(a_recipe("albert-base", "runtime.dtype=bf16"), load_device("v100-32g"), 8)
+
+
+def test_messages_are_waited_for_at_small_batches_of_short_sequences_in_bf16() -> None:
+    """The example of docs/planning.md."""
+    for dtype, is_waiting in (("bf16", [True, False]), ("fp32", [False, False])):
+        recipe = a_recipe("bert-large", "batch.sequences=32", f"runtime.dtype={dtype}")
+        ways = [stage.ways[DDP] for stage in plan_run(recipe, load_device("h100-80g"), 8).stages]
+        assert [way.waiting_seconds > way.computing_seconds for way in ways] == is_waiting
+        assert [way.waiting_seconds > 0 for way in ways] == is_waiting

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from litebert.data.stream import open_stream
+from litebert.plan.devices import Device, Peaks
+from litebert.plan.plan import WAYS, plan_run
 from litebert.plan.summary import count_run, summarize
-from litebert.recipe import Recipe, build_recipe
+from litebert.recipe import Recipe, build_recipe, load_recipe
 
 
 def make_recipe(corpus: Path | str, *, length: int = 32, **sections: Any) -> Recipe:
@@ -61,3 +63,29 @@ def test_memory_is_that_of_the_stage_that_needs_most() -> None:
     staged = summarize(make_recipe("nowhere", length=16, stages=[{"at": 3, **LONGER}]))
     alone = summarize(make_recipe("nowhere", model={**asdict(make_recipe("x").model), "num_layers": 4}))
     assert (staged.length, staged.memory) == (32, alone.memory)
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["train.recompute=true"], ["runtime.dtype=bf16"], ["masking.rate=0.4"], ["runtime.device=cuda"]]
+)
+def test_memory_is_what_the_plan_says_of_such_a_device(words: list[str]) -> None:
+    recipe = load_recipe("albert-base", ["runtime.device=cpu", "batch.sequences=32", *words])
+    device = Device(
+        title="roomy",
+        memory_gb=1000.0,
+        memory_gb_per_second=10.0,
+        link_gb_per_second=1.0,
+        network_gb_per_second=1.0,
+        devices_per_node=1,
+        tflops=Peaks(fp32=1.0, bf16=1.0),
+        efficiency=0.5,
+        fuses_dropout=recipe.runtime.device == "cuda",
+    )
+    way = WAYS.index(("ddp", recipe.train.recompute))
+    assert summarize(recipe).memory == plan_run(recipe, device, 1).stages[0].ways[way].memory
+
+
+def test_memory_is_for_no_more_rows_than_a_part_of_the_batch_has() -> None:
+    for sequences, micro_batch, rows in ((8, 32, 8), (9, 8, 5), (64, 32, 32)):
+        recipe = make_recipe("nowhere", batch={"sequences": sequences}, train={"micro_batch": micro_batch})
+        assert summarize(recipe).micro_batch == rows

@@ -172,7 +172,8 @@ def _texts_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable
 def _texts_of_file(file: Path, options: "TableOptions", *, num_texts: int) -> Iterable[Any]:
     """A table, or a text a line (a tab between the two of a pair)."""
     from litebert.tasks.columnar import is_columnar
-    from litebert.tasks.custom import find_columns, read_rows
+    from litebert.tasks.columns import find_columns
+    from litebert.tasks.custom import read_rows
     from litebert.tasks.tables import read_table, read_text
 
     if not (file.suffix.lower() in TABLES or is_columnar(file) or options.text):

@@ -16,37 +16,20 @@ import numpy as np
 from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
 from litebert.tasks.columnar import is_columnar
+from litebert.tasks.columns import Columns, find_columns, has_header
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, read_text
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
-# the names under which a column is looked for where none is given, the likeliest first
-TEXT = ("text", "sentence", "text_a", "sentence1", "premise", "question1", "question", "review", "content", "query")
-TEXT_B = ("text_b", "sentence2", "hypothesis", "question2", "answer")
-LABEL = ("label", "labels", "class", "category", "score", "target", "gold_label", "is_duplicate", "tags")
 WORDS = ("tokens", "words")
 TAGS = ("tags", "ner_tags", "labels", "pos_tags")
 MAX_LABELS = 500  # more distinct labels than this are no labels
 MAX_TOLD = 20
 SEPARATORS = ("|", ";", ",")  # between the labels of one cell
-_BY_NUMBER = "or where the file has no row of names, by number: --text 1 --label 2"
 
 Example = TypeVar("Example", TextExample, TaggedWords)
-
-
-@dataclasses.dataclass(frozen=True)
-class Columns:
-    """Where text and label are."""
-
-    text: str
-    text_b: str | None
-    label: str | None
-
-    def __str__(self) -> str:
-        parts = {"text": self.text, "second text": self.text_b, "label": self.label}
-        return ", ".join(f"{name} = '{column}'" for name, column in parts.items() if column is not None)
 
 
 def read_classes(path: Path, options: TableOptions) -> Dataset:
@@ -118,9 +101,9 @@ def read_splits(
     splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
     notes: list[str] = []
     for split, file in _find_files(path, options).items():
-        table = name_labels(read_table(file, encoding=options.encoding, has_header=_has_header(options)))
+        table = name_labels(read_table(file, encoding=options.encoding, has_header=has_header(options)))
         columns = find_columns(table, options, needs_label=split != "test")
-        if not notes and not (options.text and options.label):
+        if not notes:
             notes.append(f"columns of {file.name}: {columns}")
         if split == "test" and not _is_labelled(table, columns.label):
             columns = dataclasses.replace(columns, label=None)
@@ -142,25 +125,6 @@ def read_rows(
         )
         for number, row in enumerate(table.rows)
     ]
-
-
-def find_columns(table: Table, options: TableOptions, *, needs_label: bool) -> Columns:
-    """The columns as they were named, or as they are usually called; where none is needed, a label may be missing."""
-    text = _find_column(table, options.text, TEXT, "--text")
-    text_b = _find_column(table, options.text_b, TEXT_B, "--text-b")
-    wants_label = needs_label or options.label in table.columns or options.label is None
-    label = _find_column(table, options.label, LABEL, "--label") if wants_label else None
-    others = [column for column in table.columns if column not in (text, text_b, label, "id")]
-    if text is None and len(others) == 1:
-        text = others.pop()
-    if needs_label and label is None and len(others) == 1:
-        label = others.pop()
-    has = f"it has {', '.join(table.columns)}"
-    if text is None:
-        raise DataError(f"{table.path}: which column is the text? {has}; name it with --text, {_BY_NUMBER}")
-    if needs_label and label is None:
-        raise DataError(f"{table.path}: which column is the label? {has}; name it with --label, {_BY_NUMBER}")
-    return Columns(text, text_b, label)
 
 
 def read_tagged(file: Path, options: TableOptions, *, needs_tags: bool) -> list[TaggedWords]:
@@ -202,21 +166,6 @@ def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
 def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:
     find = partial(find_split, suffixes=(*SUFFIXES, ".conll", ".bio"))
     return find_files(path, options, find, usual="train.csv, train.tsv, train.jsonl")
-
-
-def _has_header(options: TableOptions) -> bool:
-    """A column named by its number means that the file has no names."""
-    named = [column for column in (options.text, options.text_b, options.label) if column is not None]
-    return not (named and all(column.isdecimal() for column in named))
-
-
-def _find_column(table: Table, wanted: str | None, usual: Sequence[str], flag: str) -> str | None:
-    if wanted is not None:
-        if wanted not in table.columns:
-            raise DataError(f"{table.path}: no column '{wanted}' ({flag}); it has {', '.join(table.columns)}")
-        return wanted
-    by_lower_case = {column.lower(): column for column in reversed(table.columns)}
-    return next((by_lower_case[name] for name in usual if name in by_lower_case), None)
 
 
 def _is_labelled(table: Table, column: str | None) -> bool:

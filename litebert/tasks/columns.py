@@ -54,6 +54,20 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool) -> C
     return Columns(text, text_b, label)
 
 
+def reuse_columns(found: Columns, table: Table, options: TableOptions, *, needs_label: bool) -> TableOptions:
+    """Options that name what was found in the training file, so that another split is not guessed otherwise.
+
+    A split whose columns are called otherwise is looked at for itself; but a label that may be missing is not taken
+    from a column that was none in training.
+    """
+    texts = [column for column in (found.text, found.text_b) if column is not None]
+    if all(column in table.columns for column in texts):
+        options = dataclasses.replace(options, text=found.text, text_b=found.text_b)
+    if found.label in table.columns or not needs_label:
+        options = dataclasses.replace(options, label=found.label)
+    return options
+
+
 def has_header(options: TableOptions) -> bool:
     """A column named by its number means that the file has no names."""
     named = [column for column in (options.text, options.text_b, options.label) if column is not None]

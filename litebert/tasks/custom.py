@@ -16,10 +16,10 @@ import numpy as np
 from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
 from litebert.tasks.columnar import is_columnar
-from litebert.tasks.columns import Columns, find_columns, has_header
+from litebert.tasks.columns import Columns, find_columns, has_header, reuse_columns
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, read_text
+from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, read_text, tells_label
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
@@ -100,13 +100,17 @@ def read_splits(
     """The rows of each split, and what was guessed on the way."""
     splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
     notes: list[str] = []
+    first: Columns | None = None
     for split, file in _find_files(path, options).items():
         table = name_labels(read_table(file, encoding=options.encoding, has_header=has_header(options)))
-        columns = find_columns(table, options, needs_label=split != "test")
-        if not notes:
-            notes.append(f"columns of {file.name}: {columns}")
-        if split == "test" and not _is_labelled(table, columns.label):
+        needs_label = split != "test"
+        said = reuse_columns(first, table, options, needs_label=needs_label) if first else options
+        columns = find_columns(table, said, needs_label=needs_label)
+        if not needs_label and not _is_labelled(table, columns.label):
             columns = dataclasses.replace(columns, label=None)
+        if columns != first:
+            notes.append(f"columns of {file.name}: {columns}{'' if columns.label else '; no label'}")
+        first = first or columns
         splits[split] = read_rows(table, columns, read_label)
     return splits, notes
 
@@ -169,8 +173,8 @@ def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:
 
 
 def _is_labelled(table: Table, column: str | None) -> bool:
-    """Whether a test file tells the labels; an empty cell or -1 in every row stands for labels that are not told."""
-    return column is not None and any(row.cells.get(column) not in (None, "", -1, "-1") for row in table.rows)
+    """Whether a test file tells the label of any row."""
+    return column is not None and any(tells_label(row, column) for row in table.rows)
 
 
 def _count_texts(splits: Mapping[str, Sequence[TextExample]]) -> int:

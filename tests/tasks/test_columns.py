@@ -58,3 +58,27 @@ def test_columns_that_were_named_are_shown_too(tmp_path: Path) -> None:
     options = TableOptions(dev_share=0.0, text="sentence1", label="label")
     notes = read_dataset("classification", tmp_path / "rows.csv", options).notes
     assert notes[0] == "columns of rows.csv: text = 'sentence1', label = 'label'"
+
+
+@pytest.mark.parametrize(
+    ("test", "label", "note"),
+    [
+        ("review,stars\nfine,2\n", "2", None),  # no usual name: training found it as the column that was left
+        ("stars,review,when\n2,fine,today\n", "2", None),
+        ("review\nfine\n", None, "columns of test.csv: text = 'review'; no label"),
+        ("review,stars\nfine,\n", None, "columns of test.csv: text = 'review'; no label"),
+        ("review,score\nfine,2\n", None, "columns of test.csv: text = 'review'; no label"),
+        ("text,stars\nfine,2\n", "2", "columns of test.csv: text = 'text', label = 'stars'"),
+    ],
+)
+def test_a_test_file_has_the_columns_of_the_training_file(
+    test: str, label: str | None, note: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "train.csv").write_text("review,stars\nx,1\ny,2\n")
+    (tmp_path / "dev.csv").write_text("review,when,stars\nx,today,1\n")
+    (tmp_path / "test.csv").write_text(test)
+    dataset = read_dataset("classification", tmp_path, TableOptions())
+    assert [(example.text, example.label) for example in dataset.test["test"]] == [("fine", label)]
+    assert [(example.text, example.label) for example in dataset.dev["dev"]] == [("x", "1")]
+    told = [one for one in dataset.notes if one.startswith("columns of")]
+    assert told == ["columns of train.csv: text = 'review', label = 'stars'", *([note] if note else [])]

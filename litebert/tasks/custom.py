@@ -38,7 +38,7 @@ def read_classes(path: Path, options: TableOptions) -> Dataset:
     labels = options.labels or _discover_labels([example.label for example in splits["train"]], path)
     _settle_labels(splits, labels, lambda example: [example.label], notes)
     _hold_out(splits, options, notes)
-    notes.append(_tell("labels", labels, [example.label for example in splits["train"]]))
+    notes += _tell("labels", labels, [example.label for example in splits["train"]], options)
     weights = balanced_weights(splits["train"], labels) if options.is_balanced else ()
     names = ("accuracy", "f1") if labels == ("0", "1") else ("accuracy", "macro_f1")
     task = Classification("classification", labels, names, weights, num_texts=_count_texts(splits))
@@ -49,12 +49,19 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
     """A number for each row."""
     splits, notes = read_splits(path, options, _label_number)
     _hold_out(splits, options, notes)
-    values = [example.label for example in _first(splits)]
-    if min(values) == max(values):
-        raise DataError(f"{path}: every number is {values[0]:g}: there is nothing to learn")
-    center, scale = float(np.mean(values)), float(np.std(values))
-    notes.append(f"numbers between {min(values):g} and {max(values):g}, mean {center:.4g}, deviation {scale:.4g}")
-    task = Regression("regression", center=center, scale=scale, num_texts=_count_texts(splits))
+    task = Regression("regression", num_texts=_count_texts(splits))
+    learned = [example.label for example in splits["train"]] if options.is_learned else []
+    if learned:
+        task = dataclasses.replace(task, center=float(np.mean(learned)), scale=float(np.std(learned)))
+        between = f"between {min(learned):g} and {max(learned):g}"
+        notes.append(f"numbers {between}, mean {task.center:.4g}, deviation {task.scale:.4g}")
+    for examples in splits.values():
+        values = {example.label for example in examples}
+        if len(values) == 1 and None not in values:
+            same = f"{examples[0].where}: every number from here on is {values.pop():g}"
+            if learned and examples is splits["train"]:
+                raise DataError(f"{same}: there is nothing to learn; is this the number's column?")
+            notes.append(f"{same}: no correlation with it can be told, which counts as 0")
     return Dataset.of(task, splits, notes)
 
 
@@ -75,7 +82,7 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     labels = options.labels or _discover_labels(list(found), path)
     _settle_labels(splits, labels, lambda example: example.label, notes)
     _hold_out(splits, options, notes)
-    notes.append(_tell("labels", labels, [label for example in splits["train"] for label in example.label]))
+    notes += _tell("labels", labels, [label for example in splits["train"] for label in example.label], options)
     return Dataset.of(MultiLabel("multi-label", labels, num_texts=_count_texts(splits)), splits, notes)
 
 
@@ -90,7 +97,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
     labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
     _settle_labels(splits, labels, lambda example: example.label or (), notes)
     _hold_out(splits, options, notes)
-    notes.append(_tell("tags", labels, [tag for example in splits["train"] for tag in example.label or ()]))
+    notes += _tell("tags", labels, [tag for example in splits["train"] for tag in example.label or ()], options)
     return Dataset.of(TokenTags("tags", labels), splits, notes)
 
 
@@ -178,19 +185,17 @@ def _is_labelled(table: Table, column: str | None) -> bool:
 
 
 def _count_texts(splits: Mapping[str, Sequence[TextExample]]) -> int:
-    return 1 if _first(splits)[0].text_b is None else 2
+    first = next(rows for rows in splits.values() if rows)  # of training, or where there are none of the next split
+    return 1 if first[0].text_b is None else 2
 
 
-def _first(splits: Mapping[str, Sequence[TextExample]]) -> Sequence[TextExample]:
-    """The training rows, or where there are none those of the next split."""
-    return next(rows for rows in splits.values() if rows)
-
-
-def _tell(word: str, labels: Sequence[str], found: Sequence[str]) -> str:
-    """The labels and how often each was found, for a person to check."""
+def _tell(word: str, labels: Sequence[str], found: Sequence[str], options: TableOptions) -> list[str]:
+    """The labels to learn and how often each was found, for a person to check; a finished model has its own."""
+    if not options.is_learned:
+        return []
     counts = Counter(found)
     more = f", and {len(labels) - MAX_TOLD} more" if len(labels) > MAX_TOLD else ""
-    return f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more
+    return [f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more]
 
 
 def _label_word(row: Row, column: str) -> str:

@@ -123,7 +123,7 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ("classification", "r.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', r"r\.jsonl:2: there is no 'label'"),
         ("regression", "r.csv", "text,score\nx,1.5\ny,high\n", r"r\.csv:3: 'high' in 'score' is not a number"),
         ("regression", "r.csv", "text,score\nx,1.5\ny,nan\n", r"r\.csv:3: 'nan' in 'score' is not a finite number"),
-        ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"every number is 2"),
+        ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"r\.csv:2: every number from here on is 2"),
         ("tags", "r.conll", "EU B-ORG\nrejects\n", r"r\.conll:2: a word without a tag"),
         ("tags", "r.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', r"r\.jsonl:1: 2 words, and not as many tags"),
     ],

@@ -147,12 +147,16 @@ def _sentences_of_lines(lines: str, where: str, options: "TableOptions") -> Iter
 
 def _sentences_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
     """JSON lines, CoNLL columns with or without tags, or a sentence a line."""
-    from litebert.tasks.custom import read_tagged
     from litebert.tasks.tables import read_text
+    from litebert.tasks.tagged_files import read_tagged
 
     if file.suffix.lower() == ".txt":
         return _sentences_of_lines(read_text(file, options.encoding), str(file), options)
-    return [replace(sentence, label=None) for sentence in read_tagged(file, options, needs_tags=False)]
+    notes: list[str] = []
+    sentences = read_tagged(file, options, needs_tags=False, notes=notes)
+    for note in notes:
+        print(note, file=sys.stderr)
+    return [replace(sentence, label=None) for sentence in sentences]
 
 
 def _texts_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:

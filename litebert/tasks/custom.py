@@ -15,16 +15,14 @@ import numpy as np
 
 from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
-from litebert.tasks.columnar import is_columnar
 from litebert.tasks.columns import Columns, find_columns, has_header, reuse_columns
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, read_text, tells_label
+from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, tells_label
+from litebert.tasks.tagged_files import read_tagged
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
-WORDS = ("tokens", "words")
-TAGS = ("tags", "ner_tags", "labels", "pos_tags")
 MAX_LABELS = 500  # more distinct labels than this are no labels
 MAX_TOLD = 20
 SEPARATORS = ("|", ";", ",")  # between the labels of one cell
@@ -87,11 +85,11 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
 
 
 def read_tags(path: Path, options: TableOptions) -> Dataset:
-    """A tag for each word: CoNLL columns (word first, tag last, a blank line between sentences) or JSON lines."""
+    """A tag for each word."""
     splits: dict[str, list[TaggedWords]] = {"train": []}
-    for split, file in _find_files(path, options).items():
-        splits[split] = read_tagged(file, options, needs_tags=split != "test")
     notes: list[str] = []
+    for split, file in _find_files(path, options).items():
+        splits[split] = read_tagged(file, options, needs_tags=split != "test", notes=notes)
     found = {tag for example in splits["train"] for tag in example.label or ()}
     labels = options.labels or _discover_labels(list(found), path)
     labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
@@ -136,42 +134,6 @@ def read_rows(
         )
         for number, row in enumerate(table.rows)
     ]
-
-
-def read_tagged(file: Path, options: TableOptions, *, needs_tags: bool) -> list[TaggedWords]:
-    """The sentences of a file; where no tags are needed, they are read if each word has one."""
-    if file.suffix.lower() in (".jsonl", ".json") or is_columnar(file):
-        table = name_labels(read_table(file, encoding=options.encoding))
-        return [_tagged_row(row, number, needs_tags) for number, row in enumerate(table.rows)]
-    sentences: list[TaggedWords] = []
-    words: list[list[str]] = []
-    for number, line in enumerate([*read_text(file, options.encoding).split("\n"), ""], start=1):
-        cells = [cell.strip() for cell in line.split("\t")] if "\t" in line else line.split()
-        if any(cells) and cells[0] != "-DOCSTART-":
-            if needs_tags and len(cells) < 2:
-                raise DataError(f"{file}:{number}: a word without a tag; write the tag behind it")
-            words.append(cells)
-        elif words:
-            is_tagged = all(len(cells) > 1 for cells in words)
-            tags = tuple(cells[-1] for cells in words) if is_tagged else None
-            where = f"{file}:{number - len(words)}"
-            sentences.append(TaggedWords(str(len(sentences)), tuple(cells[0] for cells in words), tags, where))
-            words = []
-    if not sentences:
-        raise DataError(f"{file}: there is no sentence in it")
-    return sentences
-
-
-def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
-    words = next((row.cells[name] for name in WORDS if name in row.cells), None)
-    tags: Any = next((row.cells[name] for name in TAGS if name in row.cells), None)
-    if not isinstance(words, list) or not words:
-        raise DataError(f"{row.where}: no list of words called {' or '.join(WORDS)}")
-    is_tagged = isinstance(tags, list) and len(tags) == len(words)
-    if needs_tags and not is_tagged:
-        raise DataError(f"{row.where}: {len(words)} words, and not as many tags in a list called {', '.join(TAGS)}")
-    labels = tuple(map(str, tags)) if is_tagged else None
-    return TaggedWords(str(row.cells.get("id", number)), tuple(map(str, words)), labels, row.where)
 
 
 def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:

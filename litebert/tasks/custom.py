@@ -34,7 +34,7 @@ def read_classes(path: Path, options: TableOptions) -> Dataset:
     """One label for each row."""
     splits, notes = read_splits(path, options, _label_word)
     labels = options.labels or _discover_labels([example.label for example in splits["train"]], path)
-    _settle_labels(splits, labels, lambda example: [example.label], notes)
+    _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [example.label for example in splits["train"]], options)
     weights = balanced_weights(splits["train"], labels) if options.is_balanced else ()
@@ -78,7 +78,7 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
         notes.append(f"labels of one cell are separated by '{mark}'")
     found = {label for example in splits["train"] for label in example.label}
     labels = options.labels or _discover_labels(list(found), path)
-    _settle_labels(splits, labels, lambda example: example.label, notes)
+    _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [label for example in splits["train"] for label in example.label], options)
     return Dataset.of(MultiLabel("multi-label", labels, num_texts=_count_texts(splits)), splits, notes)
@@ -93,7 +93,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
     found = {tag for example in splits["train"] for tag in example.label or ()}
     labels = options.labels or _discover_labels(list(found), path)
     labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
-    _settle_labels(splits, labels, lambda example: example.label or (), notes)
+    _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("tags", labels, [tag for example in splits["train"] for tag in example.label or ()], options)
     return Dataset.of(TokenTags("tags", labels), splits, notes)
@@ -169,9 +169,11 @@ def _label_number(row: Row, column: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise DataError(f"{row.where}: '{text}' in '{column}' is not a number") from None
+        has_comma = text.count(",") == 1 and text.replace(",", "").strip().lstrip("+-").isdecimal()
+        remedy = f"write {text.replace(',', '.').strip()}" if has_comma else "write it like 2.5, or remove the row"
+        raise DataError(f"{row.where}: '{text}' in '{column}' is not a number; {remedy}") from None
     if not np.isfinite(value):
-        raise DataError(f"{row.where}: '{text}' in '{column}' is not a finite number")
+        raise DataError(f"{row.where}: '{text}' in '{column}' is not a finite number; mend it, or remove the row")
     return value
 
 
@@ -204,22 +206,28 @@ def _discover_labels(found: Sequence[str], path: Path) -> tuple[str, ...]:
 
 
 def _settle_labels(
-    splits: dict[str, list[Example]],
-    labels: Sequence[str],
-    labels_of: Callable[[Example], Sequence[str]],
-    notes: list[str],
+    splits: dict[str, list[Example]], labels: Sequence[str], options: TableOptions, notes: list[str]
 ) -> None:
-    """Refuse labels that are not to be learned; a test split that has such is answered, and not scored."""
+    """Refuse labels that are not those of training; a test split that has such is answered, and not scored."""
+    whose, remedy = (
+        ("of the training rows", "mend it, or give training rows with this label")
+        if options.is_learned
+        else ("that the model knows", "mend it, or leave the row out")
+    )
     for split, examples in splits.items():
         known = [example for example in examples if example.label is not None]
-        unknown = [(one, label) for one in known for label in labels_of(one) if label not in labels]
+        unknown = [(one, label) for one in known for label in _list_labels(one) if label not in labels]
         if unknown and split != "test":
-            shown = ", ".join(labels[:MAX_TOLD])
-            raise DataError(f"{unknown[0][0].where}: label '{unknown[0][1]}' is not one of those to learn: {shown}")
+            what = f"label '{unknown[0][1]}' is not one of those {whose}: {', '.join(labels[:MAX_TOLD])}"
+            raise DataError(f"{unknown[0][0].where}: {what}; {remedy}")
         if known and (unknown or len(known) < len(examples)):
-            shown = f"'{unknown[0][1]}' is none of those to learn" if unknown else "some are missing"
+            shown = f"'{unknown[0][1]}' is not one of those {whose}" if unknown else "some are missing"
             notes.append(f"the test file's labels are not used ({shown}): it is answered, and not scored")
             splits[split] = [dataclasses.replace(example, label=None) for example in examples]
+
+
+def _list_labels(example: TextExample | TaggedWords) -> Sequence[str]:
+    return [example.label] if isinstance(example.label, str) else example.label or ()
 
 
 def _hold_out(splits: dict[str, list[Example]], options: TableOptions, notes: list[str]) -> None:

@@ -204,9 +204,11 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     if file.suffix != ".toml":
         raise ConfigError(f"--recipe {source}: {suggest(source, ('paper', 'two-core'))}; or the path of a .toml file")
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        values = tomllib.loads(file.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: {error}") from None
+    values.pop("job", None)  # a run's own recipe.toml says there which data and weights it was begun with
+    return values
 
 
 def _paper_values(row: PaperRow) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Seeds and grids: every combination once, and figures that a person can check by hand."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from small_tasks import invent_rows, write_rows
 
 from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import ConfigError
-from litebert.finetune_recipe import FinetuneRecipe
+from litebert.core.options import dump_toml
+from litebert.finetune_recipe import FinetuneRecipe, build_finetune_recipe, load_finetune_recipe
 from litebert.finetune_run import Job
 from litebert.finetune_trials import expand_grid, plan_trials, run_trials, summarize
 from litebert.tasks.catalog import read_dataset
@@ -45,6 +47,13 @@ def test_runs_are_made_once_and_summarized(tiny_checkpoint: Path, tmp_path: Path
     before = (tmp_path / "out" / folders[0] / "report.json").stat().st_mtime_ns
     assert run_trials(trials, tmp_path / "out") == summary
     assert (tmp_path / "out" / folders[0] / "report.json").stat().st_mtime_ns == before
+
+
+def test_a_recipe_that_a_run_wrote_is_a_recipe(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    recipe = build_finetune_recipe({"train": {"batch_size": 7, "warmup_steps": 3}, "seed": 5})
+    job = replace(make_job(tiny_checkpoint, tmp_path / "data"), recipe=recipe)
+    (tmp_path / "recipe.toml").write_text(dump_toml(job.values))  # it also says which data the run was begun with
+    assert load_finetune_recipe("classification", str(tmp_path / "recipe.toml")) == recipe
 
 
 def test_seeds_said_twice_are_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:

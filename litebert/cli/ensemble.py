@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from litebert.cli.task_request import tell_notes
 from litebert.cli.words import (
     DataPath,
     DevFile,
@@ -65,7 +66,9 @@ def run_ensemble(
     from litebert.tasks.reading import TableOptions
 
     options = TableOptions(dev, test, text, text_b, label, encoding, dev_share)
-    report = make_ensemble(runs, read_dataset(task, data, options), out, selects=select)
+    dataset = read_dataset(task, data, options)
+    tell_notes(dataset)
+    report = make_ensemble(runs, dataset, out, selects=select)
     for name, value in report["member_scores"].items():
         print(f"{value:.4f}  {name}{'  (member)' if name in report['members'] else ''}")
     for split, facts in {**report["dev"], **report["test"]}.items():

@@ -35,7 +35,7 @@ SplitName = Annotated[
     str,
     typer.Option(
         help="Of a corpus: valid or train. Of a task's folder: train, dev, test; MNLI's are dev_matched, "
-        "dev_mismatched, test_matched, test_mismatched."
+        "dev_mismatched, test_matched, test_mismatched. Of a file nothing: all of it is read."
     ),
 ]
 OutFile = Annotated[

@@ -29,7 +29,10 @@ def run_finetuning(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/TASK without it.")] = None,
     recipe: Annotated[
-        str, typer.Option(help="paper, two-core, or a .toml file. Default: paper, if the task has a row there.")
+        str,
+        typer.Option(
+            help="paper, two-core, or a .toml file, such as another run's. Default: paper, if the task has a row there."
+        ),
     ] = "",
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Draw the weights at random: what pre-training is compared with.")

@@ -147,12 +147,16 @@ def _sentences_of_lines(lines: str, where: str, options: "TableOptions") -> Iter
 
 def _sentences_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
     """JSON lines, CoNLL columns with or without tags, or a sentence a line."""
-    from litebert.tasks.custom import read_tagged
     from litebert.tasks.tables import read_text
+    from litebert.tasks.tagged_files import read_tagged
 
     if file.suffix.lower() == ".txt":
         return _sentences_of_lines(read_text(file, options.encoding), str(file), options)
-    return [replace(sentence, label=None) for sentence in read_tagged(file, options, needs_tags=False)]
+    notes: list[str] = []
+    sentences = read_tagged(file, options, needs_tags=False, notes=notes)
+    for note in notes:
+        print(note, file=sys.stderr)
+    return [replace(sentence, label=None) for sentence in sentences]
 
 
 def _texts_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:
@@ -172,7 +176,8 @@ def _texts_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable
 def _texts_of_file(file: Path, options: "TableOptions", *, num_texts: int) -> Iterable[Any]:
     """A table, or a text a line (a tab between the two of a pair)."""
     from litebert.tasks.columnar import is_columnar
-    from litebert.tasks.custom import find_columns, read_rows
+    from litebert.tasks.columns import find_columns
+    from litebert.tasks.custom import read_rows
     from litebert.tasks.tables import read_table, read_text
 
     if not (file.suffix.lower() in TABLES or is_columnar(file) or options.text):

@@ -1,5 +1,6 @@
 """What the command line says of a model, a task and its data."""
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +31,17 @@ class TaskRequest:
         return load(self.checkpoint, **(self.computing | more))
 
     def read(self, predictor: "Predictor") -> "tuple[Dataset, Sequence[Any]]":
-        """The task's data, and the examples of the split that is asked for."""
+        """The task's data, and the examples of the split that is asked for; tells what was guessed on the way."""
         from litebert.infer.evaluation import choose_examples, read_for
         from litebert.tasks.reading import TableOptions
 
         dataset = read_for(predictor, self.task, self.data, TableOptions(**self.columns))
-        return dataset, choose_examples(dataset, self.split, self.data)
+        examples = choose_examples(dataset, self.split, self.data)
+        tell_notes(dataset)
+        return dataset, examples
+
+
+def tell_notes(dataset: "Dataset") -> None:
+    """What was guessed or left out while reading, where it does not mix with what is printed."""
+    for note in dataset.notes:
+        print(note, file=sys.stderr)

@@ -16,7 +16,7 @@ from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group
 from litebert.infer.engines.engine import Engine
-from litebert.infer.evaluation import choose_examples, evaluate, read_for
+from litebert.infer.evaluation import choose_examples, evaluate, read_for, without_learning
 from litebert.infer.outputs import answer_in_batches
 from litebert.infer.predictor import Predictor
 from litebert.model.early_exit import TOLERANCE
@@ -99,7 +99,7 @@ def _read_dev(asked: Predictor, dev: Path) -> Dataset:
     if not (dev.is_file() and asked.task.name in GLUE):
         return read_for(asked, asked.task.name, dev, TableOptions())
     kind = str((asked.checkpoint.task or {})["kind"])
-    return read_dataset(kind, dev, TableOptions(labels=tuple(getattr(asked.task, "labels", ())), dev_share=0.0))
+    return read_dataset(kind, dev, without_learning(asked.task, TableOptions()))
 
 
 def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:

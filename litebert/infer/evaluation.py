@@ -20,10 +20,14 @@ _OWN_FILES = ("classification", "regression", "multi-label", "tags", "choice")
 
 def read_for(predictor: Predictor, name: str, path: Path, options: TableOptions) -> Dataset:
     """A task's data, if it is this model's task; labels are the model's own."""
-    known = getattr(predictor.task, "labels", ())
-    dataset = read_dataset(name, path, replace(options, labels=tuple(known), dev_share=0.0))
+    dataset = read_dataset(name, path, without_learning(predictor.task, options))
     check_task(predictor.task, dataset.task, predictor.checkpoint.path)
     return dataset
+
+
+def without_learning(task: FinetuneTask, options: TableOptions) -> TableOptions:
+    """Options to read what a finished model is asked: its labels are settled, and no row is held out."""
+    return replace(options, labels=tuple(getattr(task, "labels", ())), dev_share=0.0, is_learned=False)
 
 
 def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
@@ -40,6 +44,10 @@ def choose_examples(dataset: Dataset, split: str, path: Path) -> Sequence[Any]:
     """The examples of a split, the first of dev without a name; of a file, all there are."""
     splits = {"train": dataset.train, **dataset.test, **dataset.dev}  # the diagnostic set is both, labelled in dev
     if path.is_file() or is_columnar(path):
+        if split:
+            raise ConfigError(
+                f"--split {split}: {path} is a file, all of which is read; leave --split out, or name a folder"
+            )
         return dataset.train
     split = split or next(iter({**dataset.dev, **dataset.test}), "dev")
     if split not in splits or not splits[split]:

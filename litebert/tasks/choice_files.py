@@ -3,6 +3,7 @@
 import json
 import string
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from litebert.core.errors import DataError
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.tables import Row, Table, read_table
+from litebert.tasks.tables import Row, Table, read_table, tells_label
 
 LEVELS = ("middle", "high")
 ONE_FILE = "all.txt"  # an article a line, as the official code of ALBERT wants RACE
@@ -22,6 +23,19 @@ CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text")
 QUESTION = ("question", "query", "prompt")
 CHOICES = ("choices", "options", "endings", "candidates")
 LABEL = ("label", "answer", "correct", "target")
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Where passage, question and label are; the choices are found in each row."""
+
+    context: str | None
+    question: str | None
+    label: str | None
+
+    def __str__(self) -> str:
+        parts = {"passage": self.context, "question": self.question, "label": self.label}
+        return ", ".join(f"no {part}" if name is None else f"{part} = '{name}'" for part, name in parts.items())
 
 
 def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, TableOptions], Dataset]:
@@ -56,11 +70,20 @@ def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExampl
 def read_choice_dataset(path: Path, options: TableOptions) -> Dataset:
     """A user's own questions: a folder with train, dev and test files, or a training file with --dev and --test."""
     find = partial(find_split, suffixes=(".jsonl", ".json", ".parquet"))
-    found = find_files(path, options, find, usual="train.jsonl")
-    splits = {split: read_choices(file, options, has_labels=split != "test") for split, file in found.items()}
-    notes = _hold_out(splits, options) if "dev" not in splits and options.dev_share else ()
+    splits: dict[str, list[ChoiceExample]] = {}
+    told: list[Fields] = []
+    notes: list[str] = []
+    for split, file in find_files(path, options, find, usual="train.jsonl").items():
+        table = read_table(file, encoding=options.encoding)
+        fields = find_fields(table, options, needs_label=split != "test")
+        if fields not in told:
+            notes.append(f"fields of {file.name}: {fields}")
+            told.append(fields)
+        splits[split] = _read_rows(table, fields)
+    if "dev" not in splits and options.dev_share:
+        notes.append(_hold_out(splits, options))
     counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
-    notes = (*notes, f"choices of each question: {', '.join(map(str, counts))}")
+    notes.append(f"choices of each question: {', '.join(map(str, counts))}")
     return Dataset.of(Choices("choice"), splits, notes)
 
 
@@ -70,25 +93,55 @@ def read_choices(path: Path, options: TableOptions, *, has_labels: bool) -> list
 
 
 def build_choices(table: Table, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:
-    """A question of each row."""
-    label = _find(table.columns, options.label, LABEL) if has_labels else None
-    if has_labels and label is None:
+    """A question of each row; without labels they are not looked at."""
+    fields = find_fields(table, options, needs_label=has_labels)
+    return _read_rows(table, fields if has_labels else replace(fields, label=None))
+
+
+def find_fields(table: Table, options: TableOptions, *, needs_label: bool) -> Fields:
+    """The fields as they were named, or else as such are usually called among the others.
+
+    Where no label is needed, there is none if its field is missing, or tells it of no question.
+    """
+    named = (options.text, options.text_b, options.label)
+    free = [name for name in table.columns if name not in named]
+    context = _check_named(table, options.text, "--text") or _guess(free, CONTEXT)
+    question = _check_named(table, options.text_b, "--text-b") or _guess(free, QUESTION)
+    label = options.label or _guess(free, LABEL)
+    if needs_label:
+        _check_named(table, options.label, "--label")
+    elif label is not None and not any(tells_label(row, label) for row in table.rows):
+        label = None
+    if needs_label and label is None:
         has = ", ".join(table.columns)
         raise DataError(f"{table.path}: which field is the label? It has {has}; name it: --label {table.columns[-1]}")
-    context = _find(table.columns, options.text, CONTEXT)
-    question = _find(table.columns, options.text_b, QUESTION)
-    return [
-        _read_row(row, number, context=context, question=question, label=label) for number, row in enumerate(table.rows)
-    ]
+    return Fields(context, question, label)
 
 
-def _read_row(row: Row, number: int, *, context: str | None, question: str | None, label: str | None) -> ChoiceExample:
+def _check_named(table: Table, name: str | None, flag: str) -> str | None:
+    if name is not None and name not in table.columns:
+        raise DataError(
+            f"{table.path}: no field '{name}' ({flag}); it has {', '.join(table.columns)}: name one of them"
+        )
+    return name
+
+
+def _guess(free: Sequence[str], usual: Sequence[str]) -> str | None:
+    return next((name for name in usual if name in free), None)
+
+
+def _read_rows(table: Table, fields: Fields) -> list[ChoiceExample]:
+    return [_read_row(row, number, fields) for number, row in enumerate(table.rows)]
+
+
+def _read_row(row: Row, number: int, fields: Fields) -> ChoiceExample:
     choices = next((row.cells[name] for name in CHOICES if name in row.cells), None)
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
         raise DataError(f"{row.where}: no list of two or more texts called {' or '.join(CHOICES)}")
-    texts = [row.cells.get(name) or "" if name else "" for name in (context, question)]
+    texts = [row.cells.get(name) or "" if name else "" for name in (fields.context, fields.question)]
     if not any(str(text).strip() for text in texts):
         raise DataError(f"{row.where}: neither a passage ({', '.join(CONTEXT)}) nor a question ({', '.join(QUESTION)})")
+    label = fields.label
     right = None if label is None else _read_label(row.cells.get(label), choices, f"{row.where}: {label}")
     identity = str(row.cells.get("id", number))
     return ChoiceExample(identity, str(texts[0]), str(texts[1]), tuple(choices), right, where=row.where)
@@ -151,13 +204,7 @@ def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
     return examples
 
 
-def _find(columns: Sequence[str], wanted: str | None, usual: Sequence[str]) -> str | None:
-    if wanted is not None and wanted not in columns:
-        raise DataError(f"no field '{wanted}'; there are {', '.join(columns)}")
-    return wanted or next((name for name in usual if name in columns), None)
-
-
-def _hold_out(splits: dict[str, list[ChoiceExample]], options: TableOptions) -> tuple[str, ...]:
+def _hold_out(splits: dict[str, list[ChoiceExample]], options: TableOptions) -> str:
     """Take a share of the training questions for dev, always the same; questions about one passage stay together."""
     rows = splits["train"]
     passages = list(dict.fromkeys(row.context or row.question for row in rows))
@@ -168,4 +215,4 @@ def _hold_out(splits: dict[str, list[ChoiceExample]], options: TableOptions) -> 
     held = {passages[number] for number in order[:num_held]}
     splits["train"] = [row for row in rows if (row.context or row.question) not in held]
     splits["dev"] = [row for row in rows if (row.context or row.question) in held]
-    return (f"no dev file: {len(splits['dev']):,} of {len(rows):,} questions are held out, by passage",)
+    return f"no dev file: {len(splits['dev']):,} of {len(rows):,} questions are held out, by passage"

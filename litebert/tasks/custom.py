@@ -15,47 +15,28 @@ import numpy as np
 
 from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
-from litebert.tasks.columnar import is_columnar
+from litebert.tasks.columns import Columns, find_columns, has_header, reuse_columns
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, read_text
+from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, tells_label
+from litebert.tasks.tagged_files import read_tagged
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
-# the names under which a column is looked for where none is given, the likeliest first
-TEXT = ("text", "sentence", "text_a", "sentence1", "premise", "question1", "question", "review", "content", "query")
-TEXT_B = ("text_b", "sentence2", "hypothesis", "question2", "answer")
-LABEL = ("label", "labels", "class", "category", "score", "target", "gold_label", "is_duplicate", "tags")
-WORDS = ("tokens", "words")
-TAGS = ("tags", "ner_tags", "labels", "pos_tags")
 MAX_LABELS = 500  # more distinct labels than this are no labels
 MAX_TOLD = 20
 SEPARATORS = ("|", ";", ",")  # between the labels of one cell
-_BY_NUMBER = "or where the file has no row of names, by number: --text 1 --label 2"
 
 Example = TypeVar("Example", TextExample, TaggedWords)
-
-
-@dataclasses.dataclass(frozen=True)
-class Columns:
-    """Where text and label are."""
-
-    text: str
-    text_b: str | None
-    label: str | None
-
-    def __str__(self) -> str:
-        parts = {"text": self.text, "second text": self.text_b, "label": self.label}
-        return ", ".join(f"{name} = '{column}'" for name, column in parts.items() if column is not None)
 
 
 def read_classes(path: Path, options: TableOptions) -> Dataset:
     """One label for each row."""
     splits, notes = read_splits(path, options, _label_word)
     labels = options.labels or _discover_labels([example.label for example in splits["train"]], path)
-    _settle_labels(splits, labels, lambda example: [example.label], notes)
+    _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
-    notes.append(_tell("labels", labels, [example.label for example in splits["train"]]))
+    notes += _tell("labels", labels, [example.label for example in splits["train"]], options)
     weights = balanced_weights(splits["train"], labels) if options.is_balanced else ()
     names = ("accuracy", "f1") if labels == ("0", "1") else ("accuracy", "macro_f1")
     task = Classification("classification", labels, names, weights, num_texts=_count_texts(splits))
@@ -66,12 +47,19 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
     """A number for each row."""
     splits, notes = read_splits(path, options, _label_number)
     _hold_out(splits, options, notes)
-    values = [example.label for example in _first(splits)]
-    if min(values) == max(values):
-        raise DataError(f"{path}: every number is {values[0]:g}: there is nothing to learn")
-    center, scale = float(np.mean(values)), float(np.std(values))
-    notes.append(f"numbers between {min(values):g} and {max(values):g}, mean {center:.4g}, deviation {scale:.4g}")
-    task = Regression("regression", center=center, scale=scale, num_texts=_count_texts(splits))
+    task = Regression("regression", num_texts=_count_texts(splits))
+    learned = [example.label for example in splits["train"]] if options.is_learned else []
+    if learned:
+        task = dataclasses.replace(task, center=float(np.mean(learned)), scale=float(np.std(learned)))
+        between = f"between {min(learned):g} and {max(learned):g}"
+        notes.append(f"numbers {between}, mean {task.center:.4g}, deviation {task.scale:.4g}")
+    for examples in splits.values():
+        values = {example.label for example in examples}
+        if len(values) == 1 and None not in values:
+            same = f"{examples[0].where}: every number from here on is {values.pop():g}"
+            if learned and examples is splits["train"]:
+                raise DataError(f"{same}: there is nothing to learn; is this the number's column?")
+            notes.append(f"{same}: no correlation with it can be told, which counts as 0")
     return Dataset.of(task, splits, notes)
 
 
@@ -90,24 +78,24 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
         notes.append(f"labels of one cell are separated by '{mark}'")
     found = {label for example in splits["train"] for label in example.label}
     labels = options.labels or _discover_labels(list(found), path)
-    _settle_labels(splits, labels, lambda example: example.label, notes)
+    _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
-    notes.append(_tell("labels", labels, [label for example in splits["train"] for label in example.label]))
+    notes += _tell("labels", labels, [label for example in splits["train"] for label in example.label], options)
     return Dataset.of(MultiLabel("multi-label", labels, num_texts=_count_texts(splits)), splits, notes)
 
 
 def read_tags(path: Path, options: TableOptions) -> Dataset:
-    """A tag for each word: CoNLL columns (word first, tag last, a blank line between sentences) or JSON lines."""
+    """A tag for each word."""
     splits: dict[str, list[TaggedWords]] = {"train": []}
-    for split, file in _find_files(path, options).items():
-        splits[split] = read_tagged(file, options, needs_tags=split != "test")
     notes: list[str] = []
+    for split, file in _find_files(path, options).items():
+        splits[split] = read_tagged(file, options, needs_tags=split != "test", notes=notes)
     found = {tag for example in splits["train"] for tag in example.label or ()}
     labels = options.labels or _discover_labels(list(found), path)
     labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
-    _settle_labels(splits, labels, lambda example: example.label or (), notes)
+    _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
-    notes.append(_tell("tags", labels, [tag for example in splits["train"] for tag in example.label or ()]))
+    notes += _tell("tags", labels, [tag for example in splits["train"] for tag in example.label or ()], options)
     return Dataset.of(TokenTags("tags", labels), splits, notes)
 
 
@@ -117,13 +105,17 @@ def read_splits(
     """The rows of each split, and what was guessed on the way."""
     splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
     notes: list[str] = []
+    first: Columns | None = None
     for split, file in _find_files(path, options).items():
-        table = name_labels(read_table(file, encoding=options.encoding, has_header=_has_header(options)))
-        columns = find_columns(table, options, needs_label=split != "test")
-        if not notes and not (options.text and options.label):
-            notes.append(f"columns of {file.name}: {columns}")
-        if split == "test" and not _is_labelled(table, columns.label):
+        table = name_labels(read_table(file, encoding=options.encoding, has_header=has_header(options)))
+        needs_label = split != "test"
+        said = reuse_columns(first, table, options, needs_label=needs_label) if first else options
+        columns = find_columns(table, said, needs_label=needs_label)
+        if not needs_label and not _is_labelled(table, columns.label):
             columns = dataclasses.replace(columns, label=None)
+        if columns != first:
+            notes.append(f"columns of {file.name}: {columns}{'' if columns.label else '; no label'}")
+        first = first or columns
         splits[split] = read_rows(table, columns, read_label)
     return splits, notes
 
@@ -144,100 +136,28 @@ def read_rows(
     ]
 
 
-def find_columns(table: Table, options: TableOptions, *, needs_label: bool) -> Columns:
-    """The columns as they were named, or as they are usually called; where none is needed, a label may be missing."""
-    text = _find_column(table, options.text, TEXT, "--text")
-    text_b = _find_column(table, options.text_b, TEXT_B, "--text-b")
-    wants_label = needs_label or options.label in table.columns or options.label is None
-    label = _find_column(table, options.label, LABEL, "--label") if wants_label else None
-    others = [column for column in table.columns if column not in (text, text_b, label, "id")]
-    if text is None and len(others) == 1:
-        text = others.pop()
-    if needs_label and label is None and len(others) == 1:
-        label = others.pop()
-    has = f"it has {', '.join(table.columns)}"
-    if text is None:
-        raise DataError(f"{table.path}: which column is the text? {has}; name it with --text, {_BY_NUMBER}")
-    if needs_label and label is None:
-        raise DataError(f"{table.path}: which column is the label? {has}; name it with --label, {_BY_NUMBER}")
-    return Columns(text, text_b, label)
-
-
-def read_tagged(file: Path, options: TableOptions, *, needs_tags: bool) -> list[TaggedWords]:
-    """The sentences of a file; where no tags are needed, they are read if each word has one."""
-    if file.suffix.lower() in (".jsonl", ".json") or is_columnar(file):
-        table = name_labels(read_table(file, encoding=options.encoding))
-        return [_tagged_row(row, number, needs_tags) for number, row in enumerate(table.rows)]
-    sentences: list[TaggedWords] = []
-    words: list[list[str]] = []
-    for number, line in enumerate([*read_text(file, options.encoding).split("\n"), ""], start=1):
-        cells = [cell.strip() for cell in line.split("\t")] if "\t" in line else line.split()
-        if any(cells) and cells[0] != "-DOCSTART-":
-            if needs_tags and len(cells) < 2:
-                raise DataError(f"{file}:{number}: a word without a tag; write the tag behind it")
-            words.append(cells)
-        elif words:
-            is_tagged = all(len(cells) > 1 for cells in words)
-            tags = tuple(cells[-1] for cells in words) if is_tagged else None
-            where = f"{file}:{number - len(words)}"
-            sentences.append(TaggedWords(str(len(sentences)), tuple(cells[0] for cells in words), tags, where))
-            words = []
-    if not sentences:
-        raise DataError(f"{file}: there is no sentence in it")
-    return sentences
-
-
-def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
-    words = next((row.cells[name] for name in WORDS if name in row.cells), None)
-    tags: Any = next((row.cells[name] for name in TAGS if name in row.cells), None)
-    if not isinstance(words, list) or not words:
-        raise DataError(f"{row.where}: no list of words called {' or '.join(WORDS)}")
-    is_tagged = isinstance(tags, list) and len(tags) == len(words)
-    if needs_tags and not is_tagged:
-        raise DataError(f"{row.where}: {len(words)} words, and not as many tags in a list called {', '.join(TAGS)}")
-    labels = tuple(map(str, tags)) if is_tagged else None
-    return TaggedWords(str(row.cells.get("id", number)), tuple(map(str, words)), labels, row.where)
-
-
 def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:
     find = partial(find_split, suffixes=(*SUFFIXES, ".conll", ".bio"))
     return find_files(path, options, find, usual="train.csv, train.tsv, train.jsonl")
 
 
-def _has_header(options: TableOptions) -> bool:
-    """A column named by its number means that the file has no names."""
-    named = [column for column in (options.text, options.text_b, options.label) if column is not None]
-    return not (named and all(column.isdecimal() for column in named))
-
-
-def _find_column(table: Table, wanted: str | None, usual: Sequence[str], flag: str) -> str | None:
-    if wanted is not None:
-        if wanted not in table.columns:
-            raise DataError(f"{table.path}: no column '{wanted}' ({flag}); it has {', '.join(table.columns)}")
-        return wanted
-    by_lower_case = {column.lower(): column for column in reversed(table.columns)}
-    return next((by_lower_case[name] for name in usual if name in by_lower_case), None)
-
-
 def _is_labelled(table: Table, column: str | None) -> bool:
-    """Whether a test file tells the labels; an empty cell or -1 in every row stands for labels that are not told."""
-    return column is not None and any(row.cells.get(column) not in (None, "", -1, "-1") for row in table.rows)
+    """Whether a test file tells the label of any row."""
+    return column is not None and any(tells_label(row, column) for row in table.rows)
 
 
 def _count_texts(splits: Mapping[str, Sequence[TextExample]]) -> int:
-    return 1 if _first(splits)[0].text_b is None else 2
+    first = next(rows for rows in splits.values() if rows)  # of training, or where there are none of the next split
+    return 1 if first[0].text_b is None else 2
 
 
-def _first(splits: Mapping[str, Sequence[TextExample]]) -> Sequence[TextExample]:
-    """The training rows, or where there are none those of the next split."""
-    return next(rows for rows in splits.values() if rows)
-
-
-def _tell(word: str, labels: Sequence[str], found: Sequence[str]) -> str:
-    """The labels and how often each was found, for a person to check."""
+def _tell(word: str, labels: Sequence[str], found: Sequence[str], options: TableOptions) -> list[str]:
+    """The labels to learn and how often each was found, for a person to check; a finished model has its own."""
+    if not options.is_learned:
+        return []
     counts = Counter(found)
     more = f", and {len(labels) - MAX_TOLD} more" if len(labels) > MAX_TOLD else ""
-    return f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more
+    return [f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more]
 
 
 def _label_word(row: Row, column: str) -> str:
@@ -249,9 +169,11 @@ def _label_number(row: Row, column: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise DataError(f"{row.where}: '{text}' in '{column}' is not a number") from None
+        has_comma = text.count(",") == 1 and text.replace(",", "").strip().lstrip("+-").isdecimal()
+        remedy = f"write {text.replace(',', '.').strip()}" if has_comma else "write it like 2.5, or remove the row"
+        raise DataError(f"{row.where}: '{text}' in '{column}' is not a number; {remedy}") from None
     if not np.isfinite(value):
-        raise DataError(f"{row.where}: '{text}' in '{column}' is not a finite number")
+        raise DataError(f"{row.where}: '{text}' in '{column}' is not a finite number; mend it, or remove the row")
     return value
 
 
@@ -284,22 +206,28 @@ def _discover_labels(found: Sequence[str], path: Path) -> tuple[str, ...]:
 
 
 def _settle_labels(
-    splits: dict[str, list[Example]],
-    labels: Sequence[str],
-    labels_of: Callable[[Example], Sequence[str]],
-    notes: list[str],
+    splits: dict[str, list[Example]], labels: Sequence[str], options: TableOptions, notes: list[str]
 ) -> None:
-    """Refuse labels that are not to be learned; a test split that has such is answered, and not scored."""
+    """Refuse labels that are not those of training; a test split that has such is answered, and not scored."""
+    whose, remedy = (
+        ("of the training rows", "mend it, or give training rows with this label")
+        if options.is_learned
+        else ("that the model knows", "mend it, or leave the row out")
+    )
     for split, examples in splits.items():
         known = [example for example in examples if example.label is not None]
-        unknown = [(one, label) for one in known for label in labels_of(one) if label not in labels]
+        unknown = [(one, label) for one in known for label in _list_labels(one) if label not in labels]
         if unknown and split != "test":
-            shown = ", ".join(labels[:MAX_TOLD])
-            raise DataError(f"{unknown[0][0].where}: label '{unknown[0][1]}' is not one of those to learn: {shown}")
+            what = f"label '{unknown[0][1]}' is not one of those {whose}: {', '.join(labels[:MAX_TOLD])}"
+            raise DataError(f"{unknown[0][0].where}: {what}; {remedy}")
         if known and (unknown or len(known) < len(examples)):
-            shown = f"'{unknown[0][1]}' is none of those to learn" if unknown else "some are missing"
+            shown = f"'{unknown[0][1]}' is not one of those {whose}" if unknown else "some are missing"
             notes.append(f"the test file's labels are not used ({shown}): it is answered, and not scored")
             splits[split] = [dataclasses.replace(example, label=None) for example in examples]
+
+
+def _list_labels(example: TextExample | TaggedWords) -> Sequence[str]:
+    return [example.label] if isinstance(example.label, str) else example.label or ()
 
 
 def _hold_out(splits: dict[str, list[Example]], options: TableOptions, notes: list[str]) -> None:

@@ -24,6 +24,7 @@ class TableOptions:
     encoding: str = "utf-8"
     dev_share: float = 0.1  # of the training rows held out, where there is no dev file
     labels: tuple[str, ...] = ()  # those that a model knows already; empty: whatever the training rows have
+    is_learned: bool = True  # False: a finished model is asked, which has its labels and its scale
     is_balanced: bool = False  # weigh every label alike in the loss, however rare
 
     def __post_init__(self) -> None:

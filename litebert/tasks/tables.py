@@ -218,6 +218,11 @@ def _read_columnar(path: Path) -> Table:
     return Table(path, tuple(rows[0].cells), rows, names=names)
 
 
+def tells_label(row: Row, column: str) -> bool:
+    """Whether a test file's row has its label; an empty cell or -1 stands for one that is not told."""
+    return row.cells.get(column) not in (None, "", -1, "-1")
+
+
 def cell_text(row: Row, column: str) -> str:
     """A cell that must hold text."""
     value = row.cells.get(column)

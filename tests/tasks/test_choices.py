@@ -198,3 +198,53 @@ def test_held_out_questions_take_their_passage_along(tmp_path: Path) -> None:
     chance = dataset.task.chance(dataset.dev["dev"])
     assert chance.score == 0.5
     assert np.isfinite(chance.margin)
+
+
+QUESTION = {"context": "A cat sat.", "question": "Who?", "choices": ["a dog", "a cat"]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "label"),
+    [
+        ([QUESTION | {"label": 1}, QUESTION | {"label": "A"}], [1, 0]),
+        ([QUESTION, QUESTION], [None, None]),
+        ([QUESTION | {"label": -1}, QUESTION | {"label": None}], [None, None]),
+    ],
+    ids=["labelled", "no field", "not told"],
+)
+@pytest.mark.parametrize("named", [None, "label"])
+def test_a_test_file_of_choices_is_scored_if_it_has_labels(
+    rows: list[Any], label: list[int | None], named: str | None, tmp_path: Path
+) -> None:
+    train = write_rows(tmp_path / "train.jsonl", QUESTION | {"label": 1}, QUESTION | {"label": 0})
+    test = write_rows(tmp_path / "test.jsonl", *rows)
+    dataset = read_choice_dataset(train, TableOptions(dev=train, test=test, label=named))
+    assert [example.label for example in dataset.test["test"]] == label
+    told = "fields of test.jsonl: passage = 'context', question = 'question', no label"
+    assert (told in dataset.notes) == (label[0] is None)
+    assert dataset.notes[0] == "fields of train.jsonl: passage = 'context', question = 'question', label = 'label'"
+
+
+def test_a_label_that_is_missing_among_labelled_test_questions_is_named_with_its_line(tmp_path: Path) -> None:
+    train = write_rows(tmp_path / "train.jsonl", QUESTION | {"label": 1}, QUESTION | {"label": 0})
+    test = write_rows(tmp_path / "test.jsonl", QUESTION | {"label": 1}, QUESTION)
+    with pytest.raises(DataError, match=r"test\.jsonl:2: label: null is none of the choices; give a number"):
+        read_choice_dataset(train, TableOptions(dev=train, test=test))
+
+
+def test_a_field_that_is_named_is_nothing_else_besides(tmp_path: Path) -> None:
+    row = {"question": "Who sat?", "answer": "a cat", "choices": ["a dog", "a cat"]}
+    [example] = read_choices(write_rows(tmp_path / "x.jsonl", row), TableOptions(text="question"), has_labels=True)
+    assert (example.context, example.question, example.label) == ("Who sat?", "", 1)
+
+
+def test_a_named_field_that_is_not_there_is_refused_with_file_and_flag(tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "x.jsonl", QUESTION | {"label": 1})
+    for flag, options in {
+        "--label": TableOptions(label="lab"),
+        "--text": TableOptions(text="lab"),
+        "--text-b": TableOptions(text_b="lab"),
+    }.items():
+        with pytest.raises(DataError) as error:
+            read_choices(file, options, has_labels=True)
+        assert f"x.jsonl: no field 'lab' ({flag}); it has context, question, choices, label" in str(error.value)

@@ -121,9 +121,15 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ("classification", "r.jsonl", '{"text": "x", "label": 1}\n[1]\n', r"r\.jsonl:2: a list, not an object"),
         ("classification", "r.jsonl", '{"text": "x"\n', r"r\.jsonl:1: not JSON"),
         ("classification", "r.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', r"r\.jsonl:2: there is no 'label'"),
-        ("regression", "r.csv", "text,score\nx,1.5\ny,high\n", r"r\.csv:3: 'high' in 'score' is not a number"),
+        (
+            "regression",
+            "r.csv",
+            "text,score\nx,1.5\ny,high\n",
+            r"r\.csv:3: 'high' in 'score' is not a number; write it like 2\.5",
+        ),
+        ("regression", "r.csv", "text;score\nx;1.5\ny;-1,5\n", r"r\.csv:3: '-1,5' .* is not a number; write -1\.5"),
         ("regression", "r.csv", "text,score\nx,1.5\ny,nan\n", r"r\.csv:3: 'nan' in 'score' is not a finite number"),
-        ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"every number is 2"),
+        ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"r\.csv:2: every number from here on is 2"),
         ("tags", "r.conll", "EU B-ORG\nrejects\n", r"r\.conll:2: a word without a tag"),
         ("tags", "r.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', r"r\.jsonl:1: 2 words, and not as many tags"),
     ],
@@ -143,8 +149,13 @@ def test_another_encoding_is_named_with_its_line_and_the_one_to_try(tmp_path: Pa
 def test_a_label_that_only_dev_has_is_named_with_its_line(tmp_path: Path) -> None:
     write(tmp_path / "train.csv", "text,label\nx,1\ny,2\n")
     write(tmp_path / "dev.csv", "text,label\nx,1\ny,3\n")
-    with pytest.raises(DataError, match=r"dev\.csv:3: label '3' is not one of those to learn: 1, 2"):
+    with pytest.raises(
+        DataError, match=r"dev\.csv:3: label '3' is not one of those of the training rows: 1, 2; mend it, or"
+    ):
         read_dataset("classification", tmp_path)
+    asked = TableOptions(dev_share=0.0, labels=("1", "2"), is_learned=False)
+    with pytest.raises(DataError, match=r"dev\.csv:3: label '3' is not one of those that the model knows: 1, 2; mend"):
+        read_dataset("classification", tmp_path, asked)
 
 
 def test_a_named_column_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""Which columns are text and label: no column is two things, what is named is meant, and what is guessed is shown."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litebert.core.errors import DataError
+from litebert.tasks.catalog import read_dataset
+from litebert.tasks.reading import TableOptions
+
+QUESTIONS = "question,answer,other\nis it?,yes,a\nwas it?,no,b\n"
+PAIRS = "sentence1,sentence2,label\na cat,a dog,1\na tree,a river,0\n"
+
+
+def read_first(folder: Path, table: str, **options: Any) -> tuple[str, str | None, str]:
+    """Text, second text and label of the first row; the guess must be told."""
+    (folder / "rows.csv").write_text(table)
+    dataset = read_dataset("classification", folder / "rows.csv", TableOptions(dev_share=0.0, **options))
+    assert dataset.notes[0].startswith("columns of rows.csv: text = '")
+    example = dataset.train[0]
+    return example.text, example.text_b, example.label
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "first"),
+    [
+        (QUESTIONS, {"text": "question", "label": "answer"}, ("is it?", None, "yes")),
+        (QUESTIONS, {"label": "answer"}, ("is it?", None, "yes")),
+        (PAIRS, {}, ("a cat", "a dog", "1")),
+        (PAIRS, {"label": "label"}, ("a cat", "a dog", "1")),
+        (PAIRS, {"text": "sentence1"}, ("a cat", None, "1")),
+        (PAIRS, {"text": "sentence2", "label": "label"}, ("a dog", None, "1")),
+        (PAIRS, {"text": "sentence1", "label": "label"}, ("a cat", None, "1")),
+        (PAIRS, {"text": "sentence2", "text_b": "sentence1"}, ("a dog", "a cat", "1")),
+        (PAIRS, {"text_b": "sentence1"}, ("a dog", "a cat", "1")),
+        ("question,answer\nis it?,yes\nwas it?,no\n", {}, ("is it?", None, "yes")),
+        (QUESTIONS, {}, None),
+    ],
+)
+def test_a_column_is_one_thing_and_a_text_that_is_named_alone_stands_alone(
+    table: str, options: dict[str, str], first: tuple[str, str | None, str] | None, tmp_path: Path
+) -> None:
+    if first is None:  # too little to guess from
+        with pytest.raises(DataError, match=r"rows\.csv: which column is the label\?"):
+            read_first(tmp_path, table, **options)
+    else:
+        assert read_first(tmp_path, table, **options) == first
+
+
+def test_a_column_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"rows\.csv: 'sentence1' is both --text and --text-b; name another column"):
+        read_first(tmp_path, PAIRS, text="sentence1", text_b="sentence1")
+
+
+def test_columns_that_were_named_are_shown_too(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(PAIRS)
+    options = TableOptions(dev_share=0.0, text="sentence1", label="label")
+    notes = read_dataset("classification", tmp_path / "rows.csv", options).notes
+    assert notes[0] == "columns of rows.csv: text = 'sentence1', label = 'label'"
+
+
+@pytest.mark.parametrize(
+    ("test", "label", "note"),
+    [
+        ("review,stars\nfine,2\n", "2", None),  # no usual name: training found it as the column that was left
+        ("stars,review,when\n2,fine,today\n", "2", None),
+        ("review\nfine\n", None, "columns of test.csv: text = 'review'; no label"),
+        ("review,stars\nfine,\n", None, "columns of test.csv: text = 'review'; no label"),
+        ("review,score\nfine,2\n", None, "columns of test.csv: text = 'review'; no label"),
+        ("text,stars\nfine,2\n", "2", "columns of test.csv: text = 'text', label = 'stars'"),
+    ],
+)
+def test_a_test_file_has_the_columns_of_the_training_file(
+    test: str, label: str | None, note: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "train.csv").write_text("review,stars\nx,1\ny,2\n")
+    (tmp_path / "dev.csv").write_text("review,when,stars\nx,today,1\n")
+    (tmp_path / "test.csv").write_text(test)
+    dataset = read_dataset("classification", tmp_path, TableOptions())
+    assert [(example.text, example.label) for example in dataset.test["test"]] == [("fine", label)]
+    assert [(example.text, example.label) for example in dataset.dev["dev"]] == [("x", "1")]
+    told = [one for one in dataset.notes if one.startswith("columns of")]
+    assert told == ["columns of train.csv: text = 'review', label = 'stars'", *([note] if note else [])]

@@ -1,0 +1,73 @@
+"""CoNLL files as they are found: comments above sentences are no words, a # among words is one, and slips are named."""
+
+from pathlib import Path
+
+import pytest
+
+from litebert.core.errors import DataError
+from litebert.tasks.catalog import read_dataset
+from litebert.tasks.finetuning import Dataset
+from litebert.tasks.reading import TableOptions
+
+COMMENTS = {
+    "of other columns": ("# id {n} domain=en\n", " ", ""),
+    "of as many columns": ("# id {n} domain=en\n", " ", "_ _ "),
+    "with tabs": ("# id {n}\tdomain=en\n", " ", "_ _ "),
+    "above words with tabs": ("# {n}\n", "\t", ""),
+    "of two lines": ("# sent_id = {n}\n# text = The cat\n", "\t", ""),
+    "of a document": ("#begin document ({n}); part 000\n\n", " ", ""),
+}
+
+
+def read(path: Path, text: str, test: Path | None = None) -> Dataset:
+    path.write_text(text)
+    return read_dataset("tags", path, TableOptions(dev_share=0.0, test=test))
+
+
+@pytest.mark.parametrize(("comment", "mark", "between"), COMMENTS.values(), ids=COMMENTS)
+def test_comments_above_sentences_are_no_words(comment: str, mark: str, between: str, tmp_path: Path) -> None:
+    sentences = ["The{m}{b}O\ncat{m}{b}B-X\n", "A{m}{b}O\ndog{m}{b}B-X\n#{m}{b}O\n"]
+    text = "\n".join(
+        comment.format(n=number) + sentence.format(m=mark, b=between) for number, sentence in enumerate(sentences)
+    )
+    dataset = read(tmp_path / "a.conll", text)
+    assert [(example.words, example.label) for example in dataset.train] == [
+        (("The", "cat"), ("O", "B-X")),
+        (("A", "dog", "#"), ("O", "B-X", "O")),
+    ]
+    assert dataset.task.metric == "span_f1"
+    count = 2 * comment.count("#")
+    assert dataset.notes[0] == f"a.conll: {count} lines with # above sentences are comments, and left out"
+    first = text.split("\n").index(f"The{mark}{between}O") + 1
+    assert dataset.train[0].where == f"{tmp_path / 'a.conll'}:{first}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# O\ncat B-X\n\n# O\n\n#cats B-X\nhere O\n", "# B-X\ncat I-X\n\n#cats B-X\nhere O\n\nand O\n"],
+    ids=["known tags", "tags of its own, but not above every sentence"],
+)
+def test_a_mark_that_has_its_tag_is_a_word(text: str, tmp_path: Path) -> None:
+    dataset = read(tmp_path / "a.conll", text)
+    words = [(word, tag) for example in dataset.train for word, tag in zip(example.words, example.label, strict=True)]
+    assert words == [tuple(line.split()) for line in text.splitlines() if line]
+
+
+def test_words_without_tags_may_begin_with_a_mark(tmp_path: Path) -> None:
+    (tmp_path / "test.conll").write_text("#cats\nare\n\n#dogs\ntoo\n")
+    dataset = read(tmp_path / "a.conll", "a O\ncat B-X\n", test=tmp_path / "test.conll")
+    assert [example.words for example in dataset.test["test"]] == [("#cats", "are"), ("#dogs", "too")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a O\ncat NN B-X\n", r"a\.conll:2: 3 columns, but line 1 has 2; mend this line"),
+        ("a DT O\ncat NN B-X\n\na O\n", r"a\.conll:4: 2 columns, but line 1 has 3; mend this line"),
+        ("a O\n# in the middle\ncat B-X\n", r"a\.conll:2: 4 columns, .*\(a comment begins with # and stands above"),
+        ("# only\n# comments\n", r"a\.conll: there is no sentence in it"),
+    ],
+)
+def test_a_line_with_other_columns_is_named(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "a.conll", text)

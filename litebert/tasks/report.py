@@ -8,9 +8,11 @@ from typing import Any
 
 from litebert.core.errors import DataError
 from litebert.core.files import atomic_path, check_keys, read_json, write_json
+from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.metrics import confusion_matrix
+from litebert.tasks.token_tags import TokenTags
 
 REPORT_FILE = "report.json"
 ERRORS_FILE = "errors.md"
@@ -54,11 +56,14 @@ def write_errors(
 ) -> None:
     """The hardest errors as a page to read."""
     hardest = list_hardest(task, outputs, examples)
+    between = " " if isinstance(task, TokenTags) else " | "  # words make a sentence, answers and choices none
     lines = [f"# {title}: the {len(hardest)} answers that are most wrong", ""]
     for number in hardest:
         example = examples[number]
-        lines += [f"## {example.id}: {_show(task.decide(outputs[number]))} instead of {_show(example.label)}", ""]
-        lines += [f"- {_show(text)}" for text in _list_texts(example)]
+        label = task.name_choice(example.label) if isinstance(task, Choices) else example.label
+        answer, right = (_show(value, between) for value in (task.decide(outputs[number]), label))
+        lines += [f"## {example.id}: {answer} instead of {right}", ""]
+        lines += [f"- {_show(text, between)}" for text in _list_texts(example)]
         output = json.dumps(outputs[number], ensure_ascii=False)
         lines += [f"- output {output[:MAX_SHOWN]}{'...' if len(output) > MAX_SHOWN else ''}", f"- {example.where}", ""]
     with atomic_path(path) as temporary:
@@ -86,5 +91,6 @@ def _list_texts(example: Any) -> list[Any]:
     return [value for value in values if value not in (None, "")]
 
 
-def _show(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _show(value: Any, between: str) -> str:
+    values = value if isinstance(value, list | tuple) else [value]
+    return between.join("(no answer)" if one == "" else str(one) for one in values) or "(none)"

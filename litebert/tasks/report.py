@@ -10,7 +10,7 @@ from litebert.core.errors import DataError
 from litebert.core.files import atomic_path, check_keys, read_json, write_json
 from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification
-from litebert.tasks.finetuning import FinetuneTask, Output
+from litebert.tasks.finetuning import FinetuneTask, Output, fingerprint
 from litebert.tasks.metrics import confusion_matrix
 from litebert.tasks.token_tags import TokenTags
 
@@ -82,6 +82,17 @@ def read_report(folder: Path) -> dict[str, Any]:
     report = read_json(file)
     check_keys(file, report, {"task": str})
     return report
+
+
+def may_have_answered(report: Mapping[str, Any], test: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether the run of a report can have answered these test splits; without labels nothing else tells them apart.
+
+    True where that cannot be said: of labelled splits, whose answers are compared, and of runs that had no test split.
+    """
+    answered = report.get("values", {}).get("job", {}).get("test", "")
+    if not test or answered in ("", fingerprint([])) or any(is_labelled(examples) for examples in test.values()):
+        return True
+    return bool(answered == fingerprint(list(test.values())))
 
 
 def _list_texts(example: Any) -> list[Any]:

@@ -115,6 +115,16 @@ def test_an_interrupted_run_gives_the_same_report(
         assert (tmp_path / "a" / "run" / file).read_bytes() == (tmp_path / "b" / "run" / file).read_bytes(), file
 
 
+def test_parts_of_any_size_give_the_same_losses_without_dropout(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    losses = {}
+    for micro_batch in (0, 4):
+        changes = {"train__micro_batch": micro_batch, "train__log_every": 1, "model": NO_DROPOUT}
+        finetune(make_job(tiny_checkpoint, "classification", data, **changes), tmp_path / f"run-{micro_batch}")
+        losses[micro_batch] = [record["loss"] for record in read_log(tmp_path / f"run-{micro_batch}" / "metrics.jsonl")]
+    assert losses[4] == pytest.approx(losses[0], rel=1e-4)
+
+
 def test_a_finished_run_is_left_as_it_is(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)

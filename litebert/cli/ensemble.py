@@ -97,6 +97,7 @@ def write_submission(
     if file.is_dir():
         word, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
         raise ConfigError(f"{word} {file} is a folder, and is to be a file, such as {file / usual}")
+    problems: list[str] | None
     if is_glue:
         if task or data:
             raise ConfigError(

@@ -103,18 +103,22 @@ def test_every_row_says_how_many_seeds_it_is_the_median_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("control", "words"),
+    ("random", "pretrained", "control", "words"),
     [
-        ((62, 63, 63.5), "every pre-trained seed is still above"),
-        ((63, 65, 66), "time makes up for it"),
-        ((80, 81, 82), "time does more than pre-training"),
-        ((63,), "too few seeds to say more"),
+        ([61, 62, 63], [64, 70, 71], (62, 63, 63.5), "every pre-trained seed is still above"),
+        ([61, 62, 63], [64, 70, 71], (63, 65, 66), "time makes up for it"),
+        ([61, 62, 65], [64, 70, 71], (63, 65, 66), "no clear difference"),
+        ([61, 62, 63], [64, 70, 71], (80, 81, 82), "time does more than pre-training"),
+        ([61, 62, 63], [64, 70, 71], (63,), "too few seeds to say more"),
+        ([50, 51, 52], [50, 51, 52], (51, 52, 53), "all at chance"),
     ],
 )
-def test_the_control_says_what_more_time_makes_up_for(control: tuple[float, ...], words: str) -> None:
-    (line,) = (line for line in write_control([make_row([61, 62, 63], [64, 70, 71], control)]) if line[:1] == "-")
-    assert words in line
-    assert write_control([make_row([61, 62, 63], [64, 70, 71])]) == []
+def test_the_control_says_what_more_time_makes_up_for(
+    random: list[float], pretrained: list[float], control: tuple[float, ...], words: str
+) -> None:
+    (line,) = (line for line in write_control([make_row(random, pretrained, control)]) if line[:1] == "-")
+    assert line.endswith(f"; {words}.")
+    assert write_control([make_row(random, pretrained)]) == []
 
 
 def test_questions_about_a_paragraph_are_drawn_together_or_not_at_all() -> None:

@@ -162,6 +162,7 @@ def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
     if last and (numbers := unpack_scaler(last.state)):
         scaler.load_state_dict(numbers)
     loss = TaskLoss(model, task)
+    # dropout's noise belongs to parts, and not to rows as in pre-training: the heads, which drop too, know none of rows
     return Engine(model, loss, optimizer, task, runtime, scaler, recipe.optim.clip_norm, recipe.seed)
 
 

@@ -89,43 +89,74 @@ def write_submission(
     task: Annotated[str, typer.Option("--task", help="SQuAD and RACE: check with the questions of this task ...")] = "",
     data: Annotated[Path | None, typer.Option("--data", help="... in this folder or file.")] = None,
 ) -> None:
-    """Make a submission of the test answers of runs (GLUE's zip; JSON for SQuAD, RACE), and say what is rejected."""
-    from litebert.tasks.report import read_report
-    from litebert.tasks.submission import SHEETS, check_zip, gather_sheets, write_zip
+    """Make a submission of the test answers of runs (GLUE's zip; JSON for SQuAD, RACE), and say what is rejected.
 
+    GLUE's tables are always checked; answers to questions are where --task and --data say which questions they are.
+    """
     if not runs and check is None:
         raise ConfigError("name the runs whose test answers are handed in, or --check FILE")
-    glue = {sheet.task for sheet in SHEETS.values()}
-    is_glue = read_report(runs[0])["task"] in glue if runs else not (check and check.suffix == ".json")
+    is_glue = _is_for_glue(runs[0]) if runs else not (check and check.suffix == ".json")
     file = check or out or Path("submission.zip" if is_glue else "submission.json")
-    if not is_glue:
-        problems = _submit_answers(runs or [], split, file, task, data, is_check=check is not None)
+    if file.is_dir():
+        word, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
+        raise ConfigError(f"{word} {file} is a folder, and is to be a file, such as {file / usual}")
+    problems: list[str] | None
+    if is_glue:
+        if task or data:
+            raise ConfigError(
+                "--task and --data say nothing to GLUE's tables, which are checked without: leave them out"
+            )
+        problems = _submit_tables(runs or [], file, rank, is_check=check is not None)
     else:
-        if check is None:
-            write_zip(file, gather_sheets(runs or [], ranked_by=rank))
-        problems = check_zip(file)
-    for problem in problems:
+        if rank:
+            raise ConfigError("--rank is for WNLI and QNLI alone: leave it out")
+        problems = _submit_answers(runs or [], split, file, task, data, is_check=check is not None)
+    for problem in problems or ():
         print(problem)
     if problems and check:
         raise DataError(f"{check}: {len(problems)} things would be rejected")
-    print(f"{file}: {'complete' if not problems else f'written, with {len(problems)} things to mend'}")
+    remedy = "say --task and --data, with its questions, to know whether it is complete"
+    outcome = f"written, with {len(problems)} things to mend" if problems else "complete"
+    print(f"{file}: {outcome if problems is not None else f'written, not checked; {remedy}'}")
+
+
+def _is_for_glue(run: Path) -> bool:
+    """Whether a run is handed in as a table of GLUE's, else as answers to questions; nothing else is handed in."""
+    from litebert.tasks.report import read_report
+    from litebert.tasks.submission import SHEETS
+
+    report = read_report(run)
+    is_glue = report["task"] in {sheet.task for sheet in SHEETS.values()}
+    if not is_glue and report.get("facts", {}).get("kind") not in ("spans", "choices"):
+        raise ConfigError(
+            f"{run} is of task {report['task']}: GLUE, SQuAD and multiple choice are handed in; its answers lie in "
+            f"{run / 'predictions'}"
+        )
+    return is_glue
+
+
+def _submit_tables(runs: list[Path], file: Path, rank: Path | None, *, is_check: bool) -> list[str]:
+    """Write the tables of runs, and say what the leaderboard would reject."""
+    from litebert.tasks.submission import check_zip, gather_sheets, write_zip
+
+    if not is_check:
+        write_zip(file, gather_sheets(runs, ranked_by=rank))
+    return check_zip(file)
 
 
 def _submit_answers(
     runs: list[Path], split: str, file: Path, task: str, data: Path | None, *, is_check: bool
-) -> list[str]:
-    """Write the answers of one run, and compare them with the questions where those are given."""
-    from litebert.tasks.answer_sheets import check_answer_sheet, write_answer_sheet
-    from litebert.tasks.catalog import read_dataset
-    from litebert.tasks.reading import TableOptions
+) -> list[str] | None:
+    """Write the answers of one run, and compare them with the questions; None where those are not given."""
+    from litebert.tasks.answer_sheets import check_answer_sheet, read_questions, write_answer_sheet
 
+    if len(runs) > 1:
+        raise ConfigError("SQuAD and RACE are handed in one run at a time: make an ensemble of them")
+    if bool(task) != (data is not None):
+        raise ConfigError("--task and --data belong together: say both, or neither")
+    if is_check and data is None:
+        raise ConfigError("--check of a JSON needs the questions: say --task and --data")
+    questions = None if data is None else read_questions(task, data, split)  # before anything is written
     if not is_check:
-        if len(runs) > 1:
-            raise ConfigError("SQuAD and RACE are handed in one run at a time: make an ensemble of them")
         write_answer_sheet(runs[0], split, file)
-    if data is None or not task:
-        if is_check:
-            raise ConfigError("--check of a JSON needs the questions: say --task and --data")
-        return []
-    dataset = read_dataset(task, data, TableOptions(dev_share=0.0))
-    return check_answer_sheet(file, dataset, "train" if data.is_file() else split)
+    return None if questions is None else check_answer_sheet(file, questions)

@@ -4,13 +4,14 @@ import json
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import write_json
-from litebert.tasks.choices import ChoiceExample
-from litebert.tasks.finetuning import Dataset
+from litebert.tasks.catalog import read_dataset
+from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
+from litebert.tasks.reading import TableOptions
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
 
@@ -32,15 +33,31 @@ def to_sheet(predictions: Sequence[Prediction]) -> dict[str, Any]:
     return sheet
 
 
-def check_answer_sheet(path: Path, dataset: Dataset, split: str) -> list[str]:
-    """What the official script or the leaderboard would reject, a line each; nothing if it would take it."""
+class Questions(NamedTuple):
+    """What a sheet is to answer."""
+
+    task: SpanTask | Choices
+    examples: Sequence[Any]
+
+
+def read_questions(task: str, data: Path, split: str) -> Questions:
+    """The questions of a split in a folder, or of a file."""
+    dataset = read_dataset(task, data, TableOptions(dev_share=0.0))
+    if not isinstance(dataset.task, SpanTask | Choices):
+        raise ConfigError(f"--task {task}: sheets of answers are SQuAD's and those of multiple choice")
     splits = {"train": dataset.train, **dataset.dev, **dataset.test}
-    if not splits.get(split):
-        raise ConfigError(f"the data has no split '{split}', but {', '.join(n for n, rows in splits.items() if rows)}")
+    name = "train" if data.is_file() else split
+    if not splits.get(name):
+        raise ConfigError(f"the data has no split '{name}', but {', '.join(n for n, rows in splits.items() if rows)}")
+    return Questions(dataset.task, splits[name])
+
+
+def check_answer_sheet(path: Path, questions: Questions) -> list[str]:
+    """What the official script or the leaderboard would reject, a line each; nothing if it would take it."""
     answers = _read_object(path)
-    if isinstance(dataset.task, SpanTask):
-        return check_spans(answers, splits[split], allows_none=dataset.task.version == "2.0")
-    return check_choices(answers, splits[split])
+    if isinstance(questions.task, SpanTask):
+        return check_spans(answers, questions.examples, allows_none=questions.task.version == "2.0")
+    return check_choices(answers, questions.examples)
 
 
 def check_spans(answers: Mapping[str, Any], questions: Sequence[Question], *, allows_none: bool) -> list[str]:

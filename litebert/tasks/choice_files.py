@@ -151,14 +151,31 @@ def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
     """The number of the right choice, which a file gives from 0, as a letter, or as the choice itself."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(choices):
         return value
-    if isinstance(value, str):
-        if value in choices:
-            return choices.index(value)
-        if len(value) == 1 and value.upper() in string.ascii_uppercase[: len(choices)]:
-            return string.ascii_uppercase.index(value.upper())
+    by_letter = _find_letter(value, choices)
+    by_text = choices.index(value) if isinstance(value, str) and value in choices else None
+    if by_letter is not None and by_text not in (None, by_letter):
+        raise DataError(
+            f"{where}: {json.dumps(value)} is the letter of choice {by_letter} and the text of choice {by_text}; "
+            f"give the number that is meant"
+        )
+    number = by_letter if by_text is None else by_text
+    if number is not None:
+        return number
     last = len(choices) - 1
     letter = f", a letter from A to {string.ascii_uppercase[last]}" if last < 26 else ""
     raise DataError(f"{where}: {json.dumps(value)} is none of the choices; give a number from 0 to {last}{letter}")
+
+
+def _read_race_answer(value: Any, choices: Sequence[str], where: str) -> int:
+    """RACE answers by letters; an option may well be called "A" and stand elsewhere."""
+    by_letter = _find_letter(value, choices)
+    return _read_label(value, choices, where) if by_letter is None else by_letter
+
+
+def _find_letter(value: Any, choices: Sequence[str]) -> int | None:
+    letters = string.ascii_uppercase[: len(choices)]
+    is_letter = isinstance(value, str) and len(value) == 1 and value.upper() in letters
+    return letters.index(value.upper()) if is_letter else None
 
 
 def _iter_articles(folder: Path) -> list[tuple[str, Any]]:
@@ -195,7 +212,7 @@ def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
         place = f"{where}: question {number + 1}"
         if not isinstance(question, str) or not isinstance(choices, list) or len(choices) < 2:
             raise DataError(f"{place}: expected a text and two or more options")
-        label = None if answers is None else _read_label(answers[number], choices, f"{place}: its answer")
+        label = None if answers is None else _read_race_answer(answers[number], choices, f"{place}: its answer")
         examples.append(
             ChoiceExample(
                 f"{identity}-{number}", article["article"], question, tuple(map(str, choices)), label, level, place

@@ -114,8 +114,11 @@ class Choices:
         return to_floats(np.mean(outputs, axis=0))
 
     def decide(self, output: Output) -> str | int:
-        best = int(np.argmax(output))
-        return string.ascii_uppercase[best] if self.has_letters else best
+        return self.name_choice(int(np.argmax(output)))
+
+    def name_choice(self, number: int) -> str | int:
+        """A choice as answers call it."""
+        return string.ascii_uppercase[number] if self.has_letters else number
 
     def score(self, outputs: Sequence[Output], examples: Sequence[ChoiceExample]) -> dict[str, float]:
         """The share of right answers, of all questions and of each level's."""

@@ -8,9 +8,24 @@ from typing import Any
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import write_json
 from litebert.tasks.catalog import finish_task, restore_task, task_facts, untuned
-from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
-from litebert.tasks.predictions import predict_answers, predictions_file, read_predictions, write_predictions
-from litebert.tasks.report import REPORT_FILE, describe_split, is_labelled, read_report, write_report
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, fingerprint
+from litebert.tasks.predictions import (
+    are_of,
+    predict_answers,
+    predictions_file,
+    read_predictions,
+    write_predictions,
+)
+from litebert.tasks.report import (
+    REPORT_FILE,
+    describe_split,
+    is_labelled,
+    may_have_answered,
+    read_report,
+    write_report,
+)
+
+REMEDY = "say what its fine-tuning said (--dev, --test, --dev-share, ...), or leave it out"
 
 
 @dataclass(frozen=True)
@@ -51,10 +66,10 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
     if not dataset.dev:
         raise DataError(f"{dataset.task.name} has no dev split here to measure an ensemble on")
     check_out(out)
-    facts = read_facts(runs, dataset.task)
+    facts = read_facts(runs, dataset)
     task = untuned(restore_task(facts, where=str(runs[0])))  # a member's threshold is not the ensemble's
     split, examples = next(iter(dataset.dev.items()))
-    outputs = read_outputs(runs, split, [example.id for example in examples])
+    outputs = read_outputs(runs, split, examples)
 
     def score(values: Sequence[Output]) -> float:
         return task.score(values, examples)[task.metric]
@@ -73,6 +88,7 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
         "task": task.name,
         "metric": task.metric,
         "facts": task_facts(task, max_length=facts["max_length"]),
+        "values": {"job": {"test": fingerprint(list(dataset.test.values()))}},  # as in a run's, for `may_have_answered`
         "members": members,
         "member_scores": member_scores,
         "dev": {name: facts for name, facts in described.items() if name in dataset.dev},
@@ -89,15 +105,17 @@ def check_out(out: Path) -> None:
         raise ConfigError(f"{out} is not empty and no ensemble; choose another --out")
 
 
-def read_facts(runs: Sequence[Path], task: FinetuneTask) -> dict[str, Any]:
+def read_facts(runs: Sequence[Path], dataset: Dataset) -> dict[str, Any]:
     """The facts that the runs' models agree upon: what they answer, and in which words."""
     reports = {run: read_report(run) for run in runs}
     first: dict[str, Any] = reports[runs[0]]["facts"]
     for run, report in reports.items():
-        if report["task"] != task.name:
-            raise ConfigError(f"{run} answers {report['task']}, not {task.name}: it cannot take part")
+        if report["task"] != dataset.task.name:
+            raise ConfigError(f"{run} answers {report['task']}, not {dataset.task.name}: it cannot take part")
         if report["facts"].get("labels") != first.get("labels"):
             raise ConfigError(f"{run} and {runs[0]} know different labels: they cannot be averaged")
+        if not may_have_answered(report, dataset.test):
+            raise DataError(f"{run} answered another test file than --data has: {REMEDY}")
     return first
 
 
@@ -106,24 +124,21 @@ def average_splits(
 ) -> dict[str, list[Output]]:
     """The ensemble's outputs for the splits that every member has answered."""
     answered = {
-        name: read_outputs(members, name, [example.id for example in examples])
+        name: read_outputs(members, name, examples)
         for name, examples in asked.items()
         if all(predictions_file(run, name).is_file() for run in members)
     }
     return {name: average(task, list(outputs.values())) for name, outputs in answered.items()}
 
 
-def read_outputs(runs: Sequence[Path], split: str, ids: Sequence[str]) -> dict[str, list[Output]]:
+def read_outputs(runs: Sequence[Path], split: str, examples: Sequence[Any]) -> dict[str, list[Output]]:
     """The outputs of several runs for the examples of one split."""
     if len(set(runs)) < len(runs):
         raise ConfigError("a run is named twice: a member takes part once")
     outputs: dict[str, list[Output]] = {}
     for run in runs:
         predictions = read_predictions(predictions_file(run, split))
-        if [one.id for one in predictions] != list(ids):
-            raise DataError(
-                f"{run} answered other examples in '{split}' than --data has: say what its fine-tuning said "
-                f"(--dev, --dev-share, ...), or leave it out"
-            )
+        if not are_of(predictions, examples):
+            raise DataError(f"{run} answered other examples in '{split}' than --data has: {REMEDY}")
         outputs[str(run)] = [one.output for one in predictions]
     return outputs

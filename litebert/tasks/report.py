@@ -8,9 +8,11 @@ from typing import Any
 
 from litebert.core.errors import DataError
 from litebert.core.files import atomic_path, check_keys, read_json, write_json
+from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification
-from litebert.tasks.finetuning import FinetuneTask, Output
+from litebert.tasks.finetuning import FinetuneTask, Output, fingerprint
 from litebert.tasks.metrics import confusion_matrix
+from litebert.tasks.token_tags import TokenTags
 
 REPORT_FILE = "report.json"
 ERRORS_FILE = "errors.md"
@@ -54,11 +56,14 @@ def write_errors(
 ) -> None:
     """The hardest errors as a page to read."""
     hardest = list_hardest(task, outputs, examples)
+    between = " " if isinstance(task, TokenTags) else " | "  # words make a sentence, answers and choices none
     lines = [f"# {title}: the {len(hardest)} answers that are most wrong", ""]
     for number in hardest:
         example = examples[number]
-        lines += [f"## {example.id}: {_show(task.decide(outputs[number]))} instead of {_show(example.label)}", ""]
-        lines += [f"- {_show(text)}" for text in _list_texts(example)]
+        label = task.name_choice(example.label) if isinstance(task, Choices) else example.label
+        answer, right = (_show(value, between) for value in (task.decide(outputs[number]), label))
+        lines += [f"## {example.id}: {answer} instead of {right}", ""]
+        lines += [f"- {_show(text, between)}" for text in _list_texts(example)]
         output = json.dumps(outputs[number], ensure_ascii=False)
         lines += [f"- output {output[:MAX_SHOWN]}{'...' if len(output) > MAX_SHOWN else ''}", f"- {example.where}", ""]
     with atomic_path(path) as temporary:
@@ -79,6 +84,17 @@ def read_report(folder: Path) -> dict[str, Any]:
     return report
 
 
+def may_have_answered(report: Mapping[str, Any], test: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether the run of a report can have answered these test splits; without labels nothing else tells them apart.
+
+    True where that cannot be said: of labelled splits, whose answers are compared, and of runs that had no test split.
+    """
+    answered = report.get("values", {}).get("job", {}).get("test", "")
+    if not test or answered in ("", fingerprint([])) or any(is_labelled(examples) for examples in test.values()):
+        return True
+    return bool(answered == fingerprint(list(test.values())))
+
+
 def _list_texts(example: Any) -> list[Any]:
     """What a person needs to see of an example; its dataclass marks what they do not."""
     shown = [field.name for field in fields(example) if field.metadata.get("is_shown", True)]
@@ -86,5 +102,6 @@ def _list_texts(example: Any) -> list[Any]:
     return [value for value in values if value not in (None, "")]
 
 
-def _show(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _show(value: Any, between: str) -> str:
+    values = value if isinstance(value, list | tuple) else [value]
+    return between.join("(no answer)" if one == "" else str(one) for one in values) or "(none)"

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path
 from litebert.tasks.glue import BINARY, ENTAILMENT, NLI, read_glue
-from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
+from litebert.tasks.predictions import Prediction, are_of, predictions_file, read_predictions
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.report import read_report
+from litebert.tasks.report import may_have_answered, read_report
 from litebert.tasks.texts import TextExample
 
 
@@ -80,7 +80,8 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
     sheets: dict[str, str] = {}
     tasks: set[str] = set()
     for run in runs:
-        task = read_report(run)["task"]
+        report = read_report(run)
+        task = report["task"]
         mine = {name: sheet for name, sheet in SHEETS.items() if sheet.task == task}
         if not mine:
             raise ConfigError(f"{run} is of task {task}, which is not GLUE's")
@@ -92,10 +93,10 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
             if file.is_file():
                 predictions = read_predictions(file)
                 if ranked_by and task in RANKED:
-                    examples = read_glue(task, ranked_by, TableOptions()).test.get("test", [])
-                    if len(examples) != len(predictions):
+                    test = read_glue(task, ranked_by, TableOptions()).test
+                    if not are_of(predictions, test.get("test", [])) or not may_have_answered(report, test):
                         raise DataError(f"--rank {ranked_by}: its {name} test file is not the one that {run} answered")
-                    predictions = rank_rivals(predictions, examples, RANKED[task])
+                    predictions = rank_rivals(predictions, test["test"], RANKED[task])
                 sheets[name] = write_sheet(predictions)
     return sheets
 

@@ -172,6 +172,19 @@ def test_a_label_is_a_number_a_letter_or_the_choice(tmp_path: Path, label: Any) 
     assert (example.label, example.context, example.question) == (1, "A dog.", "Who?")
 
 
+def test_an_answer_of_race_is_a_letter_whatever_the_options_say(tmp_path: Path) -> None:
+    options = ["B", "C", "D", "A"]
+    [example] = read_race(write_race(tmp_path / "dev", article(options=[options], answers=["A"])), ["high"])
+    assert example.label == 0
+
+
+def test_a_label_that_is_one_choices_letter_and_anothers_text_is_refused(tmp_path: Path) -> None:
+    row = {"question": "Which?", "choices": ["B", "C", "A"], "label": "A"}
+    file = write_rows(tmp_path / "x.jsonl", {**row, "choices": ["A", "B"]}, row)
+    with pytest.raises(DataError, match=r'x.jsonl:2: label: "A" is the letter of choice 0 and the text of choice 2'):
+        read_choices(file, TableOptions(), has_labels=True)
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

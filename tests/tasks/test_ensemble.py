@@ -2,7 +2,9 @@
 
 import random
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +12,9 @@ import pytest
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.answer_sheets import to_sheet
 from litebert.tasks.catalog import read_dataset, task_facts
-from litebert.tasks.classification import Classification, Regression
+from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.ensemble import average, make_ensemble, select_greedily
-from litebert.tasks.finetuning import Dataset
+from litebert.tasks.finetuning import Dataset, fingerprint
 from litebert.tasks.predictions import (
     Prediction,
     predict_answers,
@@ -21,6 +23,8 @@ from litebert.tasks.predictions import (
     write_predictions,
 )
 from litebert.tasks.report import write_report
+from litebert.tasks.squad.reading import Answer, Question
+from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.submission import (
     RANKED,
     SHEETS,
@@ -55,9 +59,15 @@ def test_members_are_added_while_they_help_the_best_first() -> None:
     assert chosen.scores == (pytest.approx(5 / 6), 1.0)
 
 
-def make_run(folder: Path, task: Classification, outputs: list[list[float]], examples: list[TextExample]) -> Path:
-    write_report(folder, {"task": task.name, "facts": task_facts(task, max_length=8)})
+def make_run(
+    folder: Path, task: Any, outputs: list[Any], examples: list[Any], test: dict[str, list[TextExample]] | None = None
+) -> Path:
+    """A finished run, as far as ensembles and submissions see it; the rows of its test split get the first output."""
+    values = {"job": {"test": fingerprint(list((test or {}).values()))}}
+    write_report(folder, {"task": task.name, "facts": task_facts(task, max_length=8), "values": values})
     write_predictions(predictions_file(folder, "dev"), predict_answers(task, outputs, examples))
+    for name, rows in (test or {}).items():
+        write_predictions(predictions_file(folder, name), predict_answers(task, outputs[:1] * len(rows), rows))
     return folder
 
 
@@ -110,6 +120,75 @@ def test_an_ensemble_of_runs_is_written_as_a_run(tmp_path: Path) -> None:
         make_ensemble([runs[0], runs[0]], dataset, tmp_path / "no", selects=True)
     with pytest.raises(DataError, match="other examples"):
         make_ensemble(runs, Dataset(TASK, [], {"dev": examples[1:]}), tmp_path / "no", selects=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "outputs", "labels", "others"),
+    [
+        (TASK, [[0.9, 0.1], [0.1, 0.9]], ["0", "1"], ["1", "1"]),
+        (Regression("own", None, None), [1.0, 2.5], [1.0, 2.5], [1.0, 2.0]),
+        (MultiLabel("own", ("a", "b")), [[0.9, 0.1], [0.9, 0.9]], [("a",), ("a", "b")], [("a",), ("b",)]),
+    ],
+    ids=["classes", "numbers", "many labels"],
+)
+def test_another_file_of_the_same_length_is_refused(
+    task: Any, outputs: list[Any], labels: list[Any], others: list[Any], tmp_path: Path
+) -> None:
+    def number_rows(values: list[Any]) -> list[TextExample]:
+        return [TextExample(str(n), "text", label=value) for n, value in enumerate(values)]
+
+    run = make_run(tmp_path / "a", task, outputs, number_rows(labels))
+    with pytest.raises(DataError, match="answered other examples in 'dev'"):
+        make_ensemble([run], Dataset(task, [], {"dev": number_rows(others)}), tmp_path / "out", selects=True)
+    assert not (tmp_path / "out").exists()
+    make_ensemble([run], Dataset(task, [], {"dev": number_rows(labels)}), tmp_path / "out", selects=True)
+
+
+def test_other_gold_answers_of_the_same_questions_are_refused(tmp_path: Path) -> None:
+    task = SpanTask("squad-v1")
+    questions = [Question("1", "who", "the cat sees", (Answer("the cat", 0), Answer("cat", 4)))]
+    output = {"spans": [["cat", 4, 7, 1.0, 0.0, 0.0]], "null_odds": 0.0}
+    run = make_run(tmp_path / "a", task, [output], questions)
+    others = [replace(questions[0], answers=(Answer("the cat sees", 0),))]
+    with pytest.raises(DataError, match="answered other examples in 'dev'"):
+        make_ensemble([run], Dataset(task, [], {"dev": others}), tmp_path / "out", selects=True)
+    make_ensemble([run], Dataset(task, [], {"dev": questions}), tmp_path / "out", selects=True)
+
+
+def make_test(*texts: str) -> dict[str, list[TextExample]]:
+    return {"test": [TextExample(str(n), text, "a sentence") for n, text in enumerate(texts)]}
+
+
+def test_another_test_file_of_the_same_length_is_refused(tmp_path: Path) -> None:
+    dev, test = [TextExample("0", "text", label="1")], make_test("q1", "q1")
+    run = make_run(tmp_path / "a", TASK, [[0.1, 0.9]], dev, test)
+    for other in (make_test("q1", "q2"), {}, test):
+        dataset = Dataset(TASK, [], {"dev": dev}, other)
+        if other and other != test:
+            with pytest.raises(DataError, match="another test file"):
+                make_ensemble([run], dataset, tmp_path / "out", selects=True)
+        else:  # a test file may be left out
+            make_ensemble([run], dataset, tmp_path / "out", selects=True)
+    assert len(read_predictions(predictions_file(tmp_path / "out", "test"))) == 2
+
+
+def test_ranking_wants_the_test_file_that_was_answered(tmp_path: Path) -> None:
+    task = Classification("qnli", ("entailment", "not_entailment"))
+    dev, test = [TextExample("0", "text", "b", "entailment")], make_test("q1", "q1")
+    run = make_run(tmp_path / "run", task, [[0.9, 0.1]], dev, test)
+    make_ensemble([run], Dataset(task, [], {"dev": dev}, test), tmp_path / "both", selects=True)
+
+    def write_test(*questions: str) -> Path:
+        rows = "".join(f"{n}\t{question}\ta sentence\n" for n, question in enumerate(questions))
+        (tmp_path / "QNLI").mkdir(exist_ok=True)
+        (tmp_path / "QNLI" / "test.tsv").write_text(f"index\tquestion\tsentence\n{rows}")
+        return tmp_path
+
+    for folder in (run, tmp_path / "both"):
+        assert gather_sheets([folder], ranked_by=write_test("q1", "q1"))["QNLI"].count("\tentailment") == 1
+        for other in (["q1", "q2"], ["q1"]):
+            with pytest.raises(DataError, match="not the one that"):
+                gather_sheets([folder], ranked_by=write_test(*other))
 
 
 def make_answers(name: str) -> list[Prediction]:

@@ -1,0 +1,103 @@
+"""`litebert submission` says "complete" of what it has checked, and writes nothing before it has read its words."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from litebert.cli.main import _run
+from litebert.tasks.catalog import read_dataset, task_facts
+from litebert.tasks.choices import Choices
+from litebert.tasks.classification import Classification
+from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.predictions import Prediction, predictions_file, write_predictions
+from litebert.tasks.report import write_report
+from litebert.tasks.squad.task import SpanTask
+
+
+def submit(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
+    """The exit code, and what is printed, errors too."""
+    capsys.readouterr()
+    code = _run(["submission", *map(str, words)], debug=False)
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
+
+
+def make_run(folder: Path, task: FinetuneTask, predictions: list[Prediction]) -> Path:
+    write_report(folder, {"task": task.name, "facts": task_facts(task, max_length=8)})
+    write_predictions(predictions_file(folder, "test"), predictions)
+    return folder
+
+
+@pytest.fixture
+def race(tmp_path: Path) -> Path:
+    """A tree of RACE with two questions in every split."""
+    article = {"article": "A cat.", "questions": ["Who?", "What?"], "options": [["x", "y"]] * 2, "answers": ["A", "B"]}
+    for split in ("train", "dev", "test"):
+        for level in ("middle", "high"):
+            (tmp_path / "RACE" / split / level).mkdir(parents=True)
+            (tmp_path / "RACE" / split / level / "1.txt").write_text(json.dumps(article))
+    return tmp_path / "RACE"
+
+
+def test_answers_are_complete_only_if_they_were_compared_with_the_questions(
+    race: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task, out = Choices("race", has_letters=True), tmp_path / "answers.json"
+    answers = [Prediction(one.id, "A", [0.9, 0.1]) for one in read_dataset("race", race).test["test"]]
+    words = ["--out", out, "--task", "race", "--data", race]
+    cut, whole = (make_run(tmp_path / str(count), task, answers[:count]) for count in (1, 4))
+    code, printed = submit(capsys, cut, "--out", out)
+    assert (code, printed.startswith(f"{out}: written, not checked; say --task and --data")) == (0, True)
+    code, printed = submit(capsys, cut, *words)
+    assert (code, printed.splitlines()[-1]) == (0, f"{out}: written, with 3 things to mend")
+    assert submit(capsys, whole, *words) == (0, f"{out}: complete\n")
+
+
+def test_a_run_that_nobody_collects_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(tmp_path / "run", Classification("classification", ("a", "b")), [Prediction("0", "a", [0.9, 0.1])])
+    code, printed = submit(capsys, run, "--out", tmp_path / "x.json")
+    assert (code, "task classification: GLUE, SQuAD and multiple choice are handed in" in printed) == (2, True)
+    assert not (tmp_path / "x.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--task", "squad-v1", "--data", "FOLDER/squad.json"], "SQuAD 1.1 knows no such question"),
+        (["--task", "squad-v2", "--data", "FOLDER/none.json"], "no such file"),
+        (["--task", "squad-v2"], "--task and --data belong together"),
+        (["--data", "FOLDER/squad.json"], "--task and --data belong together"),
+        (["--task", "sst-2", "--data", "FOLDER/glue"], "sheets of answers are SQuAD's"),
+        (["--rank", "FOLDER"], "--rank is for WNLI and QNLI alone"),
+        (["--split", "dev"], "no such file"),
+    ],
+)
+def test_nothing_is_written_before_all_words_are_understood(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = {"id": "1", "question": "who", "answers": [], "is_impossible": True}
+    paragraph = {"context": "the cat sees", "qas": [question]}
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    (tmp_path / "glue").mkdir()
+    (tmp_path / "glue" / "dev.tsv").write_text("sentence\tlabel\nfine\t1\n")
+    run = make_run(tmp_path / "run", SpanTask("squad-v2", "2.0"), [Prediction("1", "", None)])
+    out = tmp_path / "answers.json"
+    code, printed = submit(capsys, run, "--out", out, *(word.replace("FOLDER", str(tmp_path)) for word in words))
+    assert code == 2
+    assert message in printed
+    assert not out.exists()
+    right = ["--task", "squad-v2", "--data", tmp_path / "squad.json"]
+    assert submit(capsys, run, "--out", out, *right) == (0, f"{out}: complete\n")
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(tmp_path / "run", Classification("rte", ("entailment", "not_entailment")), [])
+    for word in ("--out", "--check"):
+        code, printed = submit(capsys, *([run] if word == "--out" else []), word, tmp_path)
+        assert (code, printed) == (
+            2,
+            f"error: {word} {tmp_path} is a folder, and is to be a file, such as {tmp_path / 'submission.zip'}\n",
+        )
+    code, printed = submit(capsys, run, "--out", tmp_path / "x.zip", "--task", "rte", "--data", tmp_path)
+    assert (code, "say nothing to GLUE's tables" in printed) == (2, True)

@@ -33,7 +33,7 @@ from litebert.recipe import Recipe, build_recipe, list_changes, read_recipe_valu
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
-from litebert.train.distributed import TaskLoss, like_shard, spread, whole
+from litebert.train.distributed import TaskLoss, give, like_shard, spread, whole
 from litebert.train.keeping import (
     CHECKPOINTS,
     RECIPE_FILE,
@@ -232,9 +232,10 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
     """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
     if log is None and run.recipe.train.parallel == "ddp":
         return  # the first process has all
-    weights = model_tensors(engine.model, whole)
-    optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
-    if log is None:  # it gave its shards, and that is all
+    gather = give if log is None else whole
+    weights = model_tensors(engine.model, gather)
+    optimizer = optimizer_tensors(engine.model, engine.optimizer, gather)
+    if log is None:
         return
     log.sync()  # a checkpoint must not be ahead of its metrics
     path = checkpoint_path(run.folder, run.progress.step)

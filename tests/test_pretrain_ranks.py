@@ -1,5 +1,6 @@
 """Pre-training in several processes: they end together, keep only what they need, and refuse in one line."""
 
+import json
 import os
 import socket
 import time
@@ -8,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_runs import make_recipe
+from small_runs import all_tensors, make_recipe
 from torch import Tensor
 
-from litebert import checkpoint
+from litebert import checkpoint, pretrain_run
 from litebert.checkpoint import load_checkpoint
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe
@@ -53,3 +54,32 @@ def test_every_process_waits_for_the_last_checkpoint_and_gives_it(
     parallel: str, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     spawn_two(train_saving_slowly, tiny_corpus, tmp_path, parallel)
+
+
+def train_noting_what_is_kept(rank: int, port: str, corpus: str, folder: str, parallel: str) -> None:
+    join(rank, port)
+    kept: dict[str, int] = {}
+
+    def noting(gather: Callable[..., dict[str, Tensor]]) -> Callable[..., dict[str, Tensor]]:
+        def gather_and_note(*arguments: object) -> dict[str, Tensor]:
+            tensors = gather(*arguments)
+            kept[gather.__name__] = sum(tensor.numel() for tensor in tensors.values())
+            return tensors
+
+        return gather_and_note
+
+    pretrain_run.model_tensors = noting(pretrain_run.model_tensors)
+    pretrain_run.optimizer_tensors = noting(pretrain_run.optimizer_tensors)
+    pretrain(make_short(corpus, parallel), Path(folder) / "run")
+    (Path(folder) / f"kept-{rank}.json").write_text(json.dumps(kept))
+
+
+@pytest.mark.slow
+def test_of_shards_that_are_gathered_to_save_only_the_first_process_keeps_the_whole(
+    tiny_corpus: Path, tmp_path: Path
+) -> None:
+    spawn_two(train_noting_what_is_kept, tiny_corpus, tmp_path, "fsdp")
+    first, second = (json.loads((tmp_path / f"kept-{rank}.json").read_text()) for rank in range(2))
+    assert second == {"model_tensors": 0, "optimizer_tensors": 0}
+    saved = load_checkpoint(tmp_path / "run" / "checkpoints" / "step-00000003")
+    assert sum(tensor.numel() for tensor in all_tensors(saved).values()) >= sum(first.values()) > 0

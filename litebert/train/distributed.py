@@ -126,6 +126,13 @@ def whole(tensor: Tensor) -> Tensor:
     return full.detach().cpu().contiguous()
 
 
+def give(tensor: Tensor) -> Tensor:
+    """Give one's shard of a tensor that another process asks for with `whole`, and keep nothing."""
+    if isinstance(tensor, DTensor):
+        tensor.full_tensor()
+    return torch.empty(0)
+
+
 def like_shard(tensor: Tensor, parameter: Tensor) -> Tensor:
     """A whole tensor cut as a parameter of its shape is."""
     if isinstance(parameter, DTensor) and tensor.shape == parameter.shape:

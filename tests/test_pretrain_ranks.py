@@ -179,3 +179,12 @@ def test_what_the_first_process_alone_finds_ends_all_in_one_line(tiny_corpus: Pa
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("timing.jsonl: Is a directory") == 1
     assert "Traceback" not in done.stderr
+
+
+def test_the_shown_ways_to_start_torchrun_survive_a_restart_and_slurm_takes_them() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "pretraining.md").read_text("utf-8")
+    shown = [block for block in page.split("```")[1::2] if "--max-restarts" in block]
+    assert len(shown) == 2
+    for block in shown:
+        assert 0 < block.find("export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1") < block.find("torchrun")
+        assert "#SBATCH" not in block or block.startswith("\n#!/bin/bash\n")

@@ -36,7 +36,7 @@ from litebert.pretrain_run import (
 )
 from litebert.recipe import Recipe
 from litebert.train.distributed import in_one_format, process_group, wait_for_all, whole
-from litebert.train.keeping import CHECKPOINTS, check_is_ours
+from litebert.train.keeping import CHECKPOINTS, check_is_ours, checkpoint_path
 from litebert.train.loop import Clock, StepReport, iter_updates, measure
 from litebert.train.schedule import learning_rate
 
@@ -68,9 +68,10 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
             noting = noting_stops() if runtime.ranks.world_size == 1 else nullcontext(Stop())
             with open_log(run) if is_main else nullcontext() as log, noting as run.stop:
                 train_all(run, view, log, clock)
+            wait_for_all()  # the first process saves alone, and nobody may leave or speak of the end before it is done
             if run.stop.asked_by:  # while the last step was measured and saved
                 end_by(run.stop.asked_by)
-    return list_checkpoints(folder / CHECKPOINTS)[-1]
+    return checkpoint_path(folder, run.progress.step)
 
 
 def train_all(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:

@@ -18,11 +18,11 @@ from litebert.checkpoint import (
     save_checkpoint,
 )
 from litebert.core.errors import ConfigError, TrainingError
-from litebert.core.files import atomic_path
+from litebert.core.files import atomic_path, exclusive_lock
 from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
-from litebert.core.runtime import Runtime
+from litebert.core.runtime import Ranks, Runtime, choose_device
 from litebert.core.stopping import Stop
-from litebert.core.view import View
+from litebert.core.view import NoView, View
 from litebert.data.batch import Batch
 from litebert.data.shards import Corpus, read_manifest
 from litebert.data.stream import open_corpora
@@ -33,7 +33,7 @@ from litebert.recipe import Recipe, build_recipe, list_changes, read_recipe_valu
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
-from litebert.train.distributed import TaskLoss, like_shard, spread, whole
+from litebert.train.distributed import TaskLoss, give, like_shard, spread, whole
 from litebert.train.keeping import (
     CHECKPOINTS,
     RECIPE_FILE,
@@ -70,20 +70,30 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
     last = find_last_whole(folder, view.say)
     if last is None:
-        corpora = open_corpora(recipe.data)
-        tokenizer = load_tokenizer(corpora[0].tokenizer_path)
-        check_vocabulary(recipe, tokenizer)
-        source = open_start(recipe, tokenizer)
-        if source is None:
-            drawn = draw_weights(recipe, corpora) if recipe.init.word_bias == "frequencies" else {}
-            return Run(folder, recipe, runtime, tokenizer, Progress(), drawn, {}, {})
-        step, moments = start_moments(source, recipe) if recipe.init.continues else (0, {})
-        weights = source.load_weights()
-        drawn_heads = list_new_heads(recipe, weights)
-        if drawn_heads:
-            view.say(f"heads drawn anew: {', '.join(drawn_heads)}")
-        return Run(folder, recipe, runtime, tokenizer, Progress(step), weights, moments, {})
+        return begin_run(folder, recipe, runtime, view)
     view.say(f"going on after step {last.step:,}")
+    return continue_run(last, folder, recipe, runtime)
+
+
+def begin_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
+    """The run at its beginning: with weights that are drawn, or those of `init.from`."""
+    corpora = open_corpora(recipe.data)
+    tokenizer = load_tokenizer(corpora[0].tokenizer_path)
+    check_vocabulary(recipe, tokenizer)
+    source = open_start(recipe, tokenizer)
+    if source is None:
+        drawn = draw_weights(recipe, corpora) if recipe.init.word_bias == "frequencies" else {}
+        return Run(folder, recipe, runtime, tokenizer, Progress(), drawn, {}, {})
+    step, moments = start_moments(source, recipe) if recipe.init.continues else (0, {})
+    weights = source.load_weights()
+    drawn_heads = list_new_heads(recipe, weights)
+    if drawn_heads:
+        view.say(f"heads drawn anew: {', '.join(drawn_heads)}")
+    return Run(folder, recipe, runtime, tokenizer, Progress(step), weights, moments, {})
+
+
+def continue_run(last: Checkpoint, folder: Path, recipe: Recipe, runtime: Runtime) -> Run:
+    """The run as a checkpoint of it left it."""
     if "dtype" in last.begun_with:  # "auto" might measure otherwise now
         runtime = runtime.in_format(last.begun_with["dtype"])
     state = last.state
@@ -189,6 +199,15 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
 def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> None:
     """Fill a model from weights that may know fewer heads than it has; everything else must fit."""
     expected = model.state_dict()
+    check_fit(expected, weights, recipe)
+    fitting = {
+        name: tensor for name, tensor in weights.items() if name in expected and tensor.shape == expected[name].shape
+    }
+    model.load_state_dict(fitting, strict=False)
+
+
+def check_fit(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor], recipe: Recipe) -> None:
+    """Refuse weights to start from that are of another encoder."""
     wrong = [
         name
         for name in expected.keys() | weights.keys()
@@ -200,10 +219,6 @@ def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> No
             f"the weights to start from do not fit the model: {', '.join(sorted(wrong)[:5])}"
             f"{' ...' if len(wrong) > 5 else ''}; change [model] to their shape (init.from = '{recipe.init.source}')"
         )
-    fitting = {
-        name: tensor for name, tensor in weights.items() if name in expected and tensor.shape == expected[name].shape
-    }
-    model.load_state_dict(fitting, strict=False)
 
 
 def fitting_moments(moments: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -232,9 +247,10 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
     """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
     if log is None and run.recipe.train.parallel == "ddp":
         return  # the first process has all
-    weights = model_tensors(engine.model, whole)
-    optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
-    if log is None:  # it gave its shards, and that is all
+    gather = give if log is None else whole
+    weights = model_tensors(engine.model, gather)
+    optimizer = optimizer_tensors(engine.model, engine.optimizer, gather)
+    if log is None:
         return
     log.sync()  # a checkpoint must not be ahead of its metrics
     path = checkpoint_path(run.folder, run.progress.step)
@@ -284,11 +300,19 @@ def check_stages(run: Run) -> None:
 
 
 def check_before_launch(recipe: Recipe, folder: Path, num_processes: int) -> None:
-    """Refuse at once what every process would refuse on its own, and torchrun start again."""
+    """Refuse at once what each process would refuse on its own, after it has loaded and met the others."""
+    device = choose_device(recipe.runtime.device, num_processes - 1, num_processes)
+    runtime = Runtime(device, torch.float32, Ranks(world_size=num_processes))
     check_is_ours(folder)
-    check_same_recipe(folder, recipe)
-    check_rows(recipe.at(0), num_processes)
-    check_vocabulary(recipe, load_tokenizer(open_corpora(recipe.data)[0].tokenizer_path))
+    with exclusive_lock(folder, purpose="training"):
+        check_same_recipe(folder, recipe)
+        last = find_last_whole(folder, print)
+        run = continue_run(last, folder, recipe, runtime) if last else begin_run(folder, recipe, runtime, NoView())
+        if recipe.init.source and last is None:
+            check_fit(build_model(recipe.model, (), device="meta").state_dict(), run.weights, recipe)
+        check_stages(run)
+        if not run.progress.is_finished(recipe.train):
+            check_same_text(run, recipe.at(run.progress.scheduled_step(recipe.train)))
 
 
 def check_rows(recipe: Recipe, num_processes: int) -> None:

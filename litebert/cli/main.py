@@ -1,6 +1,5 @@
 """The `litebert` command: gathers the verbs and turns our errors into one line and an exit code."""
 
-import errno
 import os
 import sys
 import traceback
@@ -27,9 +26,9 @@ from litebert.cli import (
     study,
     tokenizer,
 )
-from litebert.core.errors import LitebertError
+from litebert.core.errors import LitebertError, describe_refusal
+from litebert.train.launcher import tell_launcher
 
-FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 
@@ -72,11 +71,6 @@ def main() -> NoReturn:
 def _run(arguments: list[str], *, debug: bool) -> int:
     try:
         return app(arguments, prog_name="litebert", standalone_mode=False) or 0
-    except LitebertError as error:
-        if debug:
-            traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "litebert"
         print(f"error: {error.format_message()} (see: {command} --help)", file=sys.stderr)
@@ -84,14 +78,15 @@ def _run(arguments: list[str], *, debug: bool) -> int:
     except BrokenPipeError:  # `litebert ... | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # a file that cannot be read or written: the system says which and why
-        is_full = error.errno in FULL_DISK
-        if debug or (error.filename is None and not is_full):
+    except (LitebertError, OSError) as error:
+        refusal = describe_refusal(error)
+        if refusal is None:
             raise
-        where = "" if error.filename is None else f"{error.filename}: "  # of a write, the system does not say which
-        remedy = "; make room and start the same command again" if is_full else ""
-        print(f"error: {where}{error.strerror}{remedy}", file=sys.stderr)
-        return 2
+        if debug:
+            traceback.print_exc()
+        tell_launcher(error)
+        print(refusal.line, file=sys.stderr)
+        return refusal.exit_code
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return 130

@@ -1,9 +1,8 @@
 """`litebert recipes`, `check` and `pretrain`: a recipe is found, looked at, and becomes a run."""
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,24 +26,17 @@ def run_pretraining(
     from litebert.pretrain import pretrain
     from litebert.pretrain_run import check_before_launch
     from litebert.recipe import load_recipe
+    from litebert.train.launcher import launch
 
     folder = out or Path("runs") / Path(recipe).stem
     resolved = load_recipe(recipe, overrides or [])  # a mistake is found before processes are started
     if processes > 1:
         check_before_launch(resolved, folder, processes)
-        _launch(processes, restarts, ["pretrain", recipe, *(overrides or []), "--out", str(folder)])
+        command = [sys.executable, "-m", "litebert", "pretrain", recipe, *(overrides or []), "--out", str(folder)]
+        raise typer.Exit(launch(command, processes, restarts))
     last = pretrain(resolved, folder)
     if read_ranks().is_main:
         print(f"done: {last}")
-
-
-def _launch(num_processes: int, num_restarts: int, words: list[str]) -> NoReturn:
-    """Become torchrun, which starts the processes and replaces those that die."""
-    from litebert.train.distributed import launch_environment
-
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={num_processes}"]
-    command += [f"--max-restarts={num_restarts}", "-m", "litebert", *words]
-    os.execve(sys.executable, command, {**launch_environment(num_processes), **os.environ})
 
 
 def show_recipes() -> None:

@@ -1,9 +1,12 @@
 """Our exceptions: wrong input from a person. Each message says what, where, and how to mend it."""
 
+import errno
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LitebertError(Exception):
@@ -28,6 +31,27 @@ class DataError(LitebertError):
 
 class TrainingError(LitebertError):
     """A run that cannot go on."""
+
+
+class Refusal(NamedTuple):
+    """What the command line says of an error that a person can mend."""
+
+    line: str
+    exit_code: int
+
+
+def describe_refusal(error: BaseException) -> Refusal | None:
+    """The line and the exit code for an error of ours, or of a file; None for all others, which are nobody's input."""
+    if isinstance(error, LitebertError):
+        return Refusal(f"error: {error}", error.exit_code)
+    if not isinstance(error, OSError):
+        return None
+    is_full = error.errno in _FULL_DISK
+    if error.filename is None and not is_full:
+        return None
+    where = "" if error.filename is None else f"{error.filename}: "  # of a write, the system does not say which
+    remedy = "; make room and start the same command again" if is_full else ""
+    return Refusal(f"error: {where}{error.strerror}{remedy}", 2)
 
 
 def suggest(word: str, valid: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 class RuntimeOptions:
     """What a recipe may say about the machine."""
 
-    device: str = "auto"  # cuda, else mps, else cpu
+    device: str = "auto"  # cuda, else mps (for one process), else cpu
     dtype: str = "fp32"  # or bf16, fp16 (with loss scaling), or auto: the fastest by measuring
     num_threads: int = 0  # 0: what torch chooses
 
@@ -72,7 +72,7 @@ def choose_runtime(options: RuntimeOptions, environment: Mapping[str, str] = os.
     ranks = read_ranks(environment)
     if options.num_threads:
         torch.set_num_threads(options.num_threads)
-    device = choose_device(options.device, ranks.local_rank)
+    device = choose_device(options.device, ranks.local_rank, ranks.world_size)
     return Runtime(device, choose_dtype(options.dtype, device), ranks)
 
 
@@ -90,11 +90,14 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks:
     return Ranks(rank, local_rank, world_size)
 
 
-def choose_device(name: str, local_rank: int = 0) -> torch.device:
+def choose_device(name: str, local_rank: int = 0, world_size: int = 1) -> torch.device:
     """The device of that name, or the best one there is for "auto"; each local rank has its own cuda device."""
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    is_alone = world_size == 1
     if name == "auto":
-        name = next(device for device, is_there in available.items() if is_there)
+        name = next(device for device, is_there in available.items() if is_there and (is_alone or device != "mps"))
+    if name == "mps" and not is_alone:  # nothing that processes exchange their tensors by knows it
+        raise ConfigError(f"runtime.device=mps cannot serve {world_size} processes: runtime.device=cpu, or one process")
     if not available[name]:
         others = ", ".join(device for device, is_there in available.items() if is_there)
         raise ConfigError(f"runtime.device: this machine or this build of torch has no '{name}'; it has {others}")

@@ -45,6 +45,27 @@ def noting_stops() -> Iterator[Stop]:
             signal.signal(sent, before[sent])
 
 
+@contextmanager
+def leaving_on_signals() -> Iterator[None]:
+    """Within the block, whatever tells this process to end raises SystemExit, so that it can end what it started.
+
+    SIGINT raises KeyboardInterrupt, as ever. What is ignored, as SIGHUP is under nohup, stays so.
+    """
+
+    def leave(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = {sent: signal.getsignal(sent) for sent in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
+    heard = [sent for sent, action in before.items() if action != signal.SIG_IGN]
+    try:
+        for sent in heard:
+            signal.signal(sent, leave)
+        yield
+    finally:
+        for sent in heard:
+            signal.signal(sent, before[sent])
+
+
 def end_by(sent: signal.Signals) -> None:
     """End as the signal would have ended this process."""
     if sent == signal.SIGINT:

@@ -5,7 +5,6 @@ share their weights is one group of FSDP: gathered once a step, it serves all it
 itself would gather it at each of them. An unshared model is sharded block by block.
 """
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -23,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from litebert.core.runtime import Runtime
 from litebert.model.model import Model
 from litebert.tasks.task import Counts, Part, PartLoss, Task
+from litebert.train.launcher import tell_launcher
 from litebert.train.options import Parallel
 
 _LAST_MESSAGE_SECONDS = 0.5
@@ -52,6 +52,9 @@ def process_group(runtime: Runtime) -> Iterator[None]:
     dist.init_process_group("cpu:gloo,cuda:nccl" if is_cuda else "gloo", timeout=timedelta(minutes=30))
     try:
         yield
+    except Exception as error:
+        tell_launcher(error)  # before the others find this process gone
+        raise
     finally:
         leave_group()
 
@@ -126,6 +129,13 @@ def whole(tensor: Tensor) -> Tensor:
     return full.detach().cpu().contiguous()
 
 
+def give(tensor: Tensor) -> Tensor:
+    """Give one's shard of a tensor that another process asks for with `whole`, and keep nothing."""
+    if isinstance(tensor, DTensor):
+        tensor.full_tensor()
+    return torch.empty(0)
+
+
 def like_shard(tensor: Tensor, parameter: Tensor) -> Tensor:
     """A whole tensor cut as a parameter of its shape is."""
     if isinstance(parameter, DTensor) and tensor.shape == parameter.shape:
@@ -137,12 +147,3 @@ def wait_for_all() -> None:
     """Go on when every process is here."""
     if dist.is_initialized():
         dist.barrier()
-
-
-def launch_environment(num_processes: int) -> dict[str, str]:
-    """What torchrun's processes should find: their share of the cores, and a rendezvous that survives restarts."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return {
-        "OMP_NUM_THREADS": str(max(1, cores // num_processes)),
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # an elastic restart over gloo is flaky without
-    }

@@ -53,6 +53,16 @@ def test_auto_takes_the_best_device_that_is_there(monkeypatch: pytest.MonkeyPatc
         choose_device("auto", local_rank=4)
 
 
+def test_several_processes_never_compute_on_mps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert choose_device("auto") == choose_device("mps") == torch.device("mps")
+    torchrun = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}
+    assert choose_runtime(RuntimeOptions(), torchrun).device == CPU
+    with pytest.raises(ConfigError, match=r"cannot serve 2 processes: runtime.device=cpu, or one process"):
+        choose_runtime(RuntimeOptions(device="mps"), torchrun)
+
+
 @pytest.mark.parametrize(
     ("bf16_speed", "expected"), [(5.0, torch.bfloat16), (1.1, torch.float32), (0.2, torch.float32)]
 )

@@ -117,7 +117,7 @@ def test_a_run_goes_on_in_another_number_of_processes(tiny_corpus: Path, tmp_pat
 
 
 def stop_after(recipe: Path, out: Path, processes: int, step: int) -> None:
-    """Kill everything once the checkpoint of a step is there."""
+    """Kill everything once the checkpoint of a step is there, and before there is another."""
     process = start(recipe, out, processes)
     while process.poll() is None and not (out / "checkpoints" / f"step-{step:08d}").exists():
         time.sleep(0.01)
@@ -126,21 +126,41 @@ def stop_after(recipe: Path, out: Path, processes: int, step: int) -> None:
     for member in family:
         member.kill()
     process.communicate()
+    assert list_checkpoints(out / "checkpoints")[-1].name == f"step-{step:08d}"
 
 
+NUM_KILLS = 10
+
+
+@pytest.mark.timeout(900)  # two minutes of a free machine, most of them spent starting
 def test_workers_that_die_are_replaced_and_change_nothing(tiny_corpus: Path, tmp_path: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=60)
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=150)
     undisturbed = run(recipe, tmp_path / "undisturbed", 2)
     process = start(recipe, tmp_path / "disturbed", 2)
     rng = random.Random(4)
-    num_kills = 0
-    while process.poll() is None and num_kills < 10:
-        time.sleep(rng.uniform(3, 8))
-        workers = psutil.Process(process.pid).children() if process.poll() is None else []
-        if workers:
-            rng.choice(workers).send_signal(signal.SIGKILL)
-            num_kills += 1
+    num_kills = sum(kill_after(rng.randint(1, 9), process, tmp_path / "disturbed", rng) for _ in range(NUM_KILLS))
     output, _ = process.communicate()
     assert process.returncode == 0, output
-    assert num_kills > 0
+    assert num_kills == NUM_KILLS, output
+    assert output.count("was killed by SIGKILL: all start again") == NUM_KILLS, output
     assert_same_end(undisturbed, tmp_path / "disturbed")
+
+
+def kill_after(num_steps: int, process: subprocess.Popen[str], out: Path, rng: random.Random) -> bool:
+    """Kill one of the workers once they have made so many steps; False where the run has ended before."""
+    first = last_step(out)
+    while process.poll() is None:
+        time.sleep(0.005)
+        first = min(first, last_step(out))  # those who go on cut the log after their checkpoint
+        if last_step(out) >= first + num_steps:
+            workers = psutil.Process(process.pid).children()
+            rng.choice(workers).send_signal(signal.SIGKILL)
+            psutil.wait_procs(workers)  # what the dead have still written is not progress
+            return True
+    return False
+
+
+def last_step(out: Path) -> int:
+    file = out / "metrics.jsonl"
+    records = read_log(file) if file.is_file() else []
+    return int(records[-1]["step"]) if records else 0

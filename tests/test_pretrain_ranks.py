@@ -118,7 +118,7 @@ def test_what_each_process_would_refuse_is_refused_before_the_launch(
     changes: dict[str, object], error: type[Exception], reason: str, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     if changes.get("init") == {"from": "other sizes"}:
-        wider = make_recipe(tiny_corpus, train__steps=1, model__ffn_size=48)
+        wider = make_recipe(tiny_corpus, train__steps=2, model__ffn_size=48)
         changes = {"init": {"from": str(pretrain(wider, tmp_path / "wider"))}}
     with pytest.raises(error, match=reason):
         check_before_launch(make_recipe(tiny_corpus, **changes), tmp_path / "run", 2)

@@ -37,7 +37,7 @@ max_length = 32
 sequences = 16
 [train]
 steps = {steps}
-save_every = 3
+save_every = {save_every}
 evaluate_batches = 2
 micro_batch = 2
 parallel = "{parallel}"
@@ -60,6 +60,7 @@ def write_recipe(path: Path, corpus: Path, **changes: object) -> Path:
         "sharing": "all",
         "segments": "",
         "steps": 6,
+        "save_every": 3,
         "parallel": "ddp",
         "optimizer": "lamb",
     }
@@ -68,9 +69,12 @@ def write_recipe(path: Path, corpus: Path, **changes: object) -> Path:
 
 
 def start(recipe: Path, out: Path, processes: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "litebert", "pretrain", str(recipe), "--out", str(out)]
-    command += ["--processes", str(processes), "--restarts", "20"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return start_by(["-m", "litebert"], recipe, out, ["--processes", str(processes), "--restarts", "20"])
+
+
+def start_by(how: list[str], recipe: Path, out: Path, more: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, *how, "pretrain", str(recipe), "--out", str(out), *more]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
 
 
@@ -109,9 +113,10 @@ def test_one_two_and_four_processes_end_alike_under_ddp_and_fsdp(
 
 
 def test_a_run_goes_on_in_another_number_of_processes(tiny_corpus: Path, tmp_path: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=12, parallel="fsdp")
+    # so many steps between checkpoints that there is time to be killed
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=60, save_every=15, parallel="fsdp")
     alone = run(recipe, tmp_path / "alone", 1)
-    for processes, step in ((2, 3), (1, 6), (4, 9)):
+    for processes, step in ((2, 15), (1, 30), (4, 45)):
         stop_after(recipe, tmp_path / "moved", processes, step)
     assert_same_end(alone, run(recipe, tmp_path / "moved", 2))
 
@@ -144,6 +149,17 @@ def test_workers_that_die_are_replaced_and_change_nothing(tiny_corpus: Path, tmp
     assert num_kills == NUM_KILLS, output
     assert output.count("was killed by SIGKILL: all start again") == NUM_KILLS, output
     assert_same_end(undisturbed, tmp_path / "disturbed")
+
+
+def test_torchrun_replaces_a_worker_that_dies(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=60)
+    alone = run(recipe, tmp_path / "alone", 1)
+    how = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=2", "-m", "litebert"]
+    process = start_by(how, recipe, tmp_path / "disturbed", [])
+    is_killed = kill_after(5, process, tmp_path / "disturbed", random.Random(4))
+    output, _ = process.communicate()
+    assert (process.returncode, is_killed) == (0, True), output
+    assert_same_end(alone, tmp_path / "disturbed")
 
 
 def kill_after(num_steps: int, process: subprocess.Popen[str], out: Path, rng: random.Random) -> bool:

@@ -134,4 +134,4 @@ def measure(folder: Path, checkpoint: Path, corpus: Path, options: IntrinsicOpti
         file.parent.mkdir(exist_ok=True)
         write_json(file, evaluate_intrinsic(checkpoint, corpus, options).to_json())
     measured: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    return measured
+    return {**measured, "checkpoint": checkpoint.name, "corpus": corpus.name}  # whole paths are of one machine

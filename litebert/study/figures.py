@@ -28,7 +28,7 @@ _ROW_HEIGHT, _AROUND_ROWS = 0.34, 1.25
 _MATRIX_HEIGHT = 3.4
 _MAX_NUMBERS = 8  # layers up to which each field of a matrix shows its number
 _MAX_LABEL = 34
-_TITLE_WIDTH = 46  # characters
+_TITLE_WIDTH, _TICK_WIDTH = 46, 20  # characters
 _LINE_COLUMNS, _DOT_COLUMNS = 2, 3  # of the legend; dots need no more: ours, the paper's, what needs no network
 _LEGEND_ROW, _AROUND_LEGEND = 13, 7  # points, of which an inch has 72
 
@@ -151,7 +151,7 @@ def _draw_dots(axes: "Axes", panel: DotPanel, palette: Palette) -> None:
         axes.axvline(panel.level, color=palette.ink, linewidth=1, linestyle=":", label="without a network", zorder=1)
     if panel.is_difference:
         axes.axvline(0, color=palette.ink, linewidth=1, zorder=1)
-    axes.set_yticks(places, [_short(dot.label) for dot in panel.dots])
+    axes.set_yticks(places, [_in_two_lines(dot.label) for dot in panel.dots])
     axes.set_ylim(len(panel.dots) - 0.5, -0.5)
     axes.margins(x=0.08)
     _legend_above(axes, palette, num_columns=_DOT_COLUMNS)
@@ -211,3 +211,7 @@ def _draw_matrix(axes: "Axes", panel: MatrixPanel, palette: Palette) -> None:
 
 def _short(label: str) -> str:
     return label if len(label) <= _MAX_LABEL else f"{label[: _MAX_LABEL - 1]}…"
+
+
+def _in_two_lines(label: str) -> str:
+    return "\n".join(textwrap.wrap(label, _TICK_WIDTH, max_lines=2, placeholder=" …"))

@@ -33,6 +33,18 @@ def test_a_legend_covers_neither_the_title_nor_the_panel(panel: Panel) -> None:
         assert axes.get_window_extent().y1 < entries.y0
 
 
+def test_long_names_of_arms_leave_room_for_title_and_legend() -> None:
+    panel = DotPanel(LONG, [Dot("without a task, on as many pieces as all others", (1.0, 2.0), 1.5, 1.0, 3.0)], 0.5)
+    figure = draw_picture([panel, panel])
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        texts = [axes.title, *axes.get_legend().get_texts(), *axes.get_yticklabels()]  # type: ignore[union-attr]
+        seen = Bbox.union([text.get_window_extent() for text in texts])
+        assert figure.bbox.x0 <= seen.x0 and seen.x1 <= figure.bbox.x1
+    left, right = (axes.get_window_extent() for axes in figure.axes)
+    assert left.x1 < figure.axes[1].get_yticklabels()[0].get_window_extent().x0 < right.x0
+
+
 def test_a_panel_keeps_its_height_whatever_stands_in_its_legend() -> None:
     heights = []
     for number in (2, 8):

@@ -49,7 +49,7 @@ class Int8Options:
 
     dev: Path | None = None  # without it nothing is measured
     max_drop: float = 1.0  # points
-    say: Say = lambda _: None  # hears of each measurement
+    say: Say = lambda _: None  # hears how the file was read, and of each measurement
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ class _Choice:
 
 def _settle(choice: _Choice, judge: Judge, options: Int8Options) -> tuple[Accuracy, Precision]:
     """The precision with the fewest matrices in float that loses no more than it may."""
+    for note in judge.notes:
+        options.say(note)
     expected = judge.judge(choice.open(Precision()))
     precision = Precision(is_int8=True)
     accuracy = _compare(judge, expected, judge.judge(choice.open(precision)))

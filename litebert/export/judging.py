@@ -63,6 +63,7 @@ class Judge:
     metric: str
     num_examples: int
     judge: Callable[[Engine], Verdict]
+    notes: tuple[str, ...] = ()  # what was guessed or left out while reading the file
 
 
 def build_judge(checkpoint: Checkpoint, head: ReadHead, dev: Path) -> Judge:
@@ -91,7 +92,7 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
         facts, outputs = evaluate(_predictor(checkpoint, engine), dataset, examples)
         return Verdict(100 * facts["scores"][task.metric], [task.decide(output) for output in outputs], tolerance)
 
-    return Judge(task.metric, len(examples), judge)
+    return Judge(task.metric, len(examples), judge, tuple(dataset.notes))
 
 
 def _read_dev(asked: Predictor, dev: Path) -> Dataset:

@@ -83,9 +83,9 @@ def read_curve(folder: Path, held_out: "HeldOut") -> list[dict[str, float]]:
 
 def read_single_pieces(folder: Path, checkpoint: Path, held_out: "HeldOut") -> dict[str, Any]:
     """What is guessed of single pieces by a checkpoint; from disk if measured before."""
-    file = folder / MEASURES / f"{checkpoint.name}-{held_out.name}-single.json"
+    file = folder / MEASURES / f"{checkpoint.name}-{held_out.name}-single-pieces.json"
     if not file.exists():
-        write_json(file, asdict(held_out.measure_single_pieces(checkpoint)))
+        write_json(file, {name: asdict(score) for name, score in held_out.measure_single_pieces(checkpoint).items()})
     single: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return single
 
@@ -105,12 +105,15 @@ class HeldOut:
         read_before = draw_plain_pairs(learned, count=pairs, length=length, seed=1)
         self.frequent = count_pieces(typesetter, read_before, tokenizer.vocab_size)
 
-    def measure_single_pieces(self, checkpoint: Path) -> Score:
-        """Single pieces, 15 %, 80/10/10: what `transformers`' collator trains with, where ours learns n-grams."""
+    def measure_single_pieces(self, checkpoint: Path) -> dict[str, Score]:
+        """Single pieces, 15 %, all hidden and 80/10/10, which is what `transformers`' collator makes."""
         model = load_checkpoint(checkpoint).load_model().eval()
         typesetter = replace(self.typesetter, masking=MaskingOptions(kind="token"))
         words = guess_words(model, typesetter, self.more_words, self.frequent, lambda _: None)
-        return score_guesses(words.by_model_usual, words.documents)
+        return {
+            "hidden": score_guesses(words.by_model, words.documents),
+            "usual": score_guesses(words.by_model_usual, words.documents),
+        }
 
     def measure(self, checkpoint: Path) -> dict[str, float]:
         """A point of each curve."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from litebert.core.errors import ConfigError
 from litebert.data.choosing import ChoiceRules, Scratch, choose_freely, choose_within_budget, find_words
 from litebert.data.compiled import compiled
+from litebert.data.randomness import draw_unit
 
 _MAX_GROUP = 127  # words of a group are counted in 8 bits
 ACTIONS = ("masked", "random", "kept")
@@ -26,6 +27,7 @@ class MaskingOptions:
     """What is hidden, and how. The last four are quirks of the official ALBERT data (see data/google.py)."""
 
     kind: Literal["ngram", "whole-word", "token", "span"] = "ngram"
+    token_share: float = 0.0  # of the sequences: single tokens are hidden there, whatever the kind is
     rate: float = 0.15
     final_rate: float | None = None  # reached in a straight line over rate_steps; None: the rate stays
     rate_steps: int = 0
@@ -42,8 +44,8 @@ class MaskingOptions:
     random_from_all: bool = False  # may a random token be [PAD], [CLS], ...?
 
     def __post_init__(self) -> None:
-        shares = {"rate": self.rate, "mask_share": self.mask_share, "random_share": self.random_share}
-        for name, share in {**shares, "final_rate": self.final_rate or 0.0}.items():
+        names = ("token_share", "rate", "final_rate", "mask_share", "random_share")
+        for name, share in ((name, getattr(self, name) or 0.0) for name in names):
             if not 0 <= share <= 1:
                 raise ConfigError(f"masking.{name} = {share} is not a share between 0 and 1")
         if self.mask_share + self.random_share > 1:
@@ -102,6 +104,9 @@ class Targets(NamedTuple):
     actions: NDArray[np.int8]  # index into ACTIONS
 
 
+Kind = tuple[ChoiceRules, NDArray[np.float64]]  # with the cumulated p(n)
+
+
 class Sequences(NamedTuple):
     """Where sequences lie in a flat array of tokens, and the key of each one's generator."""
 
@@ -142,7 +147,8 @@ def mask_tokens(
     )
     scratch = _scratch(int(sequences.lengths.max(initial=0)))
     flat = token_ids.reshape(-1), word_codes.reshape(-1)
-    count = _mask_sequences(*flat, sequences, rules, cumulated, vocabulary, scratch, targets)
+    kinds = (rules, cumulated), (rules._replace(splits_words=True, mean_words=1.0), np.ones(1))
+    count = _mask_sequences(*flat, sequences, kinds, options.token_share, vocabulary, scratch, targets)
     return Targets._make(values[:count] for values in targets)
 
 
@@ -172,16 +178,20 @@ def _mask_sequences(
     token_ids: NDArray[np.int64],
     word_codes: NDArray[np.uint8],
     sequences: Sequences,
-    rules: ChoiceRules,
-    cumulated: NDArray[np.float64],
+    kinds: tuple[Kind, Kind],
+    token_share: float,
     vocabulary: Vocabulary,
     scratch: Scratch,
     targets: Targets,
 ) -> int:
+    """Mask one sequence after another by the first kind, or by the second if it is one of the share."""
     count = 0
     for row in range(len(sequences.starts)):
         start, length = sequences.starts[row], sequences.lengths[row]
         scratch.state[0] = sequences.keys[row]
+        rules, cumulated = kinds[0]
+        if token_share > 0 and draw_unit(scratch.state) < token_share:
+            rules, cumulated = kinds[1]
         num_words = find_words(word_codes[start : start + length], rules, scratch)
         if num_words:
             # a flag and not a function that is passed in: numba would compile that anew in every process

@@ -84,10 +84,12 @@ def test_groups_have_n_words_as_often_as_p_of_n_says(options: dict[str, Any], ex
             assert stats.chisquare(counts, np.array(wrong) * counts.sum()).pvalue < UNLIKELY
 
 
-@pytest.mark.parametrize("kind", ["ngram", "whole-word", "token", "span"])
+@pytest.mark.parametrize(
+    ("kind", "token_share"), [("ngram", 0), ("whole-word", 0), ("token", 0), ("span", 0), ("ngram", 0.5)]
+)
 @pytest.mark.parametrize("rate", [0.15, 0.4])
-def test_the_masked_share_is_the_rate(kind: str, rate: float) -> None:
-    batches = rows_of(kind=kind, rate=rate, steps=10)
+def test_the_masked_share_is_the_rate(kind: str, token_share: float, rate: float) -> None:
+    batches = rows_of(kind=kind, token_share=token_share, rate=rate, steps=10)
     masked = np.array([len(rows.targets.positions) for rows in batches])
     text = np.array([(unmask(rows) >= FIRST).sum() for rows in batches])
     error = stats.sem(masked / text)
@@ -126,6 +128,21 @@ def test_words_are_masked_whole_and_groups_stay_in_their_segment(kind: str) -> N
 def test_token_masking_splits_words() -> None:
     (rows,) = rows_of(kind="token", steps=1)
     assert not begins_word(CORPUS, rows)[rows.targets.positions].all()
+
+
+def test_in_a_share_of_the_sequences_single_tokens_are_hidden() -> None:
+    corpus = build_corpus(random_documents(600), word_start_rate=0.3)
+    is_split = []
+    for rows in rows_of(corpus, token_share=0.25, steps=10):
+        ends = begins_word(corpus, rows) | (unmask(rows) < FIRST)  # the next word, or [SEP]
+        split = {
+            np.searchsorted(rows.layout.starts, group[0], "right") - 1
+            for group in list_groups(rows)
+            if not (ends[group[0]] and ends[group[-1] + 1])
+        }
+        is_split += [row in split for row in range(len(rows.layout.starts))]
+    assert stats.binomtest(sum(is_split), len(is_split), 0.25).pvalue > UNLIKELY
+    assert stats.binomtest(sum(is_split), len(is_split), 0.15).pvalue < UNLIKELY
 
 
 def test_four_fifths_become_mask_a_tenth_random_a_tenth_stay() -> None:
@@ -204,6 +221,7 @@ def test_static_copies_come_round_and_dynamic_masks_do_not(copies: int) -> None:
     [
         ({"rate": 1.5}, "masking.rate"),
         ({"mask_share": 0.95}, "> 1"),
+        ({"token_share": 1.5}, "token_share = 1.5 is not a share"),
         ({"final_rate": 0.1}, "go together"),
         ({"rate_steps": 10}, "go together"),
         ({"copies": 10, "final_rate": 0.1, "rate_steps": 10}, "static"),

@@ -10,6 +10,7 @@ from litebert.checkpoint import load_checkpoint
 from litebert.core.runtime import choose_runtime
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
+from litebert.data.masking import MaskingOptions
 from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.demo.held_out import HeldOutScore, Share, score_constant, score_model
@@ -71,7 +72,7 @@ def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
 
 def draw_held_out(recipe: Recipe) -> Sequence[Batch]:
     """One pass over the held-out documents."""
-    masking = replace(recipe.masking, rate=_HIDDEN_RATE, final_rate=None, rate_steps=0)
+    masking = MaskingOptions(rate=_HIDDEN_RATE, mask_share=1.0, random_share=0.0)  # nothing can be copied
     options = replace(recipe.stream, masking=masking, batch=BatchOptions(sequences=_SEQUENCES))
     stream, _ = open_stream(recipe.data, options, split="valid")
     return [stream.batch(step) for step in range(stream.steps_per_epoch)]

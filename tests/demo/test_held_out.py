@@ -1,13 +1,18 @@
 """Scores on held-out text: Wilson's interval as statisticians compute it, and counts that add up."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from scipy.stats import binomtest
 
+from litebert.demo.evaluation import draw_held_out
 from litebert.demo.held_out import Share, score_constant, score_model
 from litebert.model.model import build_model
 from litebert.model.presets import preset
+from litebert.recipe import load_recipe
 from litebert.tasks.pretraining import pretraining_loss
+from litebert.text.tokenizer import Tokenizer
 from tests.intrinsic.test_distances import batch_of
 
 
@@ -15,6 +20,14 @@ from tests.intrinsic.test_distances import batch_of
 def test_the_interval_is_wilsons(right: int, total: int) -> None:
     expected = binomtest(right, total).proportion_ci(0.95, method="wilson")
     assert Share(right, total).interval == pytest.approx((expected.low, expected.high), abs=1e-6)
+
+
+def test_what_is_asked_for_cannot_be_copied(tiny_corpus: Path, tiny_tokenizer: Tokenizer) -> None:
+    """Whatever the recipe learns from: `nano` leaves some of its targets visible."""
+    batches = draw_held_out(load_recipe("nano", [f"data.corpora={tiny_corpus}"]))
+    shown = torch.cat([batch.token_ids.flatten()[batch.mlm_positions] for batch in batches])
+    assert len(shown) > 100
+    assert (shown == tiny_tokenizer.mask_id).all()
 
 
 def test_scores_count_what_the_loss_counts() -> None:

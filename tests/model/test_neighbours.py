@@ -73,6 +73,22 @@ def test_the_two_heads_after_them_look_at_a_segment_each(config: ModelConfig) ->
     assert all(0.4 < other < 0.6 for other in [*weights[: len(OFFSETS)].tolist(), *others])
 
 
+def test_what_they_read_reaches_the_first_token() -> None:
+    """Two inputs of other words must differ there: from equal states no sentence order can be learned."""
+    config = replace(SHAPES["many heads"], num_layers=1)
+    assert spread_of_first_token(looking(config)) > 1.5 * spread_of_first_token(looking(replace(config, num_segments=1)))
+
+
+def spread_of_first_token(model: Model) -> float:
+    """How far its last states (inputs, H) are from each other, over inputs that all begin with the same token."""
+    token_ids = torch.randint(5, NANO.vocab_size, (16, 60), generator=torch.Generator().manual_seed(1))
+    token_ids[:, 0] = 2
+    segment_ids = (torch.arange(60) >= 30).long().expand(16, 60) if model.config.num_segments == 2 else None
+    with torch.no_grad():
+        hidden = model.encoder(token_ids, segment_ids).hidden
+    return float(hidden[:, 0].std(0).mean())
+
+
 def test_a_model_of_one_segment_has_no_such_heads() -> None:
     weights = attention_to_second_half(looking(replace(SHAPES["many heads"], num_segments=1)))
     assert all(0.4 < weight < 0.6 for weight in weights.tolist())

@@ -172,23 +172,26 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
     from litebert.study.estimate import estimate_arm, estimate_end, load_share
 
     device_name, num_devices = on
-    changes = _find_changes(errand, runs)
+    found = _find_reports(errand, runs)
     device = load_share(device_name, jobs)
     width = max(len(run.name) for run in runs)
     costs = {run.name: estimate_arm(run, device, num_devices) for run in runs}
     at_a_time = "one after another" if jobs == 1 else f"{jobs} at a time"
     print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, {at_a_time}:")
     for run in runs:
-        words = f"{_state(changes.get(run.name))}{title_of(run.study, run.arm, run.scale)}"
+        words = f"{found[run.name].words if run.name in found else ''}{title_of(run.study, run.arm, run.scale)}"
         print(f"{run.name:{width}}  {_hours(run, costs[run.name])}  {words}")
-    left = [run for run in runs if changes.get(run.name) != []]
+    left = [run for run in runs if run.name not in found or found[run.name].changes]
     hours = estimate_end(left, {run.name: costs[run.name].hours for run in left}, jobs)
     is_counted = runs[0].at_scale.is_trained
     total = f"{hours:9,.2f} h" if is_counted else _UNCOUNTED
     print(f"{'in all':{width}}  {total}  for {len(left)} that are not finished")
-    num_stale = sum(run.name in changes for run in left)
+    num_stale = sum(run.name in found for run in left)
     if num_stale:
         print(f"{num_stale} of them stale: {_REMEDY}")
+    num_measured_otherwise = sum(bool(one.other_measures and not one.changes) for one in found.values())
+    if num_measured_otherwise:
+        print(f"not counted: measuring {num_measured_otherwise} arms and seeds again, which keep their training")
     _print_uncounted(left, costs)
     if device_name == "this-cpu" and is_counted:
         print("a CPU that is busy now measures less than it has")
@@ -196,25 +199,39 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
         print(f"the study says: {runs[0].at_scale.cost}")
 
 
-def _find_changes(errand: _Errand, runs: "list[ArmRun]") -> dict[str, list[str]]:
-    """Of each arm that has a report, why a run would refuse it; empty: it is finished.
+@dataclass(frozen=True)
+class _Found:
+    """What there is of an arm that has a report."""
+
+    changes: list[str]  # why a run would refuse it; empty: its training is the one that the study means
+    other_measures: list[str]  # what a run would measure again
+
+    @property
+    def words(self) -> str:
+        if self.changes:
+            return f"stale ({'; '.join(self.changes[:4])})  "
+        if self.other_measures:
+            return f"trained, to be measured again ({'; '.join(self.other_measures[:4])})  "
+        return "finished  "
+
+
+def _find_reports(errand: _Errand, runs: "list[ArmRun]") -> dict[str, _Found]:
+    """Of each arm that has a report: whether it is finished.
 
     Texts are compared as far as they are here: a dry run needs none.
     """
     from litebert.data.shards import MANIFEST, read_manifest
-    from litebert.study.identity import Texts, list_staleness
+    from litebert.study.identity import Texts, list_other_measures, list_staleness
     from litebert.study.place import is_finished, locate_corpora, read_arm_report, report_file
 
     here = {name: path for name, path in locate_corpora(runs, errand.corpora).items() if (path / MANIFEST).is_file()}
     texts = Texts({name: {"fingerprint": read_manifest(path).fingerprint} for name, path in here.items()}, {})
-    reported = [run for run in runs if is_finished(errand.folder, run)]
-    return {run.name: list_staleness(read_arm_report(report_file(errand.folder, run)), run, texts) for run in reported}
-
-
-def _state(changes: list[str] | None) -> str:
-    if changes is None:
-        return ""
-    return f"stale ({'; '.join(changes[:4])})  " if changes else "finished  "
+    found = {}
+    for run in runs:
+        if is_finished(errand.folder, run):
+            report = read_arm_report(report_file(errand.folder, run))
+            found[run.name] = _Found(list_staleness(report, run, texts), list_other_measures(report, run))
+    return found
 
 
 def _hours(run: "ArmRun", cost: "Cost") -> str:

@@ -90,6 +90,23 @@ def test_a_dry_run_tells_an_arm_that_a_run_would_refuse_from_a_finished_one(
     assert "choose another --out, or delete" in lines[5]
 
 
+def test_a_dry_run_tells_an_arm_that_would_be_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = plan_arms(load_study("table-5"), "laptop")[0]
+    path = write_invented(tmp_path, run, {"mlm": 1.0})
+    report = json.loads(path.read_text())
+    report["measures"]["pairs"] += 1
+    path.write_text(json.dumps(report))
+    assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--out", str(tmp_path)) == 0
+    shown = capsys.readouterr().out
+    pairs = run.at_scale.pairs
+    assert f"trained, to be measured again (pairs: {pairs + 1} -> {pairs})  None" in shown
+    assert "for 8 that are not finished" in shown
+    assert "not counted: measuring 1 arms and seeds again, which keep their training" in shown
+
+
 @pytest.mark.parametrize("name", ["table-1", "table-2-speed"])
 def test_a_dry_run_estimates_nothing_of_a_study_that_trains_nothing(
     name: str, capsys: pytest.CaptureFixture[str]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
 LINES = tuple(product(DASHES, COLORS))
+_INCHES_A_LETTER, _INCHES_A_LINE = 0.085, 0.7  # of the legend
 SMOOTH_FROM = 60  # points: a longer curve is drawn faintly, with its running mean on top
 
 
@@ -85,7 +86,9 @@ def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":
     figure = Figure(figsize=(6.4 * num_columns, 3.8 * num_rows), layout="constrained")
     for place, metric in enumerate(metrics, start=1):
         _draw_panel(figure.add_subplot(num_rows, num_columns, place), metric, runs)
-    figure.legend(*_legend_entries(figure.axes), loc="outside lower center", ncols=min(len(runs), 4), frameon=False)
+    width = max(len(name) for name in runs) * _INCHES_A_LETTER + _INCHES_A_LINE
+    legend_columns = max(1, min(len(runs), 4, int(figure.get_figwidth() / width)))
+    figure.legend(*_legend_entries(figure.axes), loc="outside lower center", ncols=legend_columns, frameon=False)
     return figure
 
 

@@ -47,6 +47,17 @@ def test_each_metric_has_a_panel_and_each_run_one_line_in_the_legend(tmp_path: P
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second"]
 
 
+@pytest.mark.parametrize("metrics", [["loss"], ["loss", "valid_loss"]])
+@pytest.mark.parametrize("length", [5, 30, 50])
+def test_the_legend_is_no_wider_than_the_picture(metrics: list[str], length: int, tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run"))
+    figure = build_figure({letter * length: run for letter in "aceu"}, metrics)
+    figure.savefig(tmp_path / "curves.png")  # as places are settled by drawing
+    place = figure.legends[0].get_window_extent()
+    assert place.x0 >= 0
+    assert place.x1 <= figure.bbox.width
+
+
 def test_only_the_metrics_asked_for_are_drawn(tmp_path: Path) -> None:
     assert plot_runs([write_run(tmp_path / "run")], tmp_path / "x.png", metrics=["valid_loss"]) == ["valid_loss"]
 

@@ -191,7 +191,7 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
         print(f"{num_stale} of them stale: {_REMEDY}")
     num_measured_otherwise = sum(bool(one.other_measures and not one.changes) for one in found.values())
     if num_measured_otherwise:
-        print(f"not counted: measuring {num_measured_otherwise} arms and seeds again, which keep their training")
+        print(f"not counted: measuring {num_measured_otherwise} arms and seeds again")
     _print_uncounted(left, costs)
     if device_name == "this-cpu" and is_counted:
         print("a CPU that is busy now measures less than it has")
@@ -211,7 +211,7 @@ class _Found:
         if self.changes:
             return f"stale ({'; '.join(self.changes[:4])})  "
         if self.other_measures:
-            return f"trained, to be measured again ({'; '.join(self.other_measures[:4])})  "
+            return f"to be measured again ({'; '.join(self.other_measures[:4])})  "
         return "finished  "
 
 

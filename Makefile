@@ -6,6 +6,7 @@
 #   make bench   benchmarks, ours beside our peers'
 #   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
 #   make results docs/results.md and its figures from the studies' reports in docs/studies/
+#   make pins    constraints.txt with the newest version of everything but torch
 
 PYTHON ?= python3
 # Where torch comes from, e.g. make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -30,7 +31,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow chromium check format bench model results clean broken
+.PHONY: demo test test-slow chromium check format bench model results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -78,6 +79,14 @@ $(MODEL)/model: | $(MODEL)/corpus/manifest.json
 
 results: $(VENV)/.demo
 	$(RUN) litebert study report $(sort $(wildcard docs/studies/*/)) --out docs/results --markdown docs/results.md
+
+pins:
+	rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins
+	grep '^torch==' constraints.txt > .venv-pins/torch.txt
+	.venv-pins/bin/pip install --quiet --disable-pip-version-check $(INDEX) --constraint .venv-pins/torch.txt --editable '.[dev]'
+	{ grep '^#' constraints.txt; .venv-pins/bin/pip list --format freeze --disable-pip-version-check | \
+	  grep -v '^litebert==\|^pip==' | sed 's/+.*//' | sort -f; } > .venv-pins/constraints.txt
+	mv .venv-pins/constraints.txt constraints.txt && rm -rf .venv-pins
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

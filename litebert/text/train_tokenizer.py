@@ -73,6 +73,7 @@ class VocabularyOptions:
 def train_tokenizer(texts: Iterable[str], options: VocabularyOptions, report: Report | None = None) -> Tokenizer:
     """A tokenizer with exactly `options.vocab_size` pieces; the same texts give the same one, on any machine.
 
+    (With the same release of the library that learns it: SentencePiece 0.2.3 chooses other pieces than 0.2.2.)
     `report` is told the share of the learning that is done, from another thread, once the texts are read.
     """
     if options.words == "jieba":

@@ -162,11 +162,9 @@ def list_recipes() -> dict[str, str]:
 
 def _build_plain(values: Mapping[str, Any]) -> Recipe:
     expanded = expand_compat(values)
-    model, data, init = expanded.get("model"), expanded.get("data"), expanded.get("init")
+    model, init = expanded.get("model"), expanded.get("init")
     if isinstance(model, Mapping):
         expanded["model"] = _expand_preset(model)
-    if isinstance(data, Mapping) and isinstance(data.get("corpora"), str):
-        expanded["data"] = {**data, "corpora": [data["corpora"]]}  # data.corpora=corpus/ on the command line
     if isinstance(init, Mapping) and "from" in init:  # a word of Python's, so the field has another name
         expanded["init"] = {**{name: value for name, value in init.items() if name != "from"}, "source": init["from"]}
     return build_options(Recipe, expanded)

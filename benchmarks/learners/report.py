@@ -33,7 +33,8 @@ class Outcome:
         if who == "litebert":
             return " ".join([who, *setting["changes"]])
         rate, std = setting["learning_rate"], setting["initializer_range"]
-        return f"{who}{', compiled' if setting['is_compiled'] else ''} (lr {rate:g}, std {std:g}, {setting['batch']})"
+        compiled = ", compiled" if setting["is_compiled"] else ""
+        return f"{who}{compiled} (lr {rate:g}, std {std:g}, batch {setting['batch']})"
 
     @property
     def group(self) -> str:
@@ -159,7 +160,8 @@ def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[
             "by document. 15 % of the text is to be guessed: n-grams of whole words as ALBERT has them, or single "
             "pieces as `transformers`' collator chooses; all *hidden*, or a tenth as they were and a tenth as others "
             "(*80/10/10*), where some can be copied. *Leads* are pairs that begin a document. 120 CPU minutes are an "
-            "hour of two cores.",
+            f"hour of two cores ({', '.join(list_processors(outcomes))}); *min* is by the clock, *load* the machine's "
+            "mean load.",
             "",
             *(f"| {' | '.join(row)} |" for row in table),
             "",
@@ -172,6 +174,10 @@ def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[
             "```",
         ]
     )
+
+
+def list_processors(outcomes: list[Outcome]) -> list[str]:
+    return sorted({sitting["processor"] for outcome in outcomes for sitting in outcome.facts["sittings"]})
 
 
 def write_command(outcome: Outcome) -> str:

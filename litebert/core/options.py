@@ -73,6 +73,8 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} = {value!r} is a section: write {where}.key = value")
         return build_options(hint, value, where=where)
+    if hint == tuple[str, ...] and isinstance(value, str):
+        value = [value]  # data.corpora=corpus on the command line
     try:
         # through JSON: strict about kinds, yet an array may fill a tuple
         return _adapter(hint).validate_json(json.dumps(value, default=str), strict=True)

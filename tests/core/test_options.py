@@ -20,11 +20,17 @@ class Outer:
     steps: int
     inner: Inner = Inner()
     name: str = "x"
+    words: tuple[str, ...] = ()
 
 
 def test_values_become_the_dataclass_with_its_sections() -> None:
     values = merge({"steps": 1, "inner": {"rate": 0.5}}, parse_assignments(["steps=3", "inner.shape=[1,2]", "name=ab"]))
     assert build_options(Outer, values) == Outer(3, Inner(0.5, (1, 2)), "ab")
+
+
+def test_one_word_is_a_list_of_words() -> None:
+    assert build_options(Outer, parse_assignments(["steps=1", "words=ab"])).words == ("ab",)
+    assert build_options(Outer, parse_assignments(["steps=1", 'words=["a", "b"]'])).words == ("a", "b")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError
+from litebert.data.ledger import read_sources
 from litebert.data.shards import open_corpus
 from litebert.finetune_recipe import build_finetune_recipe, list_differences
 from litebert.recipe import build_recipe, list_changes
@@ -21,6 +22,8 @@ from litebert.study.place import RUNS, Place, Report
 from litebert.study.spec import TaskSpec
 from litebert.tasks import finetuning
 from litebert.tasks.catalog import read_dataset
+
+MAX_NAMED = 20  # files of a corpus that a report names
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,9 @@ def _describe_corpus(path: Path) -> dict[str, Any]:
         "held_out_documents": valid.num_documents,
         "held_out_tokens": valid.num_tokens,
         "vocab_size": train.vocab_size,
+        "tokenizer": train.tokenizer_fingerprint,
         "files": train.manifest.num_sources,
+        "file_names": [source.path.name for source in read_sources(path)[:MAX_NAMED]],
         "valid_share": train.manifest.options.get("valid_share"),
         "first_sentences": train.manifest.options.get("first_sentences"),  # of each document; None: all
     }

@@ -295,7 +295,7 @@ def list_commands(results: Results) -> Sequence[str]:
     arms = [] if run == set(study.arms_at(results.scale)) else [f"--arms {','.join(n for n in study.arms if n in run)}"]
     names = sorted({name for report in reports for name in report["corpora"]}, key=lambda n: (n != MAIN_CORPUS, n))
     corpora = [f"--corpus {'' if name == MAIN_CORPUS else f'{name}='}corpora/{name}" for name in names]
-    building = [_command_of_corpus(name, reports) for name in names]
+    building = dict.fromkeys(command for name in names for command in _commands_of_corpus(name, reports))
     data = ["--data DATA"] if study.at(results.scale).tasks else []
     seeds = ",".join(map(str, sorted({report["seed"] for report in reports})))
     words = [
@@ -308,9 +308,13 @@ def list_commands(results: Results) -> Sequence[str]:
     return [*building, " ".join([*words, f"--seeds {seeds}", *corpora, *data])]
 
 
-def _command_of_corpus(name: str, reports: Sequence[Report]) -> str:
+def _commands_of_corpus(name: str, reports: Sequence[Report]) -> list[str]:
     """How the text of that name was built, but for where it lies."""
     facts = next(report["corpora"][name] for report in reports if name in report["corpora"])
     first = f" --first-sentences {facts['first_sentences']}" if facts["first_sentences"] else ""
     share = f" --valid-share {facts['valid_share']:g}"
-    return f"litebert corpus build TEXT --tokenizer TOKENIZER{share}{first} --out corpora/{name}"
+    few = [f"TEXT/{file}" for file in facts["file_names"]] if facts["files"] <= 3 else ["TEXT"]
+    return [
+        f"litebert tokenizer train TEXT --vocab-size {facts['vocab_size']} --out TOKENIZER",
+        f"litebert corpus build {' '.join(few)} --tokenizer TOKENIZER{share}{first} --out corpora/{name}",
+    ]

@@ -117,18 +117,21 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
                 f"{f'. Meant: {words}' if words else ''}",
             )
         )
-    tokens = [report["tokens"] for report in reports if report["tokens"]]
+    trained = [report for report in reports if report["timed"].get("hours", 0.0) >= 0.005]  # not the untrained
+    tokens = [report["tokens"] for report in trained]
     if tokens:
         low, high = min(tokens) / 1e6, max(tokens) / 1e6
         span = f"{low:,.1f}M" if round(low, 1) == round(high, 1) else f"{low:,.1f}M to {high:,.1f}M"
         facts.append(("Read", f"{span} tokens by each arm and seed"))
-    hours = [report["timed"]["hours"] for report in reports if "hours" in report["timed"]]
-    if hours:
+        hours = [report["timed"]["hours"] for report in trained]
+        clock = "processor hours" if all(report["machine"]["device"] == "cpu" for report in trained) else "hours"
+        each = f"{min(hours):,.2f} to {max(hours):,.2f} each"
+        facts.append(("Time", f"{sum(hours):,.1f} {clock} of training in all, {each}"))
+    measuring = sum(report["timed"].get("measuring_hours", 0.0) for report in reports)
+    if measuring >= 0.05:
         facts.append(
-            ("Time", f"{sum(hours):,.1f} hours of training in all, {min(hours):,.2f} to {max(hours):,.2f} each")
+            ("Besides" if trained else "Time", f"{measuring:,.1f} processor hours of measuring and fine-tuning")
         )
-        measuring = sum(report["timed"].get("measuring_hours", 0.0) for report in reports)
-        facts.append(("Besides", f"{measuring:,.1f} hours of measuring and fine-tuning"))
     seeds = sorted({report["seed"] for report in reports})
     facts.append(("Runs", f"{len(reports)} arms and seeds (seeds {', '.join(map(str, seeds))})"))
     machines = dict.fromkeys(
@@ -141,7 +144,9 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
 
 
 def _describe_building(corpus: Mapping[str, Any]) -> str:
-    files = f"{corpus['files']} file{'s' * (corpus['files'] > 1)}"
+    names = corpus["file_names"]
+    span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    files = f"{corpus['files']} file{'s' * (corpus['files'] > 1)}" + f" ({span})" * (corpus["files"] == len(names))
     first = corpus["first_sentences"]
     return f"{files}, the first {first} sentences of each document" if first else f"{files}, whole documents"
 

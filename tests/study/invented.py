@@ -18,7 +18,9 @@ CORPORA = {
         "held_out_documents": 2_000,
         "held_out_tokens": 800_000,
         "vocab_size": 8000,
+        "tokenizer": "e" * 64,
         "files": 9,
+        "file_names": [f"wiki_{number:02}.gz" for number in range(9)],
         "valid_share": 0.05,
         "first_sentences": None,
     }

@@ -69,6 +69,7 @@ def test_an_arm_interrupted_after_each_of_its_parts_ends_with_the_same_report(
     assert reproducible(resumed) == reproducible(whole)
     assert whole["counts"].keys() == whole["intervals"].keys() - {"avg"}
     assert whole["corpora"]["main"]["first_sentences"] is None
+    assert len(whole["corpora"]["main"]["file_names"]) == whole["corpora"]["main"]["files"]
     assert resumed == json.loads(report_file(place.folder, run).read_text())
 
 

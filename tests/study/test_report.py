@@ -189,6 +189,7 @@ def test_a_study_of_ones_own_is_read_from_beside_its_reports(tmp_path: Path) -> 
     (results,) = read_results(tmp_path / "out")
     assert results.columns == ["mlm", "hours", "measuring_hours"]
     assert list_commands(results) == [
+        "litebert tokenizer train TEXT --vocab-size 8000 --out TOKENIZER",
         "litebert corpus build TEXT --tokenizer TOKENIZER --valid-share 0.05 --out corpora/main",
         "litebert study run mine.toml --scale laptop --seeds 1 --corpus corpora/main",
     ]

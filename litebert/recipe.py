@@ -34,7 +34,7 @@ _SHIPPED = files("litebert") / "recipes"
 _FREE_KEYS = {"data.workers", "train.keep_last", "train.loggers", "runtime.num_threads"}
 # what is settled when a run begins: sections and keys that no stage can change
 _OF_THE_WHOLE_RUN = {"runtime", "init", "stages"} | {
-    f"train.{key}" for key in ("steps", "tokens", "hours", "keep_last", "loggers")
+    f"train.{key}" for key in ("steps", "tokens", "hours", "parallel", "keep_last", "loggers")
 }
 
 

@@ -104,7 +104,7 @@ def test_a_shortened_run_leaves_out_the_stages_it_does_not_reach() -> None:
     assert short.at(2999).model.num_layers == short.model.num_layers
 
 
-@pytest.mark.parametrize("key", ["runtime.dtype", "init.from", "train.steps", "train.hours", "train.keep_last"])
+@pytest.mark.parametrize("key", ["runtime.dtype", "init.from", "train.steps", "train.parallel", "train.keep_last"])
 def test_what_is_settled_for_the_whole_run_is_refused_in_a_stage(key: str) -> None:
     with pytest.raises(ConfigError, match=f"stages: number 2 changes {key}, which is settled for the whole run"):
         load_recipe("nano", [f"stages=[{{at = 5, seed = 2}}, {{at = 6, {key} = 1}}]"])

@@ -14,9 +14,10 @@ from litebert.core.errors import DataError
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.tables import Row, Table, read_table, tells_label
+from litebert.tasks.tables import Row, Table, parse_value, read_table, read_text, tells_label
 
 LEVELS = ("middle", "high")
+_REMEDY = "is the file complete?"
 ONE_FILE = "all.txt"  # an article a line, as the official code of ALBERT wants RACE
 # the names under which a field is looked for where none is given, the likeliest first
 CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text")
@@ -183,19 +184,12 @@ def _iter_articles(folder: Path) -> list[tuple[str, Any]]:
     files = [file for file in folder.glob("*.txt") if file.name != ONE_FILE]
     if files:
         ordered = sorted(files, key=lambda file: (len(file.name), file.name))  # 9.txt before 10.txt
-        return [(str(file), _parse(file.read_bytes(), str(file))) for file in ordered]
+        return [(str(file), parse_value(read_text(file), str(file), _REMEDY)) for file in ordered]
     if not (folder / ONE_FILE).is_file():
         raise DataError(f"{folder}: neither numbered .txt files nor {ONE_FILE} in it")
-    lines = (folder / ONE_FILE).read_bytes().split(b"\n")
+    lines = read_text(folder / ONE_FILE).split("\n")
     places = [(f"{folder / ONE_FILE}:{number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
-    return [(place, _parse(line, place)) for place, line in places]
-
-
-def _parse(data: bytes, where: str) -> Any:
-    try:
-        return json.loads(data.decode("utf-8-sig"))
-    except ValueError as error:
-        raise DataError(f"{where}: not JSON ({error}); is the file complete?") from error
+    return [(place, parse_value(line, place, _REMEDY)) for place, line in places]
 
 
 def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:

@@ -179,20 +179,21 @@ def parse_json(path: Path, text: str) -> Table:
     """The rows of JSON lines, or of one JSON list; `path` names them in messages."""
     rows: list[Row] = []
     if text.lstrip().startswith("["):
-        values = _parse(text, str(path), "is the list complete?")
+        values = parse_value(text, str(path), "is the list complete?")
         rows = [_build_row(value, f"{path}: row {number}") for number, value in enumerate(values, start=1)]
     else:
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 where = f"{path}:{number}"
-                rows.append(_build_row(_parse(line, where, "every line must be an object of its own"), where))
+                rows.append(_build_row(parse_value(line, where, "every line must be an object of its own"), where))
     if not rows:
         raise DataError(f"{path}: there is no row in it")
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     return Table(path, tuple(columns), rows)
 
 
-def _parse(text: str, where: str, remedy: str) -> Any:
+def parse_value(text: str, where: str, remedy: str) -> Any:
+    """A value from JSON that can be written again."""
     try:
         value = json.loads(text)
         if "\\ud" in text.lower():  # half a character would be refused by whoever writes it

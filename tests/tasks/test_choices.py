@@ -138,6 +138,7 @@ def test_articles_come_by_number_and_one_file_says_the_same(tmp_path: Path) -> N
         (article(options=[]), "lists of the same length"),
         (article(options=[["x"]]), "question 1: expected a text and two or more options"),
         (article(article=...), "expected an object with 'article'"),
+        (article(article="half a face \ud83d"), "not JSON ('utf-8' codec can't encode"),
         ("nothing", "is this RACE?"),
     ],
 )

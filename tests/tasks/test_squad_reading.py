@@ -85,7 +85,8 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, qas: list[Any], 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"data": [', "squad.json:1: not JSON"),
+        (b'{"data": [', "squad.json: not JSON (Expecting value: line 1"),
+        (b'{"data": ["\\ud83d"]}', "squad.json: not JSON ('utf-8' codec can't encode"),
         (b"[]", "expected an object with 'data'"),
         (b'{"data": [{"title": "t"}]}', "data[0]: it has no 'paragraphs'"),
         (b'{"data": "\xe9"}', "byte 0xe9 is not utf-8"),

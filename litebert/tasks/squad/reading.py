@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from litebert.core.errors import DataError
 from litebert.tasks.columnar import is_columnar
-from litebert.tasks.tables import read_table, read_text
+from litebert.tasks.tables import parse_value, read_table, read_text
 
 
 class Answer(NamedTuple):
@@ -111,18 +111,9 @@ def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Qu
     return kept, [question for question in questions if question.article in held]
 
 
-def _load_json(path: Path, encoding: str) -> Any:
-    text = read_text(path, encoding)
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise DataError(f"{path}: not JSON that can be read: it is nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}); is the file complete?") from error
-
-
 def _iter_questions(path: Path, encoding: str) -> Iterator[Question]:
-    for number, article in enumerate(_take(_load_json(path, encoding), "data", list, str(path))):
+    whole = parse_value(read_text(path, encoding), str(path), "is the file complete?")
+    for number, article in enumerate(_take(whole, "data", list, str(path))):
         where = f"{path}: data[{number}]"
         for index, paragraph in enumerate(_take(article, "paragraphs", list, where)):
             place = f"{where}.paragraphs[{index}]"

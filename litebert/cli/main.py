@@ -27,10 +27,12 @@ from litebert.cli import (
     tokenizer,
 )
 from litebert.core.errors import LitebertError, describe_refusal
+from litebert.core.view import lead_nowhere
 from litebert.train.launcher import tell_launcher
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
+INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     name="litebert",
@@ -70,13 +72,15 @@ def main() -> NoReturn:
 
 def _run(arguments: list[str], *, debug: bool) -> int:
     try:
-        return app(arguments, prog_name="litebert", standalone_mode=False) or 0
+        code: int = app(arguments, prog_name="litebert", standalone_mode=False) or 0
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "litebert"
         print(f"error: {error.format_message()} (see: {command} --help)", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # `litebert ... | head`: the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit as ending:
+        if not isinstance(ending.__context__, BrokenPipeError):
+            raise
+        lead_nowhere(sys.__stdout__ or sys.stdout)  # `litebert ... | head`: the reader has seen enough
         return 0
     except (LitebertError, OSError) as error:
         refusal = describe_refusal(error)
@@ -87,9 +91,9 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         tell_launcher(error)
         print(refusal.line, file=sys.stderr)
         return refusal.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    if code == INTERRUPTED:
         print("interrupted", file=sys.stderr)
-        return 130
+    return code
 
 
 def _print_version(wanted: bool) -> None:

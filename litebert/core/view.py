@@ -1,5 +1,6 @@
 """What a person sees of a run: a live view on a terminal, a plain line now and then in a file or a pipe."""
 
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -91,7 +92,10 @@ class PlainView:
             self.say(f"{self._title}: " + ", ".join(f"{name} {value}" for name, value in list_figures(status)))
 
     def say(self, message: str) -> None:
-        print(message, file=self._stream, flush=True)
+        try:
+            print(message, file=self._stream, flush=True)
+        except BrokenPipeError:  # `| head`, a `tee` that was killed: no reason to lose hours of work
+            lead_nowhere(self._stream)
 
     def close(self) -> None:
         pass
@@ -120,6 +124,13 @@ class NoView:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def lead_nowhere(stream: TextIO) -> None:
+    """Drop what is written to a stream from now on, and what it still holds: its reader has left."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def draw_status(title: str, status: Status) -> Group:

@@ -1,11 +1,34 @@
 """What the command line makes of errors."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from small_disk import small_disk
 
+from litebert.cli import main
 from litebert.cli.main import _run
+
+
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    output, input_ = os.pipe()
+    os.close(output)
+    words = [sys.executable, "-m", "litebert", "recipes"]
+    done = subprocess.run(words, stdout=input_, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(input_)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    command = next(command for command in main.app.registered_commands if command.name == "recipes")
+    monkeypatch.setattr(command, "callback", interrupt)
+    assert _run(["recipes"], debug=False) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 @pytest.mark.parametrize("num_bytes", [0, 8000], ids=["text", "weights"])

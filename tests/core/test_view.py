@@ -1,6 +1,7 @@
 """What a person sees of a run."""
 
 import io
+import os
 
 import pytest
 from rich.console import Console
@@ -30,6 +31,14 @@ def test_a_pipe_gets_one_plain_line_now_and_then() -> None:
         "of peak 61%, left 3 h 07 min",
         "saved checkpoint step-1500",
     ]
+
+
+def test_a_reader_who_leaves_does_not_stop_the_work() -> None:
+    output, input_ = os.pipe()
+    os.close(output)
+    with os.fdopen(input_, "w") as stream, open_view("nano", stream=stream) as view:
+        view.say("one line is refused")
+        view.say("and no other is tried")
 
 
 def test_the_last_step_is_always_shown() -> None:

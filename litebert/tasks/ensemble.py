@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import write_json
+from litebert.core.files import atomic_directory, write_json
 from litebert.tasks.catalog import finish_task, restore_task, task_facts, untuned
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, fingerprint
 from litebert.tasks.predictions import (
@@ -79,10 +79,6 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
     task, files = finish_task(task, average(task, [outputs[name] for name in members]), examples)
     asked = {**dataset.dev, **dataset.test}
     averaged = average_splits(task, [Path(name) for name in members], asked)
-    for name, values in averaged.items():
-        write_predictions(predictions_file(out, name), predict_answers(task, values, asked[name]))
-    for name, value in files.items():
-        write_json(out / name, value)
     described = {n: describe_split(task, v, asked[n]) for n, v in averaged.items() if is_labelled(asked[n])}
     report = {
         "task": task.name,
@@ -94,7 +90,12 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
         "dev": {name: facts for name, facts in described.items() if name in dataset.dev},
         "test": {name: facts for name, facts in described.items() if name not in dataset.dev},
     }
-    write_report(out, report)
+    with atomic_directory(out, replaces=True) as folder:  # nothing stays of an ensemble that was here before
+        for name, values in averaged.items():
+            write_predictions(predictions_file(folder, name), predict_answers(task, values, asked[name]))
+        for name, value in files.items():
+            write_json(folder / name, value)
+        write_report(folder, report)
     return report
 
 

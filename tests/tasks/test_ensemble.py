@@ -83,6 +83,19 @@ def test_an_ensemble_never_writes_over_a_run_or_other_files(tmp_path: Path) -> N
     make_ensemble(runs, dataset, tmp_path / "out", selects=False)  # an ensemble may be made again
 
 
+def test_an_ensemble_that_is_made_again_has_no_answers_of_the_one_before(tmp_path: Path) -> None:
+    examples = [TextExample(str(n), "text", label=str(n % 2)) for n in range(2)]
+    test = {"test": [TextExample("9", "text")]}
+    outputs = [[0.9, 0.1], [0.1, 0.9]]
+    asked, not_asked = (
+        make_run(tmp_path / name, TASK, outputs, examples, rows) for name, rows in (("a", test), ("b", {}))
+    )
+    for run in (asked, not_asked):
+        make_ensemble([run], Dataset(TASK, [], {"dev": examples}, test), tmp_path / "out", selects=False)
+        has_answered = predictions_file(tmp_path / "out", "test").is_file()
+        assert has_answered == (run == asked)
+
+
 def test_members_of_other_tasks_or_labels_are_refused(tmp_path: Path) -> None:
     examples = [TextExample(str(n), "text", label=str(n % 2)) for n in range(2)]
     outputs = [[0.9, 0.1], [0.1, 0.9]]

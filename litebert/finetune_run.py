@@ -1,6 +1,8 @@
 """A fine-tuning run as it lies in its folder: what it is made of, how it is opened, gone on with and saved."""
 
 import dataclasses
+import hashlib
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +61,8 @@ class Job:
             "examples": fingerprint([self.dataset.train, *self.dataset.dev.values()]),
             "test": fingerprint(list(self.dataset.test.values())) if self.predicts_test else "",
             "weights": self.source.fingerprint,
+            "model": hashlib.sha256(json.dumps(dataclasses.asdict(self.source.config)).encode()).hexdigest(),
+            "tokenizer": self.source.load_tokenizer().fingerprint,
             "is_from_scratch": self.is_from_scratch,
             "predicts_test": self.predicts_test,
         }

@@ -34,7 +34,12 @@ KINDS: dict[str, tuple[str, Callable[[], list[dict[str, Any]]], dict[str, float]
         lambda: split_pairs(invent_rows(lambda w: find(w, PLACES))),
         {"accuracy": 1, "macro_f1": 1},
     ),
-    "number": ("regression", lambda: invent_rows(lambda w: 2.0 * len(find(w, ANIMALS)) + len(find(w, PLACES))), {}),
+    # seconds since 1970: more digits than a float32 has
+    "number": (
+        "regression",
+        lambda: invent_rows(lambda w: 1.7e9 + 2 * len(find(w, ANIMALS)) + len(find(w, PLACES))),
+        {},
+    ),
     "many labels": (
         "multi-label",
         lambda: invent_rows(lambda w: [word for word in w if word in ANIMALS or word in PLACES]),
@@ -132,6 +137,14 @@ def test_a_finished_run_is_left_as_it_is(tiny_checkpoint: Path, tmp_path: Path) 
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()}
     assert finetune(job, tmp_path / "run") == report
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_another_model_with_the_same_weights_is_another_job(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    job = make_job(tiny_checkpoint, "classification", write_rows(tmp_path / "data", invent_rows()))
+    other = replace(job.source, config=replace(job.source.config, activation="relu"))
+    finetune(job, tmp_path / "run")
+    with pytest.raises(ConfigError, match="model"):
+        finetune(replace(job, source=other), tmp_path / "run")
 
 
 def test_a_damaged_report_is_named(tmp_path: Path) -> None:

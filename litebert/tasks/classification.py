@@ -121,7 +121,9 @@ class Regression:
         return (HeadSpec("classification", 1),)
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
-        targets = [None if e.label is None else np.array(e.label, dtype=np.float32) for e in examples]
+        # float32 has seven digits, and a date or a price may need more: scaled first
+        scaled = [None if e.label is None else (e.label - self.center) / self.scale for e in examples]
+        targets = [None if value is None else np.array(value, dtype=np.float32) for value in scaled]
         return group_texts(join_texts(examples, tokenizer, form, num_texts=self.num_texts), targets)
 
     def count(self, part: GroupBatch) -> dict[str, int]:
@@ -129,8 +131,8 @@ class Regression:
 
     def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
         assert part.targets is not None, "nothing to learn from"
+        wanted = part.targets
         layers = _read_for_loss(model, part, self.exits).squeeze(-1)  # (1 or L, S)
-        wanted = (part.targets - self.center) / self.scale
         loss = weigh_layers(layers, lambda guesses: F.mse_loss(guesses, wanted, reduction="sum")) / totals["groups"]
         return PartLoss(loss, {"loss": loss.detach()})
 
@@ -140,10 +142,15 @@ class Regression:
 
     def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return to_floats(_ask(model, batch).squeeze(-1).cpu().numpy() * self.scale + self.center)
+        scaled: list[float] = _ask(model, batch).squeeze(-1).tolist()
+        return [self._round(value * self.scale + self.center) for value in scaled]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
-        return to_floats(np.array([np.mean(outputs)]))[0]
+        return self._round(float(np.mean(outputs)))
+
+    def _round(self, number: float) -> float:
+        """Short enough to read in a file: to a millionth of the scale."""
+        return round(number, 6 - math.floor(math.log10(self.scale)))
 
     def decide(self, output: Output) -> float:
         return float(np.clip(output, self.low, self.high)) if self.low is not None else float(output)

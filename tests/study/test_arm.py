@@ -18,7 +18,7 @@ from litebert.study.arm import alone, find_report, help_arm, run_arm
 from litebert.study.arms import ArmRun, plan_arms
 from litebert.study.identity import describe_texts
 from litebert.study.place import Place, open_place, report_file
-from litebert.study.spec import Study, load_study
+from litebert.study.spec import Study, TaskSpec, load_study
 from tests.study.miniatures import make_task_data, shrink
 
 
@@ -110,6 +110,16 @@ def test_an_arm_that_was_finished_under_another_recipe_or_text_is_refused(
     report_file(place.folder, run).write_text(json.dumps(report))
     with pytest.raises(ConfigError, match="corpus main: another text"):
         run_arm(run, place, silent)
+
+
+def test_a_task_that_cannot_be_tuned_is_refused_before_anything_is_trained(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path
+) -> None:
+    task = TaskSpec(task="sst-2", data="glue", change=("train.step=5",))
+    run = plan_small("figure-2b", arm="with", tasks=(task,))
+    with pytest.raises(ConfigError, match=r"figure-2b, task sst-2: unknown key 'train.step'"):
+        run_arm(run, place_for(run, tmp_path / "out", tiny_corpus, task_data), silent)
+    assert not (tmp_path / "out" / "runs").exists()
 
 
 def test_torchruns_other_processes_train_and_leave_the_rest_to_the_first(

@@ -297,6 +297,11 @@ def test_wider_models_take_smaller_steps(hidden_size: int, rate: float) -> None:
     assert recipe.optim.learning_rate == pytest.approx(rate, rel=0.01)
 
 
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(ConfigError, match="seed = -1 cannot be negative"):
+        load_finetune_recipe("classification", overrides=["seed=-1"])
+
+
 def test_a_run_begun_otherwise_is_not_gone_on_with(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ OPTIMIZER = "optimizer.safetensors"
 RECIPE = "recipe.toml"
 CARD = "README.md"
 TOKENIZER = "tokenizer"
+_NAME = re.compile(r"step-\d{8,}")  # as train/keeping.py gives it
 
 
 @dataclass(frozen=True)
@@ -291,5 +292,5 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def list_checkpoints(folder: Path) -> Sequence[Path]:
-    """The checkpoints of a run, the oldest first."""
-    return sorted(path for path in folder.glob("step-*") if path.is_dir())
+    """The checkpoints of a run, the oldest first; somebody's copy under another name, step-00000100-good, is none."""
+    return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir())

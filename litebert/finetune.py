@@ -36,7 +36,7 @@ from litebert.tasks.report import (
 )
 from litebert.train.card import write_task_card
 from litebert.train.keeping import CHECKPOINTS, best_step, check_is_ours, checkpoint_path
-from litebert.train.loop import StepReport, iter_updates
+from litebert.train.loop import StepReport, check_finite, iter_updates
 from litebert.train.schedule import learning_rate
 
 MODEL = "model"
@@ -71,6 +71,7 @@ def train(run: Run, view: View, log: RunLog) -> None:
         step = run.progress.step
         show(view, run, report)
         scores = measure_dev(run, view) if length.is_evaluated(step) else {}
+        check_finite(scores, step)
         if scores or step % recipe.train.log_every == 0:
             speed = {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
             log.write(step, metrics=report.metrics | scores, timing=speed)

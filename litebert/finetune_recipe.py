@@ -84,6 +84,10 @@ class FinetuneRecipe:
     runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
     seed: int = 1
 
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ConfigError(f"seed = {self.seed} cannot be negative")
+
     @property
     def values(self) -> dict[str, Any]:
         return asdict(self)

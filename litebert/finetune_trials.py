@@ -42,8 +42,13 @@ def expand_grid(overrides: Sequence[str]) -> list[tuple[list[str], tuple[str, ..
 
 def _split_values(word: str) -> list[str]:
     key, _, text = word.partition("=")
-    is_one_value = "," not in text or text[:1] in "[\"'{"
-    return [word] if is_one_value else [f"{key}={value}" for value in text.split(",")]
+    if "," not in text or text[:1] in "[\"'{":
+        return [word]
+    values = text.split(",")
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ConfigError(f"{word} lists {value} twice: each value once")
+    return [f"{key}={value}" for value in values]
 
 
 def plan_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> list[Trial]:

@@ -37,7 +37,7 @@ from litebert.pretrain_run import (
 from litebert.recipe import Recipe
 from litebert.train.distributed import in_one_format, process_group, wait_for_all, whole
 from litebert.train.keeping import CHECKPOINTS, check_is_ours, checkpoint_path
-from litebert.train.loop import Clock, StepReport, iter_updates, measure
+from litebert.train.loop import Clock, StepReport, check_finite, iter_updates, measure
 from litebert.train.schedule import learning_rate
 
 EVALUATION_SEQUENCES = 32  # in one held-out batch, whatever the training batch is
@@ -81,7 +81,7 @@ def train_all(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
             train_stage(run, view, log, clock)
     except TrainingError as error:
         saved = list_checkpoints(run.folder / CHECKPOINTS)
-        raise TrainingError(f"{error}; the last good checkpoint is {saved[-1] if saved else 'none'}") from error
+        raise TrainingError(f"{error}; the last checkpoint is {saved[-1] if saved else 'none'}") from error
 
 
 def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
@@ -118,6 +118,7 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
         is_saved = is_over or step % recipe.train.save_every == 0
         is_measured = bool(held_out) and (is_saved or is_due(step, recipe.train.evaluate_every))
         valid = {f"valid_{k}": v for k, v in measure(engine, held_out).items()} if is_measured else {}
+        check_finite(valid, step)
         if log:
             show(view, run, recipe, report, valid)
         if log and (is_measured or is_due(step, recipe.train.log_every)):

@@ -3,7 +3,7 @@
 import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,8 @@ class Recipe:
             raise ConfigError(
                 f"segments.task = '{self.segments.task}' reads the pooled vector, but model.has_pooler is false"
             )
+        if self.seed < 0:
+            raise ConfigError(f"seed = {self.seed} cannot be negative")
         check_schedule(self.schedule, self.train.steps)
         self.stream  # noqa: B018 (checks batch against segments)
 
@@ -131,7 +133,10 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
                     "the stages"
                 )
         base = merge(base, changes)
-        now = _build_plain(base)
+        try:
+            now = _build_plain(base)
+        except ConfigError as error:
+            raise ConfigError(f"stages: number {number}: {error}") from None
         stages.append(Stage(at, _difference(stages[-1].recipe if stages else recipe, now), now))
     # a run that is shortened with train.steps=... does not come to its last stages
     return replace(recipe, stages=tuple(stage for stage in stages if stage.at < recipe.train.steps))
@@ -167,7 +172,12 @@ def _build_plain(values: Mapping[str, Any]) -> Recipe:
         expanded["model"] = _expand_preset(model)
     if isinstance(init, Mapping) and "from" in init:  # a word of Python's, so the field has another name
         expanded["init"] = {**{name: value for name, value in init.items() if name != "from"}, "source": init["from"]}
-    return build_options(Recipe, expanded)
+    try:
+        return build_options(Recipe, expanded)
+    except ConfigError as error:
+        # a model's configuration is read in other places too, and does not know that it is a section here
+        is_of_model = str(error).partition(" ")[0] in {item.name for item in fields(ModelConfig)}
+        raise ConfigError(f"model.{error}" if is_of_model else str(error)) from None
 
 
 def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:

@@ -230,6 +230,7 @@ def test_the_table_says_what_a_checkpoint_has_not(
         (("--intrinsic", "CORPUS", "--pairs", "3"), "Invalid value for '--pairs'"),
         (("--intrinsic", "CORPUS", "--out", "FOLDER"), "is a folder; name a file in it"),
         (("--intrinsic", "FEW"), "too few to say anything"),
+        (("--intrinsic", "ONE"), "too few to say anything"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -241,10 +242,12 @@ def test_bad_input_is_one_line(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "few.txt").write_text("\n\n".join("\n".join(d) for d in invent_documents(4, seed=3)), "utf-8")
-    few = BuildOptions(valid_share=1.0, is_quiet=True)
-    build_corpus([tmp_path / "few.txt"], tiny_tokenizer, tmp_path / "few", few)
-    names = {"CORPUS": str(tiny_corpus), "FOLDER": str(tmp_path), "FEW": str(tmp_path / "few")}
+    for name, count in (("few", 4), ("one", 1)):  # of one document, a half has none
+        file = tmp_path / f"{name}.txt"
+        file.write_text("\n\n".join("\n".join(d) for d in invent_documents(count, seed=3)), "utf-8")
+        build_corpus([file], tiny_tokenizer, tmp_path / name, BuildOptions(valid_share=1.0, is_quiet=True))
+    folders = {"FEW": str(tmp_path / "few"), "ONE": str(tmp_path / "one")}
+    names = {"CORPUS": str(tiny_corpus), "FOLDER": str(tmp_path), **folders}
     assert _run(["evaluate", str(checkpoint), *(names.get(word, word) for word in words)], debug=False) == 2
     error = capsys.readouterr().err
     assert message in error

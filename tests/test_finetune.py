@@ -13,7 +13,7 @@ from small_tasks import ANIMALS, PLACES, find, invent_rows, split_pairs, tag_wor
 
 from litebert import finetune as story
 from litebert.checkpoint import list_checkpoints, load_checkpoint
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import read_log
 from litebert.finetune import finetune
 from litebert.finetune_recipe import PAPER, FinetuneRecipe, build_finetune_recipe, load_finetune_recipe, settle_length
@@ -208,6 +208,17 @@ def test_patience_stops_a_run_that_no_longer_improves(tiny_checkpoint: Path, tmp
     assert (report["best_step"], report["last_step"], report["steps"]) == (1, 3, 12)
 
 
+def test_a_dev_score_that_is_not_a_number_stops_before_anything_is_saved(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(tiny_checkpoint, "classification", data)
+    monkeypatch.setattr(type(job.dataset.task), "score", lambda *_: {"accuracy": float("nan")})
+    with pytest.raises(TrainingError, match="the dev accuracy of step 4 is nan"):
+        finetune(job, tmp_path / "run")
+    assert not list_checkpoints(tmp_path / "run" / "checkpoints")
+
+
 def test_a_run_that_learned_nothing_is_told_apart(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data, optim__learning_rate=0.0)
@@ -297,6 +308,11 @@ def test_an_epoch_is_all_its_batches_however_small_the_last(num_examples: int, e
 def test_wider_models_take_smaller_steps(hidden_size: int, rate: float) -> None:
     recipe = load_finetune_recipe("classification", hidden_size=hidden_size)
     assert recipe.optim.learning_rate == pytest.approx(rate, rel=0.01)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(ConfigError, match="seed = -1 cannot be negative"):
+        load_finetune_recipe("classification", overrides=["seed=-1"])
 
 
 def test_a_run_begun_otherwise_is_not_gone_on_with(

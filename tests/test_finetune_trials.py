@@ -30,6 +30,11 @@ def test_a_comma_in_a_value_makes_a_grid_and_a_list_does_not() -> None:
     assert expand_grid([]) == [([], ())]
 
 
+def test_a_value_that_is_listed_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"train.epochs=1,2,1 lists 1 twice: each value once"):
+        expand_grid(["train.epochs=1,2,1"])
+
+
 def make_job(checkpoint: Path, folder: Path) -> Job:
     dataset = read_dataset("classification", write_rows(folder, invent_rows()))
     return Job(load_checkpoint(checkpoint), dataset, FinetuneRecipe())

@@ -31,6 +31,7 @@ from litebert.pretrain import draw_held_out, pretrain
 from litebert.recipe import Recipe, load_recipe
 from litebert.tasks.pretraining import Pretraining
 from litebert.train.distributed import TaskLoss, in_one_format, process_group
+from litebert.train.keeping import forget_old_checkpoints
 from litebert.train.loop import Engine, build_scaler, row_noise, update
 from litebert.train.optim import OptimOptions, build_optimizer
 
@@ -144,6 +145,11 @@ def test_the_last_checkpoints_and_the_best_one_are_kept(tiny_corpus: Path, tmp_p
     best = min((r for r in records if "valid_loss" in r), key=lambda r: r["valid_loss"])["step"]
     kept = [int(path.name.removeprefix("step-")) for path in list_checkpoints(tmp_path / "run" / "checkpoints")]
     assert kept == sorted({18, 20, best})
+    copy = tmp_path / "run" / "checkpoints" / "step-00000002-good"  # somebody's own: not ours to count or delete
+    copy.mkdir()
+    forget_old_checkpoints(tmp_path / "run", records, keep_last=1)
+    assert [path.name for path in list_checkpoints(copy.parent)] == sorted({f"step-{best:08}", "step-00000020"})
+    assert copy.is_dir()
 
 
 def test_held_out_text_is_measured_as_often_as_asked(tiny_corpus: Path, tmp_path: Path) -> None:

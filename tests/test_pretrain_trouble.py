@@ -167,8 +167,17 @@ def test_a_corpus_of_another_tokenizer_is_refused(tiny_corpus: Path, tmp_path: P
         pretrain(make_recipe(tmp_path / "other", model__vocab_size=30, init={"from": str(source)}), tmp_path / "next")
 
 
-def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_good_checkpoint(
-    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# losses in their order: two parts of each of four steps, one held-out batch, and two parts of each step after it
+@pytest.mark.parametrize(
+    ("first_bad", "reason"),
+    [
+        (13, r"the loss of step 6 is nan; the last checkpoint is .*step-00000004"),
+        (9, r"the valid loss of step 4 is nan; the last checkpoint is none"),
+    ],
+    ids=["training", "held-out"],
+)
+def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_checkpoint(
+    first_bad: int, reason: str, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summed = Pretraining.loss
 
@@ -176,12 +185,14 @@ def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_good_check
         result = summed(self, *arguments)  # type: ignore[arg-type]
         poison.calls += 1  # type: ignore[attr-defined]
         return (
-            result if poison.calls < 13 else result._replace(sums={**result.sums, "loss": torch.tensor(float("nan"))})
+            result
+            if poison.calls < first_bad
+            else result._replace(sums={**result.sums, "loss": torch.tensor(float("nan"))})
         )  # type: ignore[attr-defined]
 
     poison.calls = 0  # type: ignore[attr-defined]
     monkeypatch.setattr(Pretraining, "loss", poison)
-    with pytest.raises(TrainingError, match=r"loss of step 6 is nan; the last good checkpoint is .*step-00000004"):
+    with pytest.raises(TrainingError, match=reason):
         pretrain(make_recipe(tiny_corpus, train__evaluate_batches=1), tmp_path / "run")
 
 

@@ -73,6 +73,10 @@ def test_a_recipe_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         (["segments.max_length=1000"], "does not fit model.max_positions = 512: lower the one"),
         (["model.num_segments=1"], "two segments"),
         (["batch.tokens=500"], "set one of them"),
+        (["seed=-1"], "seed = -1 cannot be negative"),
+        (["model.num_layers=0"], "^model.num_layers = 0 must be greater"),
+        (["stages=[{at = 3, model = {num_layers = 0}}]"], "^stages: number 1: model.num_layers = 0 must be greater"),
+        (["stages=[{at = 3, masking = {rate = 2.0}}]"], "^stages: number 1: masking.rate = 2.0"),
     ],
 )
 def test_wrong_words_are_refused_with_the_key_and_a_remedy(words: list[str], reason: str) -> None:

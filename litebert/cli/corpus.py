@@ -1,6 +1,5 @@
 """`litebert corpus`: from raw text to tokenised shards, and what is in them."""
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from litebert.cli.batches import Overrides, print_batch_statistics, show_examples
+from litebert.cli.skipped import print_skipped
 from litebert.core.errors import ConfigError, DataError
+from litebert.core.processors import list_processors
 
 if TYPE_CHECKING:
     from litebert.data.build import BuildResult
-    from litebert.data.shards import Manifest
     from litebert.data.statistics import CorpusStatistics, SplitStatistics
 
 app = typer.Typer(help="Turn raw text into a tokenised corpus, check it, look at it.", no_args_is_help=True)
@@ -20,7 +20,6 @@ app = typer.Typer(help="Turn raw text into a tokenised corpus, check it, look at
 app.command("show")(show_examples)
 
 CorpusPath = Annotated[Path, typer.Argument(help="A corpus directory.")]
-_MAX_LISTED = 12
 
 
 @app.command("build")
@@ -64,7 +63,7 @@ def build(
         read=ReadOptions(format_, field, first_sentences, on_error),  # type: ignore[arg-type]
         valid_share=valid_share,
         deduplicate=deduplicate,
-        processes=processes or _num_cores(),
+        processes=processes or len(list_processors()),
     )
     _print_build(build_corpus(paths, load_tokenizer(tokenizer), out, options), out)
 
@@ -118,17 +117,15 @@ def stats(
         _print_statistics(statistics)
 
 
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _print_build(result: "BuildResult", out: Path) -> None:
     if result.num_known:
         print(f"{result.num_known} files were there already, or twice: not built again")
     if result.built:
         rate = result.text_bytes / 1e6 / result.elapsed_seconds
         print(f"{result.text_bytes / 1e6:,.1f} MB of text in {result.elapsed_seconds:.1f} s ({rate:.1f} MB/s)")
-    _print_notes(result.manifest)
+    print_skipped(
+        result.manifest.problems, result.manifest.counts, where_more="; the first hundred are in the manifest"
+    )
     for split in ("train", "valid"):
         records = [record for record in result.manifest.shards if record.split == split]
         documents, tokens = sum(r.num_documents for r in records), sum(r.num_tokens for r in records)
@@ -136,16 +133,6 @@ def _print_build(result: "BuildResult", out: Path) -> None:
         share = result.manifest.options["valid_share"]
         if not records and (share < 1 if split == "train" else share > 0):
             print(f"warning: no document fell into {split}; see --valid-share", file=sys.stderr)
-
-
-def _print_notes(manifest: "Manifest") -> None:
-    for problem in manifest.problems[:_MAX_LISTED]:
-        print(f"skipped: {problem}", file=sys.stderr)
-    if len(manifest.problems) > _MAX_LISTED:
-        print("skipped: more like these; the first hundred are in the manifest", file=sys.stderr)
-    if manifest.counts:
-        counts = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in manifest.counts.items())
-        print(f"left out or mended: {counts}")
 
 
 def _print_statistics(statistics: "CorpusStatistics") -> None:

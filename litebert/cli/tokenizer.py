@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from litebert.cli.skipped import print_skipped
 from litebert.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ DigitCommaMode = Annotated[
 ]
 # Two shades, so that neighbours can be told apart.
 SHADES = ("black on bright_cyan", "black on bright_yellow")
-MAX_LISTED = 12
 
 
 @app.command("train")
@@ -85,7 +85,7 @@ def train(
     with closing(sentences), _learning_shown() as report:
         tokenizer = train_tokenizer(sentences, options, report)
     tokenizer.save(out, replaces=force)
-    _print_skipped(notes)
+    print_skipped(notes.examples, notes.counts)
     print(f"{out}: {tokenizer.kind}, {tokenizer.vocab_size:,} pieces, fingerprint {tokenizer.fingerprint[:12]}")
 
 
@@ -208,16 +208,6 @@ def _learning_shown() -> Iterator[Callable[[float], None]]:
             shown[0].move_to(100 * share)
 
         yield report
-
-
-def _print_skipped(notes: "Notes") -> None:
-    for problem in notes.examples[:MAX_LISTED]:
-        print(f"skipped: {problem}", file=sys.stderr)
-    if len(notes.examples) > MAX_LISTED:
-        print("skipped: more like these", file=sys.stderr)
-    if notes.counts:
-        counts = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in notes.counts.items())
-        print(f"left out or mended: {counts}")
 
 
 def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:

@@ -101,7 +101,13 @@ def _make_directory(directory: Path) -> bool:
 def remove_leftovers(directory: Path) -> None:
     """Delete what a killed `atomic_path` or `atomic_directory` left in a directory that this process holds."""
     for path in directory.glob(".*.tmp"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        _remove(path)
+    for aside in directory.glob(
+        ".*.old"
+    ):  # of a replaced directory: the only whole one, unless the new is in its place
+        name = aside.name.removeprefix(".").rsplit(".", 2)[0]
+        if (directory / name).exists():
+            _remove(aside)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -156,7 +162,12 @@ def _replace_directory(path: Path, new: Path) -> None:
     except OSError:
         aside.rename(path)
         raise
-    aside.unlink() if aside.is_symlink() else shutil.rmtree(aside)
+    _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    """Delete a file, a directory, or a link but not what it points to."""
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _sync(path: Path) -> None:

@@ -113,8 +113,12 @@ def read_sources(directory: Path) -> list[Source]:
     """The sources of the finished corpus."""
     if not (directory / MANIFEST).exists():
         return []
-    with (directory / SOURCES).open(encoding="utf-8") as file:
-        return [_source(json.loads(line)) for line in islice(file, read_manifest(directory).num_sources)]
+    path, count = directory / SOURCES, read_manifest(directory).num_sources
+    with _explained(path, "build the corpus again"), path.open(encoding="utf-8") as file:
+        sources = [_source(json.loads(line)) for line in islice(file, count)]
+        if len(sources) < count:
+            raise ValueError(f"{len(sources)} of {count} sources")
+        return sources
 
 
 def append_sources(directory: Path, sources: Sequence[Source]) -> None:
@@ -138,7 +142,7 @@ def read_plan(directory: Path) -> Plan | None:
     path = directory / UNFINISHED / _PLAN
     if not path.exists():
         return None
-    with _explained(path):
+    with _explained(path, _begin_anew(path)):
         value = json.loads(path.read_text("utf-8"))
         sources = tuple(_source(source) for source in value.pop("sources"))
         return Plan(**value | {"tokenizer": TokenizerFacts(**value["tokenizer"]), "sources": sources})
@@ -152,17 +156,20 @@ def read_done(directory: Path) -> Done | None:
     path = directory / UNFINISHED / _PROGRESS
     if not path.exists():
         return None
-    with _explained(path):
+    with _explained(path, _begin_anew(path)):
         value = json.loads(path.read_text("utf-8"))
         return Done(manifest_from_json(value["manifest"]), Position(*value["position"]), value["next_chunk"])
 
 
+def _begin_anew(path: Path) -> str:
+    return f"delete {path.parent} and run the build again: the batch begins anew"
+
+
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, remedy: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        remedy = f"delete {path.parent} and run the build again: the batch begins anew"
         raise DataError(f"{path} cannot be read ({error}); {remedy}") from error
 
 

@@ -56,7 +56,8 @@ class MaskingOptions:
             raise ConfigError("masking.copies makes static masks, and masking.final_rate changes them with the step")
         if self.max_predictions is not None and not self.fills_budget:
             raise ConfigError("masking.max_predictions caps the official budget: it needs masking.fills_budget = true")
-        if min(self.max_ngram, self.max_span, self.copies or 1, self.max_predictions or 1) < 1:
+        counts = (self.max_ngram, self.max_span, self.copies, self.max_predictions)
+        if any(count is not None and count < 1 for count in counts):
             raise ConfigError("masking: max_ngram, max_span, copies and max_predictions are at least 1")
         if max(self.max_ngram, self.max_span) > _MAX_GROUP:
             raise ConfigError(f"masking: max_ngram and max_span are at most {_MAX_GROUP} words")

@@ -15,7 +15,7 @@ from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.demo.held_out import HeldOutScore, Share, score_constant, score_model
 from litebert.infer.fill_mask import Guess, fill_mask
-from litebert.intrinsic.distances import LayerDistances, measure_distances
+from litebert.intrinsic.distances import LayerDistances, apply_more_often, measure_distances
 from litebert.model.model import Model, build_model
 from litebert.recipe import Recipe
 from litebert.text.tokenizer import Tokenizer
@@ -65,8 +65,8 @@ def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
         rule=replace(constant, masked=score_rule(batches, tokenizer)),
         constant_piece=readable_piece(tokenizer.pieces([frequent])[0]),
         fillings=[fill_gap(trained, tokenizer, gap) for gap in GAPS],
-        distances_trained=measure_distances(deepen(trained), batches[:_FIGURE_BATCHES]),
-        distances_untrained=measure_distances(deepen(untrained), batches[:_FIGURE_BATCHES]),
+        distances_trained=follow_layers(trained, batches),
+        distances_untrained=follow_layers(untrained, batches),
     )
 
 
@@ -104,14 +104,11 @@ def fill_gap(model: Model, tokenizer: Tokenizer, gap: str) -> list[Guess]:
     return [guess._replace(piece=readable_piece(guess.piece)) for guess in guesses]
 
 
+def follow_layers(model: Model, batches: Sequence[Batch]) -> LayerDistances:
+    return measure_distances(apply_more_often(model, _FIGURE_LAYERS), batches[:_FIGURE_BATCHES])
+
+
 def readable_piece(piece: str) -> str:
     """A piece for a reader: a word as it is, the inside of a word with a hyphen before it."""
     is_inside_word = piece.isalnum()
     return f"-{piece}" if is_inside_word else piece.removeprefix("▁") or "(space)"
-
-
-def deepen(model: Model) -> Model:
-    """The same weights, applied more often than in training."""
-    deeper = build_model(replace(model.config, num_layers=_FIGURE_LAYERS), model.head_specs)
-    deeper.load_state_dict(model.state_dict())
-    return deeper

@@ -18,7 +18,15 @@ from rich.markup import escape
 from litebert.checkpoint import MANIFEST as CHECKPOINT_MANIFEST
 from litebert.checkpoint import list_checkpoints
 from litebert.core.errors import ConfigError
-from litebert.core.files import atomic_directory, atomic_path, exclusive_lock, read_json, remove_leftovers, write_json
+from litebert.core.files import (
+    LOCK_FILE,
+    atomic_directory,
+    atomic_path,
+    exclusive_lock,
+    read_json,
+    remove_leftovers,
+    write_json,
+)
 from litebert.core.options import build_options
 from litebert.core.runlog import TIMING_FILE, read_log
 from litebert.core.view import format_seconds
@@ -43,7 +51,6 @@ MARKER = "demo.json"  # says that a folder is a demo's, and of which recipe
 EVALUATION = "evaluation.json"
 REPORT = "report.html"
 TIMES = "times.json"
-LOCK = ".lock"
 # Enough documents for intervals of a few percent, though each one is missing in training
 VALID_SHARE = 0.12
 
@@ -83,6 +90,7 @@ def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = No
     """Do what is not done yet, show the result, and give the report's path."""
     console = console or Console(highlight=False)
     started_at = time.monotonic()
+    check_can_be_told(demo.recipe)
     with exclusive_lock(demo.folder, purpose="running the demo"):
         if is_fresh:
             clear(demo.folder)
@@ -231,13 +239,28 @@ def iter_text(demo: Demo) -> "map[str]":
 # --- what lies in the folder beside the stages
 
 
+def check_can_be_told(recipe: Recipe) -> None:
+    """Refuse what the last stages could not speak of, before the first one: training takes minutes."""
+    for now in (recipe, *(stage.recipe for stage in recipe.stages)):
+        if now.model.sharing != "all" or not now.model.layer_plan.is_one_layer:
+            raise ConfigError(
+                "the demo's report applies one shared layer more often than in training: leave model.sharing = 'all' "
+                "and model.num_inner = 1, or use `litebert pretrain nano`"
+            )
+        if now.segments.task == "none":
+            raise ConfigError(
+                "the demo's report scores sentence pairs, and segments.task = 'none' learns none: leave it, or use "
+                "`litebert pretrain nano`"
+            )
+
+
 def check_same_demo(demo: Demo) -> None:
     """Take a free folder, or one in which this very demo was begun."""
     marker = demo.folder / MARKER
     if marker.exists():
         if read_json(marker) != describe_demo(demo):
             raise ConfigError(f"{demo.folder} holds a demo with another recipe or version; --fresh starts over")
-    elif any(path.name != LOCK for path in demo.folder.iterdir()):
+    elif any(path.name != LOCK_FILE for path in demo.folder.iterdir()):
         raise ConfigError(f"{demo.folder} is not empty and no demo's; choose another --out")
     else:
         write_json(marker, describe_demo(demo))
@@ -251,7 +274,7 @@ def clear(folder: Path) -> None:
     """Forget a demo; a folder that is not a demo's stays as it is."""
     if (folder / MARKER).exists():
         for path in folder.iterdir():
-            if path.name not in (LOCK, MARKER):
+            if path.name not in (LOCK_FILE, MARKER):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         (folder / MARKER).unlink()  # last, so that an interrupted clearing can go on
 

@@ -74,7 +74,7 @@ def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int) -> Group:
 
 def _rank(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]:
     """The best pieces by the logits (M, V) of masks."""
-    logits = logits.float()
+    logits = logits[:, : tokenizer.vocab_size].float()  # a model may have more rows, as a round number of them
     logits[:, sorted(tokenizer.special_ids)] = -torch.inf
     best = logits.topk(top_k)
     # only of the best: all probabilities would be another matrix of the vocabulary's width

@@ -36,7 +36,7 @@ def find_bundle(path: Path) -> Path | None:
     """The bundle that a person means by its prefix, one of its files, or the folder around it; None = no bundle."""
     if path.name.endswith(INDEX_SUFFIX) and path.is_file():
         return path.with_name(path.name.removesuffix(INDEX_SUFFIX))
-    if path.with_name(path.name + INDEX_SUFFIX).is_file():
+    if path.name and path.with_name(path.name + INDEX_SUFFIX).is_file():  # "." and "/" have no name
         return path
     if ".data-" in path.name and path.is_file():
         return path.with_name(path.name.rpartition(".data-")[0])

@@ -46,12 +46,12 @@ def measure_distances(model: Model, batches: Sequence[Batch]) -> LayerDistances:
     return LayerDistances(l2, [math.degrees(angle) for angle in radians], shares)
 
 
-def apply_more_often(model: Model, times: int) -> Model:
-    """The same weights with so many times the passes through the one layer that a model has.
+def apply_more_often(model: Model, num_layers: int) -> Model:
+    """The same weights with so many passes through the one layer that a model has.
 
     Further passes have never been trained: they show whether the states come to rest, or go on moving.
     """
     assert model.config.layer_plan.is_one_layer, model.config.sharing
-    deeper = build_model(replace(model.config, num_layers=times * model.config.num_layers), model.head_specs)
+    deeper = build_model(replace(model.config, num_layers=num_layers), model.head_specs)
     deeper.load_state_dict(model.state_dict())
     return deeper

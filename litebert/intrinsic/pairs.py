@@ -69,7 +69,9 @@ def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -
 def draw_plain_pairs(passages: Passages, *, length: int, count: int, seed: int) -> PairTable:
     """At most `count` pairs as they were written, to hide words in."""
     plan = _plan(passages, "none", length, hash_integers(seed, _PLAIN))
-    chosen = _own_pairs(passages, plan, seed)[:count]
+    candidates = _own_pairs(passages, plan, seed)
+    _check_enough(passages, len(candidates), length)  # before the cut: few may be wanted
+    chosen = candidates[:count]
     return _take(passages, plan, chosen, np.zeros(len(chosen), np.int64))
 
 

@@ -51,6 +51,7 @@ class ModelConfig:
                 f"with {self.num_heads} heads take {_next_multiple(self.hidden_size, self.num_heads)}"
             )
         self.layer_plan  # noqa: B018 (checks sharing, groups and map)
+        self._check_initializer()
 
     @property
     def layer_plan(self) -> LayerPlan:
@@ -82,6 +83,16 @@ class ModelConfig:
                     raise ConfigError(f"{field.name} = {value} is not a probability: take 0 or more and less than 1")
             elif not value > 0:
                 raise ConfigError(f"{field.name} = {value} must be greater than 0")
+
+    def _check_initializer(self) -> None:
+        """A head that looks for a place reads a wave of it: two numbers of its own, and four of the embedding."""
+        if self.initializer == "neighbours" and self.head_size < 2:
+            raise ConfigError(
+                f"initializer = 'neighbours' needs heads of 2 numbers or more, not {self.head_size}: take fewer than "
+                f"num_heads = {self.num_heads}"
+            )
+        if self.initializer == "neighbours" and self.embedding_size < 4:
+            raise ConfigError(f"initializer = 'neighbours' needs embedding_size = 4 or more, not {self.embedding_size}")
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
 
     Started by torchrun, pre-training is spread over its processes; the first of them does all the rest.
     """
+    describe_measures(run)  # builds the tasks' recipes: a wrong word in one is told now, not after hours of training
     with exclusive_lock(place.lock_folder(run.name), purpose="running this arm"):
         remove_own_leftovers(run, place)
         texts = describe_texts([run], place)

@@ -51,7 +51,10 @@ class ArmRun:
     def recipe_of(self, task: TaskSpec, words: Sequence[str] = ()) -> FinetuneRecipe:
         """How its model is fine-tuned for a task: as `litebert finetune` would, which looks at the model's width."""
         words = [*task.change, *words]
-        return load_finetune_recipe(task.task, task.recipe, words, hidden_size=self.model.hidden_size)
+        try:
+            return load_finetune_recipe(task.task, task.recipe, words, hidden_size=self.model.hidden_size)
+        except ConfigError as error:
+            raise ConfigError(f"{self.study.name}, task {task.metric}: {error}") from None
 
     def recipe_with(self, corpora: Mapping[str, Path], start: Path | None) -> Recipe:
         """The recipe to run: paths in the place of names, in every stage too."""

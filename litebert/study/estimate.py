@@ -1,9 +1,9 @@
 """What a study would cost before anything runs: by `litebert plan` for training, by arithmetic for the tasks."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from litebert.core.processors import list_processors
 from litebert.model.cost import training_flops_per_token
 from litebert.plan.devices import THIS_CPU, Device, load_device
 from litebert.plan.plan import WAYS, plan_run
@@ -29,7 +29,7 @@ class Cost:
 
 def threads_of_one(jobs: int) -> int:
     """The share of the cores that each of some jobs has."""
-    return max(1, (os.cpu_count() or 1) // jobs)
+    return max(1, len(list_processors()) // jobs)
 
 
 def load_share(device_name: str, jobs: int) -> Device:

@@ -116,7 +116,7 @@ def follow_layers(subject: Subject) -> Measured:
     summaries["l2_floor_share"] = 100 * min(distances.shares)
     curves["l2_share"] = [100 * share for share in distances.shares]
     if model.config.layer_plan.is_one_layer:
-        further = measure_distances(apply_more_often(model, _FURTHER), batches)
+        further = measure_distances(apply_more_often(model, _FURTHER * model.config.num_layers), batches)
         summaries["degrees_further"], curves["degrees_further"] = further.degrees[-1], further.degrees
     return Measured(
         values=summaries,

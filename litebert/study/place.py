@@ -7,6 +7,7 @@ locks/                   who works on what
 """
 
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,15 @@ from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path, read_json
+from litebert.finetune_recipe import build_finetune_recipe
+from litebert.recipe import build_recipe
 from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
 from litebert.study.spec import TaskSpec
 
 FORMAT_VERSION = 3
-_NEEDED = {"study", "arm", "seed", "values", "counts", "recipe", "measures", "ancestors", "task_data"}
+# what `build_report` of arm.py writes
+_NEEDED = {"study", "scale", "arm", "seed", "fingerprint", "words", "measures", "corpora", "task_data", "tokens"}
+_NEEDED |= {"values", "intervals", "counts", "levels", "series", "matrices", "recipe", "ancestors", "timed", "machine"}
 STUDY_FILE = "study.toml"
 RUNS, LOCKS = "runs", "locks"
 
@@ -76,8 +81,9 @@ def locate_corpora(runs: Sequence[ArmRun], corpora: Sequence[str]) -> dict[str, 
 
 
 def _parse_corpora(words: Sequence[str]) -> dict[str, Path]:
-    pairs = [word.partition("=") if "=" in word else (MAIN_CORPUS, "=", word) for word in words]
-    return {name: Path(path) for name, _, path in pairs}
+    is_named = ["=" in word and not Path(word).exists() for word in words]  # /data/v=2/corpus is a path
+    pairs = [word.split("=", 1) if named else (MAIN_CORPUS, word) for word, named in zip(words, is_named, strict=True)]
+    return {name: Path(path) for name, path in pairs}
 
 
 def report_file(folder: Path, run: ArmRun) -> Path:
@@ -101,7 +107,19 @@ def read_arm_report(path: Path) -> Report:
     report = read_json(path)
     if report.get("format") != FORMAT_VERSION or not report.keys() >= _NEEDED:
         raise DataError(f"{path} is no report of a study's arm that this litebert reads")
+    try:
+        _check_recipes(report)
+    except (ConfigError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{path} has a recipe that cannot be read ({error}): delete it to run this arm again") from None
     return report
+
+
+def _check_recipes(report: Report) -> None:
+    """Build the recipes, which are compared with the study's: keys may have gone since, or a hand been at work."""
+    for text in (report["recipe"], *report["ancestors"].values()):
+        build_recipe(tomllib.loads(text))
+    for task in report["measures"]["tasks"]:
+        build_finetune_recipe(task["recipe"])
 
 
 def keep_study_file(source: str, folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options
+from litebert.core.options import build_options, unflatten
 
 _SHIPPED = files("litebert") / "studies"
 _AND = "+"  # between the axes of a grid in an arm's name; a comma stands between names in --arms
@@ -184,11 +184,18 @@ def load_study(source: str | Path) -> Study:
     if path.suffix == ".toml":
         if not path.is_file():
             raise ConfigError(f"there is no study file {path}")
-        return parse_study(path.read_text("utf-8"), name=path.stem, where=str(path))
+        return parse_study(_read_utf8(path), name=path.stem, where=str(path))
     shipped = _shipped_texts()
     if str(source) not in shipped:
         raise ConfigError(f"unknown study '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file")
     return parse_study(shipped[str(source)], name=str(source), where=str(source))
+
+
+def _read_utf8(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8, as TOML must be ({error}); is this a study?") from None
 
 
 def list_studies() -> list[Study]:
@@ -263,25 +270,13 @@ def _expand_grid(axes: Any) -> dict[str, ArmSpec]:
             for value in values
         }
     return {
-        name: ArmSpec(title=name.replace("_", " ").replace(_AND, ", "), change=nest(change))
+        name: ArmSpec(title=name.replace("_", " ").replace(_AND, ", "), change=unflatten(change))
         for name, change in names.items()
     }
 
 
 def _word(value: Any) -> str:
     return str(value).lower().replace(" ", "")
-
-
-def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested values from dotted keys."""
-    nested: dict[str, Any] = {}
-    for key, value in flat.items():
-        *path, last = key.split(".")
-        section = nested
-        for part in path:
-            section = section.setdefault(part, {})
-        section[last] = value
-    return nested
 
 
 def _build_scale(table: Any, scale: Scale) -> ScaleSpec:
@@ -337,14 +332,28 @@ def _check(study: Study) -> None:
             raise ConfigError(f"{where} = '{name}' is no arm; {suggest(name, study.arms)}")
     _check_starts(study)
     for scale, spec in study.scales.items():
-        metrics = [task.metric for task in spec.tasks]
-        for number, task in enumerate(spec.tasks):
-            if task.metric in metrics[:number]:
-                raise ConfigError(f"{scale}.tasks: '{task.metric}' is named twice; give one of them another name")
-            if task.starts_from and task.starts_from not in metrics[:number]:
-                raise ConfigError(
-                    f"{scale}.tasks: '{task.metric}' starts from '{task.starts_from}', which is no task before it"
-                )
+        if not study.arms_at(scale):
+            raise ConfigError(f"[{scale}] has no arm: name it in the scales of one, or leave the section out")
+        _check_tasks(spec.tasks, scale)
+
+
+def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:
+    """Tasks have names of their own, and start from models that are there by then."""
+    before: dict[str, TaskSpec] = {}
+    for task in tasks:
+        where = f"{scale}.tasks: '{task.metric}'"
+        if task.metric in before:
+            raise ConfigError(f"{where} is named twice; give one of them another name")
+        if task.seeds < 1:
+            raise ConfigError(f"{where} has seeds = {task.seeds}; its runs are at least 1")
+        if task.starts_from and task.starts_from not in before:
+            raise ConfigError(f"{where} starts from '{task.starts_from}', which is no task before it")
+        if task.starts_from and task.seeds > before[task.starts_from].seeds:  # seed 2 starts from its model of seed 2
+            raise ConfigError(
+                f"{where} has {task.seeds} seeds and starts from '{task.starts_from}', which has "
+                f"{before[task.starts_from].seeds}: give that one as many"
+            )
+        before[task.metric] = task
 
 
 def _check_starts(study: Study) -> None:

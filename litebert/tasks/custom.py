@@ -180,6 +180,8 @@ def _label_number(row: Row, column: str) -> float:
 def _label_cell(row: Row, column: str) -> list[str] | str:
     value = row.cells.get(column)
     if isinstance(value, list):
+        if None in value:
+            raise DataError(f"{row.where}: a label of '{column}' is null; write [] for none, or leave the null out")
         return [str(label).strip() for label in value]
     return "" if value is None else str(value)  # no label at all is an answer too
 

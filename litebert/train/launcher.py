@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from litebert.core.errors import Refusal, describe_refusal
+from litebert.core.processors import list_processors
 from litebert.core.stopping import leaving_on_signals
 
 _TELLING = "LITEBERT_TELLING"  # in a worker's environment: the number of the pipe to its launcher
@@ -71,7 +72,7 @@ def _run_together(command: Sequence[str], num_processes: int) -> Refusal | Death
     """Start the processes and end them all: when all are done (None), when one cannot go on, or when one has died."""
     hearing, telling = os.pipe()
     meeting = {
-        "OMP_NUM_THREADS": str(max(1, _count_cores() // num_processes)),
+        "OMP_NUM_THREADS": str(max(1, len(list_processors()) // num_processes)),
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_find_free_port()),
@@ -126,7 +127,3 @@ def _find_free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -157,6 +157,13 @@ def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, fl
     return engine.task.summarize(sums, totals)
 
 
+def check_finite(metrics: Mapping[str, float], step: int) -> None:
+    """Stop where something was measured that is no number: such weights are neither logged nor saved."""
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise TrainingError(f"the {name.replace('_', ' ')} of step {step} is {value}")
+
+
 def count_parts(task: Task[AnyPart], parts: Sequence[AnyPart]) -> Counter[str]:
     """The counts that losses are divided by, over all parts."""
     totals: Counter[str] = Counter()

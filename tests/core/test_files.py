@@ -20,6 +20,7 @@ from litebert.core.files import (
     exclusive_lock,
     hash_file,
     read_json,
+    remove_leftovers,
     write_json,
 )
 
@@ -78,7 +79,7 @@ def test_replacing_a_link_leaves_what_it_pointed_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", range(4))
-def test_a_kill_at_any_step_of_replacing_leaves_a_whole_directory(
+def test_a_kill_at_any_step_of_replacing_leaves_a_whole_directory_and_litter_that_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     write_version(tmp_path / "out", "old")
@@ -95,6 +96,10 @@ def test_a_kill_at_any_step_of_replacing_leaves_a_whole_directory(
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert {path.read_text() for path in tmp_path.glob("*/part")} & {"old", "new"}
+    remove_leftovers(tmp_path)
+    (left,) = tmp_path.iterdir()
+    assert (left / "part").read_text() in ("old", "new")
+    assert left.name == "out" or (left.name.startswith(".out.") and left.suffix == ".old"), "else the only whole one"
 
 
 def test_a_replacement_that_fails_leaves_the_old_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,16 @@ def test_a_changed_source_is_refused(tmp_path: Path, texts: list[Path], tokenize
         build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
 
 
+@pytest.mark.parametrize("content", [b"{", b"\xff\n", b'{"path": "x"}\n', b""], ids=["cut", "binary", "other", "empty"])
+def test_a_damaged_list_of_sources_is_named_with_the_remedy(
+    content: bytes, tmp_path: Path, texts: list[Path], tokenizer: Tokenizer
+) -> None:
+    build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
+    (tmp_path / "corpus" / "sources.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=r"sources\.jsonl cannot be read .*; build the corpus again"):
+        build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
+
+
 def test_two_builds_do_not_write_one_corpus(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
     (tmp_path / "corpus").mkdir()
     with (tmp_path / "corpus" / ".lock").open("w") as lock:

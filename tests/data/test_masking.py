@@ -227,6 +227,8 @@ def test_static_copies_come_round_and_dynamic_masks_do_not(copies: int) -> None:
         ({"copies": 10, "final_rate": 0.1, "rate_steps": 10}, "static"),
         ({"max_predictions": 20}, "fills_budget"),
         ({"max_ngram": 0}, "at least 1"),
+        ({"copies": 0}, "at least 1"),
+        ({"max_predictions": 0, "fills_budget": True}, "at least 1"),
         ({"kind": "span", "span_stop_rate": 0.0}, "span_stop_rate"),
     ],
 )

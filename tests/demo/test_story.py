@@ -131,6 +131,22 @@ def test_another_recipe_and_a_foreign_folder_are_refused(finished: Path, monkeyp
     assert (finished / "mine" / "thesis.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("model.sharing=none", "one shared layer"),
+        ("model.num_inner=2", "one shared layer"),
+        ("segments.task=none", "segments.task = 'none' learns none"),
+    ],
+)
+def test_a_recipe_whose_model_the_report_cannot_speak_of_is_refused_at_once(
+    word: str, reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        run_demo(Demo(tmp_path / "demo", (*SMALL, word)))
+    assert not (tmp_path / "demo").exists()
+
+
 def test_fresh_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):

@@ -54,9 +54,11 @@ def test_a_mark_inside_a_word_is_refused_where_pieces_would_run_across_it() -> N
         encode_masked(tokenizer, "ba[MASK]d")
 
 
-def test_the_guesses_are_the_most_probable_pieces(tokenizer: Tokenizer) -> None:
-    config = replace(preset("nano"), vocab_size=tokenizer.vocab_size)
+@pytest.mark.parametrize("num_spare", [0, 3])
+def test_the_guesses_are_the_most_probable_pieces_and_no_spare_rows(tokenizer: Tokenizer, num_spare: int) -> None:
+    config = replace(preset("nano"), vocab_size=tokenizer.vocab_size + num_spare)
     model = build_model(config, ["mlm"], seed=3)
+    model.state_dict()["heads.mlm.bias"][tokenizer.vocab_size :] = 9.0
     (first, second) = fill_mask(model, tokenizer, "the [MASK] of a [MASK]", top_k=4)
     token_ids, places = encode_masked(tokenizer, "the [MASK] of a [MASK]")
     whole = torch.tensor([[tokenizer.cls_id, *token_ids, tokenizer.sep_id]])

@@ -116,6 +116,16 @@ def test_what_is_wrong_is_found(change: Callable[[Path], None], level: str, mess
     assert diagnosis.is_sound == (level == "warning")
 
 
+@pytest.mark.parametrize("folder", [".", "/"])
+def test_a_folder_without_a_name_is_looked_into_like_any_other(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (finding,) = told(diagnose(Path(folder)))
+    assert finding[0] == "problem"
+    assert f"{folder} is no model" in finding[1]
+
+
 def test_a_model_that_was_only_drawn_is_found_untrained(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     save_checkpoint(tmp_path / "new", build_model(CONFIG, PRETRAINING), tiny_tokenizer, CheckpointContent(step=0))
     assert told(diagnose(tmp_path / "new")) == [

@@ -111,7 +111,7 @@ def test_a_pair_is_lead_where_it_holds_the_first_sentence_of_a_document() -> Non
     assert np.array_equal(begins, pairs.is_lead)
 
 
-@pytest.mark.parametrize("draw", [draw_order_pairs, draw_next_pairs])
+@pytest.mark.parametrize("draw", [draw_order_pairs, draw_next_pairs, draw_plain_pairs])
 def test_too_little_text_is_said(draw: Draw) -> None:
     with pytest.raises(DataError, match=r"toy: toys \(2 documents\) give \d pairs of length 48, too few"):
         draw(make_passages([[5, 5], [5, 5]], num_shards=1), length=LENGTH, count=100, seed=1)

@@ -245,6 +245,8 @@ def test_a_segment_that_the_model_has_not_is_refused_by_name() -> None:
     [
         ({"num_heads": 5}, "hidden_size = 12 is not a multiple of num_heads = 5; with 5 heads take 15"),
         ({"num_layers": 0}, "num_layers = 0 must be greater than 0"),
+        ({"initializer": "neighbours", "num_heads": 32, "hidden_size": 32}, "'neighbours' needs heads of 2 .* not 1"),
+        ({"initializer": "neighbours", "embedding_size": 3}, "'neighbours' needs embedding_size = 4 or more, not 3"),
         ({"hidden_dropout_rate": 1.0}, "hidden_dropout_rate = 1.0 is not a probability"),
         ({"sharing": "some"}, "sharing = 'some' is not one of all, attention, ffn, none, groups, map"),
         ({"activation": "swish"}, "activation = 'swish' is not one of gelu_tanh, gelu, relu"),

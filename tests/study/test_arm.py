@@ -17,8 +17,8 @@ from litebert.study import arm as story
 from litebert.study.arm import alone, find_report, help_arm, run_arm
 from litebert.study.arms import ArmRun, plan_arms
 from litebert.study.identity import describe_texts
-from litebert.study.place import Place, open_place, report_file
-from litebert.study.spec import Study, load_study
+from litebert.study.place import Place, locate_corpora, open_place, report_file
+from litebert.study.spec import Study, TaskSpec, load_study
 from tests.study.miniatures import make_task_data, shrink
 
 
@@ -110,6 +110,16 @@ def test_an_arm_that_was_finished_under_another_recipe_or_text_is_refused(
     report_file(place.folder, run).write_text(json.dumps(report))
     with pytest.raises(ConfigError, match="corpus main: another text"):
         run_arm(run, place, silent)
+
+
+def test_a_task_that_cannot_be_tuned_is_refused_before_anything_is_trained(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path
+) -> None:
+    task = TaskSpec(task="sst-2", data="glue", change=("train.step=5",))
+    run = plan_small("figure-2b", arm="with", tasks=(task,))
+    with pytest.raises(ConfigError, match=r"figure-2b, task sst-2: unknown key 'train.step'"):
+        run_arm(run, place_for(run, tmp_path / "out", tiny_corpus, task_data), silent)
+    assert not (tmp_path / "out" / "runs").exists()
 
 
 def test_torchruns_other_processes_train_and_leave_the_rest_to_the_first(
@@ -319,6 +329,13 @@ def test_what_an_arm_will_read_is_looked_for_before_it_trains(
     runs = plan_arms(load_study("table-5"), "laptop")
     with pytest.raises(ConfigError, match=reason):
         open_place(runs, tmp_path, corpora, Path(data))
+
+
+def test_a_path_with_an_equals_sign_is_a_path_where_there_is_one(tmp_path: Path) -> None:
+    (tmp_path / "v=2" / "corpus").mkdir(parents=True)
+    runs = plan_arms(load_study("table-5"), "laptop")
+    for words, path in (("{0}/v=2/corpus", "v=2/corpus"), ("main={0}/v=2", "v=2")):
+        assert locate_corpora(runs, [words.format(tmp_path)]) == {"main": tmp_path / path}
 
 
 def test_without_a_folder_of_tasks_data_one_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from litebert.core.files import exclusive_lock
 from litebert.core.runlog import RunLog
 from litebert.study import grid as module
 from litebert.study.arms import ArmRun, plan_arms
-from litebert.study.estimate import Cost, estimate_end
+from litebert.study.estimate import Cost, estimate_end, threads_of_one
 from litebert.study.grid import Grid, _Clock, run_grid, share_done
 from litebert.study.place import Place
 from litebert.study.spec import load_study
@@ -146,6 +147,12 @@ def test_the_time_left_is_told_by_this_sitting_alone(tmp_path: Path) -> None:
     status = clock.status()
     assert status.seconds_left == 2 * 7200.0
     assert status.share == pytest.approx(4 / 6)
+
+
+def test_arms_side_by_side_share_the_processors_that_they_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    assert [threads_of_one(jobs) for jobs in (1, 2, 4, 8)] == [6, 3, 1, 1]
 
 
 def test_the_end_is_estimated_with_arms_side_by_side_and_after_each_other() -> None:

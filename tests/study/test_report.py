@@ -11,7 +11,7 @@ import pytest
 from litebert.core.errors import ConfigError, DataError
 from litebert.study.arms import plan_arms
 from litebert.study.markdown import write_markdown
-from litebert.study.place import STUDY_FILE
+from litebert.study.place import STUDY_FILE, read_arm_report
 from litebert.study.report import build_page, build_section, gather_sections, write_report
 from litebert.study.results import list_commands, read_results
 from litebert.study.spec import load_study
@@ -110,6 +110,36 @@ def test_a_folder_without_reports_is_refused(tmp_path: Path) -> None:
         read_results(tmp_path)
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(DataError, match="no report of a study's arm"):
+        read_results(tmp_path)
+
+
+def test_a_report_that_lacks_any_of_its_keys_is_named(tmp_path: Path) -> None:
+    (run,) = plan_arms(load_study("table-5"), "laptop", arms=["sop"], seeds=[1])
+    path = write_invented(tmp_path, run, {"mlm": 1.0})
+    report = json.loads(path.read_text())
+    for key in report:
+        path.write_text(json.dumps({name: value for name, value in report.items() if name != key}))
+        with pytest.raises(DataError, match=r"sop-seed-1.json is no report of a study's arm"):
+            read_arm_report(path)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("max_span = 10", "longest_span = 10", "unknown key 'masking.longest_span'"),
+        ("max_span = 10", "max_span = ", "Invalid value"),
+        ('"max_length": 64', '"longest": 64', "unknown key 'train.longest'"),
+    ],
+    ids=["removed-key", "broken", "removed-key-of-a-task"],
+)
+def test_a_report_whose_recipe_cannot_be_read_any_more_is_named(
+    before: str, after: str, reason: str, tmp_path: Path
+) -> None:
+    (run,) = plan_arms(load_study("table-5"), "laptop", arms=["sop"], seeds=[1])
+    path = write_invented(tmp_path, run, {"mlm": 1.0})
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after))
+    with pytest.raises(DataError, match=f"sop-seed-1.json .*{reason}.*: delete it"):
         read_results(tmp_path)
 
 

@@ -35,6 +35,7 @@ measures = ["intrinsic"]
 """
 CLAIM = 'text = "t"\nmetric = "mlm"\narm = "a"\nrelation = "above"\nto = 1'
 TASK = 'task = "rte"\ndata = "glue"\nstarts_from = "mnli"'
+MNLI = '[[laptop.tasks]]\ntask = "mnli"\ndata = "glue"\n'
 
 
 def parse(text: str) -> Study:
@@ -183,6 +184,11 @@ def test_arms_are_chosen_by_name_or_pattern_in_the_studys_order() -> None:
         ("[grid]", f"[[claims]]\n{CLAIM}\n[grid]", "claims 1.arm = 'a' is no arm"),
         ('["intrinsic"]', '["intrinsic"]\ntasks = "papers"', "did you mean 'paper'"),
         ('["intrinsic"]', f'["intrinsic"]\n[[laptop.tasks]]\n{TASK}', "starts from 'mnli', which is no task before it"),
+        ('["intrinsic"]', f'["intrinsic"]\n{MNLI}seeds = 0', "laptop.tasks: 'mnli' has seeds = 0; .* at least 1"),
+        (
+            '["intrinsic"]', f'["intrinsic"]\n{MNLI}[[laptop.tasks]]\n{TASK}\nseeds = 2',
+            "'rte' has 2 seeds and starts from 'mnli', which has 1",
+        ),
         ('title = "Mine"', "title = Mine", "mine.toml: Invalid value"),
     ],
 )  # fmt: skip
@@ -199,6 +205,12 @@ def test_an_arm_whose_name_cannot_be_said_is_refused(name: str) -> None:
         parse(OWN.replace(grid, f'[arms."{name}"]\n'))
 
 
+def test_a_scale_without_arms_is_refused() -> None:
+    grid = '[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n'
+    with pytest.raises(ConfigError, match=r"mine.toml: \[laptop\] has no arm"):
+        parse(OWN.replace(grid, '[arms.x]\nscales = ["paper"]\n'))
+
+
 def test_a_seed_is_run_once() -> None:
     with pytest.raises(ConfigError, match="seeds 1, 1: each once"):
         plan_arms(parse(OWN), "laptop", seeds=[1, 1])
@@ -213,6 +225,9 @@ def test_an_impossible_arm_is_refused_with_its_name() -> None:
 def test_a_study_is_found_by_name_or_by_path(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN)
     assert load_study(str(tmp_path / "own.toml")).name == "own"
+    (tmp_path / "latin.toml").write_bytes(OWN.replace("Mine", "Maß").encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"latin.toml: not UTF-8"):
+        load_study(tmp_path / "latin.toml")
     with pytest.raises(ConfigError, match="did you mean 'table-5'"):
         load_study("table5")
     with pytest.raises(ConfigError, match="no study file"):

@@ -130,6 +130,12 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ("regression", "r.csv", "text;score\nx;1.5\ny;-1,5\n", r"r\.csv:3: '-1,5' .* is not a number; write -1\.5"),
         ("regression", "r.csv", "text,score\nx,1.5\ny,nan\n", r"r\.csv:3: 'nan' in 'score' is not a finite number"),
         ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"r\.csv:2: every number from here on is 2"),
+        (
+            "multi-label",
+            "r.jsonl",
+            '{"text": "x", "label": ["a"]}\n{"text": "y", "label": ["b", null]}\n',
+            r"r\.jsonl:2: a label of 'label' is null; write \[\] for none",
+        ),
         ("tags", "r.conll", "EU B-ORG\nrejects\n", r"r\.conll:2: a word without a tag"),
         ("tags", "r.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', r"r\.jsonl:1: 2 words, and not as many tags"),
     ],
@@ -137,6 +143,20 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
 def test_a_slip_is_named_with_file_and_line(task: str, name: str, text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         read_dataset(task, write(tmp_path / name, text), TableOptions(dev_share=0.0))
+
+
+@pytest.mark.parametrize(
+    ("task", "rows"),
+    [
+        ("classification", [{"text": "x", "label": "a"}, {"text": "y", "label": "b"}]),
+        ("choice", [{"question": "q", "choices": ["a", "b"], "label": 0}] * 2),
+        ("tags", [{"tokens": ["x"], "tags": ["O"]}, {"tokens": ["y"], "tags": ["B-X"]}]),
+    ],
+)
+def test_a_row_whose_id_is_null_has_its_number_for_one(task: str, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    text = "\n".join(json.dumps({**row, "id": identity}) for row, identity in zip(rows, (7, None), strict=True))
+    dataset = read_dataset(task, write(tmp_path / "r.jsonl", text), TableOptions(dev_share=0.0))
+    assert [example.id for example in dataset.train] == ["7", "1"]
 
 
 def test_another_encoding_is_named_with_its_line_and_the_one_to_try(tmp_path: Path) -> None:

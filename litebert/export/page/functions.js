@@ -21,7 +21,8 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
       const { logits } = await read(join(vocabulary, ids));
       const width = logits.dims[1];
       const gaps = Array.from({ length: logits.dims[0] }, (_, n) => {
-        const some = Float64Array.from(logits.data.subarray(n * width, (n + 1) * width));
+        // a model may have more rows than there are pieces, as a round number of them
+        const some = Float64Array.from(logits.data.subarray(n * width, n * width + vocabulary.pieces.length));
         for (const id of Object.values(vocabulary.special)) some[id] = -Infinity;
         return rank(softmax(some), count).map(([id, probability]) => guess(tokenizer.piece(id), probability));
       });

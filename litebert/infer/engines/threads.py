@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from litebert.core.processors import list_processors
+
 CPUS = Path("/sys/devices/system/cpu")
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -16,15 +18,9 @@ def choose_threads(wanted: int, environment: Mapping[str, str] = os.environ) -> 
 
 def count_cores(cpus: Path = CPUS, quota: Path = QUOTA, affinity: Callable[[], set[int]] | None = None) -> int:
     """The physical cores that this process may use: two threads of one core share its multipliers."""
-    mine = affinity() if affinity else _own_cpus()
+    mine = affinity() if affinity else list_processors()
     cores = {_siblings(cpus, number) for number in mine}
     return max(1, min(len(cores), _read_quota(quota)))
-
-
-def _own_cpus() -> set[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return set(os.sched_getaffinity(0))
-    return set(range(os.cpu_count() or 1))  # macOS
 
 
 def _siblings(cpus: Path, number: int) -> str:

@@ -102,9 +102,7 @@ def remove_leftovers(directory: Path) -> None:
     """Delete what a killed `atomic_path` or `atomic_directory` left in a directory that this process holds."""
     for path in directory.glob(".*.tmp"):
         _remove(path)
-    for aside in directory.glob(
-        ".*.old"
-    ):  # of a replaced directory: the only whole one, unless the new is in its place
+    for aside in directory.glob(".*.old"):  # a directory that was replaced: the only whole one until the new is there
         name = aside.name.removeprefix(".").rsplit(".", 2)[0]
         if (directory / name).exists():
             _remove(aside)

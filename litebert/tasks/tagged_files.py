@@ -102,9 +102,9 @@ def _tagged_lines(lines: Sequence[Line], number: int, file: Path) -> TaggedWords
 def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
     words = next((row.cells[name] for name in WORDS if name in row.cells), None)
     tags: Any = next((row.cells[name] for name in TAGS if name in row.cells), None)
-    if not isinstance(words, list) or not words:
+    if not isinstance(words, list) or not words or None in words:
         raise DataError(f"{row.where}: no list of words called {' or '.join(WORDS)}")
-    is_tagged = isinstance(tags, list) and len(tags) == len(words)
+    is_tagged = isinstance(tags, list) and len(tags) == len(words) and None not in tags
     if needs_tags and not is_tagged:
         raise DataError(f"{row.where}: {len(words)} words, and not as many tags in a list called {', '.join(TAGS)}")
     labels = tuple(map(str, tags)) if is_tagged else None

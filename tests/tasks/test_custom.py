@@ -138,6 +138,8 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ),
         ("tags", "r.conll", "EU B-ORG\nrejects\n", r"r\.conll:2: a word without a tag"),
         ("tags", "r.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', r"r\.jsonl:1: 2 words, and not as many tags"),
+        ("tags", "r.jsonl", '{"tokens": ["a"], "tags": [null]}\n', r"r\.jsonl:1: 1 words, and not as many tags"),
+        ("tags", "r.jsonl", '{"tokens": [null], "tags": ["O"]}\n', r"r\.jsonl:1: no list of words"),
     ],
 )
 def test_a_slip_is_named_with_file_and_line(task: str, name: str, text: str, message: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from litebert.core.options import (
     flatten,
     merge,
     parse_assignments,
+    read_toml,
     unflatten,
 )
 from litebert.core.runtime import RuntimeOptions
@@ -193,7 +194,7 @@ def read_recipe_values(source: str | Path) -> dict[str, Any]:
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise ConfigError(f"there is no recipe file {path}")
-        text = _read_utf8(path)
+        text = read_toml(path, "recipe")
     else:
         shipped = _shipped_texts()
         if str(source) not in shipped:
@@ -205,13 +206,6 @@ def read_recipe_values(source: str | Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source}: {error}") from None
-
-
-def _read_utf8(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8, as TOML must be ({error}); is this a recipe?") from None
 
 
 def _shipped_texts() -> dict[str, str]:

@@ -160,7 +160,7 @@ def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[
             "by document. 15 % of the text is to be guessed: n-grams of whole words as ALBERT has them, or single "
             "pieces as `transformers`' collator chooses; all *hidden*, or a tenth as they were and a tenth as others "
             "(*80/10/10*), where some can be copied. *Leads* are pairs that begin a document. 120 CPU minutes are an "
-            f"hour of two cores ({', '.join(list_processors(outcomes))}); *min* is by the clock, *load* the machine's "
+            f"hour of two cores ({', '.join(name_processors(outcomes))}); *min* is by the clock, *load* the machine's "
             "mean load.",
             "",
             *(f"| {' | '.join(row)} |" for row in table),
@@ -176,7 +176,7 @@ def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[
     )
 
 
-def list_processors(outcomes: list[Outcome]) -> list[str]:
+def name_processors(outcomes: list[Outcome]) -> list[str]:
     return sorted({sitting["processor"] for outcome in outcomes for sitting in outcome.facts["sittings"]})
 
 

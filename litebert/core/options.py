@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -86,6 +87,14 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
 @cache
 def _adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint)
+
+
+def read_toml(path: Path, kind: str) -> str:
+    """The text of a file that is meant to be a `kind`, in the one encoding that TOML has."""
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8, as TOML must be ({error}); is this a {kind}?") from None
 
 
 def dump_toml(values: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options, unflatten
+from litebert.core.options import build_options, read_toml, unflatten
 
 _SHIPPED = files("litebert") / "studies"
 _AND = "+"  # between the axes of a grid in an arm's name; a comma stands between names in --arms
@@ -184,18 +184,11 @@ def load_study(source: str | Path) -> Study:
     if path.suffix == ".toml":
         if not path.is_file():
             raise ConfigError(f"there is no study file {path}")
-        return parse_study(_read_utf8(path), name=path.stem, where=str(path))
+        return parse_study(read_toml(path, "study"), name=path.stem, where=str(path))
     shipped = _shipped_texts()
     if str(source) not in shipped:
         raise ConfigError(f"unknown study '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file")
     return parse_study(shipped[str(source)], name=str(source), where=str(source))
-
-
-def _read_utf8(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8, as TOML must be ({error}); is this a study?") from None
 
 
 def list_studies() -> list[Study]:

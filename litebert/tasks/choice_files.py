@@ -144,8 +144,7 @@ def _read_row(row: Row, number: int, fields: Fields) -> ChoiceExample:
         raise DataError(f"{row.where}: neither a passage ({', '.join(CONTEXT)}) nor a question ({', '.join(QUESTION)})")
     label = fields.label
     right = None if label is None else _read_label(row.cells.get(label), choices, f"{row.where}: {label}")
-    identity = str(number if row.cells.get("id") is None else row.cells["id"])
-    return ChoiceExample(identity, str(texts[0]), str(texts[1]), tuple(choices), right, where=row.where)
+    return ChoiceExample(row.identity(number), str(texts[0]), str(texts[1]), tuple(choices), right, where=row.where)
 
 
 def _read_label(value: Any, choices: Sequence[str], where: str) -> int:

@@ -126,7 +126,7 @@ def read_rows(
     """An example for each row; without a label column its label is None."""
     return [
         TextExample(
-            id=str(number if row.cells.get("id") is None else row.cells["id"]),
+            id=row.identity(number),
             text=cell_text(row, columns.text),
             text_b=None if columns.text_b is None else cell_text(row, columns.text_b),
             label=None if columns.label is None else read_label(row, columns.label),

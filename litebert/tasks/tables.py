@@ -32,6 +32,10 @@ class Row:
     cells: dict[str, Any]
     where: str  # file:line
 
+    def identity(self, number: int) -> str:
+        """What its column `id` says, or else its number."""
+        return str(number if self.cells.get("id") is None else self.cells["id"])
+
 
 @dataclass(frozen=True)
 class Table:

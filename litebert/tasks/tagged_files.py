@@ -108,5 +108,4 @@ def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
     if needs_tags and not is_tagged:
         raise DataError(f"{row.where}: {len(words)} words, and not as many tags in a list called {', '.join(TAGS)}")
     labels = tuple(map(str, tags)) if is_tagged else None
-    identity = str(number if row.cells.get("id") is None else row.cells["id"])
-    return TaggedWords(identity, tuple(map(str, words)), labels, row.where)
+    return TaggedWords(row.identity(number), tuple(map(str, words)), labels, row.where)

@@ -176,6 +176,8 @@ def _draw_lines(axes: "Axes", panel: LinePanel, palette: Palette) -> None:
         )
         if line.low and line.low != line.high:
             axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.18, linewidth=0)
+    if panel.is_difference:
+        axes.axhline(0, color=palette.ink, linewidth=1, zorder=1)
     axes.set_xlabel(panel.x_label, color=palette.ink, fontsize=9)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

@@ -49,6 +49,7 @@ class LinePanel:
     x_label: str
     lines: Sequence[Line]
     is_paper: bool = False
+    is_difference: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ def list_panels(figure: FigureSpec, results: Results) -> list[Panel]:
     if figure.kind == "series":
         lines = [_line_panel(name, results, is_paper=is_paper) for name in figure.of for is_paper in (False, True)]
         return [panel for panel in lines if panel.lines]
+    if figure.kind == "series-differences":
+        gaps = [_gap_panel(name, results) for name in figure.of]
+        return [panel for panel in gaps if panel.lines]
     return [panel for name in figure.of for panel in _matrix_panels(name, results)]
 
 
@@ -115,6 +119,18 @@ def _line_panel(name: str, results: Results, *, is_paper: bool) -> LinePanel:
             lines.append(Line(results.title(arm), color, curve.x, curve.mean, curve.low, curve.high))
     whose = f"{results.study.source}" if is_paper else "ours"
     return LinePanel(f"{title} ({whose})", x_label, lines, is_paper)
+
+
+def _gap_panel(name: str, results: Results) -> LinePanel:
+    """How far the curves of our arms are from the reference's, where they lie too close together to be told apart."""
+    x_label, title = SERIES[name]
+    reference = results.study.reference
+    lines = []
+    for color, arm in enumerate(results.study.arms):
+        curve = None if arm == reference else results.curve_difference(arm, name)
+        if curve:
+            lines.append(Line(results.title(arm), color, curve.x, curve.mean, curve.low, curve.high))
+    return LinePanel(f"{title}: against “{results.title(reference)}”", x_label, lines, is_difference=True)
 
 
 def _matrix_panels(name: str, results: Results) -> list[MatrixPanel]:

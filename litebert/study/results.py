@@ -206,13 +206,19 @@ class Results:
 
     def curve(self, arm: str, name: str) -> Curve | None:
         """A curve's mean and range over the seeds, at the places that all of them have."""
-        series = [report["series"][name] for report in self.of_arm(arm) if name in report["series"]]
-        if not series:
-            return None
-        points = [dict(zip(one["x"], one["y"], strict=True)) for one in series]
-        places = [x for x in points[0] if all(x in other for other in points)]
-        columns = [[other[x] for other in points] for x in places]
-        return Curve(places, list(map(fmean, columns)), list(map(min, columns)), list(map(max, columns)))
+        return _summarize(list(self._points(arm, name).values()))
+
+    def curve_difference(self, arm: str, name: str) -> Curve | None:
+        """The same of an arm's differences from the reference, seed by seed."""
+        own, base = self._points(arm, name), self._points(self.study.reference, name)
+        pairs = [(own[seed], base[seed]) for seed in own if seed in base]
+        return _summarize([{x: y - other[x] for x, y in points.items() if x in other} for points, other in pairs])
+
+    def _points(self, arm: str, name: str) -> dict[int, dict[float, float]]:
+        """A curve's value at each place, by seed."""
+        reports = [report for report in self.of_arm(arm) if name in report["series"]]
+        series = {report["seed"]: report["series"][name] for report in reports}
+        return {seed: dict(zip(one["x"], one["y"], strict=True)) for seed, one in series.items()}
 
     def matrix(self, arm: str, name: str) -> list[list[float]] | None:
         """A matrix's mean over the seeds."""
@@ -221,6 +227,15 @@ class Results:
             return None
         size = range(len(found[0]))
         return [[fmean(matrix[row][column] for matrix in found) for column in size] for row in size]
+
+
+def _summarize(curves: list[dict[float, float]]) -> Curve | None:
+    """The mean and range of curves, at the places that all of them have."""
+    places = [x for x in curves[0] if all(x in other for other in curves)] if curves else []
+    if not places:
+        return None
+    columns = [[points[x] for points in curves] for x in places]
+    return Curve(places, list(map(fmean, columns)), list(map(min, columns)), list(map(max, columns)))
 
 
 def read_results(folder: Path) -> list[Results]:

@@ -25,7 +25,7 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 # What can be said of a recipe alone; the others ask a trained model.
 UNTRAINED: frozenset[Measure] = frozenset({"parameters", "speed", "memory"})
 Relation = Literal["above", "below", "near"]
-FigureKind = Literal["values", "differences", "series", "matrix"]
+FigureKind = Literal["values", "differences", "series", "series-differences", "matrix"]
 
 
 @dataclass(frozen=True, kw_only=True)

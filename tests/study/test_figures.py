@@ -5,7 +5,8 @@ from matplotlib.transforms import Bbox
 
 from litebert.study.figures import draw_picture
 from litebert.study.panels import Dot, DotPanel, Line, LinePanel, Panel, list_panels
-from litebert.study.spec import FigureSpec
+from litebert.study.results import Results
+from litebert.study.spec import FigureSpec, load_study
 from tests.study.test_claims import make_results
 
 LONG = "held-out masked words of a panel whose title is so long that it needs two lines (ours)"
@@ -67,3 +68,23 @@ def test_marks_of_differences_are_taken_seed_by_seed() -> None:
     (panel,) = list_panels(FigureSpec(kind="values", of=("mlm",)), make_results(seeds))
     assert isinstance(panel, DotPanel)
     assert [dot.seeds for dot in panel.dots] == [(30.0, 34.0), (31.0, 35.5, 40.0)]
+
+
+def test_differences_of_curves_are_taken_seed_by_seed_where_both_have_been_measured() -> None:
+    study = load_study("figure-2b")
+    curves = {
+        ("with", 1): {"x": [10, 20, 30], "y": [1.0, 2.0, 3.0]},
+        ("with", 2): {"x": [10, 20, 30], "y": [5.0, 6.0, 7.0]},
+        ("removed", 1): {"x": [10, 20, 25, 30], "y": [1.0, 2.5, 2.7, 4.0]},
+        ("removed", 2): {"x": [10, 20, 25, 30], "y": [5.0, 6.0, 6.2, 7.5]},
+        ("removed", 3): {"x": [10, 20, 25, 30], "y": [9.0, 9.0, 9.0, 9.0]},  # the reference has no such seed
+    }
+    reports = [
+        {"arm": arm, "seed": seed, "series": {"mlm": series}, "values": {}} for (arm, seed), series in curves.items()
+    ]
+    results = Results(study, "laptop", tuple(reports))
+    (panel,) = list_panels(FigureSpec(kind="series-differences", of=("mlm",)), results)
+    assert isinstance(panel, LinePanel)
+    (line,) = panel.lines
+    assert (line.x, line.y) == ([10, 20, 30], [0.0, 0.25, 0.75])
+    assert (line.low, line.high) == ([0.0, 0.0, 0.5], [0.0, 0.5, 1.0])

@@ -103,6 +103,7 @@ def test_columns_claims_and_figures_speak_of_known_numbers(name: str) -> None:
         "values": set(study.columns),
         "differences": set(study.columns),
         "series": set(SERIES),
+        "series-differences": set(SERIES),
         "matrix": set(MATRICES),
     }
     for figure in study.figures:

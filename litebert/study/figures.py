@@ -29,7 +29,7 @@ _MATRIX_HEIGHT = 3.4
 _MAX_NUMBERS = 8  # layers up to which each field of a matrix shows its number
 _MAX_LABEL = 34
 _TITLE_WIDTH, _TICK_WIDTH = 46, 20  # characters
-_LINE_COLUMNS, _DOT_COLUMNS = 2, 3  # of the legend; dots need no more: ours, the paper's, what needs no network
+_LINE_COLUMNS, _DOT_COLUMNS = 2, 3  # of the legend
 _LEGEND_ROW, _AROUND_LEGEND = 13, 7  # points, of which an inch has 72
 
 
@@ -99,7 +99,7 @@ def _new_figure(width: float, height: float) -> "Figure":
 
 def _height(panel: Panel) -> float:
     if isinstance(panel, DotPanel):
-        return _AROUND_ROWS + _ROW_HEIGHT * len(panel.dots)
+        return _AROUND_ROWS + _ROW_HEIGHT * len(panel.dots) + _LEGEND_ROW / 72 * (_count_legend_rows(panel) - 1)
     if isinstance(panel, LinePanel):
         return _LINE_HEIGHT + _LEGEND_ROW / 72 * (_count_legend_rows(panel) - 1)
     return _MATRIX_HEIGHT
@@ -108,7 +108,7 @@ def _height(panel: Panel) -> float:
 def _count_legend_rows(panel: Panel) -> int:
     if isinstance(panel, LinePanel):
         return math.ceil(len(panel.lines) / _LINE_COLUMNS)
-    return 1 if isinstance(panel, DotPanel) else 0
+    return math.ceil(panel.num_marks / _DOT_COLUMNS) if isinstance(panel, DotPanel) else 0
 
 
 def _draw(axes: "Axes", panel: Panel, palette: Palette) -> None:
@@ -149,6 +149,8 @@ def _draw_dots(axes: "Axes", panel: DotPanel, palette: Palette) -> None:
     axes.plot(means, rows, "o", color=palette.ours, markersize=7, label="ours, seeds |, 95 % —", zorder=5)
     if panel.level is not None:
         axes.axvline(panel.level, color=palette.ink, linewidth=1, linestyle=":", label="without a network", zorder=1)
+    if panel.chance is not None:
+        axes.axvline(panel.chance, color=palette.ink, linewidth=1, label="chance", zorder=1)
     if panel.is_difference:
         axes.axvline(0, color=palette.ink, linewidth=1, zorder=1)
     axes.set_yticks(places, [_in_two_lines(dot.label) for dot in panel.dots])

@@ -26,7 +26,14 @@ class DotPanel:
     title: str
     dots: Sequence[Dot]
     level: float | None = None  # what needs no learning
+    chance: float | None = None
     is_difference: bool = False
+
+    @property
+    def num_marks(self) -> int:
+        """How many kinds of marks a legend has to explain."""
+        has_paper = any(dot.paper is not None for dot in self.dots)
+        return 1 + has_paper + (self.level is not None) + (self.chance is not None)
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ def _dot_panel(metric: str, results: Results, *, is_difference: bool) -> DotPane
         points = "points" if known.unit == "%" else known.unit
         of_reference = f"against “{results.title(results.study.reference)}”"
         return DotPanel(f"{known.title}: {f'{points} ' if points else ''}{of_reference}", dots, is_difference=True)
-    return DotPanel(known.label, dots, results.level(metric))
+    return DotPanel(known.label, dots, results.level(metric), known.chance)
 
 
 def _differences(cell: Cell, base: Cell) -> tuple[float, ...]:

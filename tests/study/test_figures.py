@@ -17,11 +17,12 @@ def make_lines(number: int) -> LinePanel:
     return LinePanel(LONG, "step", lines)
 
 
-def make_dots(number: int) -> DotPanel:
-    return DotPanel(LONG, [Dot(f"arm {place}", (1.0, 2.0), 1.5, 1.0, 3.0) for place in range(number)], level=0.5)
+def make_dots(number: int, chance: float | None = None) -> DotPanel:
+    dots = [Dot(f"arm {place}", (1.0, 2.0), 1.5, 1.0, 3.0) for place in range(number)]
+    return DotPanel(LONG, dots, level=0.5, chance=chance)
 
 
-@pytest.mark.parametrize("panel", [make_lines(2), make_lines(3), make_lines(8), make_dots(3)])
+@pytest.mark.parametrize("panel", [make_lines(2), make_lines(3), make_lines(8), make_dots(3), make_dots(3, chance=0.4)])
 def test_a_legend_covers_neither_the_title_nor_the_panel(panel: Panel) -> None:
     figure = draw_picture([panel, panel])
     figure.draw_without_rendering()

@@ -304,7 +304,7 @@ def test_an_epoch_is_all_its_batches_however_small_the_last(num_examples: int, e
     assert settle_length(recipe, num_examples).options.steps == steps
 
 
-@pytest.mark.parametrize(("hidden_size", "rate"), [(32, 1e-3), (256, 5e-4), (768, 5.6e-5), (4096, 2e-6)])
+@pytest.mark.parametrize(("hidden_size", "rate"), [(32, 3e-4), (256, 3e-4), (768, 5.6e-5), (4096, 2e-6)])
 def test_wider_models_take_smaller_steps(hidden_size: int, rate: float) -> None:
     recipe = load_finetune_recipe("classification", hidden_size=hidden_size)
     assert recipe.optim.learning_rate == pytest.approx(rate, rel=0.01)

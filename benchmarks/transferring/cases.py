@@ -29,12 +29,12 @@ class Case:
 CASES = (
     Case("sst-2", "SST-2", "sst-2", "glue", 1),
     Case("cola", "CoLA", "cola", "glue", 5, has_control=True),
-    Case("mrpc", "MRPC", "mrpc", "glue", 3, has_control=True),
-    Case("sts-b", "STS-B", "sts-b", "glue", 3),
-    Case("qqp", "QQP (sample)", "qqp", "pairs", 2),
-    Case("mnli", "MNLI (sample)", "mnli", "pairs", 2),
-    Case("qnli", "QNLI (sample)", "qnli", "pairs", 2),
-    Case("rte", "RTE", "rte", "glue", 3),
+    Case("mrpc", "MRPC", "mrpc", "glue", 5),
+    Case("sts-b", "STS-B", "sts-b", "glue", 5),
+    Case("qqp", "QQP (sample)", "qqp", "pairs", 4),
+    Case("mnli", "MNLI (sample)", "mnli", "pairs", 4),
+    Case("qnli", "QNLI (sample)", "qnli", "pairs", 4),
+    Case("rte", "RTE", "rte", "glue", 5),
     Case("squad", "SQuAD 1.1 by article", "squad-v1", "squad/dev-v1.1.json", 1),
 )
 

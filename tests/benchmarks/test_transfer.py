@@ -61,7 +61,7 @@ def test_both_beginnings_are_run_once_and_reported(
         assert text.count("| Animals | accuracy | 16 | 16 |") == 1
     rates = [json.loads((out / "animals" / one / "transfer.json").read_text()) for one in ("random", "pretrained")]
     chosen = " | ".join(f"{facts['search']['learning_rate']:.1e}" for facts in rates)
-    assert f"| Animals | 32 | 1 | 3 | 1.0e-03 | {chosen} |" in text
+    assert f"| Animals | 32 | 1 | 3 | 3.0e-04 | {chosen} |" in text
     assert "- Animals, 3 epochs: " in text
     assert (page.parent / FIGURE).stat().st_size > 5000
 
@@ -145,10 +145,10 @@ def test_a_search_holds_out_whole_articles() -> None:
 @pytest.mark.parametrize(
     ("scores", "chosen"),
     [
-        ({"0.001": 0.6, "0.00033": 0.7, "0.003": 0.5}, 0.00033),
-        ({"0.001": 0.6, "0.00033": 0.6, "0.003": 0.6}, 0.001),  # of equals the recipe's own
-        ({"0.001": 0.0, "0.00033": -0.1, "0.003": None}, 0.001),
-        ({"0.001": None, "0.00033": -0.1, "0.003": None}, 0.00033),
+        ({"0.0003": 0.6, "0.0001": 0.7, "0.0009": 0.5}, 0.0001),
+        ({"0.0003": 0.6, "0.0001": 0.6, "0.0009": 0.6}, 0.0003),  # of equals the recipe's own
+        ({"0.0003": 0.0, "0.0001": -0.1, "0.0009": None}, 0.0003),
+        ({"0.0003": None, "0.0001": -0.1, "0.0009": None}, 0.0001),
     ],
 )
 def test_the_rate_that_is_best_on_held_out_examples_is_taken(

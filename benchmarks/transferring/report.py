@@ -124,7 +124,8 @@ def write_section(rows: Sequence[Row], out: Path) -> str:
         f"{shape['hidden_size']}, {shape['num_layers']} passes, V {shape['vocab_size']:,}, "
         f"{report['num_parameters'] / 1e6:.1f}M parameters with a head; begun as its pre-training was: "
         f"{shape['initializer']}). Medians over the seeds, lowest and highest in brackets, in percent, on dev: "
-        "the best of five measurements of each run. *By chance*: what is scored without reading, and what luck reaches.",
+        "the best of five measurements of each run. *By chance*: what is scored without reading, and what luck "
+        "reaches.",
         "",
         "| task | metric | examples | dev | by chance | seeds | random weights | pre-trained | gain | pre-training |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---|",

@@ -54,7 +54,7 @@ def test_the_page_has_every_study_claim_arm_and_figure(written: Path) -> None:
             assert claim.text.replace("'", "&#39;") in page
     assert "86.5" in page  # the paper's
     assert "<p>It took an hour &amp; a half.</p>" in page
-    assert page.count("<svg") == 9 + 4 + 6
+    assert page.count("<svg") == 10 + 4 + 6
     assert "prefers-color-scheme: dark" in page
     assert "viewport" in page
 

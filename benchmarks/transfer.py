@@ -8,7 +8,7 @@ beginnings with the same examples, steps and seeds; the best of five measurement
 as the checkpoint's own training began with. What suits one beginning may starve the other: each gets the best of three
 learning rates, by one seed on training examples that are held out from that search, and random weights have three times
 the epochs on CoLA as well.
-All of it takes a model of 1.5M parameters (H 192, 4 passes) six to eight processor hours, by estimate; `--scale 0.1`
+All of it takes a model of 1.5M parameters (H 192, 4 passes) some five processor hours, by estimate; `--scale 0.1`
 takes a tenth of the examples, to try out. Killed, the same words go on; two processes with different `--only` share the
 work. `report` writes tables and a figure into the page. SQuAD's dev set is split by article: the last tenth is
 asked, the rest learned. (XQuAD is no test: it is in there.)

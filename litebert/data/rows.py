@@ -13,7 +13,7 @@ from litebert.data.epoch import BatchOptions
 from litebert.data.masking import Targets
 from litebert.data.randomness import combine, draw_below
 
-_SHIFT = np.uint64(1)  # of what a sequence's key is asked for
+_SHIFT = np.uint64(1)  # names the generator of shifts among those of a sequence's key
 
 
 class SpecialIds(NamedTuple):

@@ -172,8 +172,8 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
 def choose_two_core_rate(hidden_size: int) -> float:
     """A learning rate for batches of 32: 3e-4 up to H 330, less by the square of the width above; a rule of thumb.
 
-    Behind it is models/cpu-small-en (H 192): on CoLA 3e-4 was better than 9e-4, and than 1e-4, with which nothing began;
-    on MNLI and SST-2 they hardly differ. The square is chosen to give about 5e-5 at H 768.
+    Behind it is models/cpu-small-en (H 192): on CoLA 3e-4 was better than 9e-4, and than 1e-4, with which nothing
+    began; on MNLI and SST-2 they hardly differ. The square is chosen to give about 5e-5 at H 768.
     """
     return float(f"{min(3e-4, 5e-4 * (256 / hidden_size) ** 2):.1e}")
 

@@ -60,7 +60,7 @@ class Job:
             "num_train": len(self.dataset.train),
             "examples": fingerprint([self.dataset.train, *self.dataset.dev.values()]),
             "test": fingerprint(list(self.dataset.test.values())) if self.predicts_test else "",
-            "weights": self.source.fingerprint,
+            "weights": "" if self.is_from_scratch else self.source.fingerprint,
             "model": hashlib.sha256(json.dumps(dataclasses.asdict(self.source.config)).encode()).hexdigest(),
             "tokenizer": self.source.load_tokenizer().fingerprint,
             "is_from_scratch": self.is_from_scratch,

@@ -30,6 +30,7 @@ from litebert.pretrain_run import (
     check_same_text,
     check_stages,
     check_tokenizer,
+    continue_to_new_positions,
     open_log,
     open_run,
     save,
@@ -123,6 +124,8 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
             show(view, run, recipe, report, valid)
         if log and (is_measured or is_due(step, recipe.train.log_every)):
             log.write(step, metrics=report.metrics | valid | {"tokens": run.progress.tokens}, timing=timing(report))
+        if is_over:
+            continue_to_new_positions(run, engine, begun_at)
         stopped_by = run.stop.asked_by  # what is saved for it is not measured: metrics are those of a run without it
         if is_saved or stopped_by:
             save(run, engine, log)

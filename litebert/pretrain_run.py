@@ -29,11 +29,12 @@ from litebert.data.stream import open_corpora
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.model.model import Model, build_model
+from litebert.model.positions import continue_positions
 from litebert.recipe import Recipe, build_recipe, list_changes, read_recipe_values
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
-from litebert.train.distributed import TaskLoss, give, like_shard, spread, whole
+from litebert.train.distributed import TaskLoss, give, let_go, like_shard, spread, whole
 from litebert.train.keeping import (
     CHECKPOINTS,
     RECIPE_FILE,
@@ -194,6 +195,19 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
         recipe.seed,
         draw_noise=row_noise(recipe.seed) if run.runtime.device.type == "cpu" and not recipe.train.compile else None,
     )
+
+
+def continue_to_new_positions(run: Run, engine: Engine[Batch], begun_at: float) -> None:
+    """Where a stage ends: let the positions that the next one is the first to reach go on as those before them do."""
+    begun = (0, *(stage.at for stage in run.recipe.stages if stage.at <= begun_at))
+    num_known = max(run.recipe.at(step).reach for step in begun)
+    next_reach = run.recipe.at(run.progress.scheduled_step(run.recipe.train)).reach
+    if run.recipe.init.new_positions == "drawn" or next_reach <= num_known:
+        return
+    let_go(engine.compute_loss)
+    table = engine.model.encoder.embeddings.position.weight
+    with torch.no_grad():
+        table.copy_(like_shard(continue_positions(whole(table), num_known), table))
 
 
 def load_weights(model: Model, weights: dict[str, Tensor], recipe: Recipe) -> None:

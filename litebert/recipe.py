@@ -62,7 +62,7 @@ class Recipe:
                 f"segments.max_length = {self.segments.max_length} does not fit model.max_positions = "
                 f"{self.model.max_positions}: lower the one, or raise the other"
             )
-        if self.segments.max_length + self.batch.position_shift > self.model.max_positions:
+        if self.reach > self.model.max_positions:
             raise ConfigError(
                 f"batch.position_shift = {self.batch.position_shift} moves text of segments.max_length = "
                 f"{self.segments.max_length} beyond model.max_positions = {self.model.max_positions}: lower it to "
@@ -85,6 +85,11 @@ class Recipe:
     @property
     def stream(self) -> StreamOptions:
         return StreamOptions(segments=self.segments, masking=self.masking, batch=self.batch, seed=self.seed)
+
+    @property
+    def reach(self) -> int:
+        """How many positions the text has, or may have."""
+        return self.segments.max_length + self.batch.position_shift
 
     @property
     def values(self) -> dict[str, Any]:

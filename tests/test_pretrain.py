@@ -27,6 +27,7 @@ from litebert.data.batch import Batch
 from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.model.model import build_model
+from litebert.model.positions import continue_positions
 from litebert.pretrain import draw_held_out, pretrain
 from litebert.recipe import Recipe, load_recipe
 from litebert.tasks.pretraining import Pretraining
@@ -34,6 +35,8 @@ from litebert.train.distributed import TaskLoss, in_one_format, process_group
 from litebert.train.keeping import forget_old_checkpoints
 from litebert.train.loop import Engine, build_scaler, row_noise, update
 from litebert.train.optim import OptimOptions, build_optimizer
+
+LONGER = {"at": 6, "segments": {"max_length": 32}}
 
 
 @pytest.mark.parametrize(("sent", "raised"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
@@ -89,6 +92,7 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
         {"batch": {"tokens": 160, "is_packed": True}, "train__micro_batch": 2},
         {"stages": [{"at": 5, "segments": {"max_length": 16}}, {"at": 7, "model": {"hidden_dropout_rate": 0.0}}]},
         {"stages": [{"at": 6, "model": {"num_layers": 4}}], "optim__name": "adamw"},
+        {"segments__max_length": 16, "stages": [LONGER], "init__new_positions": "continued"},
         {"stages": [{"at": 4, "segments": {"task": "none"}}, {"at": 7, "segments": {"task": "three-way"}}]},
         {"stages": [{"at": 500, "segments": {"max_length": 16}}], "train__steps": 1000, "train__tokens": 2000},
         {"masking": {"copies": 2}, "segments__task": "three-way"},
@@ -101,6 +105,7 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
         "packed",
         "stages",
         "grown",
+        "longer",
         "other-tasks",
         "stages-by-tokens",
         "static",
@@ -122,6 +127,28 @@ def test_an_interrupted_run_equals_an_uninterrupted_one(
             pretrain(recipe, tmp_path / "broken")
     pretrain(recipe, tmp_path / "broken")
     assert_same_run(tmp_path / "whole", tmp_path / "broken")
+
+
+@pytest.mark.parametrize("new_positions", ["drawn", "continued"])
+def test_positions_that_a_stage_is_the_first_to_reach_go_on_as_those_before_them_if_asked(
+    new_positions: str, tiny_corpus: Path, tmp_path: Path
+) -> None:
+    recipe = make_recipe(
+        tiny_corpus, segments__max_length=16, stages=[LONGER], init__new_positions=new_positions, train__keep_last=9
+    )
+    last = pretrain(recipe, tmp_path / "run")
+    name = "encoder.embeddings.position.weight"
+    drawn = build_model(recipe.model, ["mlm"], seed=recipe.seed).state_dict()[name]
+    before = load_checkpoint(last.parent / "step-00000004").load_weights()[name]
+    between = load_checkpoint(last.parent / "step-00000006").load_weights()[name]
+    end = load_checkpoint(last).load_weights()[name]
+    assert torch.allclose(before[16:], drawn[16:], rtol=0.01)  # nothing but decay has touched them
+    if new_positions == "drawn":
+        assert torch.allclose(between[16:], drawn[16:], rtol=0.01)
+    else:
+        assert torch.equal(between, continue_positions(between, 16))
+        assert not torch.allclose(between[16:], drawn[16:], rtol=0.1)
+    assert not torch.allclose(end[16:], continue_positions(end, 16)[16:], rtol=0.01)  # learned, and left so at the end
 
 
 def test_a_finished_run_is_left_as_it_is(tiny_corpus: Path, tmp_path: Path) -> None:

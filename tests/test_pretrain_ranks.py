@@ -64,6 +64,30 @@ def test_every_process_waits_for_the_last_checkpoint_and_gives_it(
     spawn_two(train_saving_slowly, tiny_corpus, tmp_path, parallel)
 
 
+def train_longer(rank: int, port: str, corpus: str, folder: str, parallel: str) -> None:
+    join(rank, port)
+    pretrain(make_longer(Path(corpus), parallel), Path(folder) / parallel)
+
+
+def make_longer(corpus: Path, parallel: str) -> Recipe:
+    """A run whose text grows once, to positions that are continued."""
+    stages = [{"at": 2, "segments": {"max_length": 32}}]
+    changes = {"train__steps": 3, "train__parallel": parallel, "init__new_positions": "continued"}
+    return make_recipe(corpus, segments__max_length=16, stages=stages, **changes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_positions_are_continued_in_shards_as_in_one(parallel: str, tiny_corpus: Path, tmp_path: Path) -> None:
+    spawn_two(train_longer, tiny_corpus, tmp_path, parallel)
+    pretrain(make_longer(tiny_corpus, "ddp"), tmp_path / "one")
+    for step in (2, 3):
+        many, one = (load_checkpoint(tmp_path / run / f"checkpoints/step-{step:08}") for run in (parallel, "one"))
+        theirs, ours = many.load_weights(), one.load_weights()
+        for name in ours:
+            assert torch.allclose(theirs[name], ours[name], atol=1e-5), (step, name)
+
+
 def train_noting_what_is_kept(rank: int, port: str, corpus: str, folder: str, parallel: str) -> None:
     join(rank, port)
     kept: dict[str, int] = {}

@@ -16,12 +16,11 @@ from torch import Tensor
 
 from litebert.model.blocks import AttentionBlock
 from litebert.model.encoder import Embeddings, Encoder
+from litebert.model.positions import sinusoids, wave_numbers
 
 # Where the first heads look, the last two of them next door again: a head carries only its own width. The two after
 # them look at a segment each, and those after these begin as drawn.
 OFFSETS = (-1, 1, -2, 2, -1, 1)
-_SHORTEST_WAVE = math.pi  # in tokens: next-door neighbours must differ
-_LONGEST_WAVE = 1024.0
 _FAST_SHARE = 0.6  # of the waves, those that tell near positions apart; a head reads these
 _LOGIT = 6.0  # of the place that a head looks for, where others are about 0: most of its attention, not all
 # The mean over 30 words is a fifth as long as one word's value, over 190 a fourteenth. Without these, what the first
@@ -32,7 +31,7 @@ _VALUE_GAIN, _OUTPUT_GAIN = 4.0, 2.0
 @torch.no_grad()
 def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
     """Change freshly drawn weights so that heads look at `OFFSETS` and segments."""
-    waves = _wave_numbers(encoder.config.embedding_size // 4)
+    waves = wave_numbers(encoder.config.embedding_size // 4)
     _write_sinusoids(encoder.embeddings, waves, encoder.config.initializer_range)
     to_hidden = _spread_out(encoder.embeddings, generator)  # (H, E)
     for block in encoder.attention:
@@ -42,19 +41,11 @@ def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
             _look_at_segments(block, encoder.embeddings, to_hidden)
 
 
-def _wave_numbers(num_waves: int) -> Tensor:
-    """Radians a token, from fast to slow."""
-    fastest, slowest = (math.log10(2 * math.pi / length) for length in (_SHORTEST_WAVE, _LONGEST_WAVE))
-    return torch.logspace(fastest, slowest, num_waves, dtype=torch.float64)
-
-
 def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
     """Positions have the first half of the columns for themselves: a head that reads these sees no words."""
     table, width = embeddings.position.weight, 2 * len(waves)
-    angles = torch.arange(len(table), dtype=torch.float64)[:, None] * waves  # (positions, waves)
-    sinusoids = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
     table.zero_()
-    table[:, :width] = (math.sqrt(2) * std * sinusoids).to(table)
+    table[:, :width] = (math.sqrt(2) * std * sinusoids(len(table), waves)).to(table)
     for other in (embeddings.token, embeddings.segment):
         other.weight[:, :width] = 0
 

@@ -108,6 +108,12 @@ def synchronizing(step: nn.Module, is_last: bool) -> AbstractContextManager[None
     return nullcontext()
 
 
+def let_go(step: nn.Module) -> None:
+    """Let parameters that FSDP has gathered be their shards again: what is written into them then stays."""
+    if isinstance(step, FSDPModule):
+        step.reshard()
+
+
 def add_over_ranks(values: Mapping[str, float]) -> dict[str, float]:
     """Each value summed over all processes, in one message."""
     if not dist.is_initialized():

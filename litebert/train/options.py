@@ -52,6 +52,8 @@ class InitOptions:
     # thousands of steps to bring it there, and meanwhile bends the encoder into saying how often words occur. Read
     # where the weights are drawn at random
     word_bias: Literal["zero", "frequencies"] = "zero"
+    # "continued": positions that a later stage's text is the first to reach begin as those before them go on
+    new_positions: Literal["drawn", "continued"] = "drawn"
 
     def __post_init__(self) -> None:
         if self.continues and not self.source:

@@ -200,9 +200,9 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
 def continue_to_new_positions(run: Run, engine: Engine[Batch], begun_at: float) -> None:
     """Where a stage ends: let the positions that the next one is the first to reach go on as those before them do."""
     begun = (0, *(stage.at for stage in run.recipe.stages if stage.at <= begun_at))
-    num_known = max(run.recipe.at(step).reach for step in begun)
-    next_reach = run.recipe.at(run.progress.scheduled_step(run.recipe.train)).reach
-    if run.recipe.init.new_positions == "drawn" or next_reach <= num_known:
+    num_known = max(run.recipe.at(step).segments.max_length for step in begun)
+    next_length = run.recipe.at(run.progress.scheduled_step(run.recipe.train)).segments.max_length
+    if run.recipe.init.new_positions == "drawn" or next_length <= num_known:
         return
     let_go(engine.compute_loss)
     table = engine.model.encoder.embeddings.position.weight

@@ -62,12 +62,6 @@ class Recipe:
                 f"segments.max_length = {self.segments.max_length} does not fit model.max_positions = "
                 f"{self.model.max_positions}: lower the one, or raise the other"
             )
-        if self.reach > self.model.max_positions:
-            raise ConfigError(
-                f"batch.position_shift = {self.batch.position_shift} moves text of segments.max_length = "
-                f"{self.segments.max_length} beyond model.max_positions = {self.model.max_positions}: lower it to "
-                f"{self.model.max_positions - self.segments.max_length} or less"
-            )
         if self.segments.is_pair and self.model.num_segments < 2:
             raise ConfigError(
                 f"segments.format = '{self.segments.format}' has two segments and model.num_segments is "
@@ -85,11 +79,6 @@ class Recipe:
     @property
     def stream(self) -> StreamOptions:
         return StreamOptions(segments=self.segments, masking=self.masking, batch=self.batch, seed=self.seed)
-
-    @property
-    def reach(self) -> int:
-        """How many positions the text has, or may have."""
-        return self.segments.max_length + self.batch.position_shift
 
     @property
     def values(self) -> dict[str, Any]:

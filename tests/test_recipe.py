@@ -71,7 +71,6 @@ def test_a_recipe_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         (["masking.rate=often"], "masking.rate = 'often'"),
         (["segments.format=full-sentences"], "one run of text"),
         (["segments.max_length=1000"], "does not fit model.max_positions = 512: lower the one"),
-        (["batch.position_shift=449"], r"beyond model.max_positions = 512: lower it to \d+ or less"),
         (["model.num_segments=1"], "two segments"),
         (["batch.tokens=500"], "set one of them"),
         (["seed=-1"], "seed = -1 cannot be negative"),

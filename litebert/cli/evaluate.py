@@ -154,7 +154,7 @@ def print_report(report: "IntrinsicReport", console: "Console") -> None:
     if report.sop.head and report.training.sentence_task:
         console.print(f"its own head was trained on {report.training.sentence_task.upper()}")
     if report.length > report.training.length:
-        console.print(f"[yellow]trained on {report.training.length} tokens: longer text is new to it[/]")
+        console.print(f"[yellow]trained on {report.training.length} tokens: positions beyond have learned nothing[/]")
     console.print()
     if report.mlm:
         console.print(_tabulate_words(report.mlm))

@@ -17,7 +17,7 @@ class Batch:
     token_ids: Tensor  # (B, T) int64
     segment_ids: Tensor  # (B, T) int64
     mask: Tensor  # (B, T) bool, True = real token
-    position_ids: Tensor | None  # (B, T) int64 within its sequence; None when a row is one sequence that begins at 0
+    position_ids: Tensor | None  # (B, T) int64 within its sequence; None when a row is one sequence
     sequence_ids: Tensor | None  # (B, T) int64: 1, 2, ... for the sequences packed in a row, 0 = padding
     first_tokens: Tensor  # (S,) int64 flat index (row * T + column) of each sequence's [CLS]
     mlm_positions: Tensor  # (M,) int64 flat indices
@@ -43,13 +43,10 @@ def build_batch(rows: Rows) -> Batch:
     position_ids = sequence_ids = None
     if rows.is_packed:
         shape = layout.num_rows, layout.width
-        position_ids, sequence_ids = (torch.from_numpy(part.reshape(shape)) for part in number_positions(rows))
+        position_ids, sequence_ids = (torch.from_numpy(part.reshape(shape)) for part in number_positions(layout))
         mask = sequence_ids > 0
     else:
-        columns = torch.arange(layout.width)
-        mask = columns < torch.from_numpy(layout.lengths)[:, None]
-        if rows.shifts is not None:
-            position_ids = columns + torch.from_numpy(rows.shifts)[:, None]
+        mask = torch.arange(layout.width) < torch.from_numpy(layout.lengths)[:, None]
     has_task = bool(len(rows.labels)) and bool(rows.labels[0] >= 0)
     return Batch(
         token_ids=torch.from_numpy(rows.token_ids),

@@ -36,16 +36,13 @@ class BatchOptions:
     is_packed: bool = False  # several sequences in a row, kept apart by the attention mask
     bucket: int = 16  # batches that are sorted by length together, against padding; 1: no sorting
     width_multiple: int = 8  # rows are padded to a multiple of this
-    # A sequence begins at a random position from 0 to this (SHAPE, Kiyono et al. 2021): short text teaches those that
-    # longer text will need. When measuring, all begin at 0
-    position_shift: int = 0
 
     def __post_init__(self) -> None:
         if (self.sequences > 0) == (self.tokens > 0):
             raise ConfigError(
                 f"batch.sequences = {self.sequences} and batch.tokens = {self.tokens}: set one of them, the other to 0"
             )
-        if min(self.sequences, self.tokens, self.position_shift) < 0 or min(self.bucket, self.width_multiple) < 1:
+        if min(self.sequences, self.tokens) < 0 or min(self.bucket, self.width_multiple) < 1:
             raise ConfigError("batch: sizes cannot be negative; bucket and width_multiple are at least 1")
         if self.sequences > _MAX_SEQUENCES or self.tokens > _MAX_TOKENS:
             raise ConfigError(

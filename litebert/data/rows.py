@@ -11,9 +11,6 @@ from litebert.data.choosing import SPECIAL
 from litebert.data.compiled import compiled
 from litebert.data.epoch import BatchOptions
 from litebert.data.masking import Targets
-from litebert.data.randomness import combine, draw_below
-
-_SHIFT = np.uint64(1)  # names the generator of shifts among those of a sequence's key
 
 
 class SpecialIds(NamedTuple):
@@ -69,7 +66,6 @@ class Rows:
     labels: NDArray[np.int8]  # (S,)
     is_lead: NDArray[np.bool_]  # (S,)
     is_packed: bool
-    shifts: NDArray[np.int64] | None = None  # (S,) the positions that their [CLS] have; None: 0
 
 
 def lay_out(lengths: NDArray[np.int32], options: BatchOptions, max_length: int) -> Layout:
@@ -104,17 +100,10 @@ def take_part(layout: Layout, part: int, num_parts: int) -> tuple[Layout, NDArra
     return Layout(rows, starts, lengths, stop - first, layout.width, layout.first_row + first), chosen
 
 
-def draw_shifts(keys: NDArray[np.uint64], most: int) -> NDArray[np.int64] | None:
-    """Where each sequence begins to count its positions, from 0 to `most`; its key names it."""
-    return _draw_shifts(keys, most) if most else None
-
-
-def number_positions(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each flat index, its position within its sequence and that sequence's number in the row (0 = padding)."""
-    layout = rows.layout
+def number_positions(layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each flat position, its place within its sequence and that sequence's number in the row (0 = padding)."""
     within, numbers = np.zeros((2, layout.num_rows * layout.width), np.int64)
-    shifts = np.zeros(len(layout.rows), np.int64) if rows.shifts is None else rows.shifts
-    _number_sequences(layout.rows, layout.starts, layout.lengths, shifts, within, numbers)
+    _number_sequences(layout.rows, layout.starts, layout.lengths, within, numbers)
     return within, numbers
 
 
@@ -176,20 +165,10 @@ def _pack(
 
 
 @compiled
-def _draw_shifts(keys: NDArray[np.uint64], most: int) -> NDArray[np.int64]:
-    shifts, state = np.empty(len(keys), np.int64), np.zeros(1, np.uint64)
-    for k in range(len(keys)):
-        state[0] = combine(keys[k], _SHIFT)  # not the masks' generator
-        shifts[k] = draw_below(state, most + 1)
-    return shifts
-
-
-@compiled
 def _number_sequences(
     rows: NDArray[np.int64],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int32],
-    shifts: NDArray[np.int64],
     within: NDArray[np.int64],
     numbers: NDArray[np.int64],
 ) -> None:
@@ -197,7 +176,7 @@ def _number_sequences(
     for k in range(len(rows)):
         number = number + 1 if k > 0 and rows[k] == rows[k - 1] else 1
         for offset in range(lengths[k]):
-            within[starts[k] + offset] = shifts[k] + offset
+            within[starts[k] + offset] = offset
             numbers[starts[k] + offset] = number
 
 

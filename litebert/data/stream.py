@@ -20,18 +20,7 @@ from litebert.data.batch import Batch, build_batch
 from litebert.data.compiled import compiling_shown
 from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, SequenceTable, StreamOptions
 from litebert.data.masking import Sequences, list_vocabulary, mask_tokens
-from litebert.data.rows import (
-    Canvas,
-    Layout,
-    Rows,
-    SpecialIds,
-    Text,
-    blank_canvas,
-    draw_sequences,
-    draw_shifts,
-    lay_out,
-    take_part,
-)
+from litebert.data.rows import Canvas, Layout, Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
 from litebert.data.segments import HasOffsets, outline_shards
 from litebert.data.shards import Corpus, Split, open_corpus
 from litebert.text.tokenizer import load_tokenizer
@@ -177,7 +166,6 @@ class Stream:
             labels=sequences.labels,
             is_lead=sequences.is_lead,
             is_packed=self.options.batch.is_packed,
-            shifts=draw_shifts(sequences.mask_keys, self.options.batch.position_shift),
         )
 
     def _sequences(self, step: int) -> SequenceTable:

@@ -32,7 +32,7 @@ class SentencePairs:
 class Training:
     """What a checkpoint's recipe says of its training; with no recipe, what the model allows."""
 
-    length: int  # of its longest sequences: longer text is new to it
+    length: int  # beyond it, its positions have learned nothing
     sentence_task: str | None  # sop, nsp, three-way, none; None: not known
 
 

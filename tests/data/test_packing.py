@@ -19,7 +19,7 @@ def loss_and_gradients(batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
     vocab_size = FIRST + len(CORPUS.document_of)
     config = ModelConfig(
         vocab_size=vocab_size, embedding_size=16, hidden_size=32, ffn_size=64, num_layers=3, num_heads=2,
-        max_positions=96, hidden_dropout_rate=0.0, attention_dropout_rate=0.0, initializer_range=0.2,
+        max_positions=64, hidden_dropout_rate=0.0, attention_dropout_rate=0.0, initializer_range=0.2,
     )  # fmt: skip
     torch.manual_seed(0)
     model = build_model(config, ["mlm", "sentence"]).double()
@@ -39,16 +39,13 @@ def loss_and_gradients(batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
     return loss.detach(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("shift", [0, 32])
 @pytest.mark.parametrize("layout", ["segment-pair", "sentence-pair"])
-def test_packed_and_padded_batches_have_the_same_loss_and_gradients(layout: str, shift: int) -> None:
+def test_packed_and_padded_batches_have_the_same_loss_and_gradients(layout: str) -> None:
     segments = SegmentOptions(format=layout, max_length=64, short_rate=0.5 if layout == "segment-pair" else None)  # type: ignore[arg-type]
     padded, packed = (
-        build_stream(
-            CORPUS,
-            segments=segments,
-            batch=BatchOptions(sequences=24, bucket=1, is_packed=is_packed, position_shift=shift),
-        ).batch(0)
+        build_stream(CORPUS, segments=segments, batch=BatchOptions(sequences=24, bucket=1, is_packed=is_packed)).batch(
+            0
+        )
         for is_packed in (False, True)
     )
     assert len(packed.token_ids) < len(padded.token_ids)

@@ -232,25 +232,6 @@ def test_packed_rows_number_their_sequences_and_positions() -> None:
     assert (steps[batch.mask[:, 1:] & ~begins[:, 1:]] == 1).all()
 
 
-def test_a_shifted_sequence_counts_on_from_a_random_position() -> None:
-    plain, shifted = (
-        build_stream(CORPUS, batch=BatchOptions(sequences=64, position_shift=shift)) for shift in (0, 100)
-    )
-    batches = [shifted.batch(step) for step in range(20)]
-    firsts = torch.cat([batch.position_ids[:, 0] for batch in batches if batch.position_ids is not None])
-    assert len(firsts) == 20 * 64
-    assert firsts.min() == 0
-    assert firsts.max() == 100
-    assert abs(float(firsts.float().mean()) - 50) < 4
-    for step, batch in enumerate(batches):
-        assert batch.position_ids is not None
-        assert (batch.position_ids.diff(dim=1) == 1).all()
-        assert torch.equal(batch.token_ids, plain.batch(step).token_ids)  # nothing else moves, masks included
-        assert plain.batch(step).position_ids is None
-    halves = [shifted.batch(0, rank=rank, world_size=2).position_ids for rank in (0, 1)]
-    assert torch.equal(torch.cat(halves), batches[0].position_ids)  # type: ignore[arg-type]
-
-
 def test_a_batch_that_cannot_be_divided_is_refused() -> None:
     with pytest.raises(ConfigError, match="3 rows cannot be divided among 4 processes"):
         build_stream(CORPUS, batch=BatchOptions(sequences=3)).batch(0, rank=0, world_size=4)
@@ -262,7 +243,6 @@ def test_a_batch_that_cannot_be_divided_is_refused() -> None:
         (lambda: BatchOptions(), "set one of them"),
         (lambda: BatchOptions(sequences=1, tokens=1), "set one of them"),
         (lambda: BatchOptions(sequences=1, bucket=0), "at least 1"),
-        (lambda: BatchOptions(sequences=1, position_shift=-1), "cannot be negative"),
         (lambda: DataOptions(corpora=()), "empty"),
         (lambda: DataOptions(corpora=("a", "b"), weights=(1.0,)), "1 numbers for 2"),
         (lambda: DataOptions(corpora=("a",), weights=(0.0,)), "greater than 0"),

@@ -155,7 +155,8 @@ def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[
         [
             "## Is learning real?",
             "",
-            "The recipe `cpu-small` and a plain training script with `transformers`' ALBERT of the same shape, on the "
+            "The recipe `cpu-small`, here with sentence order (`segments.task=sop init.new_positions=drawn`), and a "
+            "plain training script with `transformers`' ALBERT of the same shape, on the "
             f"same text and processor time. Held-out text, {outcomes[0].asked}; percent right with the 95 % interval "
             "by document. 15 % of the text is to be guessed: n-grams of whole words as ALBERT has them, or single "
             "pieces as `transformers`' collator chooses; all *hidden*, or a tenth as they were and a tenth as others "

@@ -4,14 +4,12 @@
     python benchmarks/transfer.py report runs/transfer --page docs/results.md
 
 Each task is learned by `litebert finetune`'s two-core recipe, for as many epochs as the table of cases says, from both
-beginnings with the same examples, steps and seeds; the best of five measurements on dev counts. Random weights are such
-as the checkpoint's own training began with. What suits one beginning may starve the other: each gets the best of three
-learning rates, by one seed on training examples that are held out from that search, and random weights have three times
-the epochs on CoLA as well.
-All of it takes a model of 1.5M parameters (H 192, 4 passes) some five processor hours, by estimate; `--scale 0.1`
-takes a tenth of the examples, to try out. Killed, the same words go on; two processes with different `--only` share the
-work. `report` writes tables and a figure into the page. SQuAD's dev set is split by article: the last tenth is
-asked, the rest learned. (XQuAD is no test: it is in there.)
+beginnings with the same examples, steps, rate and seeds; the best of five measurements on dev counts. Random weights
+are such as the checkpoint's own training began with, and have three times the epochs on CoLA as well.
+Killed, the same words go on; two processes with different `--only` share the work; `--scale 0.1` takes a tenth of the
+examples, to try out. Each task and beginning leaves a small file with its scores, TASK-BEGINNING.json: these are what
+`report` reads, and what docs/transfer keeps; copied into `--out`, they are not made again. SQuAD's dev set is
+split by article: the last tenth is asked, the rest learned. (XQuAD is no test: it is in there.)
 """
 
 import argparse
@@ -21,8 +19,8 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from transferring.cases import BEGINNINGS, CASES, CONTROL, scale_dataset
-from transferring.lessons import Lesson, learn, read_costs
+from transferring.cases import CASES, scale_dataset
+from transferring.lessons import iter_lessons, learn
 from transferring.report import write_report
 
 
@@ -62,11 +60,9 @@ def run(arguments: argparse.Namespace) -> None:
     source = load_checkpoint(arguments.checkpoint, FOR_TRAINING)
     for case in (case for case in CASES if case.name in arguments.only or not arguments.only):
         dataset = scale_dataset(read_dataset(case.task, arguments.data / case.data), arguments.scale)
-        scaled = replace(case, share=arguments.scale)
-        lesson = Lesson(source, scaled, dataset, arguments.out / case.name, arguments.seeds)
-        for beginning in (*BEGINNINGS, *([CONTROL] if case.has_control else [])):
-            learn(lesson, beginning)
-    print(f"{sum(read_costs(arguments.out)) / 60:.1f} processor minutes in all; now: report {arguments.out}")
+        for lesson in iter_lessons(source, replace(case, share=arguments.scale), dataset, arguments.seeds):
+            learn(lesson, arguments.out)
+    print(f"now: report {arguments.out}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import numpy as np
 BEGINNINGS = {"random": "random weights", "pretrained": "pre-trained"}
 CONTROL = "longer"  # random weights again, which may only have had too little time
 TIMES_LONGER = 3
-HELD_OUT = 0.1  # of the training examples, to choose a learning rate by
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,10 @@ class Case:
     epochs: int
     has_control: bool = False
     share: float = 1.0
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        return (*BEGINNINGS, *([CONTROL] if self.has_control else []))
 
 
 # Ordered as the papers' tables: single sentences, likeness, inference, reading.
@@ -51,31 +54,13 @@ def draw(rows: Sequence[Any], count: int) -> list[Any]:
 
     Questions about one paragraph come together or not at all, and one paragraph comes in any case.
     """
-    chosen: list[int] = []
-    for group in _shuffle_groups(rows, "context", seed=0):
-        if chosen and len(chosen) + len(group) > count:
-            break
-        chosen += group
-    return [rows[number] for number in sorted(chosen)]
-
-
-def hold_out(rows: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The rows but a tenth, and that tenth, always the same; questions about one article are on one side."""
-    groups = _shuffle_groups(rows, "article", seed=1)
-    assert len(groups) > 1, "of one article nothing can be held out"
-    held: set[int] = set()
-    for group in groups[:-1]:
-        if len(held) >= HELD_OUT * len(rows):
-            break
-        held |= set(group)
-    kept = [row for number, row in enumerate(rows) if number not in held]
-    return kept, [rows[number] for number in sorted(held)]
-
-
-def _shuffle_groups(rows: Sequence[Any], by: str, *, seed: int) -> list[list[int]]:
-    """The numbers of the rows that have the same `by`, in any order; a row that knows no such thing stands alone."""
     groups: dict[Any, list[int]] = {}
     for number, row in enumerate(rows):
-        groups.setdefault(getattr(row, by, number), []).append(number)
+        groups.setdefault(getattr(row, "context", number), []).append(number)
     members = list(groups.values())
-    return [members[place] for place in np.random.default_rng(seed).permutation(len(members))]
+    chosen: list[int] = []
+    for place in np.random.default_rng(0).permutation(len(members)):
+        if chosen and len(chosen) + len(members[place]) > count:
+            break
+        chosen += members[place]
+    return [rows[number] for number in sorted(chosen)]

@@ -1,145 +1,136 @@
-"""The runs of one task: a learning rate is chosen for each beginning, and then every seed learns with it."""
+"""The runs of one task from one beginning, and the small file that says what came out."""
 
 import json
 import shutil
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from transferring.cases import BEGINNINGS, CONTROL, TIMES_LONGER, Case, draw, hold_out
+from transferring.cases import BEGINNINGS, TIMES_LONGER, Case
 
-FACTS_FILE = "transfer.json"
-COST_FILE = "cost.json"
-SEARCH = "search"  # the folder of the runs that only choose a learning rate
 RECIPE = "two-core"
 # The best of five measurements counts, as the papers stop early on dev: one beginning overfits before the other begins
-ALWAYS = ("train.evaluations=5",)
-FACTORS = (1.0, 1 / 3, 3.0)  # of the recipe's learning rate; of equals the first is taken
-MAX_SEARCHED = 3000  # examples
-MIN_SHARE = 1 / 3  # of the run's steps, however many more examples it has
-
-
-class Search(NamedTuple):
-    """What chose a learning rate: the score on held-out training examples of each, None where it diverged."""
-
-    learning_rate: float
-    scores: dict[str, float | None]
-    num_train: int
-    num_held_out: int
-    steps: int
+NUM_MEASUREMENTS = 5
+OUTCOME = "outcome"  # of the facts about a beginning, the ones that its runs gave
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A task to be learned from a checkpoint and from random weights of its shape."""
+    """A task to be learned from one beginning: a checkpoint's weights, or random ones of its shape."""
 
     source: Any  # the checkpoint
     case: Case
     dataset: Any
-    folder: Path
+    beginning: str
     num_seeds: int
 
     @property
-    def recipe(self) -> Any:
-        """The recipe as it is without our changes."""
-        from litebert.finetune_recipe import load_finetune_recipe
+    def epochs(self) -> int:
+        return self.case.epochs * (TIMES_LONGER if self.is_control else 1)
 
-        return load_finetune_recipe(self.case.task, RECIPE, hidden_size=self.source.config.hidden_size)
+    @property
+    def is_control(self) -> bool:
+        return self.beginning not in BEGINNINGS
 
-    def plan(self, beginning: str, dataset: Any, words: Sequence[str], num_seeds: int) -> Any:
-        """The runs from a beginning with the recipe and these changes of it."""
+    @property
+    def is_from_scratch(self) -> bool:
+        return self.beginning != "pretrained"
+
+    @property
+    def title(self) -> str:
+        return (
+            f"{BEGINNINGS['random']}, {TIMES_LONGER} times as long" if self.is_control else BEGINNINGS[self.beginning]
+        )
+
+    def plan(self) -> list[Any]:
+        """The runs, one of each seed."""
         from litebert.finetune_recipe import FinetuneRecipe
         from litebert.finetune_run import Job
         from litebert.finetune_trials import plan_trials
 
-        job = Job(self.source, dataset, FinetuneRecipe(), beginning != "pretrained", predicts_test=False)
-        return plan_trials(job, RECIPE, (*words, *ALWAYS), num_seeds)
+        job = Job(self.source, self.dataset, FinetuneRecipe(), self.is_from_scratch, predicts_test=False)
+        words = (f"train.epochs={self.epochs}", f"train.evaluations={NUM_MEASUREMENTS}")
+        return plan_trials(job, RECIPE, words, self.num_seeds)
+
+    def describe(self, recipe: Any) -> dict[str, Any]:
+        """All that its scores depend on, beside the seed; random weights depend on the shape alone."""
+        config = asdict(self.source.config)
+        return {
+            "case": asdict(self.case),
+            "beginning": self.beginning,
+            "num_train": len(self.dataset.train),
+            "num_dev": sum(len(rows) for rows in self.dataset.dev.values()),
+            "checkpoint": None if self.is_from_scratch else self.source.path.name,
+            "weights": None if self.is_from_scratch else self.source.fingerprint,
+            "shape": {
+                key: config[key] for key in ("hidden_size", "num_layers", "vocab_size", "sharing", "initializer")
+            },
+            "recipe": {
+                "epochs": recipe.train.epochs,
+                "batch_size": recipe.train.batch_size,
+                "max_length": recipe.train.max_length,
+                "learning_rate": recipe.optim.learning_rate,
+                "dropout_rate": recipe.model.dropout_rate,
+            },
+        }
 
 
-def learn(lesson: Lesson, beginning: str) -> None:
-    """The runs from one beginning, over all seeds, with facts beside them; what is finished is not made again."""
+def learn(lesson: Lesson, out: Path) -> None:
+    """Fine-tune with every seed, with a file of the outcome; what such a file tells already is not run again."""
     from litebert.core.files import write_json
 
-    case = lesson.case
-    search = choose_rate(lesson, "random" if beginning == CONTROL else beginning)
-    epochs = case.epochs * (TIMES_LONGER if beginning == CONTROL else 1)
-    words = (f"train.epochs={epochs}", f"lr={search.learning_rate:.2g}")
-    trials = lesson.plan(beginning, lesson.dataset, words, lesson.num_seeds)
-    title = BEGINNINGS.get(beginning, f"{BEGINNINGS['random']}, {TIMES_LONGER} times as long")
-    print(f"== {case.title}, {title}: {len(lesson.dataset.train):,} examples, {' '.join(words)}", flush=True)
-    scores = [run_once(trial, lesson.folder / beginning) for trial in trials]
-    print(f"== {', '.join(f'{score:.4f}' for score in scores)}", flush=True)
-    config = asdict(lesson.source.config)
-    recipe = lesson.recipe
-    facts = {
-        "case": asdict(case),
-        "epochs": epochs,
-        "search": search._asdict(),
-        "recipe": {
-            "learning_rate": recipe.optim.learning_rate,
-            "batch_size": recipe.train.batch_size,
-            "epochs": recipe.train.epochs,
-        },
-        "checkpoint": lesson.source.path.name,
-        "weights": lesson.source.fingerprint,
-        "shape": {key: config[key] for key in ("hidden_size", "num_layers", "vocab_size", "sharing", "initializer")},
-    }
-    write_json(lesson.folder / beginning / FACTS_FILE, facts)
+    trials = lesson.plan()
+    facts = lesson.describe(trials[0].job.recipe)
+    name = f"{lesson.case.name}-{lesson.beginning}"
+    file = out / f"{name}.json"
+    outcome: dict[str, Any] = read_outcome(file, facts) if file.is_file() else {"scores": {}, "processor_minutes": 0.0}
+    print(
+        f"== {lesson.case.title}, {lesson.title}: {facts['num_train']:,} examples, {lesson.epochs} epochs", flush=True
+    )
+    for trial in trials:
+        if str(trial.seed) not in outcome["scores"]:
+            report, seconds = run_once(trial, out / "runs" / name / trial.folder)
+            outcome = add_run(outcome, trial.seed, report, seconds)
+            write_json(file, {**facts, OUTCOME: outcome})
+    print(f"== {', '.join(f'{score:.4f}' for score in outcome['scores'].values())}", flush=True)
 
 
-def choose_rate(lesson: Lesson, beginning: str) -> Search:
-    """The best of three learning rates by one seed on a tenth of the training examples; dev is not looked at.
-
-    Of a large task few examples are read, as often as the run reads its own, and at least for a third of its steps.
-    """
-    from litebert.core.errors import TrainingError
-    from litebert.finetune_recipe import settle_length
-
-    recipe, num_examples = lesson.recipe, len(lesson.dataset.train)
-    kept, held = hold_out(lesson.dataset.train)
-    train = draw(kept, MAX_SEARCHED)
-    whole = replace(recipe, train=replace(recipe.train, epochs=float(lesson.case.epochs)))
-    share = max(MIN_SHARE, len(train) / num_examples)
-    steps = max(1, round(share * settle_length(whole, num_examples).options.steps))
-    rates = [f"{factor * recipe.optim.learning_rate:.2g}" for factor in FACTORS]
-    dataset = replace(lesson.dataset, train=train, dev={"held-out": held})
-    trials = lesson.plan(beginning, dataset, (f"train.steps={steps}", f"lr={','.join(rates)}"), 1)
-    print(f"== {lesson.case.title}, {BEGINNINGS[beginning]}: which of {', '.join(rates)}?", flush=True)
-    scores: dict[str, float | None] = {}
-    for rate, trial in zip(rates, trials, strict=True):
-        try:
-            scores[rate] = run_once(trial, lesson.folder / beginning / SEARCH)
-        except TrainingError:  # what the search is for: three times the recipe's may be too much
-            scores[rate] = None
-    best = max(rates, key=lambda rate: -1e9 if scores[rate] is None else scores[rate])
-    return Search(float(best), scores, len(train), len(held), steps)
+def read_outcome(file: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """What a file of the same lesson says; one of another lesson is not added to."""
+    known = json.loads(file.read_text("utf-8"))
+    changed = [key for key, value in facts.items() if known.get(key) != json.loads(json.dumps(value))]
+    if changed:
+        raise SystemExit(f"{file} was made with another {', '.join(changed)}: begin in a new folder")
+    return dict(known[OUTCOME])
 
 
-def run_once(trial: Any, folder: Path) -> float:
-    """The score of a run, which is made if it is not there; its cost is remembered, its weights are not."""
+def run_once(trial: Any, folder: Path) -> tuple[dict[str, Any], float]:
+    """The report of a run and its processor seconds; its weights are not kept: 60 models are gigabytes."""
     from litebert.finetune import finetune
 
     began = time.process_time()
-    report = finetune(trial.job, folder / trial.folder)
-    forget_weights(folder / trial.folder)
-    add_cost(folder / trial.folder, time.process_time() - began)
-    return float(next(iter(report["dev"].values()))["scores"][report["metric"]])
-
-
-def forget_weights(folder: Path) -> None:
-    """Delete the weights of a finished run: scores are wanted, and 114 models with their optimizers are gigabytes."""
+    report = finetune(trial.job, folder)
     for name in ("checkpoints", "model"):
         shutil.rmtree(folder / name, ignore_errors=True)
+    return report, time.process_time() - began
 
 
-def add_cost(folder: Path, seconds: float) -> None:
-    """Remember the processor time of a run; one that is killed forgets its own."""
-    file = folder / COST_FILE
-    if not file.is_file():
-        file.write_text(json.dumps({"processor_seconds": round(seconds, 1)}), "utf-8")
+def add_run(outcome: dict[str, Any], seed: int, report: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The outcome with one run more."""
+    (dev,) = report["dev"].values()
+    return {
+        "metric": report["metric"],
+        "num_parameters": report["num_parameters"],
+        "by_chance": dev["chance"]["score"],
+        "by_luck": dev["chance"]["score"] + dev["chance"]["margin"],
+        "scores": {**outcome["scores"], str(seed): dev["scores"][report["metric"]]},
+        "processor_minutes": round(outcome["processor_minutes"] + seconds / 60, 2),
+    }
 
 
-def read_costs(out: Path) -> list[float]:
-    return [json.loads(file.read_text("utf-8"))["processor_seconds"] for file in out.rglob(COST_FILE)]
+def iter_lessons(source: Any, case: Case, dataset: Any, num_seeds: int) -> Iterator[Lesson]:
+    """The lessons of a task: from both beginnings, and the control where the task has one."""
+    for beginning in case.beginnings:
+        yield Lesson(source, case, dataset, beginning, num_seeds)

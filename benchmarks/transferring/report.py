@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from transferring.cases import BEGINNINGS, CASES, CONTROL, TIMES_LONGER, Case
-from transferring.lessons import FACTS_FILE, MAX_SEARCHED, read_costs
+from transferring.lessons import NUM_MEASUREMENTS, OUTCOME
 
 FIGURE = Path("images") / "transfer.png"  # beside the page
 MIN_SEEDS = 3  # of fewer, luck would set two beginnings apart too often
@@ -23,8 +23,7 @@ class Row(NamedTuple):
     by_chance: float
     by_luck: float  # what luck reaches: a score up to here has learned nothing that can be seen
     scores: dict[str, list[float]]
-    rates: dict[str, float]  # the learning rate of each beginning
-    recipe: dict[str, float]  # learning_rate, batch_size, epochs of the recipe itself
+    recipe: dict[str, float]  # how both beginnings were trained
     control: tuple[float, ...] = ()  # scores of random weights that had more time
 
     @property
@@ -52,80 +51,71 @@ def write_report(out: Path, page: Path) -> None:
     """The tables and the figure, in the page between its marks, or in a new page."""
     from litebert.core.pages import write_part
 
-    rows = read_rows(out)
+    facts = read_facts(out)
+    rows = read_rows(facts)
     if not rows:
-        raise SystemExit(f"{out} has no task that is finished from both beginnings: run it first")
+        raise SystemExit(f"{out} has no task with scores from both beginnings: run it first")
     figure = page.parent / FIGURE
     draw_figure(rows, figure)
-    section = write_section(rows, out)
+    section = write_section(rows, list(facts.values()))
     write_part(page, "transfer", section)
     print(section)
     print(f"written to {page} and {figure}")
 
 
-def read_rows(out: Path) -> list[Row]:
-    """What is finished from both beginnings, in the order of the cases; the same checkpoint must have made all."""
-    rows: list[Row] = []
-    weights: set[str] = set()
-    for name in (case.name for case in CASES):
-        facts = {beginning: read_facts(out / name / beginning) for beginning in (*BEGINNINGS, CONTROL)}
-        if all(facts[beginning] for beginning in BEGINNINGS):
-            known = [one for one in facts.values() if one]
-            if any(one["case"] != known[0]["case"] for one in known):
-                raise SystemExit(f"{out / name}: its beginnings had not the same examples; begin in a new folder")
-            weights |= {one["weights"] for one in known}
-            rows.append(read_row(out / name, facts))
-    if len(weights) > 1:
-        raise SystemExit(f"{out} mixes runs of {len(weights)} checkpoints: begin in a new folder")
+def read_facts(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """What the files of a folder say, by task and beginning; the same checkpoint must have made all."""
+    files = [out / f"{case.name}-{beginning}.json" for case in CASES for beginning in case.beginnings]
+    read = [json.loads(file.read_text("utf-8")) for file in files if file.is_file()]
+    for key, known in (("weights", "checkpoints"), ("shape", "shapes")):
+        values = {json.dumps(facts[key]) for facts in read if facts[key] is not None}
+        if len(values) > 1:
+            raise SystemExit(f"{out} mixes runs of {len(values)} {known}: begin in a new folder")
+    return {(facts["case"]["name"], facts["beginning"]): facts for facts in read}
+
+
+def read_rows(facts: dict[tuple[str, str], dict[str, Any]]) -> list[Row]:
+    """The tasks that have scores from both beginnings, in the order of the cases."""
+    rows = []
+    for case in CASES:
+        both = [facts[case.name, beginning] for beginning in BEGINNINGS if (case.name, beginning) in facts]
+        if len(both) == len(BEGINNINGS):
+            if any(both[0][key] != both[1][key] for key in ("case", "recipe", "num_train", "num_dev")):
+                raise SystemExit(f"{case.name}: its beginnings were not trained alike; begin in a new folder")
+            rows.append(read_row(both, facts.get((case.name, CONTROL))))
     return rows
 
 
-def read_facts(folder: Path) -> dict[str, Any]:
-    """What a finished beginning says of itself; nothing of one that is not."""
-    file = folder / FACTS_FILE
-    return dict(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
-
-
-def read_row(folder: Path, facts: dict[str, dict[str, Any]]) -> Row:
-    found = [{file.parent.name for file in (folder / one).glob("seed-*/report.json")} for one in BEGINNINGS]
-    seeds = sorted(set.intersection(*found))  # of one beginning there may be more, while it is running
-    first = json.loads((folder / "random" / seeds[0] / "report.json").read_text("utf-8"))
-    (dev,) = first["dev"].values()
-    longer = [file.parent.name for file in sorted((folder / CONTROL).glob("seed-*/report.json"))]
+def read_row(both: Sequence[dict[str, Any]], control: dict[str, Any] | None) -> Row:
+    outcomes = {one["beginning"]: one[OUTCOME] for one in both}
+    first = both[0]
+    seeds = [seed for seed in first[OUTCOME]["scores"] if all(seed in one["scores"] for one in outcomes.values())]
     return Row(
-        Case(**facts["random"]["case"]),
-        first["metric"],
-        first["num_train_examples"],
-        dev["num_examples"],
-        100 * dev["chance"]["score"],
-        100 * (dev["chance"]["score"] + dev["chance"]["margin"]),
-        {beginning: read_scores(folder / beginning, seeds) for beginning in BEGINNINGS},
-        {beginning: facts[beginning]["search"]["learning_rate"] for beginning in BEGINNINGS},
-        facts["random"]["recipe"],
-        tuple(read_scores(folder / CONTROL, longer)) if facts[CONTROL] else (),
+        Case(**first["case"]),
+        first[OUTCOME]["metric"],
+        first["num_train"],
+        first["num_dev"],
+        100 * first[OUTCOME]["by_chance"],
+        100 * first[OUTCOME]["by_luck"],
+        {beginning: [100 * one["scores"][seed] for seed in seeds] for beginning, one in outcomes.items()},
+        first["recipe"],
+        tuple(100 * score for score in control[OUTCOME]["scores"].values()) if control else (),
     )
 
 
-def read_scores(folder: Path, seeds: Sequence[str]) -> list[float]:
-    reports = [json.loads((folder / seed / "report.json").read_text("utf-8")) for seed in seeds]
-    return [100 * next(iter(report["dev"].values()))["scores"][report["metric"]] for report in reports]
-
-
-def write_section(rows: Sequence[Row], out: Path) -> str:
+def write_section(rows: Sequence[Row], facts: Sequence[dict[str, Any]]) -> str:
     """The Markdown of all rows, with what must be known to read it."""
-    first = next(iter(out.glob(f"*/pretrained/{FACTS_FILE}")))
-    facts = json.loads(first.read_text("utf-8"))
-    report = json.loads(next(first.parent.glob("seed-*/report.json")).read_text("utf-8"))
-    shape = facts["shape"]
+    pretrained = next(one for one in facts if one["weights"])
+    shape, minutes = pretrained["shape"], sum(one[OUTCOME]["processor_minutes"] for one in facts)
     lines = [
         "## What pre-training is worth",
         "",
-        f"The same fine-tuning from `{facts['checkpoint']}` and from random weights of its shape (H "
+        f"The same fine-tuning from `{pretrained['checkpoint']}` and from random weights of its shape (H "
         f"{shape['hidden_size']}, {shape['num_layers']} passes, V {shape['vocab_size']:,}, "
-        f"{report['num_parameters'] / 1e6:.1f}M parameters with a head; begun as its pre-training was: "
+        f"{pretrained[OUTCOME]['num_parameters'] / 1e6:.1f}M parameters with a head; begun as its pre-training was: "
         f"{shape['initializer']}). Medians over the seeds, lowest and highest in brackets, in percent, on dev: "
-        "the best of five measurements of each run. *By chance*: what is scored without reading, and what luck "
-        "reaches.",
+        f"the best of {NUM_MEASUREMENTS} measurements of each run. *By chance*: what is scored without reading, and "
+        "what luck reaches.",
         "",
         "| task | metric | examples | dev | by chance | seeds | random weights | pre-trained | gain | pre-training |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---|",
@@ -137,11 +127,12 @@ def write_section(rows: Sequence[Row], out: Path) -> str:
         "",
         *write_training(rows),
         *write_control(rows),
-        f"{sum(read_costs(out)) / 60:.0f} processor minutes in all:",
+        f"{minutes:.0f} processor minutes in all:",
         "",
         "```sh",
         "python benchmarks/transfer.py run CHECKPOINT --out runs/transfer",
-        "python benchmarks/transfer.py report runs/transfer --page docs/results.md",
+        "cp runs/transfer/*.json docs/transfer/",
+        "python benchmarks/transfer.py report docs/transfer --page docs/results.md",
         "```",
     ]
     return "\n".join(lines) + "\n"
@@ -167,18 +158,15 @@ def write_scores(scores: Sequence[float]) -> str:
 
 
 def write_training(rows: Sequence[Row]) -> list[str]:
-    """How the runs were trained, beside the recipe that they change."""
+    """How both beginnings were trained."""
     return [
-        "Trained by the two-core recipe but for epochs and learning rates, as below; *recipe's* are its own. Each "
-        "beginning has the best of three rates, a third of the recipe's, the recipe's and three times it, by one seed "
-        "on a tenth of the training examples (of SQuAD: articles) that the search does not learn from; it learns at "
-        f"most {MAX_SEARCHED:,} of the others, for a third of the steps or more. Dev chooses nothing.",
+        "Both are trained by the two-core recipe but for its epochs:",
         "",
-        "| task | batch | epochs | recipe's | recipe's rate | random weights | pre-trained |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| task | epochs | batch | tokens at most | learning rate | dropout |",
+        "|---|---:|---:|---:|---:|---:|",
         *(
-            f"| {row.case.title} | {row.recipe['batch_size']} | {row.case.epochs} | {row.recipe['epochs']:g} | "
-            f"{row.recipe['learning_rate']:.1e} | {row.rates['random']:.1e} | {row.rates['pretrained']:.1e} |"
+            f"| {row.case.title} | {row.recipe['epochs']:g} | {row.recipe['batch_size']} | "
+            f"{row.recipe['max_length']} | {row.recipe['learning_rate']:.1e} | {row.recipe['dropout_rate']:g} |"
             for row in rows
         ),
         "",

@@ -1,10 +1,10 @@
 """benchmarks/transfer.py compares like with like, goes on where it stopped, and tells what its runs allow to say."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from small_tasks import invent_rows, write_rows
@@ -12,15 +12,10 @@ from small_tasks import invent_rows, write_rows
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import transfer
-from transferring import lessons
 from transferring import report as reporting
-from transferring.cases import Case, draw, hold_out
-from transferring.lessons import Lesson, choose_rate
+from transferring.cases import Case, draw
 from transferring.report import FIGURE, Row, write_control, write_line
 
-from litebert.checkpoint import load_checkpoint
-from litebert.core.errors import ConfigError, TrainingError
-from litebert.tasks.catalog import read_dataset
 from litebert.tasks.squad.reading import Question
 
 CASE = Case("animals", "Animals", "classification", "animals", 1, has_control=True)
@@ -45,13 +40,13 @@ def test_both_beginnings_are_run_once_and_reported(
     out, page = tmp_path / "out", tmp_path / "docs" / "results.md"
     words = ["run", tiny_checkpoint, "--out", out, "--data", data, "--seeds", 2, "--scale", 0.5]
     call(monkeypatch, *words)
-    before = {file: file.read_bytes() for file in out.rglob("seed-*/report.json")}
-    final = {file: text for file, text in before.items() if "search" not in file.parts}
-    assert (len(before), len(final)) == (2 * 3 + 6, 6)
-    assert len(set(final.values())) == 6  # seeds, beginnings and the control differ
+    kept = {file.name: file.read_bytes() for file in out.glob("*.json")}
+    assert sorted(kept) == ["animals-longer.json", "animals-pretrained.json", "animals-random.json"]
+    facts = {name: json.loads(text) for name, text in kept.items()}
+    assert [sorted(one["outcome"]["scores"]) for one in facts.values()] == [["1", "2"]] * 3
+    trained = {file.read_bytes() for file in out.glob("runs/*/*/metrics.jsonl")}
+    assert len(trained) == 6  # seeds, beginnings and the control differ
     assert not list(out.rglob("*.safetensors"))
-    call(monkeypatch, *words)
-    assert {file: file.read_bytes() for file in out.rglob("seed-*/report.json")} == before
     page.parent.mkdir()
     page.write_text("# Results\n\nbefore\n")
     for _ in range(2):  # the second time its own part is replaced
@@ -59,11 +54,27 @@ def test_both_beginnings_are_run_once_and_reported(
         text = page.read_text()
         assert text.startswith("# Results\n\nbefore\n")
         assert text.count("| Animals | accuracy | 16 | 16 |") == 1
-    rates = [json.loads((out / "animals" / one / "transfer.json").read_text()) for one in ("random", "pretrained")]
-    chosen = " | ".join(f"{facts['search']['learning_rate']:.1e}" for facts in rates)
-    assert f"| Animals | 32 | 1 | 3 | 3.0e-04 | {chosen} |" in text
+    assert "| Animals | 1 | 32 | 128 | 3.0e-04 | 0 |" in text
     assert "- Animals, 3 epochs: " in text
     assert (page.parent / FIGURE).stat().st_size > 5000
+
+
+def test_what_a_kept_file_tells_is_not_run_again(
+    data: Path, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    call(monkeypatch, "run", tiny_checkpoint, "--out", first, "--data", data, "--seeds", 1)
+    second.mkdir()
+    for file in first.glob("*.json"):
+        shutil.copy(file, second)
+    call(monkeypatch, "run", tiny_checkpoint, "--out", second, "--data", data, "--seeds", 2)
+    assert sorted(file.name for file in second.glob("runs/*/*")) == ["seed-2"] * 3
+    for file in first.glob("*.json"):
+        before, after = (
+            json.loads((folder / file.name).read_text())["outcome"]["scores"] for folder in (first, second)
+        )
+        assert after == {**after, **before}
+        assert set(after) == {"1", "2"}
 
 
 def test_other_numbers_of_examples_cannot_go_on_in_the_same_folder(
@@ -71,14 +82,25 @@ def test_other_numbers_of_examples_cannot_go_on_in_the_same_folder(
 ) -> None:
     words = ["run", tiny_checkpoint, "--out", tmp_path / "out", "--data", data, "--seeds", 1]
     call(monkeypatch, *words)
-    with pytest.raises(ConfigError, match=r"job\.examples"):
+    with pytest.raises(SystemExit, match="made with another case, num_train, num_dev: begin in a new folder"):
         call(monkeypatch, *words, "--scale", 0.5)
 
 
+def test_runs_of_two_checkpoints_are_not_one_table(
+    data: Path, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    call(monkeypatch, "run", tiny_checkpoint, "--out", out, "--data", data, "--seeds", 1)
+    monkeypatch.setattr(reporting, "CASES", (CASE, replace(CASE, name="plants")))
+    other = json.loads((out / "animals-pretrained.json").read_text()) | {"weights": "of another"}
+    (out / "plants-pretrained.json").write_text(json.dumps(other))
+    with pytest.raises(SystemExit, match="mixes runs of 2 checkpoints"):
+        call(monkeypatch, "report", out, "--page", tmp_path / "results.md")
+
+
 def make_row(random: list[float], pretrained: list[float], control: tuple[float, ...] = ()) -> Row:
-    scores, rates = {"random": random, "pretrained": pretrained}, {"random": 1e-3, "pretrained": 3e-4}
-    recipe = {"learning_rate": 1e-3, "batch_size": 32, "epochs": 3.0}
-    return Row(CASE, "accuracy", 16, 16, 50.0, 60.0, scores, rates, recipe, control)
+    scores = {"random": random, "pretrained": pretrained}
+    return Row(CASE, "accuracy", 16, 16, 50.0, 60.0, scores, {"epochs": 3.0}, control)
 
 
 @pytest.mark.parametrize(
@@ -132,60 +154,3 @@ def test_questions_about_a_paragraph_are_drawn_together_or_not_at_all() -> None:
     assert draw([replace(row, text="other") for row in rows], 13)[0].id == drawn[0].id
     assert len(draw(rows, 3)) == 5  # never nothing
     assert len(draw(list(range(50)), 13)) == 13
-
-
-def test_a_search_holds_out_whole_articles() -> None:
-    rows = [Question(str(n), "Who?", f"paragraph {n // 5}", article=n // 10) for n in range(200)]
-    kept, held = hold_out(rows)
-    assert (len(kept), len(held)) == (180, 20)
-    assert not {row.article for row in kept} & {row.article for row in held}
-    assert [len(part) for part in hold_out(list(range(33)))] == [29, 4]
-
-
-@pytest.mark.parametrize(
-    ("scores", "chosen"),
-    [
-        ({"0.0003": 0.6, "0.0001": 0.7, "0.0009": 0.5}, 0.0001),
-        ({"0.0003": 0.6, "0.0001": 0.6, "0.0009": 0.6}, 0.0003),  # of equals the recipe's own
-        ({"0.0003": 0.0, "0.0001": -0.1, "0.0009": None}, 0.0003),
-        ({"0.0003": None, "0.0001": -0.1, "0.0009": None}, 0.0001),
-    ],
-)
-def test_the_rate_that_is_best_on_held_out_examples_is_taken(
-    scores: dict[str, float | None],
-    chosen: float,
-    data: Path,
-    tiny_checkpoint: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    dataset = read_dataset("classification", data / "animals")
-    lesson = Lesson(load_checkpoint(tiny_checkpoint), replace(CASE, epochs=9), dataset, tmp_path / "out", 1)
-    asked: list[Any] = []
-
-    def pretend(trial: Any, _folder: Path) -> float:
-        asked.append(trial.job)
-        score = scores[f"{trial.job.recipe.optim.learning_rate:.2g}"]
-        if score is None:
-            raise TrainingError("the loss is nan")
-        return score
-
-    monkeypatch.setattr(lessons, "run_once", pretend)
-    monkeypatch.setattr(lessons, "MAX_SEARCHED", 6)
-    search = choose_rate(lesson, "random")
-    assert (search.learning_rate, search.scores) == (chosen, scores)
-    assert (search.num_train, search.num_held_out, search.steps) == (6, 4, 3)  # a third of nine
-    for job in asked:
-        assert job.is_from_scratch
-        assert not {row.id for row in job.dataset.train} & {row.id for row in job.dataset.dev["held-out"]}
-        assert {row.id for row in job.dataset.dev["held-out"]} <= {row.id for row in dataset.train}
-
-
-def test_a_search_of_a_small_task_is_as_long_as_its_share_of_the_examples(
-    data: Path, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dataset = read_dataset("classification", data / "animals")
-    lesson = Lesson(load_checkpoint(tiny_checkpoint), replace(CASE, epochs=16), dataset, tmp_path / "out", 1)
-    monkeypatch.setattr(lessons, "run_once", lambda *_: 0.5)
-    search = choose_rate(lesson, "pretrained")
-    assert (search.num_train, search.steps) == (28, 14)

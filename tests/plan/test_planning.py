@@ -283,9 +283,9 @@ def test_a_run_by_tokens_or_by_the_clock_is_planned_to_its_end() -> None:
 
 
 def test_a_stage_of_a_run_by_tokens_or_by_the_clock_has_its_share_of_them() -> None:
-    # its stages begin at 17,000, 39,000 and 50,000 of 56,000: that is no number of steps here
+    # its stages begin after so many of the recipe's steps: here that is a share, and no number of steps
     by_steps = plan_run(a_recipe("cpu-small"), make_device(), 1)
-    shares = [stage.num_steps / 56_000 for stage in by_steps.stages]
+    shares = [stage.num_steps / a_recipe("cpu-small").train.steps for stage in by_steps.stages]
     hours = plan_run(a_recipe("cpu-small", "train.hours=1"), make_device(), 1)
     assert [stage.hours(stage.ways[DDP]) for stage in hours.stages] == pytest.approx(shares, rel=0.01)
     assert [stage.first_step for stage in hours.stages[1:]] == list(

@@ -184,7 +184,8 @@ class Predictor:
     def order_batch(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """`order` for many pairs at once."""
         self._need_head("sentence", "order sentences")
-        return [float(logits.softmax(-1)[0]) for logits in self._read("sentence", "logits", pairs)]
+        # a head of three classes (segments.task = "three-way") also knows of texts that do not belong together
+        return [float(logits[:2].softmax(-1)[0]) for logits in self._read("sentence", "logits", pairs)]
 
     def embed(self, texts: Sequence[Text], *, normalize: bool = True) -> NDArray[np.float32]:
         """A vector (N, H) for each text: the mean of its tokens' last states, of length one unless told otherwise."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from litebert.core.errors import DataError
 from litebert.data.randomness import hash_integers, permute
+from litebert.data.relations import RANDOM, SWAPPED
 from litebert.data.segments import SegmentOptions, SegmentPlan, SentenceTask, plan_segments
 from litebert.intrinsic.passages import Passages
 
@@ -28,6 +29,7 @@ class PairTable(NamedTuple):
     labels: NDArray[np.int64]  # (S,) IN_ORDER or NOT_IN_ORDER
     is_lead: NDArray[np.bool_]  # (S,) holds the beginning of a document
     documents: NDArray[np.int64]  # (S,) the document of the pair, or of its first segment
+    alternative: int = SWAPPED  # how the segments of a pair that is NOT_IN_ORDER are related: SWAPPED or RANDOM
 
     @property
     def lengths(self) -> NDArray[np.int32]:
@@ -60,7 +62,7 @@ def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -
     chosen = np.concatenate([kind[: 2 * n] for kind, n in zip(kinds, wanted, strict=True)])
     labels = np.concatenate([np.arange(2 * n) % 2 for n in wanted])
     _check_enough(passages, len(chosen), length)
-    pairs = _take(passages, plan, chosen, labels)
+    pairs = _take(passages, plan, chosen, labels)._replace(alternative=RANDOM)
     for is_lead in (True, False):
         exchange_seconds(pairs, np.flatnonzero((labels == NOT_IN_ORDER) & (pairs.is_lead == is_lead)), passages.where)
     return pairs

@@ -51,17 +51,19 @@ def read_pairs(model: Model, typesetter: Typesetter, pairs: PairTable, advance: 
         states, _ = read_states(model, _prepare(batch, model))
         first[torch.from_numpy(numbers)] = states.cpu()
         if has_head:
-            answers[numbers] = answer(model.heads["sentence"](model.encoder.pool(states))).cpu().numpy()
+            logits = model.heads["sentence"](model.encoder.pool(states))
+            answers[numbers] = answer(logits, pairs.alternative).cpu().numpy()
         advance(len(numbers))
     return PairStates(first, answers if has_head else None)
 
 
-def answer(logits: Tensor) -> Tensor:
-    """IN_ORDER where class 0, the original order, is more probable than all others together; of two classes or three.
+def answer(logits: Tensor, alternative: int) -> Tensor:
+    """IN_ORDER where class 0, the original order, is at least as probable as the other class that is asked about.
 
-    Of three (in order, swapped, another document), both others mean that the text does not go on like that.
+    Of three classes that is `alternative`, SWAPPED or RANDOM; a head of two has one word for both.
     """
-    return torch.where(logits.softmax(-1)[:, 0] >= 0.5, IN_ORDER, NOT_IN_ORDER)
+    other = logits[:, min(alternative, logits.shape[1] - 1)]
+    return torch.where(logits[:, 0] >= other, IN_ORDER, NOT_IN_ORDER)
 
 
 def probe(states: PairStates, learned_states: PairStates, learned: PairTable) -> NDArray[np.int64]:

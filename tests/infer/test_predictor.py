@@ -8,12 +8,14 @@ import torch
 from small_tasks import invent_rows, split_pairs, tag_words, write_rows
 
 import litebert
-from litebert.checkpoint import load_checkpoint
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.finetune import finetune
 from litebert.finetune_recipe import build_finetune_recipe
 from litebert.finetune_run import Job
 from litebert.infer.predictor import Predictor
+from litebert.model.config import HeadSpec
+from litebert.model.model import build_model
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.predictions import predictions_file, read_predictions
 
@@ -62,14 +64,22 @@ def test_a_vector_does_not_depend_on_the_texts_beside_it(tiny_checkpoint: Path) 
         np.testing.assert_allclose(predictor.embed([text])[0], vectors[number], rtol=1e-4, atol=1e-6)
 
 
-def test_order_is_the_sentence_heads_probability(tiny_checkpoint: Path) -> None:
-    predictor = litebert.load(tiny_checkpoint)
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_order_is_how_sure_the_sentence_head_is_of_order_against_exchange(
+    num_classes: int, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    source = load_checkpoint(tiny_checkpoint)
+    with_head = build_model(source.config, [HeadSpec("sentence", num_labels=num_classes)], seed=3)
+    save_checkpoint(tmp_path / "model", with_head, source.load_tokenizer(), CheckpointContent(step=0))
+    predictor = litebert.load(tmp_path / "model")
     tokenizer, model = predictor.tokenizer, predictor.model
     first, second = tokenizer.encode("the cat"), tokenizer.encode("a dog")
     ids = torch.tensor([[tokenizer.cls_id, *first, tokenizer.sep_id, *second, tokenizer.sep_id]])
     segments = torch.tensor([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
     with torch.no_grad():
-        expected = model.heads["sentence"](model.encoder(ids, segments).pooled).softmax(-1)[0, 0]
+        logits = model.heads["sentence"](model.encoder(ids, segments).pooled)[0]
+    assert logits.shape == (num_classes,)
+    expected = (logits[0] - logits[1]).sigmoid()  # whatever the third says: of another document
     assert predictor.order("the cat", "a dog") == pytest.approx(float(expected), abs=1e-6)
 
 

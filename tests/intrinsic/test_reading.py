@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from litebert.data.masking import MaskingOptions, list_vocabulary
+from litebert.data.relations import RANDOM, SWAPPED
 from litebert.data.rows import SpecialIds
 from litebert.intrinsic.batches import Typesetter
 from litebert.intrinsic.pairs import PairTable, draw_next_pairs, draw_order_pairs, draw_plain_pairs
@@ -83,7 +84,7 @@ def test_a_model_that_knows_the_text_is_always_right(draw: object, typesetter: T
     states = read_pairs(Oracle(vocab_size_of(typesetter)), typesetter, pairs, nothing)  # type: ignore[arg-type]
     assert np.array_equal(states.answers, pairs.labels)
     half = np.arange(len(pairs.labels)) % 4 < 2
-    learned = PairTable._make(column[half] for column in pairs)
+    learned = PairTable(*(column[half] for column in pairs[:4]))
     learned_states = PairStates(states.first[torch.from_numpy(half)], None)
     assert np.array_equal(probe(states, learned_states, learned), pairs.labels)
 
@@ -135,18 +136,27 @@ def test_batches_hold_every_pair_once_and_keep_to_their_budget(typesetter: Types
 
 
 @pytest.mark.parametrize(
-    ("logits", "expected"),
+    ("logits", "if_swapped", "if_random"),
     [
-        ([2.0, 1.0], 0),
-        ([1.0, 2.0], 1),
-        ([2.0, 0.0, 0.0], 0),
-        ([0.0, 2.0, 0.0], 1),
-        ([0.0, 0.0, 2.0], 1),
-        ([1.0, 0.9, 0.9], 1),  # the first of three, but less than the others together
+        ([2.0, 1.0], 0, 0),
+        ([1.0, 2.0], 1, 1),
+        ([2.0, 0.0, 0.0], 0, 0),
+        ([0.0, 2.0, -1.0], 1, 0),  # which of the other two it is, a head of three classes can say
+        ([0.0, -1.0, 2.0], 0, 1),
+        ([1.0, 0.9, 0.9], 0, 0),
     ],
 )
-def test_class_0_is_the_original_order_of_two_classes_and_of_three(logits: list[float], expected: int) -> None:
-    assert answer(torch.tensor([logits])).tolist() == [expected]
+def test_class_0_is_the_original_order_of_two_classes_and_of_three(
+    logits: list[float], if_swapped: int, if_random: int
+) -> None:
+    assert answer(torch.tensor([logits]), SWAPPED).tolist() == [if_swapped]
+    assert answer(torch.tensor([logits]), RANDOM).tolist() == [if_random]
+
+
+def test_pairs_know_what_else_they_could_be(typesetter: Typesetter) -> None:
+    words = {"length": LENGTH, "count": 50, "seed": 1}
+    assert draw_order_pairs(typesetter.passages, **words).alternative == SWAPPED
+    assert draw_next_pairs(typesetter.passages, **words).alternative == RANDOM
 
 
 def test_a_model_of_one_segment_type_without_pooler_or_head_can_be_read(typesetter: Typesetter) -> None:

@@ -61,7 +61,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.test
 	@for file in benchmarks/*.py; do echo "== $$file" && OMP_WAIT_POLICY=passive $(VENV)/bin/python $$file || exit 1; done
 
-# Some three hours on two cores. Interrupted, the same command goes on.
+# About an hour on two cores. Interrupted, the same command goes on.
 TEXT ?= $(if $(LITEBERT_DATA),$(LITEBERT_DATA)/corpora/enwiki)
 MODEL := runs/cpu-small-en
 model: $(MODEL)/model

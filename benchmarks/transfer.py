@@ -20,7 +20,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from transferring.cases import CASES, scale_dataset
-from transferring.lessons import iter_lessons, learn
+from transferring.lessons import Lesson, learn
 from transferring.report import write_report
 
 
@@ -52,16 +52,19 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Every task from both beginnings, and the control; what is finished is not made again."""
+    """Every task from both beginnings, then the control; what is finished is not made again."""
     from litebert.interop.opening import load_checkpoint
     from litebert.interop.source import FOR_TRAINING
     from litebert.tasks.catalog import read_dataset
 
     source = load_checkpoint(arguments.checkpoint, FOR_TRAINING)
+    lessons: list[Lesson] = []
     for case in (case for case in CASES if case.name in arguments.only or not arguments.only):
         dataset = scale_dataset(read_dataset(case.task, arguments.data / case.data), arguments.scale)
-        for lesson in iter_lessons(source, replace(case, share=arguments.scale), dataset, arguments.seeds):
-            learn(lesson, arguments.out)
+        scaled = replace(case, share=arguments.scale)
+        lessons += [Lesson(source, scaled, dataset, one, arguments.seeds) for one in case.beginnings]
+    for lesson in sorted(lessons, key=lambda lesson: lesson.is_control):
+        learn(lesson, arguments.out)
     print(f"now: report {arguments.out}")
 
 

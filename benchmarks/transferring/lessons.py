@@ -3,7 +3,6 @@
 import json
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -128,9 +127,3 @@ def add_run(outcome: dict[str, Any], seed: int, report: dict[str, Any], seconds:
         "scores": {**outcome["scores"], str(seed): dev["scores"][report["metric"]]},
         "processor_minutes": round(outcome["processor_minutes"] + seconds / 60, 2),
     }
-
-
-def iter_lessons(source: Any, case: Case, dataset: Any, num_seeds: int) -> Iterator[Lesson]:
-    """The lessons of a task: from both beginnings, and the control where the task has one."""
-    for beginning in case.beginnings:
-        yield Lesson(source, case, dataset, beginning, num_seeds)

@@ -68,11 +68,20 @@ def read_run(path: Path) -> Run:
 
 
 def smooth(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
-    """The mean over the `window` values around each; narrower at the ends. A trailing mean would lag behind."""
+    """The mean over the `window` values around each. A trailing mean would lag behind.
+
+    At the beginning, where curves are steep, it is narrower; at the end, which is what a reader looks at and where
+    single values would jump, it is the straight line through the last window.
+    """
     sums = np.concatenate([[0.0], np.cumsum(values)])
     places = np.arange(len(values))
     half = np.minimum(window // 2, np.minimum(places, len(values) - 1 - places))
-    return np.asarray((sums[places + half + 1] - sums[places - half]) / (2 * half + 1))
+    means = np.asarray((sums[places + half + 1] - sums[places - half]) / (2 * half + 1))
+    last = places[-(2 * (window // 2) + 1) :]
+    if len(last) > 2:
+        tail = last[len(last) // 2 :]
+        means[tail] = np.polyval(np.polyfit(last - tail[0], values[last], 1), tail - tail[0])
+    return means
 
 
 def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":

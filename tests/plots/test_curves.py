@@ -80,7 +80,13 @@ def test_a_run_without_steps_is_named(tmp_path: Path) -> None:
 
 
 def test_smoothing_is_the_mean_of_the_values_around() -> None:
-    np.testing.assert_allclose(smooth(np.array([4.0, 2.0, 6.0, 1.0]), 3), [4, 4, 3, 1])
+    np.testing.assert_allclose(smooth(np.array([4.0, 2.0, 6.0, 1.0]), 3), [4, 4, 3, 2.5])
+
+
+def test_the_last_value_does_not_throw_the_curve_off() -> None:
+    noise = np.random.default_rng(0).normal(size=600)
+    assert abs(smooth(noise, 101)[-1]) < 0.5
+    assert abs(smooth(np.append(noise, 9.0), 101)[-1]) < 0.8
 
 
 def test_smoothing_does_not_bend_a_straight_line() -> None:

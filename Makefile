@@ -5,6 +5,7 @@
 #   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
 #   make bench   benchmarks, ours beside our peers'
 #   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
+#   make studies the studies of docs/results.md, as far as docs/studies/ has them not; make study-table-5: one of them
 #   make results docs/results.md and its figures from the studies' reports in docs/studies/
 #   make pins    constraints.txt with the newest version of everything but torch
 
@@ -31,7 +32,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow chromium check format bench model results pins clean broken
+.PHONY: demo test test-slow chromium check format bench model studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -76,6 +77,37 @@ $(MODEL)/model: | $(MODEL)/corpus/manifest.json
 	OMP_NUM_THREADS=1 $(RUN) litebert pretrain cpu-small data.corpora=$(MODEL)/corpus --processes 2 --out $(MODEL)/run
 	$(RUN) litebert plot $(MODEL)/run --out $(MODEL)/curves.png
 	$(RUN) litebert convert $(MODEL)/run $@ --dtype float16
+
+# Some nine hours of two cores in all. Interrupted, the same command goes on; what docs/studies/ has is not run again.
+# English Wikipedia for TEXT, and TASKS with glue/ and pairs/, are what the figures there are of.
+STUDIES := table-2-speed table-5 table-4 figure-1 figure-2b roberta-table-1
+STUDIED := runs/studies
+TASKS ?= $(LITEBERT_DATA)
+JOBS := 2
+studies: $(STUDIES:%=study-%)
+	$(MAKE) results
+
+# what each study reads, and which of its arms
+CORPUS := main
+study-table-5: CORPUS := openings
+study-roberta-table-1: CORPUS := part
+study-table-4: WORDS := --arms 'e768-*'
+study-table-2-speed: JOBS := 1
+study-%: $(STUDIED)/corpora/main/manifest.json $(STUDIED)/corpora/openings/manifest.json $(STUDIED)/corpora/part/manifest.json
+	@mkdir -p $(STUDIED)/$*-laptop docs/studies/$*
+	@! ls docs/studies/$*/*.json >/dev/null 2>&1 || cp docs/studies/$*/*.json $(STUDIED)/$*-laptop/
+	$(RUN) litebert study run $* --jobs $(JOBS) --corpus $(STUDIED)/corpora/$(CORPUS) --data $(TASKS) $(WORDS)
+	@cp $(STUDIED)/$*-laptop/*.json docs/studies/$*/
+
+$(STUDIED)/corpora/tokenizer: | $(VENV)/.demo
+	@test -n "$(TEXT)" || { echo "say which text to learn from: make studies TEXT=folder" >&2; exit 2; }
+	$(RUN) litebert tokenizer train $(TEXT) --vocab-size 8000 --out $@
+$(STUDIED)/corpora/main/manifest.json: | $(STUDIED)/corpora/tokenizer
+	$(RUN) litebert corpus build $(TEXT) --tokenizer $| --valid-share 0.05 --out $(@D)
+$(STUDIED)/corpora/openings/manifest.json: | $(STUDIED)/corpora/tokenizer
+	$(RUN) litebert corpus build $(TEXT) --tokenizer $| --valid-share 0.15 --first-sentences 8 --out $(@D)
+$(STUDIED)/corpora/part/manifest.json: | $(STUDIED)/corpora/tokenizer
+	$(RUN) litebert corpus build $(wordlist 1,2,$(sort $(wildcard $(TEXT)/*))) --tokenizer $| --valid-share 0.1 --out $(@D)
 
 results: $(VENV)/.demo
 	$(RUN) litebert study report $(sort $(wildcard docs/studies/*/)) --out docs/results --markdown docs/results.md

@@ -259,6 +259,7 @@ def _run(errand: _Errand, runs: "list[ArmRun]", jobs: int) -> None:
     from litebert.study.arm import find_report, help_arm, run_arm
     from litebert.study.identity import describe_texts
     from litebert.study.place import keep_study_file, open_place
+    from litebert.study.results import check_company
 
     place, ranks = open_place(runs, errand.folder, errand.corpora, errand.data), read_ranks()
     if ranks.world_size > 1 and len(runs) > 1:
@@ -266,6 +267,7 @@ def _run(errand: _Errand, runs: "list[ArmRun]", jobs: int) -> None:
     if not ranks.is_main:
         help_arm(runs[0], place)
         return
+    check_company(runs, errand.folder)
     texts = describe_texts(runs, place)
 
     def is_done(run: "ArmRun") -> bool:

@@ -65,7 +65,9 @@ def judge(claim: Claim, results: Results) -> Verdict:
         return Verdict(claim, "unlearned", ours, paper)
     if half is None:
         outcome: Outcome = "leans" if holds(claim, own - other) else "opposes"
-        return Verdict(claim, outcome, ours, paper, "one seed: its spread is not known")
+        is_one_seed = all(len(results.of_arm(arm)) == 1 for arm in _arms_of(claim))
+        remark = "one seed: its spread is not known" if is_one_seed else "its seeds do not tell the spread"
+        return Verdict(claim, outcome, ours, paper, remark)
     return Verdict(claim, decide(claim, own - other, half), ours, paper)
 
 
@@ -111,7 +113,7 @@ def slack(claim: Claim, difference: float) -> float:
 
 def decide(claim: Claim, difference: float, half: float) -> Outcome:
     """What a difference says whose 95 % interval reaches `half` to either side."""
-    is_sure = abs(slack(claim, difference)) > half or half == 0
+    is_sure = abs(slack(claim, difference)) > half or half == 0  # of what is exact
     if holds(claim, difference):
         return "agrees" if is_sure else "leans"
     return "disagrees" if is_sure else "opposes"

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 _WIDTH = 4.4  # inches of one panel
 _LINE_HEIGHT = 3.0
+_SIDE = 0.1  # inches left free at the sides: the page's letters may be wider than those that matplotlib measures by
 _ROW_HEIGHT, _AROUND_ROWS = 0.34, 1.25
 _MATRIX_HEIGHT = 3.4
 _MAX_NUMBERS = 8  # layers up to which each field of a matrix shows its number
 _MAX_LABEL = 34
 _TITLE_WIDTH, _TICK_WIDTH = 46, 20  # characters
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # of curves, beside their colours
+_MAX_MARKERS = 12
 _LINE_COLUMNS, _DOT_COLUMNS = 2, 3  # of the legend
 _LEGEND_ROW, _AROUND_LEGEND = 13, 7  # points, of which an inch has 72
 
@@ -93,8 +96,9 @@ def _load_matplotlib() -> Any:
 
 def _new_figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=_SIDE))
 
 
 def _height(panel: Panel) -> float:
@@ -164,16 +168,16 @@ def _draw_lines(axes: "Axes", panel: LinePanel, palette: Palette) -> None:
 
     for line in panel.lines:
         color = palette.lines[line.color % len(palette.lines)]
-        dash = "--" if panel.is_paper else "-"
-        marker = "o" if len(line.x) <= 30 and not panel.is_paper else None
         axes.plot(
             line.x,
             line.y,
             color=color,
-            linestyle=dash,
+            linestyle="--" if panel.is_paper else "-",
             linewidth=1.8,
-            marker=marker,
-            markersize=4,
+            marker=_MARKERS[line.color % len(_MARKERS)],
+            markevery=max(1, len(line.x) // _MAX_MARKERS),
+            markersize=4.5,
+            markerfacecolor="none" if panel.is_paper else color,
             label=_short(line.label),
         )
         if line.low and line.low != line.high:

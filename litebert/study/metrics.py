@@ -1,6 +1,9 @@
 """The numbers that studies speak of: what each is called, and its unit."""
 
+from collections.abc import Collection
 from typing import NamedTuple
+
+from litebert.core.errors import ConfigError, suggest
 
 
 class Metric(NamedTuple):
@@ -95,6 +98,13 @@ MATRICES = {
     "layer_weights": "cosine of two layers' weights",
     "layer_function": "cosine of two layers' effects on the same input",
 }
+
+
+def check_metric(name: str, tasks: Collection[str], *, where: str) -> None:
+    """Refuse a name that neither a measure nor one of the tasks gives."""
+    plain = name.removesuffix(ENSEMBLE)
+    if plain not in METRICS and not any(plain == task or plain.startswith(f"{task}-") for task in tasks):
+        raise ConfigError(f"{where}: nothing measures '{name}'; {suggest(name, [*METRICS, *tasks])}")
 
 
 def describe(name: str) -> Metric:

@@ -1,6 +1,7 @@
 """The reports of a study's finished arms, put together: means and spreads, beside what the paper printed."""
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -106,15 +107,18 @@ class Results:
         return None
 
     def _published_average(self, published: Mapping[str, float]) -> float | None:
-        """Of the tasks that are measured at this scale; as it is printed, where these are the paper's own."""
+        """Of the tasks that are measured at this scale; as it is printed, where these are the paper's own.
+
+        SQuAD counts by the mean of F1 and exact match: beside a paper that has no exact match, nothing can stand.
+        """
         tasks = self.study.at(self.scale).tasks
         if AVERAGE in published and tasks == TASK_SETS["paper"]:
             return published[AVERAGE]
-        names = [task.metric for task in tasks]
-        if not names or not all(name in published for name in names):
+        measured = {name for report in self.reports for name in report["values"]}
+        names = [[n for n in (t.metric, t.metric + EXACT) if n == t.metric or n in measured] for t in tasks]
+        if not names or not all(name in published for of_task in names for name in of_task):
             return None
-        # SQuAD counts by the mean of F1 and exact match
-        return fmean(fmean(published[n] for n in (name, name + EXACT) if n in published) for name in names)
+        return fmean(fmean(published[name] for name in of_task) for of_task in names)
 
     def level(self, metric: str) -> float | None:
         """What needs no learning, the mean over all runs."""
@@ -161,16 +165,21 @@ class Results:
         Arms of the same seeds have read the same text in the same order, so their differences are taken seed by seed.
         What differs in proportion to its size (speeds, perplexities) spreads in proportion, within arms.
         """
-        cells = [cell for name in (arm, other) if (cell := self.cell(name, metric))]
+        cells = {name: cell for name in (arm, other) if (cell := self.cell(name, metric))}
         if len(cells) < 2:
             return None
-        seeds = cells[0].seeds
-        if cells[1].seeds != seeds or describe(metric).is_relative:
-            spread = self._own_spread(metric, cells)
-            return None if spread is None else self._of_seeds(spread, metric, cells)
+        if cells[arm].seeds != cells[other].seeds or describe(metric).is_relative:
+            unsure = [cell for name, cell in cells.items() if not self._is_one(name, metric)]
+            spread = self._own_spread(metric, unsure)
+            return self._of_seeds(spread, metric, unsure) if spread and spread.is_seen else None
+        seeds = cells[arm].seeds
         alike = [cell.values for name in self.arms if (cell := self.cell(name, metric)) and cell.seeds == seeds]
         spread = pool_paired(alike)
-        return None if spread is None else spread.half * math.sqrt(2 / len(seeds))
+        return spread.half * math.sqrt(2 / len(seeds)) if spread and spread.is_seen else None
+
+    def _is_one(self, arm: str, metric: str) -> bool:
+        """The reference is as fast as itself, whatever happened."""
+        return metric == SPEEDUP and arm == self.study.reference
 
     def _own_spread(self, metric: str, cells: Sequence[Cell]) -> Spread | None:
         """The spread within some arms if each has three seeds, else within all of the study."""
@@ -179,8 +188,7 @@ class Results:
         return pool([cell.values for cell in cells], is_relative=describe(metric).is_relative)
 
     def _pool(self, metric: str) -> Spread | None:
-        # the reference is as fast as itself, whatever happened
-        arms = [arm for arm in self.arms if metric != SPEEDUP or arm != self.study.reference]
+        arms = [arm for arm in self.arms if not self._is_one(arm, metric)]
         cells = [cell for arm in arms if (cell := self.cell(arm, metric))]
         return pool([cell.values for cell in cells], is_relative=describe(metric).is_relative)
 
@@ -240,10 +248,9 @@ def _summarize(curves: list[dict[float, float]]) -> Curve | None:
 
 def read_results(folder: Path) -> list[Results]:
     """The results in a folder, one for each study and scale; arms of another study than it is now are refused."""
-    paths = sorted(path for path in folder.glob("*.json") if path.name not in _RESULT_NAMES)
-    if not paths:
+    reports = _read_reports(folder)
+    if not reports:
         raise DataError(f"{folder} has no finished arm (ARM-seed-1.json): is it a study's folder?")
-    reports = {path: read_arm_report(path) for path in paths}
     kinds = dict.fromkeys((report["study"], report["scale"]) for report in reports.values())
     results = []
     for name, scale in kinds:
@@ -259,6 +266,25 @@ def read_results(folder: Path) -> list[Results]:
         words = remarks.read_text("utf-8") if remarks.is_file() else ""
         results.append(Results(study, scale, tuple(ordered), words, is_own=(folder / STUDY_FILE).is_file()))
     return results
+
+
+def check_company(runs: Sequence[ArmRun], folder: Path) -> None:
+    """Refuse to run arms in a folder whose finished ones could not stand in one table with them, before any begins."""
+    study, scale, words = runs[0].study, runs[0].scale, runs[0].words
+    for path, report in _read_reports(folder).items():
+        if (report["study"], report["scale"]) != (study.name, scale):
+            continue
+        if tuple(report["words"]) != words:
+            raise ConfigError(
+                f"{path} was run with other words ({_words(report)}; now {' '.join(words) or 'none'}), and such arms "
+                "do not go into one table: choose another --out"
+            )
+        check_current(path, report, _run_of(study, path, report))
+
+
+def _read_reports(folder: Path) -> dict[Path, Report]:
+    paths = sorted(path for path in folder.glob("*.json") if path.name not in _RESULT_NAMES)
+    return {path: read_arm_report(path) for path in paths}
 
 
 def _find_study(folder: Path, name: str) -> Study:
@@ -306,21 +332,26 @@ def _words(report: Report) -> str:
 def list_commands(results: Results) -> Sequence[str]:
     """What was said to get these results; paths are by name."""
     reports, study = results.reports, results.study
-    run = {report["arm"] for report in reports}
-    arms = [] if run == set(study.arms_at(results.scale)) else [f"--arms {','.join(n for n in study.arms if n in run)}"]
     names = sorted({name for report in reports for name in report["corpora"]}, key=lambda n: (n != MAIN_CORPUS, n))
     corpora = [f"--corpus {'' if name == MAIN_CORPUS else f'{name}='}corpora/{name}" for name in names]
     building = dict.fromkeys(command for name in names for command in _commands_of_corpus(name, reports))
     data = ["--data DATA"] if study.at(results.scale).tasks else []
-    seeds = ",".join(map(str, sorted({report["seed"] for report in reports})))
-    words = [
-        "litebert study run",
-        f"{study.name}.toml" if results.is_own else study.name,
-        *reports[0]["words"],
-        f"--scale {results.scale}",
-        *arms,
-    ]
-    return [*building, " ".join([*words, f"--seeds {seeds}", *corpora, *data])]
+    name = f"{study.name}.toml" if results.is_own else study.name
+    words = ["litebert study run", name, *map(shlex.quote, reports[0]["words"]), f"--scale {results.scale}"]
+    return [*building, *(" ".join([*words, part, *corpora, *data]) for part in _list_parts(results))]
+
+
+def _list_parts(results: Results) -> list[str]:
+    """Which arms were run with which seeds; arms with the same seeds by one command."""
+    arms_of: dict[tuple[int, ...], list[str]] = {}
+    for arm in results.study.arms_at(results.scale):
+        seeds = tuple(report["seed"] for report in results.of_arm(arm))
+        arms_of.setdefault(seeds, []).append(arm)
+    parts = []
+    for seeds, arms in arms_of.items():
+        chosen = "" if len(arms_of) == 1 else f"--arms {','.join(arms)} "
+        parts += [f"{chosen}--seeds {','.join(map(str, seeds))}"] if seeds else []
+    return parts
 
 
 def _commands_of_corpus(name: str, reports: Sequence[Report]) -> list[str]:

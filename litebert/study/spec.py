@@ -5,7 +5,7 @@ Nothing is trained or built here; `litebert study list` and `show` need no more 
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import build_options, read_toml, unflatten
+from litebert.study.metrics import MATRICES, SERIES, check_metric
 
 _SHIPPED = files("litebert") / "studies"
 _AND = "+"  # between the axes of a grid in an arm's name; a comma stands between names in --arms
@@ -26,6 +27,8 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 UNTRAINED: frozenset[Measure] = frozenset({"parameters", "speed", "memory"})
 Relation = Literal["above", "below", "near"]
 FigureKind = Literal["values", "differences", "series", "series-differences", "matrix"]
+# The figures of something else than metrics, and what they can be of.
+DRAWN: dict[FigureKind, Collection[str]] = {"series": SERIES, "series-differences": SERIES, "matrix": MATRICES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,10 +327,29 @@ def _check(study: Study) -> None:
         if name not in study.arms:
             raise ConfigError(f"{where} = '{name}' is no arm; {suggest(name, study.arms)}")
     _check_starts(study)
+    _check_metrics(study)
     for scale, spec in study.scales.items():
         if not study.arms_at(scale):
             raise ConfigError(f"[{scale}] has no arm: name it in the scales of one, or leave the section out")
         _check_tasks(spec.tasks, scale)
+
+
+def _check_metrics(study: Study) -> None:
+    """Whatever tables, claims and figures speak of has a name that something can measure."""
+    tasks = {task.metric for spec in study.scales.values() for task in spec.tasks}
+    named = [("columns", name) for name in study.columns]
+    named += [(f"arms.{name}.published", metric) for name, arm in study.arms.items() for metric in arm.published]
+    for number, claim in enumerate(study.claims, start=1):
+        named += [(f"claims {number}", name) for name in (claim.metric, claim.learned) if name]
+    for number, figure in enumerate(study.figures, start=1):
+        known = DRAWN.get(figure.kind)
+        for name in figure.of:
+            if known is None:
+                named.append((f"figures {number}", name))
+            elif name not in known:
+                raise ConfigError(f"figures {number}: there is no {figure.kind} '{name}'; {suggest(name, known)}")
+    for where, name in named:
+        check_metric(name, tasks, where=where)
 
 
 def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:

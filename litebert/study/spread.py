@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from litebert.intrinsic.student import student
 
+_ROUNDING = 1e-9
+
 
 class Spread(NamedTuple):
     """A standard deviation over seeds, and how many degrees of freedom it rests on."""
@@ -19,6 +21,11 @@ class Spread(NamedTuple):
         """Half of the 95 % interval of a single value that spreads so."""
         return student(self.freedom) * self.deviation
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether seeds differ at all; where they do not, by luck or rounding, nothing tells how sure they are."""
+        return self.deviation > _ROUNDING
+
 
 def pool(groups: Sequence[Sequence[float]], *, is_relative: bool = False) -> Spread | None:
     """The spread within groups, as if it were the same in all, or (relative) the same share of their means."""
@@ -26,7 +33,8 @@ def pool(groups: Sequence[Sequence[float]], *, is_relative: bool = False) -> Spr
     freedom = sum(len(group) - 1 for group in several)
     if not freedom:
         return None
-    scales = [fmean(group) if is_relative else 1.0 for group in several]
+    # what spreads in proportion is never negative: where the mean is 0, all are, and nothing spreads
+    scales = [(fmean(group) or 1.0) if is_relative else 1.0 for group in several]
     squares = [(len(g) - 1) * variance(g) / scale**2 for g, scale in zip(several, scales, strict=True)]
     return Spread(math.sqrt(sum(squares) / freedom), freedom)
 

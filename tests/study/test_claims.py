@@ -115,10 +115,46 @@ def test_an_arm_of_three_seeds_is_judged_by_its_own_spread() -> None:
 
 
 def test_a_difference_of_arms_with_the_same_seeds_is_taken_seed_by_seed() -> None:
-    lucky = {"a": [{"mlm": 30.0}, {"mlm": 36.0}], "b": [{"mlm": 31.0}, {"mlm": 37.0}]}
+    lucky = {"a": [{"mlm": 30.0}, {"mlm": 36.0}], "b": [{"mlm": 31.0}, {"mlm": 37.01}]}
     results = make_results(lucky, intervals={"mlm": [20.0, 40.0]})  # all on the same text
-    assert results.half_width_between("mlm", "a", "b") == pytest.approx(0.0)
+    assert results.half_width_between("mlm", "a", "b") == pytest.approx(12.706 * 0.01 / 2)
     assert outcomes(results)[0] == "agrees"
+
+
+def test_seeds_that_do_not_differ_make_nothing_sure() -> None:
+    alike = {"a": [{"mlm": 30.0}, {"mlm": 30.0}], "b": [{"mlm": 30.1}]}
+    rounded = {"a": [{"mlm": 30.1}, {"mlm": 30.2}], "b": [{"mlm": 30.3}, {"mlm": 30.4}]}  # of as many examples each
+    for seeds in (alike, rounded):
+        results = make_results(seeds)
+        assert results.half_width_between("mlm", "a", "b") is None
+        assert (
+            judge_all(results)[0].words
+            == "agrees in direction, not beyond the spread (its seeds do not tell the spread)"
+        )
+
+
+def test_layers_that_have_come_to_rest_in_every_seed_have_an_interval() -> None:
+    seeds = {"a": [{"l2_floor": 0.0}] * 3, "b": [{"l2_floor": value} for value in (1.0, 1.1, 1.2)]}
+    assert make_results(seeds).half_width("l2_floor", "a") == 0.0
+
+
+def test_the_reference_adds_nothing_to_the_interval_of_a_speed_against_it() -> None:
+    seeds = {
+        arm: [{"tokens_per_second": value} for value in values]
+        for arm, values in {"a": (100.0, 104.0), "b": (90.0, 96.0), "c": (150.0, 160.0)}.items()
+    }
+    results = make_results(seeds)
+    assert results.half_width_between("speedup", "b", "a") == pytest.approx(results.half_width("speedup", "b"))
+
+
+def test_an_average_with_exact_matches_has_no_papers_beside_it_that_is_of_f1_alone() -> None:
+    study = load_study("roberta-table-1")
+    run = plan_arms(study, "paper", arms=["static"])[0]
+    values = {"squad-v2": 78.3, "mnli": 84.3, "sst-2": 92.5}
+    f1_alone = Results(study, "paper", (invent_report(run, values),))
+    assert f1_alone.published("static", "avg") == pytest.approx(statistics.fmean(values.values()))
+    with_exact = Results(study, "paper", (invent_report(run, values | {"squad-v2-em": 75.0}),))
+    assert with_exact.published("static", "avg") is None
 
 
 def test_of_two_arms_the_interval_is_that_of_their_differences() -> None:
@@ -145,7 +181,7 @@ def test_what_spreads_in_proportion_is_pooled_in_proportion() -> None:
 
 @pytest.mark.parametrize(("own", "expected"), [(40.0, "agrees"), (6.0, "unlearned")])
 def test_a_claim_of_arms_that_do_not_reach_what_needs_no_network_cannot_be_told(own: float, expected: str) -> None:
-    seeds = {"a": [{"mlm": 5.0}, {"mlm": 5.1}], "b": [{"mlm": own}, {"mlm": own + 0.1}]}
+    seeds = {"a": [{"mlm": 5.0}, {"mlm": 5.1}], "b": [{"mlm": own}, {"mlm": own + 0.15}]}
     results = make_results(seeds, levels={"mlm": 6.2})
     assert outcomes(results)[0] == expected
     assert results.is_above_level("a", "mlm") is False
@@ -218,7 +254,7 @@ def test_what_is_exact_needs_no_seeds() -> None:
 
 
 def test_a_verdict_shows_our_numbers_and_the_papers() -> None:
-    results = make_results({"a": [{"mlm": 30.0}, {"mlm": 30.2}], "b": [{"mlm": 39.9}, {"mlm": 40.1}]})
+    results = make_results({"a": [{"mlm": 30.0}, {"mlm": 30.2}], "b": [{"mlm": 39.8}, {"mlm": 40.2}]})
     verdict = judge_all(results)[0]
     assert verdict.ours.startswith("40.0 against 30.1, ± ")
     assert verdict.paper == "51.0 against 50.0"

@@ -13,7 +13,7 @@ from litebert.study.arms import plan_arms
 from litebert.study.markdown import write_markdown
 from litebert.study.place import STUDY_FILE, read_arm_report
 from litebert.study.report import build_page, build_section, gather_sections, write_report
-from litebert.study.results import list_commands, read_results
+from litebert.study.results import check_company, list_commands, read_results
 from litebert.study.spec import load_study
 from tests.study.invented import CORPORA, invent_everything, write_invented
 
@@ -175,6 +175,33 @@ def test_arms_of_other_words_or_other_text_do_not_stand_in_one_table(tmp_path: P
     write_invented(tmp_path / "text", nsp, {"mlm": 1.0}, corpora={"main": {**CORPORA["main"], "fingerprint": "0"}})
     with pytest.raises(ConfigError, match="other texts"):
         read_results(tmp_path / "text")
+
+
+def test_no_arm_is_run_beside_finished_ones_that_it_could_not_be_reported_with(tmp_path: Path) -> None:
+    study = load_study("table-5")
+    (sop,) = plan_arms(study, "laptop", arms=["sop"], seeds=[1])
+    path = write_invented(tmp_path, sop, {"mlm": 1.0})
+    nsp = plan_arms(study, "laptop", arms=["nsp"], seeds=[2])
+    check_company(nsp, tmp_path)
+    with pytest.raises(ConfigError, match=r"sop-seed-1.json was run with other words \(none; now train.steps=9000\)"):
+        check_company(plan_arms(study, "laptop", arms=["nsp"], words=["train.steps=9000"]), tmp_path)
+    path.write_text(path.read_text().replace("steps = 13000", "steps = 9000"))
+    with pytest.raises(
+        ConfigError, match=r"sop-seed-1.json was made by another table-5 \(train.steps: 9000 -> 13000\)"
+    ):
+        check_company(nsp, tmp_path)
+
+
+def test_a_part_of_a_study_names_the_commands_that_made_it(tmp_path: Path) -> None:
+    study = load_study("table-5")
+    for arm, seeds in {"sop": [1, 2], "nsp": [1, 2], "none": [1]}.items():
+        for run in plan_arms(study, "laptop", arms=[arm], seeds=seeds, words=["train.steps=9000"]):
+            write_invented(tmp_path, run, {"mlm": 1.0})
+    (results,) = read_results(tmp_path)
+    assert [command.partition(" --corpus")[0] for command in list_commands(results)[2:]] == [
+        "litebert study run table-5 train.steps=9000 --scale laptop --arms none --seeds 1",
+        "litebert study run table-5 train.steps=9000 --scale laptop --arms nsp,sop --seeds 1,2",
+    ]
 
 
 def test_arms_that_were_measured_in_other_ways_do_not_stand_in_one_table(tmp_path: Path) -> None:

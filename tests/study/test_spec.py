@@ -34,6 +34,7 @@ seeds = [1]
 measures = ["intrinsic"]
 """
 CLAIM = 'text = "t"\nmetric = "mlm"\narm = "a"\nrelation = "above"\nto = 1'
+SLIP = CLAIM.replace('"mlm"', '"mlmm"').replace('"a"', '"rate=0.15+max_length=32"')
 TASK = 'task = "rte"\ndata = "glue"\nstarts_from = "mnli"'
 MNLI = '[[laptop.tasks]]\ntask = "mnli"\ndata = "glue"\n'
 
@@ -184,6 +185,10 @@ def test_arms_are_chosen_by_name_or_pattern_in_the_studys_order() -> None:
         ("[laptop]", "[arms.x]\n[laptop]", "either .* tables or a .grid."),
         ("[grid]", f"[[claims]]\n{CLAIM}\n[grid]", "claims 1.arm = 'a' is no arm"),
         ('["intrinsic"]', '["intrinsic"]\ntasks = "papers"', "did you mean 'paper'"),
+        ('source = "me"', 'source = "me"\ncolumns = ["mlm", "perplexityy"]', "columns: nothing measures 'perplexityy'"),
+        ("[grid]", f"[[claims]]\n{SLIP}\n[grid]", "claims 1: nothing measures 'mlmm'; did you mean 'mlm'"),
+        ("[grid]", '[[figures]]\nkind = "values"\nof = ["mll"]\n[grid]', "figures 1: nothing measures 'mll'"),
+        ("[grid]", '[[figures]]\nkind = "series"\nof = ["mll"]\n[grid]', "figures 1: there is no series 'mll'"),
         ('["intrinsic"]', f'["intrinsic"]\n[[laptop.tasks]]\n{TASK}', "starts from 'mnli', which is no task before it"),
         ('["intrinsic"]', f'["intrinsic"]\n{MNLI}seeds = 0', "laptop.tasks: 'mnli' has seeds = 0; .* at least 1"),
         (

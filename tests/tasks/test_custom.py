@@ -33,7 +33,7 @@ def read_file(path: Path, **options: Any) -> Dataset:
     return read_dataset("classification", path, TableOptions(dev_share=0.0, **options))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize(
     ("name", "text"),
     [("rows.csv", as_csv(ROWS)), ("rows.csv", as_csv(ROWS, ";")), ("rows.jsonl", as_json_lines(ROWS))],
@@ -109,6 +109,18 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ("classification", "r.csv", 'text,label\n"two\nlines",1\nx, \n', r"r\.csv:4: 'label' is empty"),
         ("classification", "r.csv", "text,label\nx,1\ny,2,3\n", r"r\.csv:3: 3 cells, but the table has 2 columns"),
         ("classification", "r.csv", "text,label\nx,1\n,\ny,2\n", r"r\.csv:3: 'text' is empty"),
+        ("classification", "r.csv", "text,label\nx,y,2\n", "columns; quote the cell that has a comma in it"),
+        ("classification", "r.csv", "text;label\nx;y;2\n", "columns; quote the cell that has a semicolon in it"),
+        ("classification", "r.csv", "text\tlabel\nx\ty\t2\n", "columns; quote the cell that has a tab in it"),
+        ("classification", "r.csv", "text,label\nx\n", r"r\.csv:2: 1 cell, .*; add what is missing, a comma before it"),
+        ("classification", "r.csv", "text;label\nx,2\n", "columns; add what is missing, a semicolon before it"),
+        ("classification", "r.tsv", "text\tlabel\nx\n", "columns; add what is missing, a tab before it"),
+        (
+            "classification",
+            "r.tsv",
+            "text\tlabel\nx\ty\t2\n",
+            "columns; write a space for the tab that stands in a cell",
+        ),
         ("classification", "r.tsv", "text\tlabel\nx\t1\n\t\ny\t2\n", r"r\.tsv:3: 'text' is empty"),
         ("classification", "r.tsv", "good\tpos\nbad\tneg\n", r"by number: --text 1 --label 2"),
         ("classification", "r.xlsx", "PK", r"r\.xlsx: a table is one of \.csv"),
@@ -159,6 +171,12 @@ def test_a_row_whose_id_is_null_has_its_number_for_one(task: str, rows: list[dic
     text = "\n".join(json.dumps({**row, "id": identity}) for row, identity in zip(rows, (7, None), strict=True))
     dataset = read_dataset(task, write(tmp_path / "r.jsonl", text), TableOptions(dev_share=0.0))
     assert [example.id for example in dataset.train] == ["7", "1"]
+
+
+def test_a_declared_encoding_is_read_though_its_mark_begins_like_another(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "text,label\nok,1\n很好,2\n", "utf-32")
+    assert path.read_bytes().startswith(b"\xff\xfe\0\0")
+    assert [example.text for example in read_file(path, encoding="utf-32").train] == ["ok", "很好"]
 
 
 def test_another_encoding_is_named_with_its_line_and_the_one_to_try(tmp_path: Path) -> None:
@@ -244,13 +262,33 @@ def test_words_of_a_tagged_file_may_have_spaces_where_tabs_separate(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "advice"), [("Être à l'aise", "latin-1", "cp1252"), ("很好的电影", "gb18030", "gb18030")]
+    ("text", "encoding", "advice"),
+    [
+        ("Être à l'aise", "latin-1", "cp1252"),
+        ("很好的电影", "gb18030", "gb18030"),
+        ("很好的电影", "utf-16-le", "utf-16-le"),
+        ("很好的电影", "utf-16-be", "utf-16-be"),
+    ],
 )
 def test_the_encoding_that_is_advised_reads_the_file(text: str, encoding: str, advice: str, tmp_path: Path) -> None:
     path = write(tmp_path / "r.csv", f"text,label\nplain,1\n{text},2\n", encoding)
-    with pytest.raises(DataError, match=rf"r\.csv:3: byte 0x.. is not utf-8; .* --encoding {advice}"):
+    with pytest.raises(DataError, match=rf"r\.csv:\d: byte 0x.. is not utf-8; .* --encoding {advice}"):
         read_file(path)
     assert read_file(path, encoding=advice).train[1].text == text
+
+
+@pytest.mark.parametrize("wrong", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_wide_characters_without_a_mark_are_told_by_their_zeros(encoding: str, wrong: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "text,label\na cat,1\na dog,2\n", encoding)
+    with pytest.raises(DataError, match=rf"r\.csv: .* are zero, .* perhaps --encoding {encoding}"):
+        read_file(path, encoding=wrong)
+    assert [example.text for example in read_file(path, encoding=encoding).train] == ["a cat", "a dog"]
+
+
+def test_a_single_zero_is_a_letter_like_any_other(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "text,label\na \0cat,1\na dog,2\n")
+    assert read_file(path).train[0].text == "a \0cat"
 
 
 @pytest.mark.parametrize(

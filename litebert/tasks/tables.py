@@ -255,7 +255,14 @@ def _read_columnar(path: Path) -> Table:
 
 def tells_label(row: Row, column: str) -> bool:
     """Whether a test file's row has its label; an empty cell or -1 stands for one that is not told."""
-    return row.cells.get(column) not in (None, "", -1, "-1")
+    value = row.cells.get(column)
+    return (value.strip() if isinstance(value, str) else value) not in (None, "", -1, "-1")
+
+
+def is_blank(row: Row, column: str) -> bool:
+    """Whether nothing, or nothing but space, stands in a cell."""
+    value = row.cells.get(column)
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def cell_text(row: Row, column: str) -> str:

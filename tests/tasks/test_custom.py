@@ -248,6 +248,32 @@ def test_labels_of_a_test_file_are_kept_if_all_are_known(rows: str, labels: list
     assert any("not scored" in note for note in dataset.notes) == ("perhaps" in rows)
 
 
+@pytest.mark.parametrize(
+    ("task", "known", "labels"),
+    [
+        ("classification", "yes", [None, None, None]),
+        ("regression", "1.5", [None, None, None]),
+        ("multi-label", "yes", [("yes",), (), ("yes",)]),  # no label at all is an answer there
+        ("choice", "B", [None, None, None]),
+    ],
+)
+@pytest.mark.parametrize("blank", [None, "", " "])
+def test_a_blank_label_in_a_test_file_leaves_it_answered_and_not_scored(
+    task: str, known: str, labels: list[Any], blank: str | None, tmp_path: Path
+) -> None:
+    rest = {"text": "x", "question": "who", "choices": ["a", "b"]}
+    other = {"regression": "0", "choice": "A"}.get(task, "no")
+    rows = [{**rest, "label": label} for label in (known, other)]
+    train = write(tmp_path / "train.jsonl", "\n".join(map(json.dumps, rows)))
+    tested = [{**rest, "label": label} for label in (known, blank, known)]
+    test = write(tmp_path / "other.jsonl", "\n".join(map(json.dumps, tested)))
+    options = TableOptions(dev_share=0.0, test=test, text="text", label="label")
+    dataset = read_dataset(task, train, options)
+    assert [example.label for example in dataset.test["test"]] == labels
+    reason = f"the test file's labels are not used ({test}:2 has none): it is answered, and not scored"
+    assert (reason in dataset.notes) == (None in labels)
+
+
 def test_a_test_file_needs_no_label_column(tmp_path: Path) -> None:
     train = write(tmp_path / "train.csv", "text,stars\nx,yes\ny,no\n")
     test = write(tmp_path / "other.csv", "text,when\nx,today\n")

@@ -49,6 +49,8 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
     """A number for each row."""
     splits, notes = read_splits(path, options, _label_number)
     _hold_out(splits, options, notes)
+    for examples in splits.values():
+        _check_spread([example for example in examples if example.label is not None])
     task = Regression("regression", num_texts=_count_texts(splits))
     learned = [example.label for example in splits["train"]] if options.is_learned else []
     if learned:
@@ -208,6 +210,23 @@ def _label_number(row: Row, column: str) -> float:
     if not np.isfinite(value):
         raise DataError(f"{row.where}: '{text}' in '{column}' is not a finite number; mend it, or remove the row")
     return value
+
+
+def _check_spread(examples: Sequence[TextExample]) -> None:
+    """Refuse numbers whose deviation is beyond what floats can say: neither a scale nor a score comes of them."""
+    if not examples:
+        return
+    numbers = np.array([example.label for example in examples], dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = np.std(numbers)
+    if 0 < deviation < np.inf or (deviation == 0 and not np.ptp(numbers)):
+        return
+    worst = examples[int(np.abs(numbers).argmax())]
+    what, remedy = ("differs too little from the others", "multiply") if deviation == 0 else ("is too large", "divide")
+    raise DataError(
+        f"{worst.where}: {worst.label:g} {what} to be computed with; {remedy} all numbers by the same power of ten, "
+        f"or mend it"
+    )
 
 
 def _label_cell(row: Row, column: str) -> list[str] | str:

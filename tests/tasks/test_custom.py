@@ -141,6 +141,8 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ),
         ("regression", "r.csv", "text;score\nx;1.5\ny;-1,5\n", r"r\.csv:3: '-1,5' .* is not a number; write -1\.5"),
         ("regression", "r.csv", "text,score\nx,1.5\ny,nan\n", r"r\.csv:3: 'nan' in 'score' is not a finite number"),
+        ("regression", "r.csv", "text,score\nx,1\ny,-1e200\n", r"r\.csv:3: -1e\+200 is too large to be computed with"),
+        ("regression", "r.csv", "text,score\nx,0\ny,1e-200\n", r"r\.csv:3: 1e-200 .* too little from the others"),
         ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"r\.csv:2: every number from here on is 2"),
         (
             "multi-label",
@@ -272,6 +274,13 @@ def test_a_blank_label_in_a_test_file_leaves_it_answered_and_not_scored(
     assert [example.label for example in dataset.test["test"]] == labels
     reason = f"the test file's labels are not used ({test}:2 has none): it is answered, and not scored"
     assert (reason in dataset.notes) == (None in labels)
+
+
+def test_numbers_of_a_dev_file_that_no_score_can_be_computed_of_are_refused_at_reading(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.csv", "text,score\nx,1\ny,2\n")
+    dev = write(tmp_path / "dev.csv", "text,score\nx,1\ny,1.5e308\nz,2\n")
+    with pytest.raises(DataError, match=r"dev\.csv:3: 1\.5e\+308 is too large to be computed with; divide all numbers"):
+        read_dataset("regression", train, TableOptions(dev=dev))
 
 
 def test_a_test_file_needs_no_label_column(tmp_path: Path) -> None:

@@ -136,6 +136,9 @@ def test_a_tiny_model_learns_32_questions_by_heart(
         predictor.choose("the cat", "who", ["a", "b"])
     with pytest.raises(DataError, match="nothing to find an answer in"):
         predictor.answer("who", " ")
+    for pair in (None, "the cat"), ("who", None), ("who", ["the cat"]):
+        with pytest.raises(ConfigError, match="give a question and a context, both texts"):
+            predictor.answer(*pair)  # type: ignore[arg-type]
 
 
 def test_a_tiny_model_learns_32_multiple_choices_by_heart(tmp_path: Path, source: Path) -> None:
@@ -148,6 +151,9 @@ def test_a_tiny_model_learns_32_multiple_choices_by_heart(tmp_path: Path, source
     assert sum(choice.probabilities) == pytest.approx(1, abs=1e-5)
     with pytest.raises(DataError, match="nothing to choose"):
         predictor.choose("a cat sees it.", "who", ["the cat"])
+    for asked in ("a cat", "who", [1, 2]), (None, "who", ["a", "b"]), ("a cat", None, ["a", "b"]), ("a", "who", None):
+        with pytest.raises(ConfigError, match="give a context and a question, both texts, and a list of texts"):
+            predictor.choose(*asked)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="not SpanTask"):
         predictor.answer("who", "a cat")
 

@@ -71,6 +71,11 @@ class DropoutOptions:
     dropout_rate: float = 0.1  # of states and of attention
     classifier_dropout_rate: float = 0.1
 
+    def __post_init__(self) -> None:
+        for key, rate in asdict(self).items():
+            if not 0 <= rate < 1:
+                raise ConfigError(f"model.{key} = {rate} is a share: 0 or more, below 1")
+
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneRecipe:

@@ -34,7 +34,7 @@ from litebert.tasks.report import REPORT_FILE
 from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.task import SpanTask
 from litebert.train.distributed import TaskLoss
-from litebert.train.freezing import freeze
+from litebert.train.freezing import check_last_layers, freeze
 from litebert.train.keeping import CHECKPOINTS, RECIPE_FILE, checkpoint_path, find_last_whole, forget_old_checkpoints
 from litebert.train.loop import Engine, Progress, build_scaler, pack_scaler, unpack_scaler
 from litebert.train.optim import build_optimizer
@@ -105,6 +105,14 @@ class Run:
     @property
     def records(self) -> list[dict[str, Any]]:
         return read_log(self.folder / METRICS_FILE)
+
+
+def check_job(job: Job) -> None:
+    """Refuse a recipe that the model or the task does not allow, before anything is computed or written."""
+    job = job.with_lengths()
+    settle_length(job.recipe, len(job.dataset.train))
+    check_last_layers(job.source.config.layer_plan, job.recipe.train.num_last_layers)
+    job.dataset.task.encode(job.dataset.train[:1], job.source.load_tokenizer(), job.form)  # is there room for a text?
 
 
 def open_run(job: Job, folder: Path, view: View) -> Run:

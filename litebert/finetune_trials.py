@@ -11,7 +11,8 @@ from litebert.core.errors import ConfigError
 from litebert.core.files import write_json
 from litebert.finetune import finetune
 from litebert.finetune_recipe import load_finetune_recipe
-from litebert.finetune_run import Job
+from litebert.finetune_run import Job, check_job
+from litebert.train.keeping import RECIPE_FILE
 
 TRIALS_FILE = "trials.json"
 
@@ -52,8 +53,11 @@ def _split_values(word: str) -> list[str]:
 
 
 def plan_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> list[Trial]:
-    """The runs of every combination and seed; seeds count from the recipe's."""
-    return list(_iter_trials(job, recipe, overrides, num_seeds))
+    """The runs of every combination and seed, each of which can be run; seeds count from the recipe's."""
+    trials = list(_iter_trials(job, recipe, overrides, num_seeds))
+    for trial in {trial.words: trial for trial in trials}.values():  # whatever the seed
+        check_job(trial.job)
+    return trials
 
 
 def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> Iterator[Trial]:
@@ -68,6 +72,8 @@ def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int
 
 def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
     """Run what is not finished yet, and summarize all; the summary lies in the folder too."""
+    if (folder / RECIPE_FILE).exists():
+        raise ConfigError(f"{folder} is a single run, and several need a folder of their own; choose another --out")
     results = []
     for trial in trials:
         report = finetune(trial.job, folder / trial.folder)

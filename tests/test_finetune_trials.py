@@ -11,6 +11,7 @@ from small_tasks import invent_rows, write_rows
 from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.options import dump_toml
+from litebert.finetune import finetune
 from litebert.finetune_recipe import FinetuneRecipe, build_finetune_recipe, load_finetune_recipe
 from litebert.finetune_run import Job
 from litebert.finetune_trials import expand_grid, plan_trials, run_trials, summarize
@@ -64,6 +65,45 @@ def test_a_recipe_that_a_run_wrote_is_a_recipe(tiny_checkpoint: Path, tmp_path: 
 def test_seeds_said_twice_are_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="say it once"):
         plan_trials(make_job(tiny_checkpoint, tmp_path), "", [*SHORT, "seed=1,2"], num_seeds=3)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("train.trainable=head,last-1", "the layers before use the same weights"),
+        ("train.trainable=head,last-3", "the model has 2 layers"),
+        ("train.warmup_steps=1,3", "train.warmup_steps = 3 is more than the run's 2 steps"),
+        ("passage.stride=128,5", "passage.stride is not read by classification"),
+        ("model.dropout_rate=0.1,2.0", "model.dropout_rate = 2.0 is a share"),
+    ],
+)
+def test_every_value_of_a_grid_is_checked_before_anything_runs(
+    word: str, message: str, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        plan_trials(make_job(tiny_checkpoint, tmp_path), "", [*SHORT, word], num_seeds=1)
+
+
+def test_every_length_of_a_grid_must_leave_room_for_the_text(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    rows = [{"context": "a cat", "question": "who", "choices": ["a", "b"], "label": number % 2} for number in range(4)]
+    job = Job(load_checkpoint(tiny_checkpoint), read_dataset("choice", write_rows(tmp_path, rows)), FinetuneRecipe())
+    words = [*SHORT, "passage.max_choice_length=8", "train.max_length=32,11"]
+    with pytest.raises(ConfigError, match="max_length = 11 leaves no token for the passage"):
+        plan_trials(job, "", words, num_seeds=1)
+
+
+def test_several_runs_do_not_mix_with_a_single_one(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    job = make_job(tiny_checkpoint, tmp_path / "data")
+    [single] = plan_trials(job, "", SHORT, num_seeds=1)
+    several = plan_trials(job, "", SHORT, num_seeds=2)
+    finetune(single.job, tmp_path / "one")
+    before = sorted((tmp_path / "one").rglob("*"))
+    with pytest.raises(ConfigError, match=r"one is a single run, and several .* choose another --out"):
+        run_trials(several, tmp_path / "one")
+    assert sorted((tmp_path / "one").rglob("*")) == before
+    run_trials(several, tmp_path / "two")
+    with pytest.raises(ConfigError, match=r"two is not empty and no run; choose another --out"):
+        finetune(single.job, tmp_path / "two")
 
 
 def test_median_mean_spread_and_best_are_those_of_the_runs() -> None:

@@ -113,7 +113,7 @@ def test_a_tiny_model_learns_32_questions_by_heart(
 
     answers = json.loads((tmp_path / "run" / "predictions.json").read_text("utf-8"))
     questions = read_squad(data)
-    assert check_spans(answers, questions, allows_none=has_unanswerable) == []
+    assert check_spans(answers, questions, allows_none=has_unanswerable) == ([], [])
     assert answers == {question.id: question.label[0] for question in questions}  # type: ignore[index]
     nbest = json.loads((tmp_path / "run" / "nbest_predictions.json").read_text("utf-8"))
     for question in questions:
@@ -136,6 +136,9 @@ def test_a_tiny_model_learns_32_questions_by_heart(
         predictor.choose("the cat", "who", ["a", "b"])
     with pytest.raises(DataError, match="nothing to find an answer in"):
         predictor.answer("who", " ")
+    for pair in (None, "the cat"), ("who", None), ("who", ["the cat"]):
+        with pytest.raises(ConfigError, match="give a question and a context, both texts"):
+            predictor.answer(*pair)  # type: ignore[arg-type]
 
 
 def test_a_tiny_model_learns_32_multiple_choices_by_heart(tmp_path: Path, source: Path) -> None:
@@ -148,6 +151,9 @@ def test_a_tiny_model_learns_32_multiple_choices_by_heart(tmp_path: Path, source
     assert sum(choice.probabilities) == pytest.approx(1, abs=1e-5)
     with pytest.raises(DataError, match="nothing to choose"):
         predictor.choose("a cat sees it.", "who", ["the cat"])
+    for asked in ("a cat", "who", [1, 2]), (None, "who", ["a", "b"]), ("a cat", None, ["a", "b"]), ("a", "who", None):
+        with pytest.raises(ConfigError, match="give a context and a question, both texts, and a list of texts"):
+            predictor.choose(*asked)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="not SpanTask"):
         predictor.answer("who", "a cat")
 
@@ -180,6 +186,7 @@ def test_an_ensemble_tunes_its_own_threshold(answered: Path, capsys: pytest.Capt
     reached = report["dev"]["dev"]["scores"]
     assert reached["f1"] == pytest.approx(sum(score.f1 for score in scores) / len(scores))
     assert reached["f1"] == reached["best_f1"]
+    assert report["values"]["job"]["num_train"] == len(dataset.train)  # tells whether dev was held out of a file
     odds = json.loads((out / "null_odds.json").read_text("utf-8"))
     single = [json.loads((answered / f"run{n}" / "null_odds.json").read_text("utf-8")) for n in (1, 2)]
     assert odds == pytest.approx({id_: (single[0][id_] + single[1][id_]) / 2 for id_ in odds}, rel=1e-5)
@@ -190,23 +197,28 @@ def test_an_ensemble_tunes_its_own_threshold(answered: Path, capsys: pytest.Capt
     assert json.loads(sheet.read_text("utf-8")) == answers
 
 
-def test_a_sheet_that_would_be_rejected_is(answered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sheet_that_is_to_be_mended_is_not_called_complete(
+    answered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sheet = answered / "bad.json"
     questions = read_squad(answered / "squad.json")
     answers = {question.id: "" for question in questions[3:]} | {"0": 7, "1": "a pig", "other": ""}
     sheet.write_text(json.dumps(answers), "utf-8")
     words = ["submission", "--check", str(sheet), "--task", "squad-v2", "--data", str(answered / "squad.json")]
     code, printed = litebert_says(capsys, *words)
-    assert code == 2
-    assert printed.splitlines()[:4] == [
-        "question '2' is not answered",
-        "'other' is not the id of a question",
-        "the answer to '0' is 7, not a text",
-        "the answer to '1', 'a pig', is not in its paragraph",
-    ]
-    assert "is empty" in check_spans({"1": ""}, questions[1:2], allows_none=False)[0]
+    assert (code, printed.splitlines()) == (
+        1,
+        [
+            "question '2' is not answered",
+            "the answer to '0' is 7, not a text",
+            "warning: 'other' is not the id of a question: it is ignored",
+            "warning: the answer to '1', 'a pig', is not in its paragraph: it is compared all the same",
+            f"{sheet}: 2 things to mend, and 2 warnings",
+        ],
+    )
+    assert "is empty" in check_spans({"1": ""}, questions[1:2], allows_none=False).warnings[0]
     examples = [ChoiceExample(str(n), "", "", ("x", "y")) for n in range(4)]
-    assert check_choices({"0": "A", "1": 1, "2": "C", "3": 2}, examples) == [
+    assert check_choices({"0": "A", "1": 1, "2": "C", "3": 2}, examples).problems == [
         "the answer to '2' is \"C\", none of its choices",
         "the answer to '3' is 2, none of its choices",
     ]

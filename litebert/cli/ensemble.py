@@ -1,7 +1,7 @@
 """`litebert ensemble` and `litebert submission`: several runs answer as one; answers to hand in."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,12 @@ from litebert.cli.words import (
     TextBColumn,
     TextColumn,
 )
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from litebert.tasks.answer_sheets import Findings
+
+MAX_LISTED = 12  # findings of a kind: each of GLUE's tables may have one
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of finished fine-tuning runs.", show_default=False)]
 
@@ -81,7 +86,7 @@ def write_submission(
     out: Annotated[
         Path | None, typer.Option(help="The file to write. Default: submission.zip, or .json for SQuAD and RACE.")
     ] = None,
-    check: Annotated[Path | None, typer.Option(help="Only say what would be rejected in this zip or JSON.")] = None,
+    check: Annotated[Path | None, typer.Option(help="Only say what is to be mended in this zip or JSON.")] = None,
     rank: Annotated[
         Path | None, typer.Option(help="GLUE's folder: answer WNLI and QNLI by ranking candidates, as the paper does.")
     ] = None,
@@ -89,9 +94,10 @@ def write_submission(
     task: Annotated[str, typer.Option("--task", help="SQuAD and RACE: check with the questions of this task ...")] = "",
     data: Annotated[Path | None, typer.Option("--data", help="... in this folder or file.")] = None,
 ) -> None:
-    """Make a submission of the test answers of runs (GLUE's zip; JSON for SQuAD, RACE), and say what is rejected.
+    """Make a submission of the test answers of runs (GLUE's zip; JSON for SQuAD, RACE), and say what is to be mended.
 
     GLUE's tables are always checked; answers to questions are where --task and --data say which questions they are.
+    Exit code 0 if there is nothing to mend, 1 if there is; the file is written all the same.
     """
     if not runs and check is None:
         raise ConfigError("name the runs whose test answers are handed in, or --check FILE")
@@ -100,24 +106,42 @@ def write_submission(
     if file.is_dir():
         word, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
         raise ConfigError(f"{word} {file} is a folder, and is to be a file, such as {file / usual}")
-    problems: list[str] | None
+    findings: Findings | None
     if is_glue:
         if task or data:
             raise ConfigError(
                 "--task and --data say nothing to GLUE's tables, which are checked without: leave them out"
             )
-        problems = _submit_tables(runs or [], file, rank, is_check=check is not None)
+        findings = _submit_tables(runs or [], file, rank, is_check=check is not None)
     else:
         if rank:
             raise ConfigError("--rank is for WNLI and QNLI alone: leave it out")
-        problems = _submit_answers(runs or [], split, file, task, data, is_check=check is not None)
-    for problem in problems or ():
-        print(problem)
-    if problems and check:
-        raise DataError(f"{check}: {len(problems)} things would be rejected")
-    remedy = "say --task and --data, with its questions, to know whether it is complete"
-    outcome = f"written, with {len(problems)} things to mend" if problems else "complete"
-    print(f"{file}: {outcome if problems is not None else f'written, not checked; {remedy}'}")
+        findings = _submit_answers(runs or [], split, file, task, data, is_check=check is not None)
+    if findings is None:
+        remedy = "say --task and --data, with its questions, to know whether it is complete"
+        print(f"{file}: written, not checked; {remedy}")
+        return
+    _tell_findings(file, findings, is_written=check is None)
+    raise typer.Exit(1 if findings.problems else 0)
+
+
+def _tell_findings(file: Path, findings: "Findings", *, is_written: bool) -> None:
+    """The first findings of each kind, and how many there are."""
+    warnings = [f"warning: {warning}" for warning in findings.warnings]
+    for lines in (findings.problems, warnings):
+        print(*lines[:MAX_LISTED], sep="\n", end="\n" if lines else "")
+        if len(lines) > MAX_LISTED:
+            print(f"... and {len(lines) - MAX_LISTED:,} more")
+    problems, doubts = _count(findings.problems, "thing"), _count(warnings, "warning")
+    if findings.problems:
+        verdict = f"{'written, with ' if is_written else ''}{problems} to mend{f', and {doubts}' if warnings else ''}"
+    else:
+        verdict = f"complete{f', with {doubts}' if warnings else ''}"
+    print(f"{file}: {verdict}")
+
+
+def _count(lines: list[str], word: str) -> str:
+    return f"{len(lines):,} {word}{'' if len(lines) == 1 else 's'}"
 
 
 def _is_for_glue(run: Path) -> bool:
@@ -135,20 +159,21 @@ def _is_for_glue(run: Path) -> bool:
     return is_glue
 
 
-def _submit_tables(runs: list[Path], file: Path, rank: Path | None, *, is_check: bool) -> list[str]:
-    """Write the tables of runs, and say what the leaderboard would reject."""
+def _submit_tables(runs: list[Path], file: Path, rank: Path | None, *, is_check: bool) -> "Findings":
+    """Write the tables of runs, and find what the leaderboard would reject."""
+    from litebert.tasks.answer_sheets import Findings
     from litebert.tasks.submission import check_zip, gather_sheets, write_zip
 
     if not is_check:
         write_zip(file, gather_sheets(runs, ranked_by=rank))
-    return check_zip(file)
+    return Findings(check_zip(file), [])
 
 
 def _submit_answers(
     runs: list[Path], split: str, file: Path, task: str, data: Path | None, *, is_check: bool
-) -> list[str] | None:
+) -> "Findings | None":
     """Write the answers of one run, and compare them with the questions; None where those are not given."""
-    from litebert.tasks.answer_sheets import check_answer_sheet, read_questions, write_answer_sheet
+    from litebert.tasks.answer_sheets import check_answer_sheet, keep_held_out, read_questions, write_answer_sheet
 
     if len(runs) > 1:
         raise ConfigError("SQuAD and RACE are handed in one run at a time: make an ensemble of them")
@@ -157,6 +182,11 @@ def _submit_answers(
     if is_check and data is None:
         raise ConfigError("--check of a JSON needs the questions: say --task and --data")
     questions = None if data is None else read_questions(task, data, split)  # before anything is written
+    if questions is not None and not is_check:
+        num_all, questions = len(questions.examples), keep_held_out(questions, runs[0], split)
+        if len(questions.examples) < num_all:
+            which = f"{len(questions.examples):,} of its {num_all:,} questions were held out for {split}"
+            print(f"{data}: {which}, and are those compared with")
     if not is_check:
         write_answer_sheet(runs[0], split, file)
     return None if questions is None else check_answer_sheet(file, questions)

@@ -25,6 +25,7 @@ from litebert.core.errors import DataError
 
 if TYPE_CHECKING:
     from litebert.infer.predictor import Predictor
+    from litebert.tasks.columns import Columns
     from litebert.tasks.predictions import Prediction
     from litebert.tasks.reading import TableOptions
 
@@ -146,14 +147,20 @@ def _sentences_of_lines(lines: str, where: str, options: "TableOptions") -> Iter
 
 
 def _sentences_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
-    """JSON lines, CoNLL columns with or without tags, or a sentence a line."""
-    from litebert.tasks.tables import read_text
-    from litebert.tasks.tagged_files import read_tagged
+    """A table, CoNLL columns with or without tags, or a sentence a line."""
+    from litebert.tasks.columns import TAGGED_WORDS, find_columns
+    from litebert.tasks.tables import read_table, read_text
+    from litebert.tasks.tagged_files import is_table, read_conll, read_tagged_rows
 
     if file.suffix.lower() == ".txt":
         return _sentences_of_lines(read_text(file, options.encoding), str(file), options)
+    if is_table(file):
+        table = read_table(file, encoding=options.encoding)
+        columns = replace(find_columns(table, options, needs_label=False, usual=TAGGED_WORDS), label=None)
+        _tell_columns(file, columns, options)
+        return read_tagged_rows(table, columns, needs_tags=False)
     notes: list[str] = []
-    sentences = read_tagged(file, options, needs_tags=False, notes=notes)
+    sentences = read_conll(file, options, needs_tags=False, notes=notes)
     for note in notes:
         print(note, file=sys.stderr)
     return [replace(sentence, label=None) for sentence in sentences]
@@ -184,12 +191,16 @@ def _texts_of_file(file: Path, options: "TableOptions", *, num_texts: int) -> It
         return _texts_of_lines(read_text(file, options.encoding), str(file), options)
     has_header = options.text is None or not options.text.isdecimal()
     table = read_table(file, encoding=options.encoding, has_header=has_header)
-    columns = find_columns(table, options, needs_label=False)
+    columns = replace(find_columns(table, options, needs_label=False), label=None)
     if num_texts == 1 and options.text_b is None:
         columns = replace(columns, text_b=None)
+    _tell_columns(file, columns, options)
+    return read_rows(table, columns)
+
+
+def _tell_columns(file: Path, columns: "Columns", options: "TableOptions") -> None:
     if options.text is None:
-        print(f"columns of {file.name}: {replace(columns, label=None)}", file=sys.stderr)
-    return read_rows(table, replace(columns, label=None))
+        print(f"columns of {file.name}: {columns}", file=sys.stderr)
 
 
 def _print_answers(

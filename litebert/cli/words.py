@@ -37,13 +37,16 @@ DataPath = Annotated[
 DevFile = Annotated[Path | None, typer.Option("--dev", help="The dev file, where --data is a file.")]
 TestFile = Annotated[Path | None, typer.Option("--test", help="The test file; it is scored if it has labels.")]
 TextColumn = Annotated[
-    str | None, typer.Option("--text", help="The text's column; a number if there are no names. Of pairs name both.")
+    str | None,
+    typer.Option(
+        "--text", help="The text's column (for tags: its words); a number if there are no names. Of pairs name both."
+    ),
 ]
 TextBColumn = Annotated[
     str | None,
     typer.Option("--text-b", help="The second text's column, of pairs; never guessed where --text is named."),
 ]
-LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column.")]
+LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column (for tags: the list of them).")]
 DevShare = Annotated[float, typer.Option(help="Of the training rows held out for dev, where there is no dev file.")]
 EngineWord = Annotated[
     Literal["auto", "torch", "onnx", "openvino"] | None,

@@ -1,11 +1,11 @@
 """One question to a fine-tuned model, and its answer: a stretch of a text, or one of several choices."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.finetuning import Output
 from litebert.tasks.squad.reading import Question
@@ -32,7 +32,11 @@ class Choice(NamedTuple):
 
 def to_questions(pairs: Sequence[tuple[str, str]]) -> list[Question]:
     """(question, context) pairs as the span task wants them."""
-    for number, (_, context) in enumerate(pairs, start=1):
+    for number, (question, context) in enumerate(pairs, start=1):
+        if not (isinstance(question, str) and isinstance(context, str)):
+            raise ConfigError(
+                f"question {number} is {(question, context)!r:.60}: give a question and a context, both texts"
+            )
         if not context.strip():
             raise DataError(f"the context of question {number} is empty: there is nothing to find an answer in")
     return [Question(str(number), question, context) for number, (question, context) in enumerate(pairs)]
@@ -49,6 +53,12 @@ def read_answer(task: SpanTask, output: Output) -> FoundAnswer:
 
 def to_choice_example(context: str, question: str, choices: Sequence[str]) -> ChoiceExample:
     """A question as the choice task wants it."""
+    parts = (context, question, *choices) if isinstance(choices, Collection) else (choices,)
+    if not all(isinstance(part, str) for part in parts):
+        raise ConfigError(
+            f"the question is {(context, question, choices)!r:.60}: "
+            f"give a context and a question, both texts, and a list of texts"
+        )
     if isinstance(choices, str) or len(choices) < 2:
         raise DataError(f"{choices!r} leaves nothing to choose; give a list of two or more texts")
     return ChoiceExample("0", context, question, tuple(choices))

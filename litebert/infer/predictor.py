@@ -1,6 +1,6 @@
 """A model ready to be asked: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -143,7 +143,7 @@ class Predictor:
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tag of each word of each sentence."""
         task = self._expect(TokenTags)
-        if isinstance(sentences, str) or any(isinstance(words, str) for words in sentences):
+        if isinstance(sentences, str) or not all(_are_words(words) for words in sentences):
             raise ConfigError("a sentence is a list of its words: text.split(), or your own tokenizer's")
         examples = [TaggedWords(str(n), tuple(words)) for n, words in enumerate(sentences)]
         return [task.decide(output) for output in self.predict(examples)]
@@ -283,6 +283,11 @@ def _list_candidates(checkpoint: Checkpoint) -> tuple[EngineName, ...]:
     if not (checkpoint.task or {}).get("exits", False):
         return tuple(PACKAGES)
     return ("torch", "onnx") if checkpoint.config.layer_plan.is_one_layer else ("torch",)
+
+
+def _are_words(words: Any) -> bool:
+    is_list = isinstance(words, Collection) and not isinstance(words, str)
+    return is_list and all(isinstance(word, str) for word in words)
 
 
 def _to_examples(texts: Sequence[Text]) -> list[TextExample]:

@@ -1,19 +1,38 @@
 """A picture of which labels are taken for which."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _MAX_NUMBERS = 20  # labels up to which each field shows its count
 _MAX_NAME = 24
+_NUMBERED = "Numbers stand for the labels in the order of report.json."
+# Matplotlib's own font has no Chinese, Japanese or Korean; these do, and machines have one or the other.
+_WIDE_FONTS = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN"),
+    *("WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback"),
+    *("PingFang SC", "Hiragino Sans GB", "Heiti TC", "Arial Unicode MS"),
+    *("Microsoft YaHei", "SimHei", "SimSun", "Malgun Gothic"),
+)
 
 
 def plot_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path, *, title: str) -> None:
     """Write a PNG: a row for each true label, shaded by the share of it that was taken for each label."""
+    figure = draw_confusion(counts, labels, title=title)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=130)
+
+
+def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], *, title: str) -> "Figure":
+    """The picture. Labels that no font here can write are numbered."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -24,15 +43,37 @@ def plot_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path:
     figure = Figure(figsize=(size + 0.8, size), layout="constrained")
     panel = figure.add_subplot()
     panel.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    names = [label if len(label) <= _MAX_NAME else f"{label[: _MAX_NAME - 1]}…" for label in labels]
-    panel.set_xticks(range(len(labels)), names, rotation=45, ha="right", rotation_mode="anchor")
-    panel.set_yticks(range(len(labels)), names)
-    panel.set_xlabel("answered")
+    fonts = list_fonts()
+    can_write = can_be_written(labels, fonts)
+    names = [_shorten(label) if can_write else str(number) for number, label in enumerate(labels, start=1)]
+    panel.set_xticks(range(len(labels)), names, rotation=45, ha="right", rotation_mode="anchor", family=fonts)
+    panel.set_yticks(range(len(labels)), names, family=fonts)
+    panel.set_xlabel("answered" if can_write else f"answered\n{_NUMBERED}")
     panel.set_ylabel("right")
-    panel.set_title(title)
+    if can_be_written([title], fonts):
+        panel.set_title(title, family=fonts)
     if len(labels) <= _MAX_NUMBERS:
         for row, column in np.ndindex(*matrix.shape):
             color = "white" if shares[row, column] > 0.5 else "black"
             panel.text(column, row, f"{matrix[row, column]:,}", ha="center", va="center", color=color)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=130)
+    return figure
+
+
+def list_fonts() -> list[str]:
+    """The usual font, and those of more letters that this machine has: a letter is taken from the first that has it."""
+    from matplotlib.font_manager import FontProperties, fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return [FontProperties().get_name(), *(name for name in _WIDE_FONTS if name in installed)]
+
+
+def can_be_written(texts: Iterable[str], fonts: Sequence[str]) -> bool:
+    """Whether every letter is in one of the fonts; a line's end is none."""
+    from matplotlib.font_manager import findfont, get_font
+
+    letters = {ord(letter) for text in texts for letter in _shorten(text)} - {ord("\n")}
+    return not letters.difference(*(get_font(findfont(name)).get_charmap() for name in fonts))
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= _MAX_NAME else f"{label[: _MAX_NAME - 1]}…"

@@ -1,4 +1,4 @@
-"""What is handed in for SQuAD and RACE: one JSON object from question ids to answers, and what would be rejected."""
+"""What is handed in for SQuAD and RACE: one JSON object from question ids to answers, and what is to be mended."""
 
 import json
 import string
@@ -12,6 +12,7 @@ from litebert.tasks.catalog import read_dataset
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
 from litebert.tasks.reading import TableOptions
+from litebert.tasks.report import read_report
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
 
@@ -52,43 +53,63 @@ def read_questions(task: str, data: Path, split: str) -> Questions:
     return Questions(dataset.task, splits[name])
 
 
-def check_answer_sheet(path: Path, questions: Questions) -> list[str]:
-    """What the official script or the leaderboard would reject, a line each; nothing if it would take it."""
+def keep_held_out(questions: Questions, run: Path, split: str) -> Questions:
+    """Of a file that a run learned from, the questions that it held out; all of them where it did not."""
+    num_learned = read_report(run).get("values", {}).get("job", {}).get("num_train")
+    answered = {one.id for one in read_predictions(predictions_file(run, split))}
+    held = [question for question in questions.examples if question.id in answered]
+    is_rest = num_learned is not None and len(held) == len(answered) == len(questions.examples) - num_learned
+    return questions._replace(examples=held) if is_rest else questions
+
+
+class Findings(NamedTuple):
+    """What is wrong with a submission: problems are to be mended, warnings are taken as they are."""
+
+    problems: list[str]
+    warnings: list[str]
+
+
+def check_answer_sheet(path: Path, questions: Questions) -> Findings:
+    """What is missing, or stops the official script; and what it takes, though hardly meant."""
     answers = _read_object(path)
     if isinstance(questions.task, SpanTask):
         return check_spans(answers, questions.examples, allows_none=questions.task.version == "2.0")
     return check_choices(answers, questions.examples)
 
 
-def check_spans(answers: Mapping[str, Any], questions: Sequence[Question], *, allows_none: bool) -> list[str]:
+def check_spans(answers: Mapping[str, Any], questions: Sequence[Question], *, allows_none: bool) -> Findings:
     """What is wrong with the answers to SQuAD's questions."""
-    problems = _compare_ids(answers, questions)
+    problems, warnings = _compare_ids(answers, questions)
     for question in questions:
         answer = answers.get(question.id, question.context)
         if not isinstance(answer, str):
             problems.append(f"the answer to '{question.id}' is {json.dumps(answer)[:40]}, not a text")
         elif not answer and not allows_none:
-            problems.append(f"the answer to '{question.id}' is empty, and SQuAD 1.1 knows no question without one")
+            which = f"the answer to '{question.id}' is empty"
+            warnings.append(f"{which}, which no question of SQuAD 1.1 asks for: it counts as wrong")
         elif answer not in question.context:
-            problems.append(f"the answer to '{question.id}', '{answer[:40]}', is not in its paragraph")
-    return problems
+            which = f"the answer to '{question.id}', '{answer[:40]}',"
+            warnings.append(f"{which} is not in its paragraph: it is compared all the same")
+    return Findings(problems, warnings)
 
 
-def check_choices(answers: Mapping[str, Any], examples: Sequence[ChoiceExample]) -> list[str]:
+def check_choices(answers: Mapping[str, Any], examples: Sequence[ChoiceExample]) -> Findings:
     """What is wrong with the answers to multiple-choice questions: letters, or numbers from 0."""
-    problems = _compare_ids(answers, examples)
+    problems, warnings = _compare_ids(answers, examples)
     for example in examples:
         valid = [*string.ascii_uppercase[: len(example.choices)], *range(len(example.choices))]
         answer = answers.get(example.id, 0)
         if isinstance(answer, bool) or answer not in valid:
             problems.append(f"the answer to '{example.id}' is {json.dumps(answer)[:40]}, none of its choices")
-    return problems
+    return Findings(problems, warnings)
 
 
-def _compare_ids(answers: Mapping[str, Any], asked: Sequence[Question] | Sequence[ChoiceExample]) -> list[str]:
+def _compare_ids(answers: Mapping[str, Any], asked: Sequence[Question] | Sequence[ChoiceExample]) -> Findings:
     ids = {one.id for one in asked}
     missing = [f"question '{one.id}' is not answered" for one in asked if one.id not in answers]
-    return missing + [f"'{id_}' is not the id of a question" for id_ in answers if id_ not in ids]
+    return Findings(
+        missing, [f"'{id_}' is not the id of a question: it is ignored" for id_ in answers if id_ not in ids]
+    )
 
 
 def _read_object(path: Path) -> dict[str, Any]:

@@ -48,7 +48,8 @@ UNREAD: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GLUE, ("dev", "test", *_COLUMNS)),
     "sts-b": ("dev", "test", *_COLUMNS, "is_balanced"),
     **dict.fromkeys(("regression", "multi-label", "choice"), ("is_balanced",)),
-    **dict.fromkeys(("tags", "squad-v1", "squad-v2", "squad-v2-simple"), (*_COLUMNS, "is_balanced")),
+    "tags": ("text_b", "is_balanced"),
+    **dict.fromkeys(("squad-v1", "squad-v2", "squad-v2-simple"), (*_COLUMNS, "is_balanced")),
     **dict.fromkeys(("race", "race-middle", "race-high"), ("dev", "test", *_COLUMNS, "encoding", "is_balanced")),
 }
 # Tasks that learn something more from the dev outputs of the finished model (a threshold), or write more files.

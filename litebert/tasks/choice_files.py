@@ -12,6 +12,7 @@ import numpy as np
 
 from litebert.core.errors import DataError
 from litebert.tasks.choices import ChoiceExample, Choices
+from litebert.tasks.custom import forget_partial
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.tables import Row, Table, parse_value, read_table, read_text, tells_label
@@ -76,11 +77,13 @@ def read_choice_dataset(path: Path, options: TableOptions) -> Dataset:
     notes: list[str] = []
     for split, file in find_files(path, options, find, usual="train.jsonl").items():
         table = read_table(file, encoding=options.encoding)
-        fields = find_fields(table, options, needs_label=split != "test")
+        needs_label = split != "test"
+        fields = find_fields(table, options, needs_label=needs_label)
         if fields not in told:
             notes.append(f"fields of {file.name}: {fields}")
             told.append(fields)
-        splits[split] = _read_rows(table, fields)
+        questions = _read_rows(table, fields, needs_label=needs_label)
+        splits[split] = questions if needs_label else forget_partial(questions, notes)
     if "dev" not in splits and options.dev_share:
         notes.append(_hold_out(splits, options))
     counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
@@ -96,7 +99,7 @@ def read_choices(path: Path, options: TableOptions, *, has_labels: bool) -> list
 def build_choices(table: Table, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:
     """A question of each row; without labels they are not looked at."""
     fields = find_fields(table, options, needs_label=has_labels)
-    return _read_rows(table, fields if has_labels else replace(fields, label=None))
+    return _read_rows(table, fields if has_labels else replace(fields, label=None), needs_label=has_labels)
 
 
 def find_fields(table: Table, options: TableOptions, *, needs_label: bool) -> Fields:
@@ -131,19 +134,20 @@ def _guess(free: Sequence[str], usual: Sequence[str]) -> str | None:
     return next((name for name in usual if name in free), None)
 
 
-def _read_rows(table: Table, fields: Fields) -> list[ChoiceExample]:
-    return [_read_row(row, number, fields) for number, row in enumerate(table.rows)]
+def _read_rows(table: Table, fields: Fields, *, needs_label: bool) -> list[ChoiceExample]:
+    return [_read_row(row, number, fields, needs_label) for number, row in enumerate(table.rows)]
 
 
-def _read_row(row: Row, number: int, fields: Fields) -> ChoiceExample:
+def _read_row(row: Row, number: int, fields: Fields, needs_label: bool) -> ChoiceExample:
     choices = next((row.cells[name] for name in CHOICES if name in row.cells), None)
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
         raise DataError(f"{row.where}: no list of two or more texts called {' or '.join(CHOICES)}")
     texts = [row.cells.get(name) or "" if name else "" for name in (fields.context, fields.question)]
     if not any(str(text).strip() for text in texts):
         raise DataError(f"{row.where}: neither a passage ({', '.join(CONTEXT)}) nor a question ({', '.join(QUESTION)})")
-    label = fields.label
-    right = None if label is None else _read_label(row.cells.get(label), choices, f"{row.where}: {label}")
+    label, right = fields.label, None
+    if label is not None and (needs_label or tells_label(row, label)):
+        right = _read_label(row.cells.get(label), choices, f"{row.where}: {label}")
     return ChoiceExample(row.identity(number), str(texts[0]), str(texts[1]), tuple(choices), right, where=row.where)
 
 

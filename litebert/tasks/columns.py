@@ -3,15 +3,27 @@ usually called, and then shown."""
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from litebert.core.errors import DataError
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.tables import Table
 
-# the names under which a column is looked for where none is given, the likeliest first
-TEXT = ("text", "sentence", "text_a", "sentence1", "premise", "question1", "question", "review", "content", "query")
-TEXT_B = ("text_b", "sentence2", "hypothesis", "question2", "answer")
-LABEL = ("label", "labels", "class", "category", "score", "target", "gold_label", "is_duplicate", "tags")
+
+class Usual(NamedTuple):
+    """The names under which columns are looked for where none are given, the likeliest first."""
+
+    text: tuple[str, ...]
+    text_b: tuple[str, ...]
+    label: tuple[str, ...]
+
+
+TEXTS = Usual(
+    ("text", "sentence", "text_a", "sentence1", "premise", "question1", "question", "review", "content", "query"),
+    ("text_b", "sentence2", "hypothesis", "question2", "answer"),
+    ("label", "labels", "class", "category", "score", "target", "gold_label", "is_duplicate", "tags"),
+)
+TAGGED_WORDS = Usual(("tokens", "words"), (), ("tags", "ner_tags", "labels", "pos_tags"))
 OFTEN_LABEL = "answer"  # where no other column is the label, this one is hardly a second text
 _BY_NUMBER = "or where the file has no row of names, by number: --text 1 --label 2"
 
@@ -29,16 +41,16 @@ class Columns:
         return ", ".join(f"{name} = '{column}'" for name, column in parts.items() if column is not None)
 
 
-def find_columns(table: Table, options: TableOptions, *, needs_label: bool) -> Columns:
+def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usual: Usual = TEXTS) -> Columns:
     """The columns as they were named, or as they are usually called; where none is needed, a label may be missing.
 
     No column is two things. A second text is guessed only where both are: who names the text alone means single texts.
     """
     named = _check_named(table, options, needs_label=needs_label)
     free = [column for column in table.columns if column not in named.values()]
-    text = named.get("--text") or _guess(free, TEXT)
-    label = named.get("--label") or (_guess(free, LABEL) if options.label is None else None)
-    text_b = named.get("--text-b") or (_guess(free, TEXT_B) if options.text is None else None)
+    text = named.get("--text") or _guess(free, usual.text)
+    label = named.get("--label") or (_guess(free, usual.label) if options.label is None else None)
+    text_b = named.get("--text-b") or (_guess(free, usual.text_b) if options.text is None else None)
     if "--text-b" not in named and text_b and text_b.lower() == OFTEN_LABEL and needs_label and label is None:
         text_b = None
     others = [column for column in table.columns if column not in (text, text_b, label, "id")]

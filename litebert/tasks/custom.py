@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from litebert.core.errors import DataError
+from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
-from litebert.tasks.columns import Columns, find_columns, has_header, reuse_columns
+from litebert.tasks.columns import TAGGED_WORDS, TEXTS, Columns, Usual, find_columns, has_header, reuse_columns
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, name_labels, read_table, tells_label
-from litebert.tasks.tagged_files import read_tagged
+from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, is_blank, name_labels, read_table, tells_label
+from litebert.tasks.tagged_files import is_table, read_conll, read_tagged_rows
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
@@ -28,6 +29,7 @@ MAX_TOLD = 20
 SEPARATORS = ("|", ";", ",")  # between the labels of one cell
 
 Example = TypeVar("Example", TextExample, TaggedWords)
+AnyExample = TypeVar("AnyExample", TextExample, TaggedWords, ChoiceExample)
 
 
 def read_classes(path: Path, options: TableOptions) -> Dataset:
@@ -47,6 +49,8 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
     """A number for each row."""
     splits, notes = read_splits(path, options, _label_number)
     _hold_out(splits, options, notes)
+    for examples in splits.values():
+        _check_spread([example for example in examples if example.label is not None])
     task = Regression("regression", num_texts=_count_texts(splits))
     learned = [example.label for example in splits["train"]] if options.is_learned else []
     if learned:
@@ -65,7 +69,7 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
 
 def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     """Any number of labels for each row: a list in JSON, or one cell with | ; or , between them."""
-    splits, notes = read_splits(path, options, _label_cell)
+    splits, notes = read_splits(path, options, _label_cell, is_blank_told=True)
     cells = [example.label for examples in splits.values() for example in examples]
     # one mark for all files: a label may have a comma in it where another mark separates
     joined = [cell for cell in cells if isinstance(cell, str) and cell.strip() not in options.labels]
@@ -88,8 +92,16 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
     """A tag for each word."""
     splits: dict[str, list[TaggedWords]] = {"train": []}
     notes: list[str] = []
+    first: Columns | None = None
     for split, file in _find_files(path, options).items():
-        splits[split] = read_tagged(file, options, needs_tags=split != "test", notes=notes)
+        needs_tags = split != "test"
+        if not is_table(file):
+            splits[split] = read_conll(file, options, needs_tags=needs_tags, notes=notes)
+            continue
+        table = name_labels(read_table(file, encoding=options.encoding))
+        columns = _settle_columns(table, options, first, notes, needs_label=needs_tags, usual=TAGGED_WORDS)
+        first = first or columns
+        splits[split] = read_tagged_rows(table, columns, needs_tags=needs_tags)
     found = {tag for example in splits["train"] for tag in example.label or ()}
     labels = options.labels or _discover_labels(list(found), path)
     labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
@@ -100,24 +112,43 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
 
 
 def read_splits(
-    path: Path, options: TableOptions, read_label: Callable[[Row, str], Any]
+    path: Path, options: TableOptions, read_label: Callable[[Row, str], Any], *, is_blank_told: bool = False
 ) -> tuple[dict[str, list[TextExample]], list[str]]:
-    """The rows of each split, and what was guessed on the way."""
+    """The rows of each split, and what was guessed on the way.
+
+    Where a blank does not tell that there are no labels, a test file with one is answered, and not scored.
+    """
     splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
     notes: list[str] = []
     first: Columns | None = None
     for split, file in _find_files(path, options).items():
         table = name_labels(read_table(file, encoding=options.encoding, has_header=has_header(options)))
         needs_label = split != "test"
-        said = reuse_columns(first, table, options, needs_label=needs_label) if first else options
-        columns = find_columns(table, said, needs_label=needs_label)
-        if not needs_label and not _is_labelled(table, columns.label):
-            columns = dataclasses.replace(columns, label=None)
-        if columns != first:
-            notes.append(f"columns of {file.name}: {columns}{'' if columns.label else '; no label'}")
+        columns = _settle_columns(table, options, first, notes, needs_label=needs_label)
         first = first or columns
-        splits[split] = read_rows(table, columns, read_label)
+        may_be_blank = not needs_label and not is_blank_told
+        rows = read_rows(table, columns, _unless_blank(read_label) if may_be_blank else read_label)
+        splits[split] = forget_partial(rows, notes) if may_be_blank else rows
     return splits, notes
+
+
+def _settle_columns(
+    table: Table,
+    options: TableOptions,
+    first: Columns | None,
+    notes: list[str],
+    *,
+    needs_label: bool,
+    usual: Usual = TEXTS,
+) -> Columns:
+    """The columns of a split's table, those of the first one wherever they can be; what was chosen anew is told."""
+    said = reuse_columns(first, table, options, needs_label=needs_label) if first else options
+    columns = find_columns(table, said, needs_label=needs_label, usual=usual)
+    if not needs_label and not _is_labelled(table, columns.label):
+        columns = dataclasses.replace(columns, label=None)
+    if columns != first:
+        notes.append(f"columns of {table.path.name}: {columns}{'' if columns.label else '; no label'}")
+    return columns
 
 
 def read_rows(
@@ -160,6 +191,10 @@ def _tell(word: str, labels: Sequence[str], found: Sequence[str], options: Table
     return [f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more]
 
 
+def _unless_blank(read_label: Callable[[Row, str], Any]) -> Callable[[Row, str], Any]:
+    return lambda row, column: None if is_blank(row, column) else read_label(row, column)
+
+
 def _label_word(row: Row, column: str) -> str:
     return cell_text(row, column).strip()
 
@@ -175,6 +210,23 @@ def _label_number(row: Row, column: str) -> float:
     if not np.isfinite(value):
         raise DataError(f"{row.where}: '{text}' in '{column}' is not a finite number; mend it, or remove the row")
     return value
+
+
+def _check_spread(examples: Sequence[TextExample]) -> None:
+    """Refuse numbers whose deviation is beyond what floats can say: neither a scale nor a score comes of them."""
+    if not examples:
+        return
+    numbers = np.array([example.label for example in examples], dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = np.std(numbers)
+    if 0 < deviation < np.inf or (deviation == 0 and not np.ptp(numbers)):
+        return
+    worst = examples[int(np.abs(numbers).argmax())]
+    what, remedy = ("differs too little from the others", "multiply") if deviation == 0 else ("is too large", "divide")
+    raise DataError(
+        f"{worst.where}: {worst.label:g} {what} to be computed with; {remedy} all numbers by the same power of ten, "
+        f"or mend it"
+    )
 
 
 def _label_cell(row: Row, column: str) -> list[str] | str:
@@ -222,10 +274,23 @@ def _settle_labels(
         if unknown and split != "test":
             what = f"label '{unknown[0][1]}' is not one of those {whose}: {', '.join(labels[:MAX_TOLD])}"
             raise DataError(f"{unknown[0][0].where}: {what}; {remedy}")
-        if known and (unknown or len(known) < len(examples)):
-            shown = f"'{unknown[0][1]}' is not one of those {whose}" if unknown else "some are missing"
-            notes.append(f"the test file's labels are not used ({shown}): it is answered, and not scored")
-            splits[split] = [dataclasses.replace(example, label=None) for example in examples]
+        if unknown:
+            splits[split] = _forget_labels(examples, f"'{unknown[0][1]}' is not one of those {whose}", notes)
+        else:
+            splits[split] = forget_partial(examples, notes)
+
+
+def forget_partial(examples: list[AnyExample], notes: list[str]) -> list[AnyExample]:
+    """The examples of a test split; without any labels where some are missing, for a part of them is no score."""
+    missing = [example for example in examples if example.label is None]
+    if not missing or len(missing) == len(examples):
+        return examples
+    return _forget_labels(examples, f"{missing[0].where} has none", notes)
+
+
+def _forget_labels(examples: list[AnyExample], reason: str, notes: list[str]) -> list[AnyExample]:
+    notes.append(f"the test file's labels are not used ({reason}): it is answered, and not scored")
+    return [dataclasses.replace(example, label=None) for example in examples]
 
 
 def _list_labels(example: TextExample | TaggedWords) -> Sequence[str]:

@@ -84,7 +84,8 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
         "task": task.name,
         "metric": task.metric,
         "facts": task_facts(task, max_length=facts["max_length"]),
-        "values": {"job": {"test": fingerprint(list(dataset.test.values()))}},  # as in a run's, for `may_have_answered`
+        # as in a run's, for `may_have_answered` and `keep_held_out`
+        "values": {"job": {"test": fingerprint(list(dataset.test.values())), "num_train": len(dataset.train)}},
         "members": members,
         "member_scores": member_scores,
         "dev": {name: facts for name, facts in described.items() if name in dataset.dev},

@@ -4,6 +4,7 @@ CSV has its quotes (RFC 4180); in TSV a quotation mark is a letter like any othe
 with file and line.
 """
 
+import codecs
 import csv
 import io
 import json
@@ -18,6 +19,7 @@ from litebert.tasks.columnar import is_columnar, read_columns
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet")
 _MAX_CELL = 10_000_000
+_SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _NO_TEXT = {
     b"PK\x03\x04": "an Office document or a zip",
     b"\xd0\xcf\x11\xe0": "an old Office document",
@@ -57,8 +59,10 @@ def read_table(path: Path, *, encoding: str = "utf-8", has_header: bool = True, 
     text = read_text(path, encoding)
     if path.suffix.lower() in (".jsonl", ".json"):
         return parse_json(path, text)
-    lines = _iter_csv(path, text) if path.suffix.lower() == ".csv" else _iter_tsv(text)
-    return _build_table(path, lines, has_header=has_header, skips_ragged=skips_ragged)
+    is_csv = path.suffix.lower() == ".csv"
+    separator = _guess_delimiter(text) if is_csv else "\t"
+    lines = _iter_csv(path, text, separator) if is_csv else _iter_tsv(text)
+    return _build_table(path, lines, separator, has_header=has_header, skips_ragged=skips_ragged)
 
 
 def name_labels(table: Table) -> Table:
@@ -93,10 +97,13 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
     for beginning, kind in _NO_TEXT.items():
         if data.startswith(beginning):
             raise DataError(f"{where}: {kind}, not text; save its table as CSV, or its words as plain text")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    # the wider first: its mark begins with the other's
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        encoding = "utf-32"
+    elif data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     try:
-        return data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+        text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise DataError(
@@ -105,12 +112,24 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
         ) from None
     except LookupError:
         raise ConfigError(f"--encoding {encoding}: Python knows no such encoding") from None
+    if 4 * text.count("\0") > len(text):
+        raise DataError(
+            f"{where}: many of its bytes are zero, as in UTF-16; "
+            f"say which encoding it is, perhaps --encoding {_guess_encoding(data)}"
+        )
+    return text
 
 
 def _guess_encoding(data: bytes) -> str:
-    """What text that is not UTF-8 usually is: Chinese has its high bytes in pairs, European letters stand alone."""
+    """What text that is not UTF-8 usually is: Chinese has its high bytes in pairs, European letters stand alone.
+
+    Bytes that are zero are the higher halves of plain letters: where they stand tells which half comes first.
+    """
     runs = re.findall(rb"[\x80-\xff]+", data)
-    names = ("cp1252", "gb18030") if 2 * sum(len(run) == 1 for run in runs) > len(runs) else ("gb18030", "cp1252")
+    names = ["cp1252", "gb18030"] if 2 * sum(len(run) == 1 for run in runs) > len(runs) else ["gb18030", "cp1252"]
+    if b"\0" in data:
+        is_low_first = data[1::2].count(0) > data[::2].count(0)
+        names = ["utf-32-le", "utf-32-be", "utf-16-le" if is_low_first else "utf-16-be", *names]
     return next((name for name in names if _decodes(data, name)), "latin-1")
 
 
@@ -129,9 +148,9 @@ def _iter_tsv(text: str) -> Iterator[tuple[int, list[str]]]:
             yield number, line.removesuffix("\r").split("\t")
 
 
-def _iter_csv(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+def _iter_csv(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(_MAX_CELL)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_guess_delimiter(text), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     while True:
         number = reader.line_num + 1
         try:
@@ -146,10 +165,12 @@ def _iter_csv(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _guess_delimiter(text: str) -> str:
     header = text.partition("\n")[0]
-    return max(",;\t", key=header.count)
+    return max(_SEPARATORS, key=header.count)
 
 
-def _build_table(path: Path, lines: Iterator[tuple[int, list[str]]], *, has_header: bool, skips_ragged: bool) -> Table:
+def _build_table(
+    path: Path, lines: Iterator[tuple[int, list[str]]], separator: str, *, has_header: bool, skips_ragged: bool
+) -> Table:
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     ragged: list[str] = []
@@ -164,11 +185,20 @@ def _build_table(path: Path, lines: Iterator[tuple[int, list[str]]], *, has_head
         elif skips_ragged:
             ragged.append(where)
         else:
-            remedy = "quote the cell that has a comma in it" if path.suffix == ".csv" else "mend this line"
-            raise DataError(f"{where}: {len(cells)} cells, but the table has {len(columns)} columns; {remedy}")
+            count = f"{len(cells)} cell{'s' if len(cells) > 1 else ''}"
+            remedy = _advise_ragged(path, separator, is_short=len(cells) < len(columns))
+            raise DataError(f"{where}: {count}, but the table has {len(columns)} columns; {remedy}")
     if not rows:
         raise DataError(f"{path}: there is no row in it")
     return Table(path, columns, rows, tuple(ragged))
+
+
+def _advise_ragged(path: Path, separator: str, *, is_short: bool) -> str:
+    if is_short:
+        return f"add what is missing, {_SEPARATORS[separator]} before it"
+    if path.suffix.lower() == ".csv":
+        return f"quote the cell that has {_SEPARATORS[separator]} in it"
+    return "write a space for the tab that stands in a cell"
 
 
 def _name_columns(cells: Sequence[str], has_header: bool, where: str) -> tuple[str, ...]:
@@ -225,7 +255,14 @@ def _read_columnar(path: Path) -> Table:
 
 def tells_label(row: Row, column: str) -> bool:
     """Whether a test file's row has its label; an empty cell or -1 stands for one that is not told."""
-    return row.cells.get(column) not in (None, "", -1, "-1")
+    value = row.cells.get(column)
+    return (value.strip() if isinstance(value, str) else value) not in (None, "", -1, "-1")
+
+
+def is_blank(row: Row, column: str) -> bool:
+    """Whether nothing, or nothing but space, stands in a cell."""
+    value = row.cells.get(column)
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def cell_text(row: Row, column: str) -> str:

@@ -1,18 +1,17 @@
 """Sentences whose words have tags, in files: CoNLL columns (word first, tag last, a blank line between sentences), or
-JSON lines with a list of words and one of tags."""
+a table, such as JSON lines, with a list of words and one of tags in each row."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.columnar import is_columnar
+from litebert.tasks.columns import Columns
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import Row, name_labels, read_table, read_text
+from litebert.tasks.tables import Row, Table, read_text
 from litebert.tasks.token_tags import TaggedWords
 
-WORDS = ("tokens", "words")
-TAGS = ("tags", "ner_tags", "labels", "pos_tags")
 DOCUMENT = "-DOCSTART-"  # begins a line that stands between documents
 
 
@@ -28,11 +27,23 @@ class Line(NamedTuple):
         return len(self.cells), self.has_tabs
 
 
-def read_tagged(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:
-    """The sentences of a file; where no tags are needed, they are read if each word has one."""
-    if file.suffix.lower() in (".jsonl", ".json") or is_columnar(file):
-        table = name_labels(read_table(file, encoding=options.encoding))
-        return [_tagged_row(row, number, needs_tags) for number, row in enumerate(table.rows)]
+def is_table(file: Path) -> bool:
+    """Whether its sentences are rows with columns that have names."""
+    return file.suffix.lower() in (".jsonl", ".json") or is_columnar(file)
+
+
+def read_tagged_rows(table: Table, columns: Columns, *, needs_tags: bool) -> list[TaggedWords]:
+    """The sentence of each row; where no tags are needed, they are read if each word has one."""
+    return [_tagged_row(row, number, columns, needs_tags) for number, row in enumerate(table.rows)]
+
+
+def read_conll(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:
+    """The sentences of columns without names; where no tags are needed, they are read if each word has one."""
+    for flag, name in (("--text", options.text), ("--label", options.label)):
+        if name is not None:
+            raise ConfigError(
+                f"{flag} names a column of a table, and {file} has the word first, the tag last: leave it out"
+            )
     blocks = _cut_at_blanks(read_text(file, options.encoding))
     sentences = _drop_comments(blocks)
     if not sentences:
@@ -99,13 +110,18 @@ def _tagged_lines(lines: Sequence[Line], number: int, file: Path) -> TaggedWords
     return TaggedWords(str(number), tuple(line.cells[0] for line in lines), tags, f"{file}:{lines[0].number}")
 
 
-def _tagged_row(row: Row, number: int, needs_tags: bool) -> TaggedWords:
-    words = next((row.cells[name] for name in WORDS if name in row.cells), None)
-    tags: Any = next((row.cells[name] for name in TAGS if name in row.cells), None)
+def _tagged_row(row: Row, number: int, columns: Columns, needs_tags: bool) -> TaggedWords:
+    words = row.cells.get(columns.text)
+    tags: Any = None if columns.label is None else row.cells.get(columns.label)
     if not isinstance(words, list) or not words or None in words:
-        raise DataError(f"{row.where}: no list of words called {' or '.join(WORDS)}")
+        raise DataError(
+            f'{row.where}: no list of words in \'{columns.text}\'; write ["one", "two"], or name another: --text'
+        )
     is_tagged = isinstance(tags, list) and len(tags) == len(words) and None not in tags
     if needs_tags and not is_tagged:
-        raise DataError(f"{row.where}: {len(words)} words, and not as many tags in a list called {', '.join(TAGS)}")
+        raise DataError(
+            f"{row.where}: {len(words)} words, and not as many tags in '{columns.label}'; "
+            f"mend it, or name another: --label"
+        )
     labels = tuple(map(str, tags)) if is_tagged else None
     return TaggedWords(row.identity(number), tuple(map(str, words)), labels, row.where)

@@ -50,8 +50,64 @@ def test_answers_are_complete_only_if_they_were_compared_with_the_questions(
     code, printed = submit(capsys, cut, "--out", out)
     assert (code, printed.startswith(f"{out}: written, not checked; say --task and --data")) == (0, True)
     code, printed = submit(capsys, cut, *words)
-    assert (code, printed.splitlines()[-1]) == (0, f"{out}: written, with 3 things to mend")
+    assert (code, printed.splitlines()[-1]) == (1, f"{out}: written, with 3 things to mend")
     assert submit(capsys, whole, *words) == (0, f"{out}: complete\n")
+
+
+def write_questions(path: Path, count: int) -> Path:
+    """SQuAD's JSON: as many articles of one question each, which is about a cat."""
+    asked = [{"id": str(n), "question": "who", "answers": [{"text": "cat", "answer_start": 4}]} for n in range(count)]
+    articles = [{"paragraphs": [{"context": "the cat sees", "qas": [question]}]} for question in asked]
+    path.write_text(json.dumps({"data": articles}))
+    return path
+
+
+def test_what_is_to_be_mended_is_told_by_the_exit_code_of_writing_and_of_checking(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, data = tmp_path / "answers.json", write_questions(tmp_path / "squad.json", 30)
+    run = make_run(tmp_path / "run", SpanTask("squad-v1"), [Prediction(str(n), "cat", None) for n in range(2)])
+    words = ["--task", "squad-v1", "--data", data]
+    code, written = submit(capsys, run, "--out", out, *words)
+    assert (code, written.splitlines()[-1]) == (1, f"{out}: written, with 28 things to mend")
+    code, checked = submit(capsys, "--check", out, *words)
+    assert (code, checked.splitlines()[-1]) == (1, f"{out}: 28 things to mend")
+    listed = checked.splitlines()[:-1]
+    assert listed == written.splitlines()[:-1]
+    assert (len(listed), listed[0], listed[-1]) == (13, "question '2' is not answered", "... and 16 more")
+
+
+def test_what_the_official_script_takes_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, data = tmp_path / "answers.json", write_questions(tmp_path / "squad.json", 3)
+    out.write_text(json.dumps({"0": "cat", "1": "dog", "2": "", "3": "cat"}))
+    code, printed = submit(capsys, "--check", out, "--task", "squad-v1", "--data", data)
+    assert (code, printed.splitlines()) == (
+        0,
+        [
+            "warning: '3' is not the id of a question: it is ignored",
+            "warning: the answer to '1', 'dog', is not in its paragraph: it is compared all the same",
+            "warning: the answer to '2' is empty, which no question of SQuAD 1.1 asks for: it counts as wrong",
+            f"{out}: complete, with 3 warnings",
+        ],
+    )
+
+
+def test_answers_to_questions_that_were_held_out_of_a_file_are_compared_with_those(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = write_questions(tmp_path / "squad.json", 20), tmp_path / "answers.json"
+    dataset = read_dataset("squad-v1", data)
+    held = [Prediction(question.id, "cat", None) for question in dataset.dev["dev"]]
+    assert 0 < len(held) < 20
+    words = ["--split", "dev", "--out", out, "--task", "squad-v1", "--data", data]
+    for count, last in ((len(held), f"{out}: complete"), (len(held) - 1, f"{out}: written, with 19 things to mend")):
+        run = tmp_path / f"run{count}"
+        report = {"task": "squad-v1", "facts": task_facts(SpanTask("squad-v1"), max_length=8)}
+        write_report(run, report | {"values": {"job": {"num_train": len(dataset.train)}}})
+        write_predictions(predictions_file(run, "dev"), held[:count])
+        assert submit(capsys, run, *words)[1].splitlines()[-1] == last
+    told = submit(capsys, tmp_path / f"run{len(held)}", *words)[1].splitlines()[0]
+    assert told == f"{data}: {len(held)} of its 20 questions were held out for dev, and are those compared with"
 
 
 def test_a_run_that_nobody_collects_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,6 +117,7 @@ TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 NUM_TAGS = len(TAGS)
 TASKS = {
     "span": SpanTask("squad-v1", max_question_length=12, stride=16),
+    "one_best": SpanTask("squad-v1", max_question_length=12, stride=16, max_answer_length=3, num_best=1),
     "conditional_span": SpanTask(
         "squad-v2", version="2.0", head="conditional_span", max_question_length=12, stride=16, threshold=0.5
     ),
@@ -192,6 +193,8 @@ def test_answers_are_those_of_the_server(name: str, tokenizer: Tokenizer, tmp_pa
         assert is_same(theirs, ours), (one, theirs, ours)
     if function == "answer":
         assert any(ours["answer"] for ours in expected)
+    if name in ("span", "one_best"):
+        assert all(ours["answer"] for ours in expected)
     if name in ("conditional_span", "null"):
         assert not all(ours["answer"] for ours in expected)
 

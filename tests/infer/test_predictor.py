@@ -126,5 +126,6 @@ def test_more_guesses_than_pieces_are_refused(tiny_checkpoint: Path) -> None:
 
 def test_a_sentence_to_tag_is_a_list_of_words(tiny_checkpoint: Path, tmp_path: Path) -> None:
     tagger = litebert.load(tune(tiny_checkpoint, "tags", tmp_path, tag_words(invent_rows())))
-    with pytest.raises(ConfigError, match="a list of its words"):
-        tagger.tag(["the cat"])
+    for sentence in ("the cat", ["the", 7], None):
+        with pytest.raises(ConfigError, match="a list of its words"):
+            tagger.tag([sentence])  # type: ignore[list-item]

@@ -33,7 +33,7 @@ def read_file(path: Path, **options: Any) -> Dataset:
     return read_dataset("classification", path, TableOptions(dev_share=0.0, **options))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize(
     ("name", "text"),
     [("rows.csv", as_csv(ROWS)), ("rows.csv", as_csv(ROWS, ";")), ("rows.jsonl", as_json_lines(ROWS))],
@@ -109,6 +109,18 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ("classification", "r.csv", 'text,label\n"two\nlines",1\nx, \n', r"r\.csv:4: 'label' is empty"),
         ("classification", "r.csv", "text,label\nx,1\ny,2,3\n", r"r\.csv:3: 3 cells, but the table has 2 columns"),
         ("classification", "r.csv", "text,label\nx,1\n,\ny,2\n", r"r\.csv:3: 'text' is empty"),
+        ("classification", "r.csv", "text,label\nx,y,2\n", "columns; quote the cell that has a comma in it"),
+        ("classification", "r.csv", "text;label\nx;y;2\n", "columns; quote the cell that has a semicolon in it"),
+        ("classification", "r.csv", "text\tlabel\nx\ty\t2\n", "columns; quote the cell that has a tab in it"),
+        ("classification", "r.csv", "text,label\nx\n", r"r\.csv:2: 1 cell, .*; add what is missing, a comma before it"),
+        ("classification", "r.csv", "text;label\nx,2\n", "columns; add what is missing, a semicolon before it"),
+        ("classification", "r.tsv", "text\tlabel\nx\n", "columns; add what is missing, a tab before it"),
+        (
+            "classification",
+            "r.tsv",
+            "text\tlabel\nx\ty\t2\n",
+            "columns; write a space for the tab that stands in a cell",
+        ),
         ("classification", "r.tsv", "text\tlabel\nx\t1\n\t\ny\t2\n", r"r\.tsv:3: 'text' is empty"),
         ("classification", "r.tsv", "good\tpos\nbad\tneg\n", r"by number: --text 1 --label 2"),
         ("classification", "r.xlsx", "PK", r"r\.xlsx: a table is one of \.csv"),
@@ -129,6 +141,8 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
         ),
         ("regression", "r.csv", "text;score\nx;1.5\ny;-1,5\n", r"r\.csv:3: '-1,5' .* is not a number; write -1\.5"),
         ("regression", "r.csv", "text,score\nx,1.5\ny,nan\n", r"r\.csv:3: 'nan' in 'score' is not a finite number"),
+        ("regression", "r.csv", "text,score\nx,1\ny,-1e200\n", r"r\.csv:3: -1e\+200 is too large to be computed with"),
+        ("regression", "r.csv", "text,score\nx,0\ny,1e-200\n", r"r\.csv:3: 1e-200 .* too little from the others"),
         ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"r\.csv:2: every number from here on is 2"),
         (
             "multi-label",
@@ -159,6 +173,12 @@ def test_a_row_whose_id_is_null_has_its_number_for_one(task: str, rows: list[dic
     text = "\n".join(json.dumps({**row, "id": identity}) for row, identity in zip(rows, (7, None), strict=True))
     dataset = read_dataset(task, write(tmp_path / "r.jsonl", text), TableOptions(dev_share=0.0))
     assert [example.id for example in dataset.train] == ["7", "1"]
+
+
+def test_a_declared_encoding_is_read_though_its_mark_begins_like_another(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "text,label\nok,1\n很好,2\n", "utf-32")
+    assert path.read_bytes().startswith(b"\xff\xfe\0\0")
+    assert [example.text for example in read_file(path, encoding="utf-32").train] == ["ok", "很好"]
 
 
 def test_another_encoding_is_named_with_its_line_and_the_one_to_try(tmp_path: Path) -> None:
@@ -230,6 +250,39 @@ def test_labels_of_a_test_file_are_kept_if_all_are_known(rows: str, labels: list
     assert any("not scored" in note for note in dataset.notes) == ("perhaps" in rows)
 
 
+@pytest.mark.parametrize(
+    ("task", "known", "labels"),
+    [
+        ("classification", "yes", [None, None, None]),
+        ("regression", "1.5", [None, None, None]),
+        ("multi-label", "yes", [("yes",), (), ("yes",)]),  # no label at all is an answer there
+        ("choice", "B", [None, None, None]),
+    ],
+)
+@pytest.mark.parametrize("blank", [None, "", " "])
+def test_a_blank_label_in_a_test_file_leaves_it_answered_and_not_scored(
+    task: str, known: str, labels: list[Any], blank: str | None, tmp_path: Path
+) -> None:
+    rest = {"text": "x", "question": "who", "choices": ["a", "b"]}
+    other = {"regression": "0", "choice": "A"}.get(task, "no")
+    rows = [{**rest, "label": label} for label in (known, other)]
+    train = write(tmp_path / "train.jsonl", "\n".join(map(json.dumps, rows)))
+    tested = [{**rest, "label": label} for label in (known, blank, known)]
+    test = write(tmp_path / "other.jsonl", "\n".join(map(json.dumps, tested)))
+    options = TableOptions(dev_share=0.0, test=test, text="text", label="label")
+    dataset = read_dataset(task, train, options)
+    assert [example.label for example in dataset.test["test"]] == labels
+    reason = f"the test file's labels are not used ({test}:2 has none): it is answered, and not scored"
+    assert (reason in dataset.notes) == (None in labels)
+
+
+def test_numbers_of_a_dev_file_that_no_score_can_be_computed_of_are_refused_at_reading(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.csv", "text,score\nx,1\ny,2\n")
+    dev = write(tmp_path / "dev.csv", "text,score\nx,1\ny,1.5e308\nz,2\n")
+    with pytest.raises(DataError, match=r"dev\.csv:3: 1\.5e\+308 is too large to be computed with; divide all numbers"):
+        read_dataset("regression", train, TableOptions(dev=dev))
+
+
 def test_a_test_file_needs_no_label_column(tmp_path: Path) -> None:
     train = write(tmp_path / "train.csv", "text,stars\nx,yes\ny,no\n")
     test = write(tmp_path / "other.csv", "text,when\nx,today\n")
@@ -244,13 +297,33 @@ def test_words_of_a_tagged_file_may_have_spaces_where_tabs_separate(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "advice"), [("Être à l'aise", "latin-1", "cp1252"), ("很好的电影", "gb18030", "gb18030")]
+    ("text", "encoding", "advice"),
+    [
+        ("Être à l'aise", "latin-1", "cp1252"),
+        ("很好的电影", "gb18030", "gb18030"),
+        ("很好的电影", "utf-16-le", "utf-16-le"),
+        ("很好的电影", "utf-16-be", "utf-16-be"),
+    ],
 )
 def test_the_encoding_that_is_advised_reads_the_file(text: str, encoding: str, advice: str, tmp_path: Path) -> None:
     path = write(tmp_path / "r.csv", f"text,label\nplain,1\n{text},2\n", encoding)
-    with pytest.raises(DataError, match=rf"r\.csv:3: byte 0x.. is not utf-8; .* --encoding {advice}"):
+    with pytest.raises(DataError, match=rf"r\.csv:\d: byte 0x.. is not utf-8; .* --encoding {advice}"):
         read_file(path)
     assert read_file(path, encoding=advice).train[1].text == text
+
+
+@pytest.mark.parametrize("wrong", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_wide_characters_without_a_mark_are_told_by_their_zeros(encoding: str, wrong: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "text,label\na cat,1\na dog,2\n", encoding)
+    with pytest.raises(DataError, match=rf"r\.csv: .* are zero, .* perhaps --encoding {encoding}"):
+        read_file(path, encoding=wrong)
+    assert [example.text for example in read_file(path, encoding=encoding).train] == ["a cat", "a dog"]
+
+
+def test_a_single_zero_is_a_letter_like_any_other(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "text,label\na \0cat,1\na dog,2\n")
+    assert read_file(path).train[0].text == "a \0cat"
 
 
 @pytest.mark.parametrize(

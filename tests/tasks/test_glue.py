@@ -92,7 +92,7 @@ def test_a_character_that_ends_lines_elsewhere_does_not_end_a_row(tmp_path: Path
         ("sst-2", "train.jsonl", '{"sentence": "a", "label": -2}\n', r"train\.jsonl:1: label '-2' is not one of"),
         ("sts-b", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\t7\n", r"dev\.tsv:2: '7' is not a number from 0 to 5"),
         # a test row left out would move the answers behind it
-        ("sst-2", "test.tsv", "index\tsentence\n0\ta\n1\n2\tb\n", r"test\.tsv:3: 1 cells"),
+        ("sst-2", "test.tsv", "index\tsentence\n0\ta\n1\n2\tb\n", r"test\.tsv:3: 1 cell,"),
         ("rte", "train.tsv", "a\tb\n" * 5, r"no column"),
         ("sts-b", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\tmuch\n", r"dev\.tsv:2: 'much' is not a number"),
         ("rte", "dev.jsonl", '{"sentence1": "a", "sentence2": "b", "label": -1}\n', r"dev\.jsonl:1: .*test split"),

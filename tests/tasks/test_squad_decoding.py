@@ -71,8 +71,8 @@ def test_where_nothing_is_possible_nothing_is_listed(passage: Passage) -> None:
 def test_an_ensemble_averages_over_the_union_of_spans() -> None:
     one = Reply((Span("cat", 2, 5, 0.6, 1.0, 1.0), Span("dog", 9, 12, 0.4, 0.5, 1.0)), 1.0)
     two = Reply((Span("dog", 9, 12, 0.7, 3.0, 1.0), Span("bird", 15, 19, 0.3, 2.0, 1.0)), -2.0)
-    both = decoding.combine_replies([one, two])
+    both = decoding.combine_replies([one, two], 20)
     assert [span.text for span in both.spans] == ["dog", "cat", "bird"]
     assert [span.probability for span in both.spans] == pytest.approx([0.55, 0.3, 0.15])
     assert both.null_odds == -0.5
-    assert decoding.combine_replies([one]) == one
+    assert decoding.combine_replies([one], 20) == one

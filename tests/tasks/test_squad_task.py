@@ -11,6 +11,7 @@ from litebert.data.group_batch import build_group_batch, cut_into_parts
 from litebert.data.groups import SequenceForm
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
+from litebert.model.reading import ReadHead, ReadInputs
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.files import squad_reader
@@ -125,6 +126,35 @@ def test_version_1_1_always_answers() -> None:
     _, files = task.finish([output_of("cat", 99.0)], [Question("1", "?", "cat", None)])
     assert files["predictions.json"] == {"1": "cat"}
     assert "null_odds.json" not in files
+
+
+@pytest.mark.parametrize("context", ["the", "The cat sees a small dog near the old house. " * 4])
+def test_version_1_1_answers_though_the_best_start_and_the_best_end_lie_elsewhere(
+    context: str, tiny_tokenizer: Tokenizer
+) -> None:
+    task = replace(TASKS[0], num_best=1, max_answer_length=2)
+    groups = task.encode([Question("1", "who sees it", context)], tiny_tokenizer, form_of(tiny_tokenizer))
+
+    class AtClassifier:
+        """Sure of [CLS], which is no answer here, and least unsure of the paragraph's first words after it."""
+
+        def read(self, head: ReadHead, inputs: ReadInputs) -> dict[str, torch.Tensor]:
+            del head
+            columns = torch.arange(inputs.token_ids.shape[1], dtype=torch.float32)
+            logits = torch.where(columns == 0, 9.0, -columns).expand(inputs.token_ids.shape)
+            return {"start": logits, "end": logits}
+
+    [output] = task.predict(AtClassifier(), build_group_batch(groups, tiny_tokenizer.pad_id), groups)
+    assert task.decide(output) == context.split()[0]
+
+
+def test_an_ensemble_lists_no_more_spans_than_its_members() -> None:
+    task = SpanTask("v1", num_best=3)
+    outputs = [
+        {"spans": [[f"{name}{n}", 0, 2, 0.5 - 0.1 * n, 0.0, 0.0] for n in range(3)], "null_odds": 0.0} for name in "ab"
+    ]
+    spans = task.combine(outputs)["spans"]
+    assert [(span[0], span[3]) for span in spans] == [("a0", 0.25), ("b0", 0.25), ("a1", 0.2)]
 
 
 def test_chance_is_what_needs_no_reading() -> None:

@@ -1,10 +1,13 @@
-"""CoNLL files as they are found: comments above sentences are no words, a # among words is one, and slips are named."""
+"""Tagged files as they are found: comments above sentences are no words, a # among words is one, columns of tables are
+named or told, and slips are named."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions
@@ -71,3 +74,55 @@ def test_words_without_tags_may_begin_with_a_mark(tmp_path: Path) -> None:
 def test_a_line_with_other_columns_is_named(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         read(tmp_path / "a.conll", text)
+
+
+def write_table(path: Path, *names: str) -> Path:
+    """A sentence of two words in a table, with as many columns of tags as there are names."""
+    tags = {name: [f"{name}-1", f"{name}-2"] for name in names}
+    path.write_text(json.dumps({"tokens": ["a", "cat"], "words": ["A", "CAT"]} | tags) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "tags", "told"),
+    [
+        ({}, ("a", "cat"), "ner_tags", "text = 'tokens', label = 'ner_tags'"),
+        ({"label": "pos_tags"}, ("a", "cat"), "pos_tags", "text = 'tokens', label = 'pos_tags'"),
+        ({"text": "words", "label": "chunks"}, ("A", "CAT"), "chunks", "text = 'words', label = 'chunks'"),
+    ],
+)
+def test_columns_of_words_and_tags_are_those_that_are_named_and_told(
+    options: dict[str, Any], words: tuple[str, ...], tags: str, told: str, tmp_path: Path
+) -> None:
+    path = write_table(tmp_path / "t.jsonl", "pos_tags", "chunks", "ner_tags")
+    dataset = read_dataset("tags", path, TableOptions(dev_share=0.0, **options))
+    assert (dataset.train[0].words, dataset.train[0].label) == (words, (f"{tags}-1", f"{tags}-2"))
+    assert dataset.notes[0] == f"columns of t.jsonl: {told}"
+
+
+def test_tags_of_a_test_table_are_those_of_training_or_none(tmp_path: Path) -> None:
+    train = write_table(tmp_path / "train.jsonl", "pos_tags")
+    both, other = (
+        write_table(tmp_path / "both.jsonl", "ner_tags", "pos_tags"),
+        write_table(tmp_path / "x.jsonl", "tags"),
+    )
+    labels = [
+        read_dataset("tags", train, TableOptions(dev_share=0.0, test=test)).test["test"][0].label
+        for test in (both, other)
+    ]
+    assert labels == [("pos_tags-1", "pos_tags-2"), None]
+
+
+def test_a_column_of_tags_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.jsonl", "pos_tags")
+    with pytest.raises(DataError, match=r"no column 'ner' \(--label\); it has tokens, words, pos_tags"):
+        read_dataset("tags", path, TableOptions(label="ner"))
+
+
+@pytest.mark.parametrize("option", ["text", "label"])
+def test_columns_without_names_are_not_named(option: str, tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("a DT O\ncat NN B-X\n")
+    with pytest.raises(
+        ConfigError, match=f"--{option} names a column of a table, and .* has the word first, the tag last"
+    ):
+        read_dataset("tags", tmp_path / "a.conll", TableOptions(**{option: "2"}))

@@ -15,21 +15,24 @@ export async function answerQuestion({ question, context }, task, tokenizer, { r
   const windows = planWindows(passage.ids.length, roomOfPair(tokenizer.facts) - asked.length, task.stride);
   const owners = findOwners(windows, passage.ids.length);
   const isConditioned = task.head === "conditional_span";
-  const candidates = [];
+  const readings = [];
   let nullScore = Infinity;
   for (const [number, { first, length }] of windows.entries()) {
     if (windows.length > 1) report(number + 1, windows.length);
     const sequence = joinAsIs(tokenizer.facts, asked, passage.ids.slice(first, first + length));
     const outputs = await read(isConditioned ? { ...sequence, answerMask: allow(sequence) } : sequence);
-    const found = isConditioned ? proposeConditioned(outputs) : proposePairs(outputs, task.num_best);
-    nullScore = Math.min(nullScore, found.nullScore);
-    // tokens of the passage from here on, not columns of the window
-    const placed = found.candidates.map((one) =>
-      ({ ...one, start: one.start - sequence.column + first, end: one.end - sequence.column + first }));
-    candidates.push(...placed.filter(({ start, end }) => owners[start] === number && end >= start
-      && end < first + length && end - start < task.max_answer_length));
+    nullScore = Math.min(nullScore, isConditioned ? outputs.unanswerable.data[0] : scoreNull(outputs));
+    readings.push({ outputs, number, column: sequence.column, first, end: first + length });
   }
-  const spans = listSpans(candidates, passage, context, buildTest(tokenizer.facts.spaces), task.num_best);
+  const isSpace = buildTest(tokenizer.facts.spaces);
+  const list = (propose) => {
+    const candidates = readings.flatMap((one) => keepPossible(propose(one.outputs), one, owners, task));
+    return listSpans(candidates, passage, context, isSpace, task.num_best);
+  };
+  let spans = list(isConditioned ? proposeConditioned : (outputs) => proposePairs(outputs, task.num_best));
+  if (!spans.length && !isConditioned && task.version === "1.1") { // the best of both lie outside, or in no order
+    spans = list((outputs) => proposeAll(outputs, task.max_answer_length));
+  }
   return decide(spans, isConditioned ? nullScore : nullScore - (spans[0]?.score ?? 0), task);
 }
 
@@ -61,22 +64,39 @@ export function findOwners(windows, numTokens) {
   });
 }
 
+/** How well [CLS] to [CLS] fits, which is no answer. */
+function scoreNull({ start, end }) {
+  return Math.fround(start.data[0] + end.data[0]);
+}
+
+/** Those of a window that may be an answer, as tokens of the passage and no longer as columns of the window. */
+function keepPossible(candidates, window, owners, task) {
+  const shift = window.first - window.column;
+  const placed = candidates.map((one) => ({ ...one, start: one.start + shift, end: one.end + shift }));
+  return placed.filter(({ start, end }) => owners[start] === window.number && end >= start && end < window.end
+    && end - start < task.max_answer_length);
+}
+
 /** All pairs of the best starts and the best ends: the simple head. */
 function proposePairs({ start, end }, numBest) {
   const ends = rank(end.data, numBest);
-  const candidates = rank(start.data, numBest).flatMap(([first, startScore]) =>
+  return rank(start.data, numBest).flatMap(([first, startScore]) =>
     ends.map(([last, endScore]) => ({ start: first, end: last, startScore, endScore })));
-  return { candidates, nullScore: Math.fround(start.data[0] + end.data[0]) };
+}
+
+/** Every start with every end that is near enough: where no pair of the best is an answer, one of these is. */
+function proposeAll({ start, end }, maxLength) {
+  return [...start.data].flatMap((startScore, first) => [...end.data.slice(first, first + maxLength)].map(
+    (endScore, more) => ({ start: first, end: first + more, startScore, endScore })));
 }
 
 /** The best ends for each of the best starts: the start-conditioned head. */
-function proposeConditioned({ start, starts, end, unanswerable }) {
+function proposeConditioned({ start, starts, end }) {
   const width = start.dims[1];
   const startScores = logSoftmax(start.data);
-  const candidates = [...starts.data].map(Number).flatMap((first, row) =>
+  return [...starts.data].map(Number).flatMap((first, row) =>
     rank(logSoftmax(end.data.subarray(row * width, (row + 1) * width)), NUM_ENDS).map(([last, endScore]) =>
       ({ start: first, end: last, startScore: startScores[first], endScore })));
-  return { candidates, nullScore: unanswerable.data[0] };
 }
 
 /** The best candidates with different texts, and how probable each is among them. */

@@ -77,6 +77,15 @@ def propose_conditioned(
     return _cross(starts, ends, start_scores, np.take_along_axis(end_scores, ends, axis=2))
 
 
+def propose_all(start_logits: FloatArray, end_logits: FloatArray, max_answer_length: int) -> Candidates:
+    """Every start with every end (W, T) near enough: where no pair of the best is an answer, one of these is."""
+    num_windows, width = start_logits.shape
+    starts = np.broadcast_to(np.arange(width), (num_windows, width))
+    lengths = np.arange(min(max_answer_length, width))
+    ends = np.minimum(starts[:, :, None] + lengths, width - 1)  # (W, T, lengths)
+    return _cross(starts, ends, start_logits, end_logits[np.arange(num_windows)[:, None, None], ends])
+
+
 def keep_possible(candidates: Candidates, passage: Passage, max_answer_length: int) -> Candidates:
     """Those inside the paragraph that are not too long and start where no other window has more context."""
     owner = candidates.windows
@@ -113,10 +122,10 @@ def list_spans(possible: Candidates, passage: Passage, num_best: int) -> tuple[S
     )
 
 
-def combine_replies(replies: Sequence[Reply]) -> Reply:
+def combine_replies(replies: Sequence[Reply], num_best: int) -> Reply:
     """An ensemble's: the mean probability of each span over the union of the members' spans, and the mean null odds.
 
-    A span that a member does not list has probability 0 there. Spans of equal text are one.
+    A span that a member does not list has probability 0 there. Spans of equal text are one. The best are kept.
     """
     total: dict[str, float] = {}
     best: dict[str, Span] = {}
@@ -124,7 +133,7 @@ def combine_replies(replies: Sequence[Reply]) -> Reply:
         total[span.text] = total.get(span.text, 0.0) + span.probability / len(replies)
         if span.text not in best or span.probability > best[span.text].probability:
             best[span.text] = span
-    ranked = sorted(total, key=lambda text: -total[text])
+    ranked = sorted(total, key=lambda text: -total[text])[:num_best]
     spans = tuple(best[text]._replace(probability=total[text]) for text in ranked)
     return Reply(spans, sum(reply.null_odds for reply in replies) / len(replies))
 

@@ -90,7 +90,7 @@ class SpanTask:
         return propose(model, batch, groups)
 
     def combine(self, outputs: Sequence[Output]) -> Output:
-        return _to_output(decoding.combine_replies([to_reply(output) for output in outputs]))
+        return _to_output(decoding.combine_replies([to_reply(output) for output in outputs], self.num_best))
 
     def decide(self, output: Output) -> str:
         """The answer's text; empty where there is none."""
@@ -160,8 +160,10 @@ class SpanTask:
         outputs, row = [], 0
         for group in groups:
             rows = slice(row, row := row + len(group.sequences))
-            candidates = decoding.propose_pairs(start[rows], end[rows], self.num_best)
-            spans = self._list_spans(candidates, group.about)
+            spans = self._list_spans(decoding.propose_pairs(start[rows], end[rows], self.num_best), group.about)
+            if not spans and self.version == "1.1":  # the best of both lie outside the paragraph, or in no order
+                everything = decoding.propose_all(start[rows], end[rows], self.max_answer_length)
+                spans = self._list_spans(everything, group.about)
             reply = Reply(spans, float((start[rows, 0] + end[rows, 0]).min()))
             outputs.append(_to_output(reply._replace(null_odds=reply.null_odds - reply.best_score)))
         return outputs

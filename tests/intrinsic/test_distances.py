@@ -34,7 +34,7 @@ def test_distances_are_those_of_the_states() -> None:
     distances = measure_distances(model, [batch_of(token_ids, token_ids > 0)])
     layers = model.encoder(token_ids, torch.zeros_like(token_ids), return_layers=True).layers
     for layer in range(3):
-        before, after = layers[layer][0].double(), layers[layer + 1][0].double()
+        before, after = layers[layer][0].detach().double(), layers[layer + 1][0].detach().double()
         l2 = sum(math.dist(b.tolist(), a.tolist()) for b, a in zip(before, after, strict=True)) / 5
         assert distances.l2[layer] == pytest.approx(l2, rel=1e-5)
         cosines = [float(b @ a / (b.norm() * a.norm())) for b, a in zip(before, after, strict=True)]

@@ -7,6 +7,7 @@ if it had never stopped. Told to end (SIGINT, SIGTERM), it saves the step it is 
 import dataclasses
 import math
 import time
+from collections.abc import Collection
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -44,11 +45,14 @@ from litebert.train.schedule import learning_rate
 EVALUATION_SEQUENCES = 32  # in one held-out batch, whatever the training batch is
 
 
-def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) -> Path:
+def pretrain(
+    recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter, branch_steps: Collection[int] = ()
+) -> Path:
     """Train, or go on training, in a folder; gives the last checkpoint's path.
 
     Started by torchrun, it is one of the run's processes; the first of them keeps the folder, the logs and the view.
-    `clock` is what `train.hours` are counted by: a benchmark on a busy machine counts processor time.
+    `clock` is what `train.hours` are counted by: a benchmark on a busy machine counts processor time. The checkpoints
+    of `branch_steps` are kept, for other runs to go on from (`init.from`, `init.continues`).
     """
     runtime = choose_runtime(recipe.runtime)
     is_main = runtime.ranks.is_main
@@ -62,6 +66,7 @@ def pretrain(recipe: Recipe, folder: Path, *, clock: Clock = time.perf_counter) 
             if not is_main:
                 wait_for_all()  # the first process puts damaged checkpoints aside before the others look
             run = open_run(folder, recipe, runtime, view)
+            run.branch_steps = branch_steps
             check_stages(run)
             if is_main:
                 wait_for_all()
@@ -116,7 +121,7 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
     for report in iter_updates(engine, parts, run.progress, recipe.train, rate_at, clock):
         step = run.progress.step
         is_over = run.progress.scheduled_step(recipe.train) >= min(next_stage, recipe.train.steps)
-        is_saved = is_over or step % recipe.train.save_every == 0
+        is_saved = is_over or step % recipe.train.save_every == 0 or step in run.branch_steps
         is_measured = bool(held_out) and (is_saved or is_due(step, recipe.train.evaluate_every))
         valid = {f"valid_{k}": v for k, v in measure(engine, held_out).items()} if is_measured else {}
         check_finite(valid, step)

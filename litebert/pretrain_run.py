@@ -1,6 +1,6 @@
 """A pre-training run's folder: opened, continued, saved; and what it is computed with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -60,6 +60,7 @@ class Run:
     optimizer: dict[str, Tensor]
     scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
     texts: dict[str, str] = field(default_factory=dict)  # the fingerprint of each corpus that was read, by its path
+    branch_steps: Collection[int] = ()  # whose checkpoints others go on from
     stop: Stop = field(default_factory=Stop)
     taken_up_at: Progress = field(init=False)  # where this process found it
 
@@ -258,7 +259,7 @@ def open_log(run: Run) -> RunLog:
 
 
 def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
-    """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
+    """Write the checkpoint of this moment, and forget those that nobody will ask for."""
     if log is None and run.recipe.train.parallel == "ddp":
         return  # the first process has all
     gather = give if log is None else whole
@@ -292,7 +293,8 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
         raise TrainingError(
             f"cannot save {path}: {error.strerror or error}; make room and start the same command again"
         ) from error
-    forget_old_checkpoints(run.folder, records, keep_last=run.recipe.train.keep_last)
+    keep_last = run.recipe.train.keep_last
+    forget_old_checkpoints(run.folder, records, keep_last=keep_last, branch_steps=run.branch_steps)
 
 
 def check_stages(run: Run) -> None:

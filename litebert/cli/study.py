@@ -76,7 +76,8 @@ def _print_scale(study: "Study", scale: "Scale") -> None:
     for name, arm in study.arms_at(scale).items():
         changes = flatten({**arm.change}) | flatten(arm.at(scale).change)
         words = " ".join(f"{key}={value}" for key, value in changes.items())
-        start = f" (starts from {arm.starts_from})" if arm.starts_from else ""
+        at = f", step {arm.at(scale).starts_at:,}" if arm.at(scale).starts_at else ""
+        start = f" (starts from {arm.starts_from}{at})" if arm.starts_from else ""
         print(f"  {name}: {title_of(study, name, scale)}{start}{f': {words}' if words else ''}")
 
 

@@ -130,6 +130,12 @@ class Plan:
     def hours(self, way: int) -> float:
         return sum(stage.hours(stage.ways[way]) for stage in self.stages)
 
+    def after(self, step: int) -> "Plan":
+        """What is left of it after so many steps."""
+        spans = [(stage, max(stage.first_step, step), stage.first_step + stage.num_steps) for stage in self.stages]
+        left = [replace(stage, first_step=first, num_steps=end - first) for stage, first, end in spans if end > first]
+        return replace(self, stages=tuple(left))
+
 
 def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | None = None) -> Plan:
     """What a recipe would need on so many devices, in its number format or another."""

@@ -36,7 +36,7 @@ from litebert.study.identity import (
 from litebert.study.measured import Measured
 from litebert.study.measures import FUNCTIONS, Subject
 from litebert.study.place import FORMAT_VERSION, Place, Report, read_arm_report, report_file
-from litebert.train.keeping import CHECKPOINTS, check_is_ours
+from litebert.train.keeping import CHECKPOINTS, check_is_ours, checkpoint_path
 
 BEGINNING = "begun-with.json"  # in the folder of an arm's pre-training
 
@@ -61,7 +61,7 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
         checkpoint = None
         if run.at_scale.is_trained:
             note_beginning(run, place.run_folder(run.name), texts, start)
-            checkpoint = train(recipe, place.run_folder(run.name))
+            checkpoint = train(run, recipe, place)
         with alone():
             began_at = time.process_time()
             measured = measure(run, recipe, place, checkpoint, say)
@@ -76,13 +76,14 @@ def help_arm(run: ArmRun, place: Place) -> None:
     texts = describe_texts([run], place)
     is_finished = find_report(run, place, texts) is not None
     if run.at_scale.is_trained and not is_finished:
-        train(settle_recipe(run, place, find_start(run, place, texts)), place.run_folder(run.name))
+        train(run, settle_recipe(run, place, find_start(run, place, texts)), place)
 
 
-def train(recipe: Recipe, folder: Path) -> Path:
+def train(run: ArmRun, recipe: Recipe, place: Place) -> Path:
     """Pre-train; on a CPU by processor time, for other arms may run beside this one."""
     is_on_cpu = choose_runtime(recipe.runtime).device.type == "cpu"
-    return pretrain(recipe, folder, clock=time.process_time if is_on_cpu else time.perf_counter)
+    clock = time.process_time if is_on_cpu else time.perf_counter
+    return pretrain(recipe, place.run_folder(run.name), clock=clock, branch_steps=run.branch_steps)
 
 
 def settle_recipe(run: ArmRun, place: Place, start: Path | None) -> Recipe:
@@ -119,7 +120,7 @@ def find_report(run: ArmRun, place: Place, texts: Texts) -> Report | None:
 
 
 def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
-    """The checkpoint that an arm begins with: the last one of the arm it starts from, as the study means that now."""
+    """The checkpoint that an arm begins with, of the arm it starts from, as the study means that now."""
     start = start_of(run) if run.at_scale.is_trained else None
     if start is None:
         return None
@@ -127,10 +128,13 @@ def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
     if not path.is_file():
         raise ConfigError(f"{run.name} starts from {start.name}, which is not finished: run that one first")
     check_current(path, read_arm_report(path), start, texts)
-    saved = list_checkpoints(place.run_folder(start.name) / CHECKPOINTS)
-    if not saved:
+    folder = place.run_folder(start.name)
+    saved = [checkpoint_path(folder, run.starts_at)] if run.starts_at else list_checkpoints(folder / CHECKPOINTS)
+    if not saved or not saved[-1].is_dir():
+        of_step = f" of step {run.starts_at:,}" if run.starts_at else ""
         raise ConfigError(
-            f"{run.name} starts from {start.name}, whose weights are gone: delete {path} and run that one again"
+            f"{run.name} starts from {start.name}, whose weights{of_step} are gone: delete {path} and {folder}, and "
+            "run that one again"
         )
     return saved[-1]
 

@@ -44,6 +44,17 @@ class ArmRun:
         return name_run(self.spec.starts_from, self.seed) if self.spec.starts_from else ""
 
     @property
+    def starts_at(self) -> int:
+        """The step of that run which this one goes on from; 0: it trains anew, with that one's last weights."""
+        return self.spec.at(self.scale).starts_at
+
+    @property
+    def branch_steps(self) -> frozenset[int]:
+        """The steps of this run that others go on from."""
+        arms = self.study.arms_at(self.scale).values()
+        return frozenset(arm.at(self.scale).starts_at for arm in arms if arm.starts_from == self.arm) - {0}
+
+    @property
     def model(self) -> ModelConfig:
         """The model that its training ends with."""
         return self.recipe.at(self.recipe.train.steps - 1).model
@@ -116,10 +127,24 @@ def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Seq
         recipe = build_recipe(values)
     except ConfigError as error:
         raise ConfigError(f"{study.name}, arm {arm}, scale {scale}: {error}") from None
-    if spec.starts_from:
-        # a name for now: the place of its last checkpoint is known when it has run
+    if not spec.starts_from:
+        return recipe
+    # a name for now: the place of its checkpoint is known when it has run
+    at = spec.at(scale).starts_at
+    if not at:
         return replace(recipe, init=replace(recipe.init, source=f"arm {spec.starts_from}"))
-    return recipe
+    _check_branch(recipe, build_arm_recipe(study, scale, spec.starts_from, seed, words), at, f"{study.name}, arm {arm}")
+    source = f"arm {spec.starts_from}, step {at}"
+    return replace(recipe, init=replace(recipe.init, source=source, continues=True))
+
+
+def _check_branch(recipe: Recipe, trunk: Recipe, at: int, where: str) -> None:
+    """Refuse a run that goes on from a step which the other does not come to, or beyond its own end."""
+    for options in (recipe.train, trunk.train):
+        if options.tokens or options.hours:
+            raise ConfigError(f"{where} goes on from step {at:,}: train by steps, not by train.tokens or train.hours")
+        if at >= options.steps:
+            raise ConfigError(f"{where} goes on from step {at:,}, and train.steps = {options.steps:,}: set more steps")
 
 
 def start_of(run: ArmRun) -> ArmRun | None:

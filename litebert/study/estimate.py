@@ -61,7 +61,7 @@ def estimate_arm(run: ArmRun, device: Device, num_devices: int = 1) -> Cost:
     known = sum(hours for hours in task_hours if hours is not None)
     if not run.at_scale.is_trained:
         return Cost(0.0, known, 0.0, 0, 0)
-    plan = plan_run(run.recipe, device, num_devices)
+    plan = plan_run(run.recipe, device, num_devices).after(run.starts_at)
     own = WAYS.index((run.recipe.train.parallel, run.recipe.train.recompute))
     way = own if all(stage.ways[own].fits for stage in plan.stages) else plan.best
     return Cost(

@@ -227,4 +227,6 @@ def share_trained(run: ArmRun, place: Place) -> float:
     if not records:
         return 0.0
     last = records[-1]
-    return min(1.0, float(last["tokens"] / options.tokens if options.tokens else last["step"] / options.steps))
+    if options.tokens:
+        return min(1.0, float(last["tokens"] / options.tokens))
+    return min(1.0, float((last["step"] - run.starts_at) / (options.steps - run.starts_at)))

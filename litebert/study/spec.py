@@ -49,6 +49,7 @@ class ArmAtScale:
 
     title: str = ""
     change: dict[str, Any] = field(default_factory=dict)
+    starts_at: int = 0  # goes on from this step of the arm it starts from, with its optimizer; 0: has its last weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ class ArmSpec:
 
     title: str = ""
     change: dict[str, Any] = field(default_factory=dict)  # recipe keys
-    starts_from: str = ""  # the arm whose last checkpoint gives the first weights
+    starts_from: str = ""  # the arm whose weights are the first, at its end or where `starts_at` says
     scales: tuple[Scale, ...] = SCALES
     published: dict[str, float] = field(default_factory=dict)  # by metric, in the paper's units
     series: dict[str, Series] = field(default_factory=dict)  # published curves, by name
@@ -377,6 +378,10 @@ def _check_starts(study: Study) -> None:
     for name, arm in study.arms.items():
         if arm.starts_from and arm.starts_from not in seen:
             raise ConfigError(f"arms.{name}.starts_from = '{arm.starts_from}' must stand before it")
+        for scale in study.scales:
+            at = arm.at(scale).starts_at
+            if at < 0 or (at and not arm.starts_from):
+                raise ConfigError(f"arms.{name}.{scale}.starts_at = {at} is a step of the arm that starts_from names")
         seen.append(name)
 
 

@@ -1,7 +1,7 @@
 """The checkpoints of a run's folder: the newest whole one to go on from, and which of the others are kept."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -57,14 +57,19 @@ def _put_aside(path: Path) -> Path:
 
 
 def forget_old_checkpoints(
-    folder: Path, records: Sequence[Mapping[str, Any]], *, keep_last: int, best_by: str = "valid_loss"
+    folder: Path,
+    records: Sequence[Mapping[str, Any]],
+    *,
+    keep_last: int,
+    best_by: str = "valid_loss",
+    branch_steps: Collection[int] = (),
 ) -> None:
-    """Keep the last checkpoints and the best one in the run's records: of the lowest loss, or the highest score."""
+    """Keep the last checkpoints, those that others go on from, and the best: of the lowest loss or highest score."""
     paths = list_checkpoints(folder / CHECKPOINTS)
     saved = [record for record in records if checkpoint_path(folder, record["step"]) in paths]
-    best = checkpoint_path(folder, best_step(saved, best_by))
+    kept = {checkpoint_path(folder, step) for step in (best_step(saved, best_by), *branch_steps)}
     for path in paths[:-keep_last]:
-        if path != best:
+        if path not in kept:
             doomed = path.with_name(f".{path.name}.tmp")  # half a deleted checkpoint is a leftover, not a checkpoint
             path.rename(doomed)
             shutil.rmtree(doomed)

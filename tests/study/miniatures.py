@@ -57,7 +57,8 @@ def _shrink_arm(study: Study, scale: Scale, name: str) -> ArmSpec:
     if scale not in arm.scales:
         return arm
     values = build_arm_recipe(study, scale, name, seed=1).values
-    return replace(arm, change=shrink_recipe(values), paper=ArmAtScale(title=title), laptop=ArmAtScale(title=title))
+    at_scale = ArmAtScale(title=title, starts_at=STEPS // 2 if arm.at(scale).starts_at else 0)
+    return replace(arm, change=shrink_recipe(values), paper=at_scale, laptop=at_scale)
 
 
 def shrink_recipe(values: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from litebert import pretrain as pretraining
+from litebert.checkpoint import list_checkpoints
 from litebert.core.errors import BusyError, ConfigError
 from litebert.core.files import exclusive_lock
+from litebert.core.runlog import read_log
 from litebert.core.runtime import read_ranks
 from litebert.pretrain_run import save
 from litebert.study import arm as story
@@ -18,7 +20,7 @@ from litebert.study.arm import alone, find_report, help_arm, run_arm
 from litebert.study.arms import ArmRun, plan_arms
 from litebert.study.identity import describe_texts
 from litebert.study.place import Place, locate_corpora, open_place, report_file
-from litebert.study.spec import Study, TaskSpec, load_study
+from litebert.study.spec import ArmSpec, Study, TaskSpec, load_study
 from tests.study.miniatures import make_task_data, shrink
 
 
@@ -150,16 +152,51 @@ def test_an_arm_that_somebody_runs_is_left_to_them(tiny_corpus: Path, task_data:
         run_arm(run, place, silent)
 
 
-def test_the_two_arms_of_a_change_in_the_middle_are_one_run_before_it(
-    tiny_corpus: Path, task_data: Path, tmp_path: Path
+def plan_branch(*, has_change: bool) -> list[ArmRun]:
+    """A small run and one that goes on from its middle, with what is changed there or without."""
+    small = shrink(load_study("figure-2b"), "laptop")
+    arms = {**small.arms} if has_change else {**small.arms, "removed": copy_change(small, "with", "removed")}
+    measured = replace(small.at("laptop"), measures=("curves",))
+    return plan_arms(replace(small, arms=arms, scales={"laptop": measured}), "laptop")
+
+
+def copy_change(study: Study, source: str, target: str) -> ArmSpec:
+    return replace(study.arms[target], change=study.arms[source].change)
+
+
+@pytest.mark.parametrize("has_change", [False, True])
+def test_an_arm_that_goes_on_from_a_step_of_another_differs_by_its_change_alone(
+    has_change: bool, tiny_corpus: Path, task_data: Path, tmp_path: Path
 ) -> None:
-    arms = [plan_small("figure-2b", arm=arm, measures=("curves",)) for arm in ("with", "removed")]
-    at = arms[1].recipe.stages[-1].at
-    for run in arms:
-        run_arm(run, place_for(run, tmp_path / "out", tiny_corpus, task_data), silent)
-    logs = [(tmp_path / "out" / "runs" / run.name / "metrics.jsonl").read_text().splitlines() for run in arms]
-    assert logs[0][:at] == logs[1][:at]
-    assert logs[0][at:] != logs[1][at:]
+    trunk, branch = plan_branch(has_change=has_change)
+    place = place_for(trunk, tmp_path / "out", tiny_corpus, task_data)
+    for run in (trunk, branch):
+        run_arm(run, place, silent)
+    logs = [read_log(place.run_folder(run.name) / "metrics.jsonl") for run in (trunk, branch)]
+    after = [record for record in logs[0] if record["step"] > branch.starts_at]
+    assert [record["step"] for record in logs[1]] == [record["step"] for record in after]
+    own = [{**record, "tokens": 0} for record in logs[1]]
+    theirs = [{**record, "tokens": 0} for record in after]
+    assert (own != theirs) == has_change
+    last = [list_checkpoints(place.run_folder(run.name) / "checkpoints")[-1] for run in (trunk, branch)]
+    names = ("model.safetensors", "optimizer.safetensors")
+    assert all((last[0] / name).read_bytes() == (last[1] / name).read_bytes() for name in names) != has_change
+
+
+def test_the_step_that_another_arm_goes_on_from_is_kept(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
+    study = shrink(load_study("figure-2b"), "laptop")
+    steps = {"laptop": replace(study.at("laptop"), change={"train": {"keep_last": 1}}, measures=("curves",))}
+    trunk, branch = plan_arms(replace(study, scales=steps), "laptop", words=["train.save_every=3"])
+    assert branch.starts_at % 3, "or it would be saved anyway"
+    place = place_for(trunk, tmp_path / "out", tiny_corpus, task_data)
+    run_arm(trunk, place, silent)
+    kept = place.run_folder(trunk.name) / "checkpoints" / f"step-{branch.starts_at:08d}"
+    assert kept.is_dir()
+    shutil.rmtree(kept)
+    with pytest.raises(
+        ConfigError, match=rf"weights of step {branch.starts_at} are gone: delete .* run that one again"
+    ):
+        run_arm(branch, place, silent)
 
 
 def test_an_arm_begins_with_the_weights_of_the_one_it_starts_from(
@@ -205,7 +242,9 @@ def test_an_arm_does_not_start_from_a_stale_one(tiny_corpus: Path, task_data: Pa
     with pytest.raises(ConfigError, match=r"depth-1-seed-1.json was made by another table-11 \(optim.learning_rate"):
         run_arm(plan_chain(**FASTER)[1], place, silent)
     shutil.rmtree(place.run_folder(first.name))
-    with pytest.raises(ConfigError, match=r"whose weights are gone: delete .*depth-1-seed-1.json and run that one"):
+    with pytest.raises(
+        ConfigError, match=r"whose weights are gone: delete .*depth-1-seed-1.json and .*, and run that one"
+    ):
         run_arm(plan_chain()[1], place, silent)
 
 

@@ -1,5 +1,6 @@
 """A study's file: read strictly; those that come with litebert say nothing that their own numbers deny."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from litebert.study.estimate import estimate_arm
 from litebert.study.identity import describe_measures
 from litebert.study.metrics import MATRICES, METRICS, SERIES
 from litebert.study.results import Results
-from litebert.study.spec import SCALES, TASK_SETS, Scale, Study, list_studies, load_study, parse_study
+from litebert.study.spec import SCALES, TASK_SETS, ArmSpec, Scale, Study, list_studies, load_study, parse_study
 
 STUDIES = {study.name: study for study in list_studies()}
 EVERY_SCALE = [(name, scale) for name, study in STUDIES.items() for scale in study.scales]
@@ -151,12 +152,46 @@ def test_an_arm_that_starts_from_another_comes_after_it_and_names_it() -> None:
 
 
 def test_paths_of_corpora_are_put_into_stages_too() -> None:
-    (run,) = plan_arms(STUDIES["figure-2a"], "laptop", arms=["with"], seeds=[1])
+    late = ArmSpec(change={"stages": [{"at": 4500, "data": {"corpora": ["main", "extra"]}}]})
+    (run,) = plan_arms(replace(STUDIES["figure-2a"], arms={"late": late}), "laptop", seeds=[1])
     assert corpora_of([run]) == ["main", "extra"]
     recipe = run.recipe_with({"main": Path("/a"), "extra": Path("/b")}, None)
     assert recipe.data.corpora == ("/a",)
     assert recipe.at(8999).data.corpora == ("/a", "/b")
     assert "extra" not in recipe.to_toml()
+
+
+def test_an_arm_goes_on_from_a_step_of_another_which_keeps_it() -> None:
+    trunk, branch = plan_arms(STUDIES["figure-2b"], "laptop", seeds=[3])
+    assert (trunk.branch_steps, trunk.starts_at) == ({5200}, 0)
+    assert (branch.branch_steps, branch.starts_at, branch.starts_from) == (set(), 5200, "with-seed-3")
+    recipe = branch.recipe_with({"main": Path("/text")}, Path("/weights"))
+    assert recipe.init.continues
+    assert (recipe.at(5200).model.hidden_dropout_rate, trunk.recipe.at(5200).model.hidden_dropout_rate) == (0.0, 0.1)
+    assert recipe.at(5200).model.num_layers == trunk.recipe.at(5200).model.num_layers == 4
+    assert recipe.train.steps == trunk.recipe.train.steps  # and with them, the rate at each step
+
+
+def test_an_arm_that_goes_on_from_another_costs_what_comes_after() -> None:
+    trunk, branch = (estimate_arm(run, A100) for run in plan_arms(STUDIES["figure-2b"], "laptop", seeds=[1]))
+    steps = 7500 - 5200
+    assert branch.tokens == steps * 32 * 64
+    assert branch.train_hours is not None
+    assert trunk.train_hours is not None
+    # at the end with twice the layers that the first 2,000 steps have
+    assert steps / 7500 < branch.train_hours / trunk.train_hours < 1.3 * steps / 7500
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("train.steps=5200", "arm removed goes on from step 5,200, and train.steps = 5,200: set more steps"),
+        ("train.hours=1", "arm removed goes on from step 5,200: train by steps, not by train.tokens or train.hours"),
+    ],
+)
+def test_a_step_that_a_run_does_not_come_to_is_refused_as_a_beginning(word: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        plan_arms(STUDIES["figure-2b"], "laptop", words=[word])
 
 
 def test_arms_are_chosen_by_name_or_pattern_in_the_studys_order() -> None:
@@ -209,6 +244,12 @@ def test_an_arm_whose_name_cannot_be_said_is_refused(name: str) -> None:
     grid = '[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n'
     with pytest.raises(ConfigError, match=f"'{name}' is to be a file's name"):
         parse(OWN.replace(grid, f'[arms."{name}"]\n'))
+
+
+def test_a_step_to_start_at_is_one_of_an_arm() -> None:
+    grid = '[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n'
+    with pytest.raises(ConfigError, match=r"arms.x.laptop.starts_at = 5 is a step of the arm that starts_from names"):
+        parse(OWN.replace(grid, "[arms.x]\nlaptop.starts_at = 5\n"))
 
 
 def test_a_scale_without_arms_is_refused() -> None:

@@ -26,6 +26,8 @@ _LOGIT = 6.0  # of the place that a head looks for, where others are about 0: mo
 # The mean over 30 words is a fifth as long as one word's value, over 190 a fourteenth. Without these, what the first
 # token has read drowns in its own embedding, and on some seeds sentence order does not begin to be learned
 _VALUE_GAIN, _OUTPUT_GAIN = 4.0, 2.0
+# As loud in each of more passes, the segments' means would drown the words: of four passes nothing is learned
+_LOUD_PASSES = 2
 
 
 @torch.no_grad()
@@ -38,7 +40,8 @@ def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
         assert isinstance(block, AttentionBlock)
         _rotate_heads(block, waves, to_hidden, zip(range(block.num_heads), OFFSETS, strict=False))
         if encoder.config.num_segments == 2 and block.num_heads >= len(OFFSETS) + 2:
-            _look_at_segments(block, encoder.embeddings, to_hidden)
+            gain = _OUTPUT_GAIN * min(1.0, _LOUD_PASSES / encoder.config.num_layers)
+            _look_at_segments(block, encoder.embeddings, to_hidden, output_gain=gain)
 
 
 def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
@@ -87,7 +90,7 @@ def _read_waves(chosen: Tensor, angles: Tensor, width: int) -> Tensor:
     return matrix.flatten(0, 1)
 
 
-def _look_at_segments(block: AttentionBlock, embeddings: Embeddings, to_hidden: Tensor) -> None:
+def _look_at_segments(block: AttentionBlock, embeddings: Embeddings, to_hidden: Tensor, *, output_gain: float) -> None:
     """Let the next two heads spread their attention over the first and the second segment, from wherever they look."""
     hidden_size, embedding_size = to_hidden.shape
     head_size = hidden_size // block.num_heads
@@ -103,4 +106,4 @@ def _look_at_segments(block: AttentionBlock, embeddings: Embeddings, to_hidden: 
         block.key.weight[row] = sign * scale * direction
         of_head = slice(row, row + head_size)
         block.value.weight[of_head] *= _VALUE_GAIN
-        block.output.weight[:, of_head] *= _OUTPUT_GAIN
+        block.output.weight[:, of_head] *= output_gain

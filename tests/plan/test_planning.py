@@ -143,6 +143,19 @@ def test_every_kind_of_recipe_can_be_planned_for_every_device(name: str, device:
             assert way.num_parts * way.micro_batch * num_devices >= plan.stages[0].batching.num_rows
 
 
+def test_what_is_left_after_a_step_and_what_came_before_are_the_whole() -> None:
+    plan = plan_run(load_recipe("cpu-small"), make_device(), 1)
+    ends = [stage.first_step + stage.num_steps for stage in plan.stages]
+    for step in (0, ends[0] - 100, ends[0], ends[1] + 100):
+        left = plan.after(step)
+        assert sum(stage.num_steps for stage in left.stages) == ends[-1] - step
+        came_before = [
+            stage.hours(stage.ways[DDP]) * max(0, min(stage.num_steps, step - stage.first_step)) / stage.num_steps
+            for stage in plan.stages
+        ]
+        assert left.hours(DDP) == pytest.approx(plan.hours(DDP) - sum(came_before))
+
+
 def test_the_largest_micro_batch_fits_and_one_more_does_not() -> None:
     recipe = a_recipe("albert-base", "batch.sequences=1000000")
     way = plan_run(recipe, make_device(), 1).stages[0].ways[DDP]

@@ -82,7 +82,9 @@ def draw_picture(panels: Sequence[Panel]) -> "Figure":
         axes = figure.add_subplot(grid[number // columns, number % columns])
         _draw(axes, panel, PAPER)
         above = _AROUND_LEGEND + _LEGEND_ROW * _count_legend_rows(panel)
-        axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH), fontsize=10, color=PAPER.ink, pad=above)
+        axes.set_title(
+            textwrap.fill(_keep_equations(panel.title), _TITLE_WIDTH), fontsize=10, color=PAPER.ink, pad=above
+        )
     return figure
 
 
@@ -222,4 +224,9 @@ def _short(label: str) -> str:
 
 
 def _in_two_lines(label: str) -> str:
-    return "\n".join(textwrap.wrap(label, _TICK_WIDTH, max_lines=2, placeholder=" …"))
+    return "\n".join(textwrap.wrap(_keep_equations(label), _TICK_WIDTH, max_lines=2, placeholder=" …"))
+
+
+def _keep_equations(label: str) -> str:
+    """Without a place to break a line inside "E = H"."""
+    return label.replace(" = ", "\u00a0=\u00a0")

@@ -95,9 +95,9 @@ def count_outcomes(verdicts: Sequence[Verdict]) -> str:
     if unsure:
         parts.append(f"{sum(counts[outcome] for outcome in _UNSURE)} cannot be told ({', '.join(unsure)})")
     if counts["disagrees"]:
-        parts.append(f"{counts['disagrees']} disagree")
+        parts.append(f"{counts['disagrees']} {'disagrees' if counts['disagrees'] == 1 else 'disagree'}")
     if counts["missing"]:
-        parts.append(f"{counts['missing']} more were not measured")
+        parts.append(f"{counts['missing']} more {'was' if counts['missing'] == 1 else 'were'} not measured")
     return "; ".join(parts) + "."
 
 

@@ -35,6 +35,14 @@ def test_a_legend_covers_neither_the_title_nor_the_panel(panel: Panel) -> None:
         assert axes.get_window_extent().y1 < entries.y0
 
 
+def test_no_line_is_broken_inside_an_equation() -> None:
+    dots = [Dot("attention shared, E = H", (1.0, 2.0), 1.5, 1.0, 3.0)]
+    (axes,) = draw_picture([DotPanel("Hidden words: points against “not shared, E = H”", dots, level=0.5)]).axes
+    for text in (axes.title.get_text(), axes.get_yticklabels()[0].get_text()):
+        assert "\n" in text
+        assert "E\u00a0=\u00a0H" in text
+
+
 def test_long_names_of_arms_leave_room_for_title_and_legend() -> None:
     panel = DotPanel(LONG, [Dot("without a task, on as many pieces as all others", (1.0, 2.0), 1.5, 1.0, 3.0)], 0.5)
     figure = draw_picture([panel, panel])

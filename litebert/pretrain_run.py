@@ -360,7 +360,9 @@ def check_same_text(run: Run, recipe: Recipe) -> None:
     measured_on = run.recipe.data.corpora[0]  # in all stages
     for path in dict.fromkeys((*recipe.data.corpora, measured_on)):
         fingerprint = read_manifest(Path(path)).fingerprint
-        if run.texts.setdefault(path, fingerprint) != fingerprint:
+        noted = {_whole(known): content for known, content in run.texts.items()}
+        run.texts.setdefault(path, fingerprint)
+        if noted.get(_whole(path), fingerprint) != fingerprint:
             raise ConfigError(
                 f"{path} has another text now than when {run.folder} began to read it: put the old corpus back to go "
                 f"on, or choose another --out and start from the last weights on the new one, with "
@@ -389,9 +391,23 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
         begun = build_recipe(values)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}; it is the recipe that {folder} was begun with") from None
-    changes = list_changes(begun, recipe)
+    changes = list_changes(_with_whole_paths(begun), _with_whole_paths(recipe))
     if changes:
         raise ConfigError(
             f"{folder} was begun with another recipe ({'; '.join(changes[:5])}); go on with the old one, or choose "
             f"another --out and start from its weights with init.from={folder / CHECKPOINTS}/step-..."
         )
+
+
+def _with_whole_paths(recipe: Recipe) -> Recipe:
+    """The recipe with whole paths to what is here: a corpus may be named from another folder."""
+    values = recipe.values
+    for section in (values, *values["stages"]):
+        if "corpora" in section.get("data", {}):
+            section["data"]["corpora"] = list(map(_whole, section["data"]["corpora"]))
+    values["init"]["from"] = _whole(values["init"]["from"])
+    return build_recipe(values)
+
+
+def _whole(path: str) -> str:
+    return str(Path(path).resolve()) if Path(path).exists() else path

@@ -125,9 +125,15 @@ def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
     last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1]
     grown = make_recipe(corpus, train__steps=4, init={"from": str(last), "continues": True})
     assert load_checkpoint(pretrain(grown, tmp_path / "next")).step == 4  # a new run may go on with more text
+    monkeypatch.chdir(tmp_path)
+    spelled = make_recipe(Path("corpus"), train__steps=4, train__save_every=2)  # the same place in other words
+    with pytest.raises(ConfigError, match="corpus has another text now"):
+        pretrain(spelled, tmp_path / "run")
     shutil.rmtree(corpus)
     kept.rename(corpus)
-    pretrain(recipe, tmp_path / "run")
+    pretrain(spelled, tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"another recipe \(data.corpora: .*corpus"):
+        pretrain(make_recipe(tiny_corpus, train__steps=4, train__save_every=2), tmp_path / "run")
 
 
 def test_a_checkpoint_that_does_not_say_what_it_was_begun_with_can_be_gone_on_from(

@@ -79,6 +79,8 @@ def _print_scale(study: "Study", scale: "Scale") -> None:
         at = f", step {arm.at(scale).starts_at:,}" if arm.at(scale).starts_at else ""
         start = f" (starts from {arm.starts_from}{at})" if arm.starts_from else ""
         print(f"  {name}: {title_of(study, name, scale)}{start}{f': {words}' if words else ''}")
+    for note in spec.notes:
+        print(f"  {note}")
 
 
 def _scale(word: str) -> "Scale":
@@ -177,13 +179,16 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
     device = load_share(device_name, jobs)
     width = max(len(run.name) for run in runs)
     costs = {run.name: estimate_arm(run, device, num_devices) for run in runs}
+    shares = _shares_done(errand, [run for run in runs if run.name not in found], costs)
     at_a_time = "one after another" if jobs == 1 else f"{jobs} at a time"
     print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, {at_a_time}:")
     for run in runs:
-        words = f"{found[run.name].words if run.name in found else ''}{title_of(run.study, run.arm, run.scale)}"
+        share = f"{shares[run.name]:.0%} done  " if shares.get(run.name) else ""
+        words = f"{found[run.name].words if run.name in found else share}{title_of(run.study, run.arm, run.scale)}"
         print(f"{run.name:{width}}  {_hours(run, costs[run.name])}  {words}")
     left = [run for run in runs if run.name not in found or found[run.name].changes]
-    hours = estimate_end(left, {run.name: costs[run.name].hours for run in left}, jobs)
+    hours_left = {run.name: costs[run.name].hours * (1 - shares.get(run.name, 0.0)) for run in left}
+    hours = estimate_end(left, hours_left, jobs)
     is_counted = runs[0].at_scale.is_trained
     total = f"{hours:9,.2f} h" if is_counted else _UNCOUNTED
     print(f"{'in all':{width}}  {total}  for {len(left)} that are not finished")
@@ -198,6 +203,15 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
         print("a CPU that is busy now measures less than it has")
     if runs[0].at_scale.cost:
         print(f"the study says: {runs[0].at_scale.cost}")
+
+
+def _shares_done(errand: _Errand, runs: "list[ArmRun]", costs: "dict[str, Cost]") -> dict[str, float]:
+    """How much of each arm without a report is done."""
+    from litebert.study.grid import share_done
+    from litebert.study.place import Place
+
+    place = Place(errand.folder, {}, None)
+    return {run.name: share_done(run, place, costs[run.name]) for run in runs if run.at_scale.is_trained}
 
 
 @dataclass(frozen=True)
@@ -268,14 +282,14 @@ def _run(errand: _Errand, runs: "list[ArmRun]", jobs: int) -> None:
     if not ranks.is_main:
         help_arm(runs[0], place)
         return
-    check_company(runs, errand.folder)
     texts = describe_texts(runs, place)
+    check_company(runs, errand.folder, texts)
 
     def is_done(run: "ArmRun") -> bool:
         return find_report(run, place, texts) is not None  # one of another study is refused, before any begins
 
     left = [run for run in runs if not is_done(run)]
-    keep_study_file(errand.study, errand.folder)
+    keep_study_file(errand.study, runs[0].study, errand.folder)
     print(f"{len(runs) - len(left)} of {len(runs)} arms are finished" if len(left) < len(runs) else f"{len(runs)} arms")
     elsewhere: list[str] = []
     if len(runs) == 1:

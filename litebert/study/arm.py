@@ -133,8 +133,8 @@ def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
     if not saved or not saved[-1].is_dir():
         of_step = f" of step {run.starts_at:,}" if run.starts_at else ""
         raise ConfigError(
-            f"{run.name} starts from {start.name}, whose weights{of_step} are gone: delete {path} and {folder}, and "
-            "run that one again"
+            f"{run.name} starts from {start.name}, whose weights{of_step} are not in {folder}: bring them from where "
+            f"it was run, or delete {path} and that folder, and run that one again"
         )
     return saved[-1]
 

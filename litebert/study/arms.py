@@ -68,20 +68,21 @@ class ArmRun:
             raise ConfigError(f"{self.study.name}, task {task.metric}: {error}") from None
 
     def recipe_with(self, corpora: Mapping[str, Path], start: Path | None) -> Recipe:
-        """The recipe to run: paths in the place of names, in every stage too."""
+        """The recipe to run: whole paths in the place of names, in every stage too."""
         values = dict(self.recipe.values)
-        values["data"] = {**values["data"], "corpora": [str(corpora[name]) for name in self.recipe.data.corpora]}
-        values["stages"] = [_with_paths(stage, corpora) for stage in values["stages"]]
+        paths = {name: str(path.absolute()) for name, path in corpora.items()}
+        values["data"] = {**values["data"], "corpora": [paths[name] for name in self.recipe.data.corpora]}
+        values["stages"] = [_with_paths(stage, paths) for stage in values["stages"]]
         if start is not None:
-            values["init"] = {**values["init"], "from": str(start)}
+            values["init"] = {**values["init"], "from": str(start.absolute())}
         return build_recipe(values)
 
 
-def _with_paths(stage: Mapping[str, object], corpora: Mapping[str, Path]) -> dict[str, object]:
+def _with_paths(stage: Mapping[str, object], paths: Mapping[str, str]) -> dict[str, object]:
     data = stage.get("data")
     if not isinstance(data, Mapping) or "corpora" not in data:
         return dict(stage)
-    return {**stage, "data": {**data, "corpora": [str(corpora[name]) for name in data["corpora"]]}}
+    return {**stage, "data": {**data, "corpora": [paths[name] for name in data["corpora"]]}}
 
 
 def name_run(arm: str, seed: int) -> str:

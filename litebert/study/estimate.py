@@ -57,7 +57,7 @@ def estimate_end(runs: Sequence[ArmRun], hours: Mapping[str, float], jobs: int) 
 
 def estimate_arm(run: ArmRun, device: Device, num_devices: int = 1) -> Cost:
     """The cost of one run. The recipe's own way of spreading is taken if it fits, else the fastest that does."""
-    task_hours = [estimate_task(run, task, device, num_devices) for task in run.at_scale.tasks]
+    task_hours = [estimate_task(run, task, device) for task in run.at_scale.tasks]
     known = sum(hours for hours in task_hours if hours is not None)
     if not run.at_scale.is_trained:
         return Cost(0.0, known, 0.0, 0, 0)
@@ -69,13 +69,16 @@ def estimate_arm(run: ArmRun, device: Device, num_devices: int = 1) -> Cost:
     )
 
 
-def estimate_task(run: ArmRun, task: TaskSpec, device: Device, num_devices: int) -> float | None:
-    """The hours of fine-tuning for a task, if every text were as long as allowed; None: it runs by epochs."""
+def estimate_task(run: ArmRun, task: TaskSpec, device: Device) -> float | None:
+    """The hours of fine-tuning for a task, which one device does, if every text were as long as allowed.
+
+    None: it runs by epochs.
+    """
     recipe = run.recipe_of(task)
     options = recipe.train
     if not options.steps:
         return None
     length = min(options.max_length, run.model.max_positions)
     flops = training_flops_per_token(run.model, length, mlm_rate=0.0) * options.steps * options.batch_size * length
-    speed = device.peak_flops(device.choose_dtype(recipe.runtime.dtype)) * device.efficiency * num_devices
+    speed = device.peak_flops(device.choose_dtype(recipe.runtime.dtype)) * device.efficiency
     return task.seeds * flops / speed / 3600

@@ -84,15 +84,17 @@ def _start_some(grid: Grid, jobs: int) -> None:
     for run in list(grid.waiting):
         if len(grid.running) >= jobs:
             return
+        if grid.is_done(run):  # before, or by somebody else meanwhile
+            grid.waiting.remove(run)
+            grid.finished.append(run.name)
+            continue
         if run.starts_from and not (grid.place.folder / f"{run.starts_from}.json").is_file():
             if not _is_coming(run.starts_from, grid):
                 grid.waiting.remove(run)
                 grid.stranded[run.name] = run.starts_from
             continue  # its turn comes when the arm it starts from is finished
         grid.waiting.remove(run)
-        if grid.is_done(run):
-            grid.finished.append(run.name)  # before, or by somebody else meanwhile
-        elif _is_busy(grid.place.lock_folder(run.name)):
+        if _is_busy(grid.place.lock_folder(run.name)):
             grid.elsewhere[run.name] = run
         else:
             grid.running[run.name] = run, _start(run, grid, jobs)

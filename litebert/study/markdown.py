@@ -17,7 +17,8 @@ difference from the reference arm (bold); ○ is not above what needs no network
 the paper's and the 95 % interval does not reach the other side; within the interval, nothing can be said. Differences
 between arms are taken seed by seed, on the text that all were measured on; intervals of single values have the choice
 of that text in them. Each claim has its own 95 %: of twenty that are not so, one will seem to be. Scores at laptop
-scale are far below the papers': compare differences.
+scale are far below the papers': compare differences. In the commands TEXT is a folder of text, and DATA that of the
+tasks' files ([studies.md](studies.md)).
 """
 
 
@@ -38,7 +39,7 @@ def _write_section(section: "Section", pictures: str) -> str:
     for number, panels in enumerate(section.figures, start=1):
         titles = "; ".join(panel.title for panel in panels)
         lines += [f"![{titles}]({pictures}{section.picture(number)})", ""]
-    lines += [f"- {note}" for note in results.study.notes]
+    lines += [f"- {note}" for note in results.notes]
     lines += [f"- {name}: {value}" for name, value in list_facts(results)]
     lines += ["", "```", *list_commands(results), "```", ""]
     return "\n".join(lines)
@@ -58,9 +59,10 @@ def _write_table(section: "Section") -> list[str]:
     lines = [f"| | | {' | '.join(titles)} |", f"|---|---|{'---|' * len(titles)}"]
     for row in list_rows(results):
         title = f"**{row.title}**" if row.is_reference else row.title
+        title += f" ({row.note})" if row.note else ""
         ours, paper = ([_join(cell, is_paper=is_paper) for cell in row.cells] for is_paper in (False, True))
         if any(ours):
-            lines.append(f"| {title} | {'' if title == WITHOUT_NETWORK else 'ours'} | {' | '.join(ours)} |")
+            lines.append(f"| {title} | {'' if row.title == WITHOUT_NETWORK else 'ours'} | {' | '.join(ours)} |")
             title = ""
         if any(paper):
             lines.append(f"| {title} | paper | {' | '.join(paper)} |")

@@ -1,11 +1,13 @@
 """The panels that a study's figures are made of: what is drawn, not how."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from litebert.study.metrics import MATRICES, SERIES, describe
 from litebert.study.results import Cell, Results
 from litebert.study.spec import FigureSpec
+
+_APART = 10.0  # times as large: no axis shows both
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,15 @@ def _dot_panel(metric: str, results: Results, *, is_difference: bool) -> DotPane
         points = "points" if known.unit == "%" else known.unit
         of_reference = f"against “{results.title(results.study.reference)}”"
         return DotPanel(f"{known.title}: {f'{points} ' if points else ''}{of_reference}", dots, is_difference=True)
+    if known.is_exact and _is_of_another_order(dots):
+        dots = [replace(dot, paper=None) for dot in dots if dot.mean is not None]
     return DotPanel(known.label, dots, results.level(metric), known.chance)
+
+
+def _is_of_another_order(dots: Sequence[Dot]) -> bool:
+    """Whether the paper's sizes are so much larger that ours would lie on one spot beside them."""
+    ours = max(dot.mean for dot in dots if dot.mean is not None)
+    return ours * _APART < max((dot.paper for dot in dots if dot.paper is not None), default=0.0)
 
 
 def _differences(cell: Cell, base: Cell) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """A study's folder: where each run lies, and which are finished.
 
 ARM-seed-1.json          the report of a finished arm: small, to be kept and committed; `study report` reads only these
-study.toml               the study, where it is somebody's own
+study.toml               the study, where it is somebody's own; recipe-SCALE.toml the recipe, where that is a file
 runs/ARM-seed-1/         its pre-training, an ordinary run; runs/ARM-seed-1-TASK-1/ its fine-tuning
 locks/                   who works on what
 """
@@ -9,7 +9,7 @@ locks/                   who works on what
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from litebert.core.files import atomic_path, read_json
 from litebert.finetune_recipe import build_finetune_recipe
 from litebert.recipe import build_recipe
 from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
-from litebert.study.spec import TaskSpec
+from litebert.study.spec import Scale, Study, TaskSpec, load_study, parse_study
 
 FORMAT_VERSION = 3
 # what `build_report` of arm.py writes
@@ -122,9 +122,30 @@ def _check_recipes(report: Report) -> None:
         build_finetune_recipe(task["recipe"])
 
 
-def keep_study_file(source: str, folder: Path) -> None:
-    """Lay somebody's own study beside its results, which cannot be read without it."""
+def keep_study_file(source: str, study: Study, folder: Path) -> None:
+    """Lay somebody's own study and its recipes beside its results, which cannot be read without them."""
     if not source.endswith(".toml"):
         return
-    with atomic_path(folder / STUDY_FILE) as temporary:
-        temporary.write_bytes(Path(source).read_bytes())
+    recipes = {kept_recipe(folder, scale): Path(spec.recipe) for scale, spec in study.scales.items()}
+    for kept, path in {folder / STUDY_FILE: Path(source), **recipes}.items():
+        if path.is_file():  # not one by the name of a recipe that comes with litebert
+            with atomic_path(kept) as temporary:
+                temporary.write_bytes(path.read_bytes())
+
+
+def find_study(folder: Path, name: str) -> Study:
+    """The study of a folder's reports: somebody's own lies beside them, with its recipes; others come with litebert."""
+    own = folder / STUDY_FILE
+    if not own.is_file():
+        return load_study(name)
+    study = parse_study(own.read_text("utf-8"), name=name, where=str(own))
+    kept = {scale: kept_recipe(folder, scale) for scale in study.scales}
+    scales = {
+        scale: replace(spec, recipe=str(kept[scale])) if kept[scale].is_file() else spec
+        for scale, spec in study.scales.items()
+    }
+    return replace(study, scales=scales)
+
+
+def kept_recipe(folder: Path, scale: Scale) -> Path:
+    return folder / f"recipe-{scale}.toml"

@@ -94,6 +94,7 @@ def _describe_section(section: Section) -> dict[str, Any]:
         "reference": results.title(results.study.reference),
         "figures": [[(panel.title, draw_svg(panel)) for panel in panels] for panels in section.figures],
         "facts": list_facts(results),
+        "notes": results.notes,
         "commands": list_commands(results),
         "remarks": [part for part in results.remarks.split("\n\n") if part.strip()],
     }

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, variance
+from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.study.arms import MAIN_CORPUS, ArmRun, build_arm_recipe, title_of
-from litebert.study.identity import check_current, list_other_measures
+from litebert.study.identity import Texts, check_current, list_other_measures
 from litebert.study.measures import summarize_curve
 from litebert.study.metrics import AVERAGE, EXACT, SPEEDUP, describe
-from litebert.study.place import STUDY_FILE, Report, read_arm_report
-from litebert.study.spec import TASK_SETS, Scale, Study, load_study, parse_study
+from litebert.study.place import STUDY_FILE, Report, find_study, read_arm_report
+from litebert.study.spec import TASK_SETS, Scale, Study
 from litebert.study.spread import Spread, pool, pool_paired
 
 REMARKS_FILE = "notes.md"
 _OWN_SEEDS = 3  # from which on an arm's own spread is taken
+_FEW_FILES = 3  # of a corpus, which a command names one by one
 _RESULT_NAMES = frozenset({"results.json"})  # what a report writes into a folder is no arm of it
 
 
@@ -65,6 +67,11 @@ class Results:
         """Arms that were run, or that the paper alone has, in the study's order."""
         run = {report["arm"] for report in self.reports}
         return [name for name, arm in self.study.arms.items() if name in run or (not arm.scales and arm.published)]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the study's file has to say of it at this scale."""
+        return *self.study.notes, *self.study.at(self.scale).notes
 
     def title(self, arm: str) -> str:
         return title_of(self.study, arm, self.scale)
@@ -254,7 +261,7 @@ def read_results(folder: Path) -> list[Results]:
     kinds = dict.fromkeys((report["study"], report["scale"]) for report in reports.values())
     results = []
     for name, scale in kinds:
-        study = _find_study(folder, name)
+        study = find_study(folder, name)
         mine = {p: r for p, r in reports.items() if (r["study"], r["scale"]) == (name, scale)}
         for path, report in mine.items():
             run = _run_of(study, path, report)
@@ -268,7 +275,7 @@ def read_results(folder: Path) -> list[Results]:
     return results
 
 
-def check_company(runs: Sequence[ArmRun], folder: Path) -> None:
+def check_company(runs: Sequence[ArmRun], folder: Path, texts: Texts) -> None:
     """Refuse to run arms in a folder whose finished ones could not stand in one table with them, before any begins."""
     study, scale, words = runs[0].study, runs[0].scale, runs[0].words
     for path, report in _read_reports(folder).items():
@@ -279,18 +286,12 @@ def check_company(runs: Sequence[ArmRun], folder: Path) -> None:
                 f"{path} was run with other words ({_words(report)}; now {' '.join(words) or 'none'}), and such arms "
                 "do not go into one table: choose another --out"
             )
-        check_current(path, report, _run_of(study, path, report))
+        check_current(path, report, _run_of(study, path, report), texts)
 
 
 def _read_reports(folder: Path) -> dict[Path, Report]:
     paths = sorted(path for path in folder.glob("*.json") if path.name not in _RESULT_NAMES)
     return {path: read_arm_report(path) for path in paths}
-
-
-def _find_study(folder: Path, name: str) -> Study:
-    """Somebody's own study lies beside its results; others come with litebert."""
-    own = folder / STUDY_FILE
-    return parse_study(own.read_text("utf-8"), name=name, where=str(own)) if own.is_file() else load_study(name)
 
 
 def _run_of(study: Study, path: Path, report: Report) -> ArmRun:
@@ -313,16 +314,16 @@ def _check_measured_as_meant(path: Path, report: Report, run: ArmRun) -> None:
 def _check_alike(reports: dict[Path, Report]) -> None:
     """Only arms on the same text and by the same words can stand in one table."""
     first_path, first = next(iter(reports.items()))
+    seen: dict[str, tuple[Path, str]] = {}  # what was read -> who read it first, and its hash
     for path, report in reports.items():
         if report["words"] != first["words"]:
             raise ConfigError(f"{path} and {first_path} were run with other words ({_words(report)}; {_words(first)})")
-        for name, facts in report["corpora"].items():
-            other = first["corpora"].get(name)
-            if other and other["fingerprint"] != facts["fingerprint"]:
-                raise ConfigError(f"{path} and {first_path} were trained on other texts (corpus {name})")
-        for metric, examples in report["task_data"].items():
-            if first["task_data"].get(metric, examples) != examples:
-                raise ConfigError(f"{path} and {first_path} were tuned on other examples (task {metric})")
+        texts = {f"trained on other texts (corpus {name})": f["fingerprint"] for name, f in report["corpora"].items()}
+        tasks = {f"tuned on other examples (task {name})": content for name, content in report["task_data"].items()}
+        for words, content in (texts | tasks).items():
+            other_path, other = seen.setdefault(words, (path, content))
+            if other != content:
+                raise ConfigError(f"{path} and {other_path} were {words}")
 
 
 def _words(report: Report) -> str:
@@ -330,15 +331,18 @@ def _words(report: Report) -> str:
 
 
 def list_commands(results: Results) -> Sequence[str]:
-    """What was said to get these results; paths are by name."""
+    """What was said to get these results: TEXT is the folder of the text, DATA that of the tasks' files."""
     reports, study = results.reports, results.study
     names = sorted({name for report in reports for name in report["corpora"]}, key=lambda n: (n != MAIN_CORPUS, n))
-    corpora = [f"--corpus {'' if name == MAIN_CORPUS else f'{name}='}corpora/{name}" for name in names]
-    building = dict.fromkeys(command for name in names for command in _commands_of_corpus(name, reports))
+    facts = {name: next(r["corpora"][name] for r in reports if name in r["corpora"]) for name in names}
+    corpora = [f"--corpus {'' if n == MAIN_CORPUS else f'{n}='}{_name_folder(n, facts[n])}" for n in names]
+    building = dict.fromkeys(command for name in names for command in _commands_of_corpus(name, facts[name]))
     data = ["--data DATA"] if study.at(results.scale).tasks else []
+    machine = reports[0]["machine"]
+    jobs = [f"--jobs {machine['cores'] // machine['threads']}"] if machine["threads"] < machine["cores"] else []
     name = f"{study.name}.toml" if results.is_own else study.name
     words = ["litebert study run", name, *map(shlex.quote, reports[0]["words"]), f"--scale {results.scale}"]
-    return [*building, *(" ".join([*words, part, *corpora, *data]) for part in _list_parts(results))]
+    return [*building, *(" ".join([*words, part, *corpora, *data, *jobs]) for part in _list_parts(results))]
 
 
 def _list_parts(results: Results) -> list[str]:
@@ -354,13 +358,21 @@ def _list_parts(results: Results) -> list[str]:
     return parts
 
 
-def _commands_of_corpus(name: str, reports: Sequence[Report]) -> list[str]:
+def _name_folder(name: str, facts: Mapping[str, Any]) -> str:
+    """A place for a corpus: studies that read other parts of a text name others."""
+    first = f"-first-{facts['first_sentences']}" if facts["first_sentences"] else ""
+    few = f"-{facts['files']}-file{'s' * (facts['files'] > 1)}" if facts["files"] <= _FEW_FILES else ""
+    return f"corpora/{name}{first}{few}"
+
+
+def _commands_of_corpus(name: str, facts: Mapping[str, Any]) -> list[str]:
     """How the text of that name was built, but for where it lies."""
-    facts = next(report["corpora"][name] for report in reports if name in report["corpora"])
+    vocab_size, out = facts["vocab_size"], _name_folder(name, facts)
+    tokenizer = f"tokenizer-{vocab_size}"
     first = f" --first-sentences {facts['first_sentences']}" if facts["first_sentences"] else ""
     share = f" --valid-share {facts['valid_share']:g}"
-    few = [f"TEXT/{file}" for file in facts["file_names"]] if facts["files"] <= 3 else ["TEXT"]
+    few = [f"TEXT/{file}" for file in facts["file_names"]] if facts["files"] <= _FEW_FILES else ["TEXT"]
     return [
-        f"litebert tokenizer train TEXT --vocab-size {facts['vocab_size']} --out TOKENIZER",
-        f"litebert corpus build {' '.join(few)} --tokenizer TOKENIZER{share}{first} --out corpora/{name}",
+        f"litebert tokenizer train TEXT --vocab-size {vocab_size} --out {tokenizer}",
+        f"litebert corpus build {' '.join(few)} --tokenizer {tokenizer}{share}{first} --out {out}",
     ]

@@ -124,6 +124,7 @@ class ScaleSpec:
     speed_steps: int = 5  # timed updates
     corpora: dict[str, str] = field(default_factory=dict)  # a name in data.corpora -> what lies there
     cost: str = ""  # what a person should know before starting
+    notes: tuple[str, ...] = ()  # beside the study's, what is to be said of it at this scale
 
     def __post_init__(self) -> None:
         if not self.seeds:

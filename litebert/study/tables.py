@@ -90,7 +90,8 @@ def count_outcomes(verdicts: Sequence[Verdict]) -> str:
     told = len(verdicts) - counts["missing"]
     if not told:
         return "None of the paper's claims was measured."
-    parts = [f"{counts['agrees']} of {told} claims agree beyond the spread"]
+    is_exact = all(describe(verdict.claim.metric).is_exact for verdict in verdicts)
+    parts = [f"{counts['agrees']} of {told} claims agree{'' if is_exact else ' beyond the spread'}"]
     unsure = [f"{counts[outcome]} {words}" for outcome, words in _UNSURE.items() if counts[outcome]]
     if unsure:
         parts.append(f"{sum(counts[outcome] for outcome in _UNSURE)} cannot be told ({', '.join(unsure)})")
@@ -133,7 +134,8 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
             ("Besides" if trained else "Time", f"{measuring:,.1f} processor hours of measuring and fine-tuning")
         )
     seeds = sorted({report["seed"] for report in reports})
-    facts.append(("Runs", f"{len(reports)} arms and seeds (seeds {', '.join(map(str, seeds))})"))
+    of_seeds = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+    facts.append(("Runs", f"{len(reports)} (arms with {of_seeds})"))
     machines = dict.fromkeys(
         f"{m['cores']} cores ({m['processor']}), {m['threads']} thread{'s' * (m['threads'] > 1)} an arm, "
         f"{m['device']}; litebert {m['litebert']}, torch {m['torch']}"

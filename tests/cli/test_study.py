@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from litebert.cli.main import _run
+from litebert.core.runlog import RunLog
 from litebert.data.shards import read_manifest
 from litebert.study.arms import plan_arms
 from litebert.study.spec import list_studies, load_study
@@ -69,6 +70,21 @@ def test_a_dry_run_knows_what_is_finished(
     shown = capsys.readouterr().out
     assert "for 8 that are not finished" in shown
     assert "none-seed-1" in next(line for line in shown.splitlines() if "finished  " in line)
+
+
+def test_a_dry_run_counts_what_is_left_of_an_unfinished_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "figure-1", "--scale", "paper", "--arms", "bert", "--out", str(tmp_path)]
+    totals = []
+    for is_begun in (False, True):
+        if is_begun:
+            (run,) = plan_arms(load_study("figure-1"), "paper", arms=["bert"])
+            with RunLog(tmp_path / "runs" / run.name) as log:
+                log.write(run.recipe.train.steps // 4, metrics={"tokens": 1}, timing={"seconds": 1.0})
+        assert study(*words, "--dry-run", "--device", "a100-80g", "--devices", "8") == 0
+        _, line, total, *_ = capsys.readouterr().out.splitlines()
+        totals.append(float(total.split()[2].replace(",", "")))
+    assert line.endswith("25% done  BERT-large")
+    assert totals[1] == pytest.approx(0.75 * totals[0], abs=0.02)
 
 
 def test_a_dry_run_tells_an_arm_that_a_run_would_refuse_from_a_finished_one(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -124,6 +125,20 @@ def test_kills_in_the_middle_of_everything_change_no_report_and_cost_no_saved_st
     assert count_steps(whole.lines(), "trained") == count_steps(whole.lines(), "tuned") == once
     assert count_steps(killed.lines(), "trained") == once | {5: 3, 6: 3, 7: 2, 8: 2}
     assert count_steps(killed.lines(), "tuned") == once | {5: 2, 6: 2, 7: 2}
+
+
+@pytest.mark.timeout(1200)
+def test_kills_at_random_moments_change_no_report(tiny_corpus: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rates.toml"
+    file.write_text(STUDY)
+    words = (str(file), "--corpus", str(tiny_corpus), "--data", str(make_task_data(tmp_path / "data")))
+    whole, killed = Killing(tmp_path / "a", words), Killing(tmp_path / "b", words)
+    whole.sit("--arms", "rate=0.4")
+    deeds = whole.lines()
+    for moment in sorted(random.Random(9).sample(range(len(deeds)), 4)):
+        killed.sit("--arms", "rate=0.4", death=deeds[moment])
+    killed.sit("--arms", "rate=0.4")
+    assert killed.reports() == whole.reports()
 
 
 def test_two_processes_of_torchrun_make_one_report(tiny_corpus: Path, tmp_path: Path) -> None:

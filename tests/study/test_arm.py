@@ -194,7 +194,7 @@ def test_the_step_that_another_arm_goes_on_from_is_kept(tiny_corpus: Path, task_
     assert kept.is_dir()
     shutil.rmtree(kept)
     with pytest.raises(
-        ConfigError, match=rf"weights of step {branch.starts_at} are gone: delete .* run that one again"
+        ConfigError, match=rf"weights of step {branch.starts_at} are not in .*: bring them .* run that one again"
     ):
         run_arm(branch, place, silent)
 
@@ -243,7 +243,7 @@ def test_an_arm_does_not_start_from_a_stale_one(tiny_corpus: Path, task_data: Pa
         run_arm(plan_chain(**FASTER)[1], place, silent)
     shutil.rmtree(place.run_folder(first.name))
     with pytest.raises(
-        ConfigError, match=r"whose weights are gone: delete .*depth-1-seed-1.json and .*, and run that one"
+        ConfigError, match=r"whose weights are not in .*, or delete .*depth-1-seed-1.json and .*, and run that one"
     ):
         run_arm(plan_chain()[1], place, silent)
 

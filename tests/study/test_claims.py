@@ -8,7 +8,7 @@ from litebert.study.arms import plan_arms
 from litebert.study.claims import decide, holds, judge, judge_all
 from litebert.study.panels import list_panels
 from litebert.study.results import Results
-from litebert.study.spec import Claim, FigureSpec, Study, load_study, parse_study
+from litebert.study.spec import Claim, FigureSpec, Scale, Study, list_studies, load_study, parse_study
 from tests.study.invented import invent_report
 
 STUDY = """
@@ -275,3 +275,34 @@ def test_the_papers_average_is_of_the_tasks_that_are_measured() -> None:
     assert Results(study, "paper", ()).published("sop", "avg") == 80.1  # as printed
     assert Results(study, "laptop", ()).published("sop", "avg") == pytest.approx((82.0 + 90.3) / 2)
     assert Results(load_study("table-2-speed"), "laptop", ()).published("bert-base", "avg") is None
+
+
+def invent_for(claim: Claim, study: Study, scale: Scale, difference: float, untrained: set[str]) -> Results:
+    """What three seeds might give of the arms that a claim compares; untrained models know nothing."""
+    other = claim.to if isinstance(claim.to, float) else 60.0
+    means = {study.reference: 1.0 if claim.metric == "speedup" else other}  # of which a speed-up is
+    means |= {str(claim.to): other} if isinstance(claim.to, str) else {}
+    means |= {claim.arm: other + difference}
+    reports = []
+    for place, (arm, mean) in enumerate(means.items(), start=1):
+        learned = {"mlm": 4.0 if arm in untrained else 20.0} | ({claim.learned: 95.0} if claim.learned else {})
+        for seed in (1, 2, 3):
+            value = {claim.metric: mean + 0.001 * other * (place * seed % 3)}
+            timed = {"tokens_per_second": 1000 * value.pop("speedup")} if claim.metric == "speedup" else {}
+            levels = {"mlm": 9.5} if claim.metric != "mlm" else {}
+            report = {"arm": arm, "seed": seed, "values": learned | value, "timed": timed}
+            reports.append({**report, "levels": levels, "intervals": {}})
+    return Results(study, scale, tuple(reports))
+
+
+@pytest.mark.parametrize("name", [study.name for study in list_studies()])
+def test_every_claim_of_every_study_can_be_told_either_way(name: str) -> None:
+    study = load_study(name)
+    for scale in study.scales:
+        untrained = {run.arm for run in plan_arms(study, scale, seeds=[1]) if run.recipe.train.steps == 1}
+        for claim in (claim for claim in study.claims if scale in claim.scales):
+            size = claim.by + 0.4 * (claim.to if isinstance(claim.to, float) else 60.0)
+            kinds = {"above": (size, -size), "below": (-size, size), "near": (0.0, size)}
+            for difference, expected in zip(kinds[claim.relation], ("agrees", "disagrees"), strict=True):
+                results = invent_for(claim, study, scale, difference, untrained)
+                assert judge(claim, results).outcome == expected, claim.text

@@ -35,6 +35,15 @@ def test_a_legend_covers_neither_the_title_nor_the_panel(panel: Panel) -> None:
         assert axes.get_window_extent().y1 < entries.y0
 
 
+def test_sizes_of_another_order_do_not_stand_on_one_axis() -> None:
+    figure = FigureSpec(kind="values", of=("parameters",))
+    for size, papers in ((8.0, [10.0, 9.0]), (0.5, [None, None])):
+        results = make_results({arm: [{"parameters": size}] for arm in "ab"})
+        (panel,) = list_panels(figure, results)
+        assert isinstance(panel, DotPanel)
+        assert [dot.paper for dot in panel.dots] == papers
+
+
 def test_no_line_is_broken_inside_an_equation() -> None:
     dots = [Dot("attention shared, E = H", (1.0, 2.0), 1.5, 1.0, 3.0)]
     (axes,) = draw_picture([DotPanel("Hidden words: points against “not shared, E = H”", dots, level=0.5)]).axes

@@ -71,6 +71,13 @@ def test_finished_arms_are_not_begun_and_those_of_others_are_named(tmp_path: Pat
     assert moments(tmp_path, "begun").keys() == {runs[2].name}
 
 
+def test_a_finished_arm_does_not_need_the_one_that_it_started_from(tmp_path: Path) -> None:
+    _, run = plan_arms(load_study("table-11"), "laptop", seeds=[1])[:2]
+    assert run.starts_from
+    (tmp_path / f"{run.name}.json").write_text("{}")
+    assert run_grid(make_grid(tmp_path, [run]), jobs=1, view=GridView("t", io.StringIO())) == []
+
+
 def test_an_arm_that_fails_is_named_with_its_last_words_and_the_others_go_on(tmp_path: Path) -> None:
     runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
     grid = make_grid(tmp_path, runs, lambda run: 0.0 if run.arm == "nsp" else 0.05)

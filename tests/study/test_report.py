@@ -10,8 +10,9 @@ import pytest
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.study.arms import plan_arms
+from litebert.study.identity import Texts
 from litebert.study.markdown import write_markdown
-from litebert.study.place import STUDY_FILE, read_arm_report
+from litebert.study.place import STUDY_FILE, keep_study_file, read_arm_report
 from litebert.study.report import build_page, build_section, gather_sections, write_report
 from litebert.study.results import check_company, list_commands, read_results
 from litebert.study.spec import load_study
@@ -65,7 +66,9 @@ def test_markdown_links_to_pictures_that_are_there(written: Path) -> None:
     assert len(links) == 5
     for link in links:
         assert (written / "docs" / link).resolve().read_bytes().startswith(b"\x89PNG")
-    assert "litebert study run table-5 --scale laptop --seeds 1,2,3 --corpus corpora/main --data DATA\n" in text
+    assert (
+        "litebert study run table-5 --scale laptop --seeds 1,2,3 --corpus corpora/main --data DATA --jobs 2\n" in text
+    )
     assert "It took an hour & a half." in text
     assert "| SOP | ours |" in text
     assert "| without a network |  | 4.5 | 77.0 |" in text
@@ -175,6 +178,11 @@ def test_arms_of_other_words_or_other_text_do_not_stand_in_one_table(tmp_path: P
     write_invented(tmp_path / "text", nsp, {"mlm": 1.0}, corpora={"main": {**CORPORA["main"], "fingerprint": "0"}})
     with pytest.raises(ConfigError, match="other texts"):
         read_results(tmp_path / "text")
+    for number, run in enumerate(plan_arms(study, "laptop", seeds=[1])):  # the first of them reads no second text
+        extra = {"extra": {**CORPORA["main"], "fingerprint": str(number)}} if number else {}
+        write_invented(tmp_path / "second", run, {"mlm": 1.0}, corpora={**CORPORA, **extra})
+    with pytest.raises(ConfigError, match=r"other texts \(corpus extra\)"):
+        read_results(tmp_path / "second")
 
 
 def test_no_arm_is_run_beside_finished_ones_that_it_could_not_be_reported_with(tmp_path: Path) -> None:
@@ -182,14 +190,18 @@ def test_no_arm_is_run_beside_finished_ones_that_it_could_not_be_reported_with(t
     (sop,) = plan_arms(study, "laptop", arms=["sop"], seeds=[1])
     path = write_invented(tmp_path, sop, {"mlm": 1.0})
     nsp = plan_arms(study, "laptop", arms=["nsp"], seeds=[2])
-    check_company(nsp, tmp_path)
+    texts = Texts(CORPORA, {})
+    check_company(nsp, tmp_path, texts)
     with pytest.raises(ConfigError, match=r"sop-seed-1.json was run with other words \(none; now train.steps=9000\)"):
-        check_company(plan_arms(study, "laptop", arms=["nsp"], words=["train.steps=9000"]), tmp_path)
+        check_company(plan_arms(study, "laptop", arms=["nsp"], words=["train.steps=9000"]), tmp_path, texts)
+    other = Texts({"main": {**CORPORA["main"], "fingerprint": "0"}}, {})
+    with pytest.raises(ConfigError, match=r"another table-5 \(corpus main: another text\)"):
+        check_company(nsp, tmp_path, other)
     path.write_text(path.read_text().replace("steps = 13000", "steps = 9000"))
     with pytest.raises(
         ConfigError, match=r"sop-seed-1.json was made by another table-5 \(train.steps: 9000 -> 13000\)"
     ):
-        check_company(nsp, tmp_path)
+        check_company(nsp, tmp_path, texts)
 
 
 def test_a_part_of_a_study_names_the_commands_that_made_it(tmp_path: Path) -> None:
@@ -246,10 +258,62 @@ def test_a_study_of_ones_own_is_read_from_beside_its_reports(tmp_path: Path) -> 
     (results,) = read_results(tmp_path / "out")
     assert results.columns == ["mlm", "hours", "measuring_hours"]
     assert list_commands(results) == [
-        "litebert tokenizer train TEXT --vocab-size 8000 --out TOKENIZER",
-        "litebert corpus build TEXT --tokenizer TOKENIZER --valid-share 0.05 --out corpora/main",
-        "litebert study run mine.toml --scale laptop --seeds 1 --corpus corpora/main",
+        "litebert tokenizer train TEXT --vocab-size 8000 --out tokenizer-8000",
+        "litebert corpus build TEXT --tokenizer tokenizer-8000 --valid-share 0.05 --out corpora/main",
+        "litebert study run mine.toml --scale laptop --seeds 1 --corpus corpora/main --jobs 2",
     ]
+
+
+def test_studies_of_other_parts_of_a_text_are_not_told_to_build_them_in_one_place(tmp_path: Path) -> None:
+    openings = {**CORPORA["main"], "valid_share": 0.15, "first_sentences": 8}
+    part = {**CORPORA["main"], "files": 2, "file_names": ["wiki_00.gz", "wiki_01.gz"], "valid_share": 0.1}
+    commands = []
+    for name, corpus in (("table-4", CORPORA["main"]), ("table-5", openings), ("roberta-table-1", part)):
+        run = plan_arms(load_study(name), "laptop")[0]
+        write_invented(tmp_path / name, run, {"mlm": 1.0}, corpora={"main": corpus})
+        (results,) = read_results(tmp_path / name)
+        commands += list_commands(results)[1:]
+    made = "litebert corpus build {} --tokenizer tokenizer-8000 --valid-share {} --out {}"
+    assert commands[::2] == [
+        made.format("TEXT", "0.05", "corpora/main"),
+        made.format("TEXT", "0.15 --first-sentences 8", "corpora/main-first-8"),
+        made.format("TEXT/wiki_00.gz TEXT/wiki_01.gz", "0.1", "corpora/main-2-files"),
+    ]
+    assert "--corpus corpora/main-first-8 --data DATA --jobs 2" in commands[3]
+
+
+def test_a_study_of_ones_own_is_reported_wherever_its_recipe_lay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'title = "Mine"\nsource = "me"\nabout = "It."\n[grid]\n"masking.rate" = [0.15, 0.3]\n'
+    text += '[laptop]\nrecipe = "recipes/mine.toml"\nseeds = [1]\nmeasures = ["intrinsic"]\n'
+    monkeypatch.chdir(tmp_path)
+    Path("recipes").mkdir()
+    run = plan_arms(load_study("table-5"), "laptop")[0]
+    Path("recipes/mine.toml").write_text(run.recipe.to_toml())
+    Path("mine.toml").write_text(text)
+    study = load_study("mine.toml")
+    for run in plan_arms(study, "laptop"):
+        write_invented(tmp_path / "out", run, {"mlm": 20.0})
+    keep_study_file("mine.toml", study, tmp_path / "out")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (results,) = read_results(tmp_path / "out")
+    assert results.study.at("laptop").recipe == str(tmp_path / "out" / "recipe-laptop.toml")
+    assert len(results.reports) == 2
+
+
+def test_what_is_to_be_said_of_one_scale_or_arm_is_said_there_alone(tmp_path: Path) -> None:
+    study = load_study("table-1")
+    for scale in ("paper", "laptop"):
+        for run in plan_arms(study, scale):  # type: ignore[arg-type]
+            write_invented(tmp_path / scale, run, {"parameters": 1.0, "memory": 1.0})
+    pages = {s: write_markdown(gather_sections([tmp_path / s]), pictures="") for s in ("paper", "laptop")}
+    note = study.at("laptop").notes[0]
+    assert note in pages["laptop"]
+    assert note not in pages["paper"]
+    assert f"| BERT-xlarge ({study.arms['bert-xlarge'].note}) | ours |" in pages["paper"]
+    assert "3 claims agree;" in pages["paper"]  # exact numbers have no spread
 
 
 def test_a_study_that_lies_in_two_folders_is_refused(tmp_path: Path) -> None:

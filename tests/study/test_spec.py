@@ -57,6 +57,15 @@ def test_every_study_expands_and_is_priced_at_every_scale(name: str, scale: str)
         assert cost.hours > 0 or not run.at_scale.is_trained
 
 
+def test_more_devices_train_faster_but_one_of_them_tunes() -> None:
+    run = plan_arms(STUDIES["table-9"], "paper")[0]
+    one, many = (estimate_arm(run, A100, num_devices=number) for number in (8, 64))
+    assert one.train_hours is not None
+    assert many.train_hours is not None
+    assert many.train_hours < one.train_hours / 2
+    assert many.task_hours == one.task_hours > 0
+
+
 def test_a_task_without_a_rate_has_that_of_the_models_width() -> None:
     task = '[[laptop.tasks]]\ntask = "rte"\ndata = "glue"\nrecipe = "two-core"\n'
     (run,) = plan_arms(parse(OWN + task), "laptop", arms=["*0.15*=32"], words=["model.hidden_size=512"])

@@ -17,7 +17,7 @@ SIGNS: dict[Outcome, str] = {
     "missing": "–",
 }
 _UNSURE: dict[Outcome, str] = {
-    "leans": "lean towards the paper",
+    "leans": "towards the paper",
     "opposes": "away from it",
     "unlearned": "of models that learned too little",
 }

@@ -96,8 +96,8 @@ study-table-2-speed: JOBS := 1
 study-%: $(STUDIED)/corpora/main/manifest.json $(STUDIED)/corpora/openings/manifest.json $(STUDIED)/corpora/part/manifest.json
 	@mkdir -p $(STUDIED)/$*-laptop docs/studies/$*
 	@! ls docs/studies/$*/*.json >/dev/null 2>&1 || cp docs/studies/$*/*.json $(STUDIED)/$*-laptop/
-	$(RUN) litebert study run $* --jobs $(JOBS) --corpus $(STUDIED)/corpora/$(CORPUS) $(if $(TASKS),--data $(TASKS)) $(WORDS) \
-	  --out $(STUDIED)/$*-laptop; code=$$?; cp $(STUDIED)/$*-laptop/*.json docs/studies/$*/ 2>/dev/null; exit $$code
+	$(RUN) litebert study run $* --jobs $(JOBS) --corpus $(STUDIED)/corpora/$(CORPUS) $(WORDS) \
+	  $(if $(TASKS),--data $(TASKS)) --out $(STUDIED)/$*-laptop; code=$$?; cp $(STUDIED)/$*-laptop/*.json docs/studies/$*/ 2>/dev/null; exit $$code
 
 $(STUDIED)/corpora/tokenizer: | $(VENV)/.demo
 	@test -n "$(TEXT)" || { echo "say which text to learn from: make studies TEXT=folder" >&2; exit 2; }

@@ -216,6 +216,8 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     file = Path(source)
     if file.suffix != ".toml":
         raise ConfigError(f"--recipe {source}: {suggest(source, ('paper', 'two-core'))}; or the path of a .toml file")
+    if not file.is_file():
+        raise ConfigError(f"there is no recipe file {file}")
     try:
         values = tomllib.loads(file.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -30,7 +30,7 @@ from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.model.model import Model, build_model
 from litebert.model.positions import continue_positions
-from litebert.recipe import Recipe, build_recipe, list_changes, read_recipe_values
+from litebert.recipe import Recipe, build_recipe, list_changes, read_recipe_values, with_paths
 from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
@@ -360,9 +360,9 @@ def check_same_text(run: Run, recipe: Recipe) -> None:
     measured_on = run.recipe.data.corpora[0]  # in all stages
     for path in dict.fromkeys((*recipe.data.corpora, measured_on)):
         fingerprint = read_manifest(Path(path)).fingerprint
-        noted = {_whole(known): content for known, content in run.texts.items()}
+        noted = [content for known, content in run.texts.items() if _whole(known) == _whole(path)]
         run.texts.setdefault(path, fingerprint)
-        if noted.get(_whole(path), fingerprint) != fingerprint:
+        if any(content != fingerprint for content in noted):
             raise ConfigError(
                 f"{path} has another text now than when {run.folder} began to read it: put the old corpus back to go "
                 f"on, or choose another --out and start from the last weights on the new one, with "
@@ -391,7 +391,7 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
         begun = build_recipe(values)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}; it is the recipe that {folder} was begun with") from None
-    changes = list_changes(_with_whole_paths(begun), _with_whole_paths(recipe))
+    changes = list_changes(with_paths(begun, _whole), with_paths(recipe, _whole))
     if changes:
         raise ConfigError(
             f"{folder} was begun with another recipe ({'; '.join(changes[:5])}); go on with the old one, or choose "
@@ -399,15 +399,6 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
         )
 
 
-def _with_whole_paths(recipe: Recipe) -> Recipe:
-    """The recipe with whole paths to what is here: a corpus may be named from another folder."""
-    values = recipe.values
-    for section in (values, *values["stages"]):
-        if "corpora" in section.get("data", {}):
-            section["data"]["corpora"] = list(map(_whole, section["data"]["corpora"]))
-    values["init"]["from"] = _whole(values["init"]["from"])
-    return build_recipe(values)
-
-
 def _whole(path: str) -> str:
+    """A path that can be compared with others; what is not here may be the name of something on a hub."""
     return str(Path(path).resolve()) if Path(path).exists() else path

@@ -2,7 +2,7 @@
 
 import hashlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
@@ -159,6 +159,17 @@ def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def list_changes(old: Recipe, new: Recipe) -> list[str]:
     """What differs between two recipes, as `key: old -> new`; keys that no result depends on are left out."""
     return describe_changes(old.values, new.values, _FREE_KEYS)
+
+
+def with_paths(recipe: Recipe, rename: Callable[[str], str]) -> Recipe:
+    """The recipe with other paths to its corpora, in every stage, and to its first weights."""
+    values = recipe.values
+    for section in (values, *values["stages"]):
+        if "corpora" in section.get("data", {}):
+            section["data"]["corpora"] = [rename(path) for path in section["data"]["corpora"]]
+    if recipe.init.source:
+        values["init"]["from"] = rename(recipe.init.source)
+    return build_recipe(values)
 
 
 def list_recipes() -> dict[str, str]:

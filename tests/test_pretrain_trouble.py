@@ -134,6 +134,12 @@ def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
     pretrain(spelled, tmp_path / "run")
     with pytest.raises(ConfigError, match=r"another recipe \(data.corpora: .*corpus"):
         pretrain(make_recipe(tiny_corpus, train__steps=4, train__save_every=2), tmp_path / "run")
+    spelled = make_recipe(
+        Path("corpus"), train__steps=4, init={"from": str(last.relative_to(tmp_path)), "continues": True}
+    )
+    pretrain(spelled, tmp_path / "next")
+    with pytest.raises(ConfigError, match=r"another recipe .*init.from: '.*step-0.*' -> ''"):
+        pretrain(make_recipe(Path("corpus"), train__steps=4), tmp_path / "next")
 
 
 def test_a_checkpoint_that_does_not_say_what_it_was_begun_with_can_be_gone_on_from(

@@ -183,7 +183,8 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
     at_a_time = "one after another" if jobs == 1 else f"{jobs} at a time"
     print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, {at_a_time}:")
     for run in runs:
-        share = f"{shares[run.name]:.0%} done  " if shares.get(run.name) else ""
+        done = "trained" if costs[run.name].num_uncounted else "done"
+        share = f"{shares[run.name]:.0%} {done}  " if run.name in shares else ""
         words = f"{found[run.name].words if run.name in found else share}{title_of(run.study, run.arm, run.scale)}"
         print(f"{run.name:{width}}  {_hours(run, costs[run.name])}  {words}")
     left = [run for run in runs if run.name not in found or found[run.name].changes]
@@ -206,12 +207,21 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
 
 
 def _shares_done(errand: _Errand, runs: "list[ArmRun]", costs: "dict[str, Cost]") -> dict[str, float]:
-    """How much of each arm without a report is done."""
+    """How much is done of each arm that was begun, as it is meant now, and has no report."""
+    from litebert.recipe import build_recipe, list_changes, read_recipe_values
     from litebert.study.grid import share_done
     from litebert.study.place import Place
+    from litebert.train.keeping import RECIPE_FILE
 
-    place = Place(errand.folder, {}, None)
-    return {run.name: share_done(run, place, costs[run.name]) for run in runs if run.at_scale.is_trained}
+    place, shares = Place(errand.folder, {}, None), {}
+    for run in runs:
+        file = place.run_folder(run.name) / RECIPE_FILE
+        if not file.is_file() or costs[run.name].train_hours is None:
+            continue
+        changes = list_changes(build_recipe(read_recipe_values(file)), run.recipe)
+        if all(change.startswith(("data.corpora: ", "init.from: ")) for change in changes):  # paths of the same names
+            shares[run.name] = share_done(run, place, costs[run.name])
+    return shares
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ import torch
 
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError
-from litebert.core.files import exclusive_lock, read_json, write_json
+from litebert.core.files import atomic_path, exclusive_lock, read_json, write_json
 from litebert.core.runtime import choose_runtime, describe_processor
 from litebert.pretrain import pretrain
-from litebert.recipe import Recipe
+from litebert.recipe import Recipe, build_recipe, read_recipe_values, with_paths
 from litebert.study.arms import ArmRun, list_ancestors, start_of
 from litebert.study.downstream import tune_all
 from litebert.study.identity import (
@@ -36,9 +36,10 @@ from litebert.study.identity import (
 from litebert.study.measured import Measured
 from litebert.study.measures import FUNCTIONS, Subject
 from litebert.study.place import FORMAT_VERSION, Place, Report, read_arm_report, report_file
-from litebert.train.keeping import CHECKPOINTS, check_is_ours, checkpoint_path
+from litebert.train.keeping import CHECKPOINTS, RECIPE_FILE, check_is_ours, checkpoint_path
 
 BEGINNING = "begun-with.json"  # in the folder of an arm's pre-training
+PLACES = "places"  # where that lay, in the same file
 
 Say = Callable[[str], None]
 
@@ -60,7 +61,7 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
         say(f"{run.name}: pre-training" if run.at_scale.is_trained else run.name)
         checkpoint = None
         if run.at_scale.is_trained:
-            note_beginning(run, place.run_folder(run.name), texts, start)
+            note_beginning(run, place, texts, start)
             checkpoint = train(run, recipe, place)
         with alone():
             began_at = time.process_time()
@@ -139,18 +140,23 @@ def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
     return saved[-1]
 
 
-def note_beginning(run: ArmRun, folder: Path, texts: Texts, start: Path | None) -> None:
+def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) -> None:
     """Note what a new arm is begun with; refuse to go on with one whose text or first weights are others now.
 
-    The recipe, which pre-training compares, knows only where they lie.
+    The recipe, which pre-training compares, knows only where they lie. Where the same lies elsewhere, it is told.
     """
+    folder = place.run_folder(run.name)
     weights = {f"the weights of {run.starts_from}": load_checkpoint(start).fingerprint} if start else {}
     now = {f"the corpus {name}": content for name, content in hash_corpora(run, texts).items()} | weights
+    paths = {name: place.corpora[name] for name in hash_corpora(run, texts)} | (
+        {run.starts_from: start} if start else {}
+    )
+    places = {name: str(path.absolute()) for name, path in paths.items()}
     file = folder / BEGINNING
     if not list_checkpoints(folder / CHECKPOINTS):
         check_is_ours(folder)
         with exclusive_lock(folder, purpose="training"):  # by its file, pre-training knows the folder as a run's
-            write_json(file, now)
+            write_json(file, {**now, PLACES: places})
         return
     before = read_json(file) if file.is_file() else {}  # a run of an earlier litebert has none
     changed = [name for name in now if before.get(name, now[name]) != now[name]]
@@ -159,6 +165,13 @@ def note_beginning(run: ArmRun, folder: Path, texts: Texts, start: Path | None) 
             f"{folder} was begun before {' and '.join(changed)} changed: put back what it was begun with, or delete "
             f"the folder to begin again"
         )
+    places_before = before.get(PLACES, places)
+    if places_before != places:
+        moved = {path: places[name] for name, path in places_before.items() if name in places}
+        recipe = with_paths(build_recipe(read_recipe_values(folder / RECIPE_FILE)), lambda path: moved.get(path, path))
+        with atomic_path(folder / RECIPE_FILE) as temporary:
+            temporary.write_text(recipe.to_toml(), "utf-8")
+        write_json(file, {**now, PLACES: places})
 
 
 def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, say: Say) -> Measured:

@@ -9,7 +9,7 @@ from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import merge, parse_assignments
 from litebert.finetune_recipe import FinetuneRecipe, load_finetune_recipe
 from litebert.model.config import ModelConfig
-from litebert.recipe import Recipe, build_recipe, read_recipe_values
+from litebert.recipe import Recipe, build_recipe, read_recipe_values, with_paths
 from litebert.study.spec import ArmSpec, Scale, ScaleSpec, Study, TaskSpec
 
 MAIN_CORPUS = "main"
@@ -68,21 +68,9 @@ class ArmRun:
             raise ConfigError(f"{self.study.name}, task {task.metric}: {error}") from None
 
     def recipe_with(self, corpora: Mapping[str, Path], start: Path | None) -> Recipe:
-        """The recipe to run: whole paths in the place of names, in every stage too."""
-        values = dict(self.recipe.values)
-        paths = {name: str(path.absolute()) for name, path in corpora.items()}
-        values["data"] = {**values["data"], "corpora": [paths[name] for name in self.recipe.data.corpora]}
-        values["stages"] = [_with_paths(stage, paths) for stage in values["stages"]]
-        if start is not None:
-            values["init"] = {**values["init"], "from": str(start.absolute())}
-        return build_recipe(values)
-
-
-def _with_paths(stage: Mapping[str, object], paths: Mapping[str, str]) -> dict[str, object]:
-    data = stage.get("data")
-    if not isinstance(data, Mapping) or "corpora" not in data:
-        return dict(stage)
-    return {**stage, "data": {**data, "corpora": [paths[name] for name in data["corpora"]]}}
+        """The recipe to run: whole paths in the place of names."""
+        paths = {**corpora, self.recipe.init.source: start} if start else corpora
+        return with_paths(self.recipe, lambda name: str(paths[name].absolute()) if name in paths else name)
 
 
 def name_run(arm: str, seed: int) -> str:

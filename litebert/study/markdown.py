@@ -18,7 +18,7 @@ the paper's and the 95 % interval does not reach the other side; within the inte
 between arms are taken seed by seed, on the text that all were measured on; intervals of single values have the choice
 of that text in them. Each claim has its own 95 %: of twenty that are not so, one will seem to be. Scores at laptop
 scale are far below the papers': compare differences. In the commands TEXT is a folder of text, and DATA that of the
-tasks' files ([studies.md](studies.md)).
+tasks' files ([studies.md](studies.md)); how many threads an arm had (`--jobs`) changes last digits.
 """
 
 

@@ -1,7 +1,8 @@
 """A study's folder: where each run lies, and which are finished.
 
-ARM-seed-1.json          the report of a finished arm: small, to be kept and committed; `study report` reads only these
-study.toml               the study, where it is somebody's own; recipe-SCALE.toml the recipe, where that is a file
+ARM-seed-1.json          the report of a finished arm: small, to be kept and committed; what `study report` reads
+study.toml               the study, where it is somebody's own; recipe-SCALE.toml its recipe, where that is a file, and
+                         recipe-SCALE-TASK.toml a task's
 runs/ARM-seed-1/         its pre-training, an ordinary run; runs/ARM-seed-1-TASK-1/ its fine-tuning
 locks/                   who works on what
 """
@@ -126,11 +127,16 @@ def keep_study_file(source: str, study: Study, folder: Path) -> None:
     """Lay somebody's own study and its recipes beside its results, which cannot be read without them."""
     if not source.endswith(".toml"):
         return
-    recipes = {kept_recipe(folder, scale): Path(spec.recipe) for scale, spec in study.scales.items()}
-    for kept, path in {folder / STUDY_FILE: Path(source), **recipes}.items():
-        if path.is_file():  # not one by the name of a recipe that comes with litebert
-            with atomic_path(kept) as temporary:
-                temporary.write_bytes(path.read_bytes())
+    files = {STUDY_FILE: source}
+    for scale, spec in study.scales.items():
+        files[_kept_recipe(scale)] = spec.recipe
+        files |= {_kept_recipe(scale, task): task.recipe for task in spec.tasks}
+    for name, path in files.items():
+        if Path(path).is_file():  # not one by the name of a recipe that comes with litebert
+            with atomic_path(folder / name) as temporary:
+                temporary.write_bytes(Path(path).read_bytes())
+        else:
+            (folder / name).unlink(missing_ok=True)  # of the study as it was
 
 
 def find_study(folder: Path, name: str) -> Study:
@@ -139,13 +145,16 @@ def find_study(folder: Path, name: str) -> Study:
     if not own.is_file():
         return load_study(name)
     study = parse_study(own.read_text("utf-8"), name=name, where=str(own))
-    kept = {scale: kept_recipe(folder, scale) for scale in study.scales}
-    scales = {
-        scale: replace(spec, recipe=str(kept[scale])) if kept[scale].is_file() else spec
-        for scale, spec in study.scales.items()
-    }
+
+    def find(recipe: str, name: str) -> str:
+        return str(folder / name) if (folder / name).is_file() else recipe
+
+    scales = {}
+    for scale, spec in study.scales.items():
+        tasks = tuple(replace(task, recipe=find(task.recipe, _kept_recipe(scale, task))) for task in spec.tasks)
+        scales[scale] = replace(spec, recipe=find(spec.recipe, _kept_recipe(scale)), tasks=tasks)
     return replace(study, scales=scales)
 
 
-def kept_recipe(folder: Path, scale: Scale) -> Path:
-    return folder / f"recipe-{scale}.toml"
+def _kept_recipe(scale: Scale, task: TaskSpec | None = None) -> str:
+    return f"recipe-{scale}-{task.metric}.toml" if task else f"recipe-{scale}.toml"

@@ -21,6 +21,7 @@ from litebert.study.spread import Spread, pool, pool_paired
 REMARKS_FILE = "notes.md"
 _OWN_SEEDS = 3  # from which on an arm's own spread is taken
 _FEW_FILES = 3  # of a corpus, which a command names one by one
+_SHORT = 4  # letters of a fingerprint that tell one from others
 _RESULT_NAMES = frozenset({"results.json"})  # what a report writes into a folder is no arm of it
 
 
@@ -314,16 +315,16 @@ def _check_measured_as_meant(path: Path, report: Report, run: ArmRun) -> None:
 def _check_alike(reports: dict[Path, Report]) -> None:
     """Only arms on the same text and by the same words can stand in one table."""
     first_path, first = next(iter(reports.items()))
-    seen: dict[str, tuple[Path, str]] = {}  # what was read -> who read it first, and its hash
+    seen: dict[str, tuple[Path, str]] = {}  # what would be wrong with another -> who read it first, and its hash
     for path, report in reports.items():
         if report["words"] != first["words"]:
             raise ConfigError(f"{path} and {first_path} were run with other words ({_words(report)}; {_words(first)})")
         texts = {f"trained on other texts (corpus {name})": f["fingerprint"] for name, f in report["corpora"].items()}
         tasks = {f"tuned on other examples (task {name})": content for name, content in report["task_data"].items()}
-        for words, content in (texts | tasks).items():
-            other_path, other = seen.setdefault(words, (path, content))
+        for complaint, content in (texts | tasks).items():
+            other_path, other = seen.setdefault(complaint, (path, content))
             if other != content:
-                raise ConfigError(f"{path} and {other_path} were {words}")
+                raise ConfigError(f"{path} and {other_path} were {complaint}")
 
 
 def _words(report: Report) -> str:
@@ -331,18 +332,19 @@ def _words(report: Report) -> str:
 
 
 def list_commands(results: Results) -> Sequence[str]:
-    """What was said to get these results: TEXT is the folder of the text, DATA that of the tasks' files."""
+    """What was said to get these results: TEXT is the folder of the text, DATA that of the tasks' files.
+
+    Tokenizers and corpora are named by how their fingerprints begin: each study finds its own.
+    """
     reports, study = results.reports, results.study
     names = sorted({name for report in reports for name in report["corpora"]}, key=lambda n: (n != MAIN_CORPUS, n))
     facts = {name: next(r["corpora"][name] for r in reports if name in r["corpora"]) for name in names}
-    corpora = [f"--corpus {'' if n == MAIN_CORPUS else f'{n}='}{_name_folder(n, facts[n])}" for n in names]
+    corpora = [f"--corpus {'' if n == MAIN_CORPUS else f'{n}='}{_name_corpus(n, facts[n])}" for n in names]
     building = dict.fromkeys(command for name in names for command in _commands_of_corpus(name, facts[name]))
     data = ["--data DATA"] if study.at(results.scale).tasks else []
-    machine = reports[0]["machine"]
-    jobs = [f"--jobs {machine['cores'] // machine['threads']}"] if machine["threads"] < machine["cores"] else []
     name = f"{study.name}.toml" if results.is_own else study.name
     words = ["litebert study run", name, *map(shlex.quote, reports[0]["words"]), f"--scale {results.scale}"]
-    return [*building, *(" ".join([*words, part, *corpora, *data, *jobs]) for part in _list_parts(results))]
+    return [*building, *(" ".join([*words, part, *corpora, *data]) for part in _list_parts(results))]
 
 
 def _list_parts(results: Results) -> list[str]:
@@ -358,21 +360,18 @@ def _list_parts(results: Results) -> list[str]:
     return parts
 
 
-def _name_folder(name: str, facts: Mapping[str, Any]) -> str:
-    """A place for a corpus: studies that read other parts of a text name others."""
-    first = f"-first-{facts['first_sentences']}" if facts["first_sentences"] else ""
-    few = f"-{facts['files']}-file{'s' * (facts['files'] > 1)}" if facts["files"] <= _FEW_FILES else ""
-    return f"corpora/{name}{first}{few}"
+def _name_corpus(name: str, facts: Mapping[str, Any]) -> str:
+    return f"corpora/{name}-{facts['fingerprint'][:_SHORT]}"
 
 
 def _commands_of_corpus(name: str, facts: Mapping[str, Any]) -> list[str]:
     """How the text of that name was built, but for where it lies."""
-    vocab_size, out = facts["vocab_size"], _name_folder(name, facts)
-    tokenizer = f"tokenizer-{vocab_size}"
     first = f" --first-sentences {facts['first_sentences']}" if facts["first_sentences"] else ""
     share = f" --valid-share {facts['valid_share']:g}"
     few = [f"TEXT/{file}" for file in facts["file_names"]] if facts["files"] <= _FEW_FILES else ["TEXT"]
+    tokenizer = f"tokenizer-{facts['tokenizer'][:_SHORT]}"
+    options = f"--tokenizer {tokenizer}{share}{first} --out {_name_corpus(name, facts)}"
     return [
-        f"litebert tokenizer train TEXT --vocab-size {vocab_size} --out {tokenizer}",
-        f"litebert corpus build {' '.join(few)} --tokenizer {tokenizer}{share}{first} --out {out}",
+        f"litebert tokenizer train TEXT --vocab-size {facts['vocab_size']} --out {tokenizer}",
+        f"litebert corpus build {' '.join(few)} {options}",
     ]

@@ -134,8 +134,7 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
             ("Besides" if trained else "Time", f"{measuring:,.1f} processor hours of measuring and fine-tuning")
         )
     seeds = sorted({report["seed"] for report in reports})
-    of_seeds = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-    facts.append(("Runs", f"{len(reports)} (arms with {of_seeds})"))
+    facts.append(("Runs", f"{len(reports)}, with seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"))
     machines = dict.fromkeys(
         f"{m['cores']} cores ({m['processor']}), {m['threads']} thread{'s' * (m['threads'] > 1)} an arm, "
         f"{m['device']}; litebert {m['litebert']}, torch {m['torch']}"

@@ -75,16 +75,19 @@ def test_a_dry_run_knows_what_is_finished(
 def test_a_dry_run_counts_what_is_left_of_an_unfinished_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "figure-1", "--scale", "paper", "--arms", "bert", "--out", str(tmp_path)]
     totals = []
-    for is_begun in (False, True):
-        if is_begun:
-            (run,) = plan_arms(load_study("figure-1"), "paper", arms=["bert"])
+    (run,) = plan_arms(load_study("figure-1"), "paper", arms=["bert"])
+    begun = run.recipe_with({"main": tmp_path / "corpus"}, None).to_toml()
+    for recipe in ("", begun, begun.replace("rate = 0.15", "rate = 0.2")):
+        if recipe:
             with RunLog(tmp_path / "runs" / run.name) as log:
                 log.write(run.recipe.train.steps // 4, metrics={"tokens": 1}, timing={"seconds": 1.0})
+            (tmp_path / "runs" / run.name / "recipe.toml").write_text(recipe)
         assert study(*words, "--dry-run", "--device", "a100-80g", "--devices", "8") == 0
         _, line, total, *_ = capsys.readouterr().out.splitlines()
         totals.append(float(total.split()[2].replace(",", "")))
-    assert line.endswith("25% done  BERT-large")
+        assert line.endswith("25% done  BERT-large") == (recipe == begun)
     assert totals[1] == pytest.approx(0.75 * totals[0], abs=0.02)
+    assert totals[2] == totals[0]  # a run of another recipe would be refused
 
 
 def test_a_dry_run_tells_an_arm_that_a_run_would_refuse_from_a_finished_one(

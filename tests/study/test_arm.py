@@ -286,6 +286,28 @@ def test_an_unfinished_arm_goes_on_only_if_its_start_is_the_same(
     assert reproducible(run_arm(second, place, silent)) == expected[1]
 
 
+def test_an_unfinished_arm_goes_on_where_all_of_it_was_moved_to(
+    tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    shutil.copytree(tiny_corpus, here / "corpus")
+    first, second = plan_chain()
+    place = place_for(first, here / "out", here / "corpus", task_data)
+    run_arm(first, place, silent)
+    stop_after_first_save(second, place, monkeypatch)
+    shutil.copytree(here, tmp_path / "kept")
+    expected = reproducible(run_arm(second, place, silent))
+    shutil.rmtree(here)
+    (tmp_path / "kept").rename(there)
+    monkeypatch.chdir(there)
+    assert reproducible(run_arm(second, place_for(second, Path("out"), Path("corpus"), task_data), silent)) == expected
+    shutil.copytree(there / "out", tmp_path / "again")  # trained, to be measured otherwise
+    place = place_for(first, tmp_path / "again", there / "corpus", task_data)
+    measured = replace(second.study.at("laptop"), measures=("parameters", "curves"))
+    more = replace(second, study=replace(second.study, scales={"laptop": measured}))
+    assert "parameters" in run_arm(more, place, silent)["values"]
+
+
 def test_an_unfinished_arm_does_not_go_on_with_another_text(
     tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

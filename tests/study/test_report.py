@@ -66,9 +66,7 @@ def test_markdown_links_to_pictures_that_are_there(written: Path) -> None:
     assert len(links) == 5
     for link in links:
         assert (written / "docs" / link).resolve().read_bytes().startswith(b"\x89PNG")
-    assert (
-        "litebert study run table-5 --scale laptop --seeds 1,2,3 --corpus corpora/main --data DATA --jobs 2\n" in text
-    )
+    assert "litebert study run table-5 --scale laptop --seeds 1,2,3 --corpus corpora/main-ffff --data DATA\n" in text
     assert "It took an hour & a half." in text
     assert "| SOP | ours |" in text
     assert "| without a network |  | 4.5 | 77.0 |" in text
@@ -258,28 +256,28 @@ def test_a_study_of_ones_own_is_read_from_beside_its_reports(tmp_path: Path) -> 
     (results,) = read_results(tmp_path / "out")
     assert results.columns == ["mlm", "hours", "measuring_hours"]
     assert list_commands(results) == [
-        "litebert tokenizer train TEXT --vocab-size 8000 --out tokenizer-8000",
-        "litebert corpus build TEXT --tokenizer tokenizer-8000 --valid-share 0.05 --out corpora/main",
-        "litebert study run mine.toml --scale laptop --seeds 1 --corpus corpora/main --jobs 2",
+        "litebert tokenizer train TEXT --vocab-size 8000 --out tokenizer-eeee",
+        "litebert corpus build TEXT --tokenizer tokenizer-eeee --valid-share 0.05 --out corpora/main-ffff",
+        "litebert study run mine.toml --scale laptop --seeds 1 --corpus corpora/main-ffff",
     ]
 
 
 def test_studies_of_other_parts_of_a_text_are_not_told_to_build_them_in_one_place(tmp_path: Path) -> None:
-    openings = {**CORPORA["main"], "valid_share": 0.15, "first_sentences": 8}
-    part = {**CORPORA["main"], "files": 2, "file_names": ["wiki_00.gz", "wiki_01.gz"], "valid_share": 0.1}
+    openings = {**CORPORA["main"], "fingerprint": "a" * 64, "valid_share": 0.15, "first_sentences": 8}
+    part = {**CORPORA["main"], "fingerprint": "b" * 64, "files": 2, "file_names": ["wiki_00.gz", "wiki_01.gz"]}
     commands = []
     for name, corpus in (("table-4", CORPORA["main"]), ("table-5", openings), ("roberta-table-1", part)):
         run = plan_arms(load_study(name), "laptop")[0]
         write_invented(tmp_path / name, run, {"mlm": 1.0}, corpora={"main": corpus})
         (results,) = read_results(tmp_path / name)
         commands += list_commands(results)[1:]
-    made = "litebert corpus build {} --tokenizer tokenizer-8000 --valid-share {} --out {}"
+    made = "litebert corpus build {} --tokenizer tokenizer-eeee --valid-share {} --out {}"
     assert commands[::2] == [
-        made.format("TEXT", "0.05", "corpora/main"),
-        made.format("TEXT", "0.15 --first-sentences 8", "corpora/main-first-8"),
-        made.format("TEXT/wiki_00.gz TEXT/wiki_01.gz", "0.1", "corpora/main-2-files"),
+        made.format("TEXT", "0.05", "corpora/main-ffff"),
+        made.format("TEXT", "0.15 --first-sentences 8", "corpora/main-aaaa"),
+        made.format("TEXT/wiki_00.gz TEXT/wiki_01.gz", "0.05", "corpora/main-bbbb"),
     ]
-    assert "--corpus corpora/main-first-8 --data DATA --jobs 2" in commands[3]
+    assert commands[3].endswith("--corpus corpora/main-aaaa --data DATA")
 
 
 def test_a_study_of_ones_own_is_reported_wherever_its_recipe_lay(
@@ -287,10 +285,12 @@ def test_a_study_of_ones_own_is_reported_wherever_its_recipe_lay(
 ) -> None:
     text = 'title = "Mine"\nsource = "me"\nabout = "It."\n[grid]\n"masking.rate" = [0.15, 0.3]\n'
     text += '[laptop]\nrecipe = "recipes/mine.toml"\nseeds = [1]\nmeasures = ["intrinsic"]\n'
+    text += '[[laptop.tasks]]\ntask = "rte"\ndata = "glue"\nrecipe = "recipes/rte.toml"\n'
     monkeypatch.chdir(tmp_path)
     Path("recipes").mkdir()
     run = plan_arms(load_study("table-5"), "laptop")[0]
     Path("recipes/mine.toml").write_text(run.recipe.to_toml())
+    Path("recipes/rte.toml").write_text("[train]\nsteps = 7\n")
     Path("mine.toml").write_text(text)
     study = load_study("mine.toml")
     for run in plan_arms(study, "laptop"):
@@ -299,11 +299,15 @@ def test_a_study_of_ones_own_is_reported_wherever_its_recipe_lay(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     (results,) = read_results(tmp_path / "out")
-    assert results.study.at("laptop").recipe == str(tmp_path / "out" / "recipe-laptop.toml")
     assert len(results.reports) == 2
+    monkeypatch.chdir(tmp_path)
+    text = text.replace("recipes/mine.toml", "laptop").replace("recipes/rte.toml", "two-core")
+    Path("mine.toml").write_text(text)
+    keep_study_file("mine.toml", load_study("mine.toml"), tmp_path / "out")
+    assert not list((tmp_path / "out").glob("recipe-*"))  # those of the study as it was
 
 
-def test_what_is_to_be_said_of_one_scale_or_arm_is_said_there_alone(tmp_path: Path) -> None:
+def test_what_is_to_be_said_of_one_scale_or_arm_is_said_there(tmp_path: Path) -> None:
     study = load_study("table-1")
     for scale in ("paper", "laptop"):
         for run in plan_arms(study, scale):  # type: ignore[arg-type]
@@ -313,6 +317,7 @@ def test_what_is_to_be_said_of_one_scale_or_arm_is_said_there_alone(tmp_path: Pa
     assert note in pages["laptop"]
     assert note not in pages["paper"]
     assert f"| BERT-xlarge ({study.arms['bert-xlarge'].note}) | ours |" in pages["paper"]
+    assert "| BERT-large | ours |" in pages["paper"].replace("*", "")
     assert "3 claims agree;" in pages["paper"]  # exact numbers have no spread
 
 

@@ -59,11 +59,11 @@ def test_every_study_expands_and_is_priced_at_every_scale(name: str, scale: str)
 
 def test_more_devices_train_faster_but_one_of_them_tunes() -> None:
     run = plan_arms(STUDIES["table-9"], "paper")[0]
-    one, many = (estimate_arm(run, A100, num_devices=number) for number in (8, 64))
-    assert one.train_hours is not None
+    few, many = (estimate_arm(run, A100, num_devices=number) for number in (8, 64))
+    assert few.train_hours is not None
     assert many.train_hours is not None
-    assert many.train_hours < one.train_hours / 2
-    assert many.task_hours == one.task_hours > 0
+    assert many.train_hours < few.train_hours / 2
+    assert many.task_hours == few.task_hours > 0
 
 
 def test_a_task_without_a_rate_has_that_of_the_models_width() -> None:

@@ -29,10 +29,10 @@ from training.batches import make_full_batch
 
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.model.model import build_model
+from litebert.objectives.registry import build_objective
 from litebert.plan.devices import BILLION, Device, Peaks, load_device
 from litebert.plan.plan import Way, plan_run
 from litebert.recipe import Recipe, load_recipe
-from litebert.tasks.pretraining import Pretraining
 from litebert.train.distributed import TaskLoss
 from litebert.train.loop import Engine, build_scaler, update
 from litebert.train.optim import build_optimizer
@@ -121,7 +121,7 @@ def train(line: Any, words: list[str], num_steps: int, num_threads: int) -> None
 
 def build_step(recipe: Recipe) -> Callable[[int], object]:
     runtime = choose_runtime(replace(RuntimeOptions(), device="cpu"))
-    task = Pretraining(recipe.segments.num_labels)
+    task = build_objective(recipe)
     model = build_model(recipe.model, task.heads, seed=recipe.seed)
     model.encoder.recompute = recipe.train.recompute
     model.train()

@@ -33,7 +33,7 @@ from litebert.model.config import ModelConfig
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import build_model
 from litebert.model.presets import preset
-from litebert.tasks.pretraining import pretraining_loss
+from litebert.objectives.masked_lm import MaskedLM
 
 Step = Callable[[], None]
 
@@ -234,7 +234,7 @@ def build_ours(config: ModelConfig, batches: list[Batch], *, without: str = "") 
 
     def step() -> None:
         for batch in batches:
-            pretraining_loss(model, batch).loss.backward()
+            MaskedLM().batch_loss(model, batch).loss.backward()
             optimizer.step()
             optimizer.zero_grad()
 

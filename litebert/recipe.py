@@ -26,6 +26,7 @@ from litebert.data.masking import MaskingOptions
 from litebert.data.segments import SegmentOptions
 from litebert.model.config import ModelConfig
 from litebert.model.presets import preset
+from litebert.objectives.registry import ObjectiveOptions
 from litebert.train.optim import OptimOptions
 from litebert.train.options import InitOptions, TrainOptions
 from litebert.train.schedule import ScheduleOptions, check_schedule
@@ -33,6 +34,8 @@ from litebert.train.schedule import ScheduleOptions, check_schedule
 _SHIPPED = files("litebert") / "recipes"
 # what may change between stop and resume: nothing that a metric or a weight depends on
 _FREE_KEYS = {"data.workers", "train.keep_last", "train.loggers", "runtime.num_threads"}
+# keys that version 0.1.0 did not have: left at these values, they leave a recipe's fingerprint what it was
+_ADDED_KEYS = {"objective.name": "mlm"}
 # what is settled when a run begins: sections and keys that no stage can change
 _OF_THE_WHOLE_RUN = {"runtime", "init", "stages"} | {
     f"train.{key}" for key in ("steps", "tokens", "hours", "parallel", "keep_last", "loggers")
@@ -49,6 +52,7 @@ class Recipe:
     train: TrainOptions
     segments: SegmentOptions = field(default_factory=SegmentOptions)
     masking: MaskingOptions = field(default_factory=MaskingOptions)
+    objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
     optim: OptimOptions = field(default_factory=OptimOptions)
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
@@ -91,7 +95,12 @@ class Recipe:
     @property
     def fingerprint(self) -> str:
         """A hash of all that a weight or a metric depends on."""
-        kept = {key: value for key, value in flatten(self.values).items() if key not in _FREE_KEYS}
+        values = flatten(self.values)
+        kept = {
+            key: value
+            for key, value in values.items()
+            if key not in _FREE_KEYS and not (key in _ADDED_KEYS and value == _ADDED_KEYS[key])
+        }
         return hashlib.sha256(repr(sorted(kept.items())).encode()).hexdigest()
 
     def to_toml(self) -> str:

@@ -41,7 +41,7 @@ from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.model.presets import preset
-from litebert.tasks.pretraining import Pretraining
+from litebert.objectives.masked_lm import MaskedLM
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.distributed import add_over_ranks, process_group
 from litebert.train.keeping import CHECKPOINTS, checkpoint_path
@@ -51,7 +51,7 @@ _CHECKPOINTS = 12  # in a run
 _SAY_STEPS = 200
 _COMPILED_STEPS = 100  # their shapes are compiled before the start
 _WIDTHS = 16  # compiled, a batch is as wide as a multiple of this: few shapes to compile
-_HEADS = Pretraining(2).heads
+_HEADS = MaskedLM(2).heads
 
 
 @dataclass(frozen=True, kw_only=True)

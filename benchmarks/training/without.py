@@ -72,10 +72,10 @@ def replaced(**replacements: Any) -> Callable[[], AbstractContextManager[Any]]:
 
 WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "logits at masked words only": replaced(
-        tasks__pretraining__read_states=predict_everywhere, model__model__vocabulary_loss=whole_vocabulary_loss
+        objectives__masked_lm__read_states=predict_everywhere, model__model__vocabulary_loss=whole_vocabulary_loss
     ),
     "logits a few rows at a time": replaced(model__model__vocabulary_loss=plain_vocabulary_loss),
-    "reading some of the last layer": replaced(tasks__pretraining__read_states=read_everywhere),
+    "reading some of the last layer": replaced(objectives__masked_lm__read_states=read_everywhere),
     "computing the activation again": replaced(model__blocks__activated_linear=plain_linear),
     "a GELU of few operations": replaced(model__blocks__activated_linear=spelled_linear),
     "GELU through sigmoid": replaced(model__lean___has_fast_form=lambda *_: False),

@@ -8,7 +8,7 @@ import torch
 from litebert.data.batch import Batch
 from litebert.intrinsic.score import wilson_interval
 from litebert.model.model import Model
-from litebert.tasks.pretraining import read_states
+from litebert.objectives.masked_lm import read_states
 
 
 @dataclass(frozen=True)

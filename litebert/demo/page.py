@@ -23,10 +23,10 @@ from litebert.demo.words import (
 )
 from litebert.infer.fill_mask import MASK
 from litebert.model.cost import count_parameters
+from litebert.objectives.registry import build_objective
 from litebert.plots.charts import Chart, Line, draw_chart
 from litebert.plots.curves import Run, read_run, smooth
 from litebert.recipe import Recipe
-from litebert.tasks.pretraining import Pretraining
 
 _TEMPLATE = "page.html.j2"
 _MAX_POINTS = 150  # of a line: more cannot be seen, and would only make the page heavy
@@ -74,7 +74,7 @@ def list_gaps(evaluation: Evaluation) -> list[dict[str, Any]]:
 def list_facts(recipe: Recipe, curves: Run) -> list[tuple[str, str]]:
     """What was run, in numbers."""
     model = last_stage(recipe).model
-    count = count_parameters(model, Pretraining(recipe.segments.num_labels).heads)
+    count = count_parameters(model, build_objective(recipe).heads)
     train, valid = (open_corpus(Path(recipe.data.corpora[0]), split) for split in ("train", "valid"))
     num_steps, num_tokens = int(curves["tokens"].steps[-1]), int(curves["tokens"].values[-1])
     return [

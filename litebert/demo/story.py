@@ -39,9 +39,9 @@ from litebert.demo.library import collect_documents, load_topics, standard_libra
 from litebert.demo.page import build_page
 from litebert.demo.words import describe_fillings, describe_scores, draw_fillings, draw_scores, next_commands
 from litebert.model.cost import count_parameters
+from litebert.objectives.registry import build_objective
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe, load_recipe
-from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from litebert.train.keeping import CHECKPOINTS
@@ -160,7 +160,7 @@ def build_shards(demo: Demo) -> str:
 def train_model(demo: Demo) -> str:
     recipe = demo.recipe
     pretrain(recipe, demo.run)
-    count = count_parameters(recipe.model, Pretraining(recipe.segments.num_labels).heads)
+    count = count_parameters(recipe.model, build_objective(recipe).heads)
     return f"{count.total:,} parameters, {read_progress(demo).step:,} steps"
 
 

@@ -22,6 +22,10 @@ FEWEST_PAIRS = 8
 _SOP, _NSP, _PLAIN, _ORDER = range(4)  # what a key is for
 
 
+class TooFewPairsError(DataError):
+    """A text of which too few pairs can be made to say anything."""
+
+
 class PairTable(NamedTuple):
     """Pairs to show a model (S of them)."""
 
@@ -58,13 +62,21 @@ def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -
     plan = _plan(passages, "none", length, hash_integers(seed, _NSP))
     candidates = _own_pairs(passages, plan, seed)
     kinds = [candidates[plan.is_lead[candidates] == is_lead] for is_lead in (True, False)]
-    wanted = _share_out([len(kind) // 2 for kind in kinds], count // 2)
+    shares = _share_out([len(kind) // 2 for kind in kinds], count // 2)
+    _check_enough(passages, 2 * sum(shares), length)
+    documents = [passages.find_documents(plan.ranges[kind, 0]) for kind in kinds]
+    # every second pair gets another document's segment; a kind where all of those are one document's is left out
+    wanted = [n if len(np.unique(of[1 : 2 * n : 2])) > 1 else 0 for of, n in zip(documents, shares, strict=True)]
+    if not any(wanted):
+        raise TooFewPairsError(
+            f"{passages.where}: too few documents for pairs whose second segment is another document's; add text"
+        )
     chosen = np.concatenate([kind[: 2 * n] for kind, n in zip(kinds, wanted, strict=True)])
     labels = np.concatenate([np.arange(2 * n) % 2 for n in wanted])
     _check_enough(passages, len(chosen), length)
     pairs = _take(passages, plan, chosen, labels)._replace(alternative=RANDOM)
     for is_lead in (True, False):
-        exchange_seconds(pairs, np.flatnonzero((labels == NOT_IN_ORDER) & (pairs.is_lead == is_lead)), passages.where)
+        exchange_seconds(pairs, np.flatnonzero((labels == NOT_IN_ORDER) & (pairs.is_lead == is_lead)))
     return pairs
 
 
@@ -77,8 +89,11 @@ def draw_plain_pairs(passages: Passages, *, length: int, count: int, seed: int) 
     return _take(passages, plan, chosen, np.zeros(len(chosen), np.int64))
 
 
-def exchange_seconds(pairs: PairTable, chosen: NDArray[np.int64], where: str) -> None:
-    """Give each chosen pair, longest second segment first, that of the next of them from another document."""
+def exchange_seconds(pairs: PairTable, chosen: NDArray[np.int64]) -> None:
+    """Give each chosen pair, longest second segment first, that of the next of them from another document.
+
+    The chosen are of two documents at least, or none.
+    """
     sizes = pairs.ranges[chosen, 3] - pairs.ranges[chosen, 2]
     order = chosen[np.argsort(-sizes, kind="stable")]
     donors = np.full(len(order), -1)
@@ -88,8 +103,7 @@ def exchange_seconds(pairs: PairTable, chosen: NDArray[np.int64], where: str) ->
         donors[fits] = others[fits]
         if (donors >= 0).all():
             break
-    if (donors < 0).any():
-        raise DataError(f"{where}: too few documents for pairs whose second segment is another document's; add text")
+    assert (donors >= 0).all(), "all chosen pairs are of one document"
     starts, stops = pairs.ranges[donors, 2], pairs.ranges[donors, 3]
     sizes = pairs.ranges[order, 3] - pairs.ranges[order, 2]
     pairs.ranges[order, 2], pairs.ranges[order, 3] = starts, np.minimum(stops, starts + sizes)
@@ -119,7 +133,7 @@ def _take(passages: Passages, plan: SegmentPlan, chosen: NDArray[np.int64], labe
 
 def _check_enough(passages: Passages, count: int, length: int) -> None:
     if count < FEWEST_PAIRS:
-        raise DataError(
+        raise TooFewPairsError(
             f"{passages.where}: {passages.name} ({passages.num_documents} documents) give {count} pairs of length "
             f"{length}, too few to say anything; build the corpus from more text, or with a larger --valid-share"
         )

@@ -15,7 +15,7 @@ from litebert.intrinsic.logistic import fit_classifier
 from litebert.intrinsic.pairs import IN_ORDER, NOT_IN_ORDER, PairTable
 from litebert.intrinsic.shallow import FrequentPieces
 from litebert.model.model import Model
-from litebert.tasks.pretraining import read_states
+from litebert.objectives.masked_lm import read_states
 
 Advance = Callable[[int], None]  # told how many sequences have been read
 

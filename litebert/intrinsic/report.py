@@ -48,9 +48,10 @@ class IntrinsicReport:
     length: int
     training: Training
     seed: int
-    mlm: MaskedWords | None  # None without a head for words
-    sop: SentencePairs
-    nsp: SentencePairs
+    mlm: MaskedWords | None  # None without a head for words, or where skipped
+    sop: SentencePairs | None  # None where skipped
+    nsp: SentencePairs | None
+    skipped: dict[str, str]  # which of the three could not be measured on this text, and why
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

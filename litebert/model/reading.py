@@ -9,11 +9,12 @@ from torch import Tensor
 from litebert.model.config import HeadKind
 from litebert.model.early_exit import exit_early
 from litebert.model.heads import NEEDS_POOLER
+from litebert.model.pooling import Pooling, pool
 
 if TYPE_CHECKING:
     from litebert.model.model import Model
 
-ReadHead = Literal[HeadKind, "embedding"]  # every encoder gives embeddings: the mean of the last states
+ReadHead = Literal[HeadKind, "embedding"]  # every encoder gives embeddings
 NUM_STARTS = 5  # that the start-conditioned span head computes ends for; the official value
 
 # the outputs of heads that have more, or another, than `logits`
@@ -32,6 +33,7 @@ class ReadInputs(NamedTuple):
     mask: Tensor  # (S, T) bool, True = real token
     allowed: Tensor | None = None  # (S, T) bool, where an answer may lie; for the start-conditioned span head
     mask_id: int = -1  # the token whose places are to be filled; for the head of masked words
+    pooling: Pooling = "mean"  # of embeddings; a graph has the one that it was written with
     patience: int = 0  # layers in a row with the same answer after which a text is done; 0: all layers are computed
 
 
@@ -65,8 +67,7 @@ def read_head(model: "Model", head: ReadHead, inputs: ReadInputs) -> dict[str, T
         return {"logits": model.heads[head](pooled, 1) if head == "choice" else model.heads[head](pooled)}
     hidden = model.encoder(token_ids, segment_ids, mask).hidden
     if head == "embedding":
-        real = mask[..., None]
-        return {"embedding": (hidden * real).sum(1) / real.sum(1)}
+        return {"embedding": pool(hidden, mask, inputs.pooling)}
     if head == "mlm":
         places = torch.nonzero((token_ids == inputs.mask_id).flatten()).squeeze(1)
         return {"logits": model.masked_lm_logits(hidden, places)}

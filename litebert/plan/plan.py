@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from litebert.core.errors import ConfigError
-from litebert.model.config import HeadSpec, ModelConfig
-from litebert.model.cost import BYTES, Keeping, training_flops_per_token
+from litebert.model.config import ModelConfig
+from litebert.model.cost import BYTES, Keeping
+from litebert.objectives.registry import build_objective
 from litebert.plan.devices import BILLION, Device
 from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
 from litebert.plan.stages import list_stretches
@@ -176,7 +177,7 @@ def plan_stage(
     """One stage's plan, with micro-batches of at most `limits` (for each of WAYS); `recipe` has no other stages."""
     parameters = find_parameters(recipe)
     batching = describe_batch(recipe)
-    per_token = training_flops_per_token(recipe.model, batching.length, mlm_rate=recipe.masking.rate)
+    per_token = build_objective(recipe).flops_per_token(recipe.model, batching.length)
     return StagePlan(
         first_step=first_step,
         num_steps=num_steps,
@@ -195,13 +196,8 @@ def plan_stage(
 
 def find_parameters(recipe: Recipe) -> Parameters:
     """What a stage spreads and trains."""
-    return list_parameters(recipe.model, list_heads(recipe), trains_pooler=recipe.segments.num_labels > 0)
-
-
-def list_heads(recipe: Recipe) -> tuple[HeadSpec, ...]:
-    """What is trained above the encoder."""
-    num_labels = recipe.segments.num_labels
-    return (HeadSpec("mlm"), HeadSpec("sentence", num_labels)) if num_labels else (HeadSpec("mlm"),)
+    objective = build_objective(recipe)
+    return list_parameters(recipe.model, objective.heads, trains_pooler=objective.reads_pooler)
 
 
 def describe_batch(recipe: Recipe) -> Batching:
@@ -238,8 +234,10 @@ def _plan_way(
     spreading = Spreading(parallel, machine.num_devices)
     keeping = Keeping(NUMBER_BYTES[machine.dtype], machine.device.fuses_dropout, recompute)
 
+    vocabulary_rate = build_objective(recipe).vocabulary_rate
+
     def memory_of(micro_batch: int, *, accumulates: bool) -> DeviceMemory:
-        load = Load(micro_batch, batching.length, recipe.masking.rate, accumulates)
+        load = Load(micro_batch, batching.length, vocabulary_rate, accumulates)
         return device_memory(recipe.model, parameters, spreading, load, keeping)
 
     def fits(micro_batch: int) -> bool:
@@ -272,7 +270,7 @@ def _plan_way(
 def _computing_seconds(recipe: Recipe, machine: Machine, batching: Batching, *, recompute: bool) -> float:
     """Of the device that has most rows."""
     share = batching.rows_per_device(machine.num_devices) / batching.num_rows
-    per_token = training_flops_per_token(recipe.model, batching.length, mlm_rate=recipe.masking.rate)
+    per_token = build_objective(recipe).flops_per_token(recipe.model, batching.length)
     flops = share * batching.num_tokens * per_token * (RECOMPUTED if recompute else 1)
     return flops / machine.flops_per_second
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from litebert.model.cost import Keeping, ParameterCount, count_parameters, training_flops_per_token
+from litebert.model.cost import Keeping, ParameterCount, count_parameters
+from litebert.objectives.registry import build_objective
+from litebert.plan.devices import CPU_EFFICIENCY
 from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
-from litebert.plan.plan import NUMBER_BYTES, describe_batch, find_parameters, list_heads
+from litebert.plan.plan import NUMBER_BYTES, describe_batch, find_parameters
 from litebert.plan.stages import list_stretches
 from litebert.recipe import Recipe
 
@@ -32,6 +34,7 @@ class TextSummary:
     num_tokens: int  # of its corpora
     steps_per_epoch: int
     first_batch: "Batch"
+    notes: tuple[str, ...] = ()  # about the weights to start from
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Summary:
     micro_batch: int  # that the memory is for, in sequences: of the stage that needs most
     length: int  # of these
     missing_corpora: tuple[str, ...]
-    text: TextSummary | None  # None: a corpus is missing
+    text: TextSummary | None  # None: a corpus is missing, or none is named
     size: RunSize | None  # at most, where a corpus is missing; None: by the clock, and the machine decides
 
 
@@ -52,21 +55,56 @@ def summarize(recipe: Recipe) -> Summary:
     stages = [stretch.recipe for stretch in list_stretches(recipe)]
     largest = max(stages, key=lambda stage: count_memory(stage).total)
     missing = list_missing_corpora(stages)
+    reads_text = bool(recipe.data.corpora) and not missing
     return Summary(
-        parameters=count_parameters(recipe.model, list_heads(recipe)),
+        parameters=count_parameters(recipe.model, build_objective(recipe).heads),
         memory=count_memory(largest),
         micro_batch=describe_batch(largest).cut(1, largest.train.micro_batch)[1],
         length=largest.segments.max_length,
         missing_corpora=missing,
-        text=None if missing else look_at_text(recipe),
-        size=None if recipe.train.hours else count_run(recipe, reads_text=not missing),
+        text=look_at_text(recipe) if reads_text else None,
+        size=None if recipe.train.hours else count_run(recipe, reads_text=reads_text),
     )
+
+
+def announce_run(name: str, recipe: Recipe) -> str:
+    """One line before a run: recipe, model, parameters, corpus, tokens, and how long it may take on this machine."""
+    from litebert.core.runtime import choose_runtime, measure_peak_flops
+    from litebert.data.stream import open_corpora
+
+    corpus_tokens = sum(corpus.num_tokens for corpus in open_corpora(recipe.data))
+    runtime = choose_runtime(recipe.runtime)
+    if recipe.train.hours:
+        length, seconds = "as many steps as fit", 3600 * recipe.train.hours
+    else:
+        size = count_run(recipe, reads_text=False)
+        length = f"{size.steps:,} steps, at most {size.tokens:,} tokens"
+        peak = runtime.ranks.world_size * measure_peak_flops(runtime.device, runtime.dtype)
+        seconds = size.flops / (CPU_EFFICIENCY * peak)
+    model = list_stretches(recipe)[-1].recipe.model
+    parameters = count_parameters(recipe.model, build_objective(recipe).heads).total
+    return (
+        f"recipe {name}: {model.num_layers} layers (sharing {model.sharing}) of width {model.hidden_size}, "
+        f"{parameters:,} parameters; corpus {', '.join(recipe.data.corpora)}, {corpus_tokens:,} tokens; "
+        f"{length}, about {describe_seconds(seconds)}"
+    )
+
+
+def describe_seconds(seconds: float) -> str:
+    """A time for people: 40 seconds, 12 minutes, 3.5 hours, 9 days."""
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 1.5 * size:
+            number = seconds / size
+            return f"{number:,.0f} {unit}" if number >= 10 or unit == "minutes" else f"{number:.1f} {unit}"
+    return f"{max(1, round(seconds))} seconds"
 
 
 def count_memory(stage: Recipe) -> DeviceMemory:
     """What a stage holds at once on one device of the recipe's kind."""
     num_parts, micro_batch = describe_batch(stage).cut(1, stage.train.micro_batch)
-    load = Load(micro_batch, stage.segments.max_length, stage.masking.rate, accumulates=num_parts > 1)
+    load = Load(
+        micro_batch, stage.segments.max_length, build_objective(stage).vocabulary_rate, accumulates=num_parts > 1
+    )
     alone = Spreading(stage.train.parallel, num_devices=1)
     return device_memory(stage.model, find_parameters(stage), alone, load, describe_keeping(stage))
 
@@ -91,12 +129,16 @@ def list_missing_corpora(stages: Sequence[Recipe]) -> tuple[str, ...]:
 def look_at_text(recipe: Recipe) -> TextSummary:
     """The corpora of the first stage and the first batch of them."""
     from litebert.data.stream import open_stream
-    from litebert.pretrain_run import check_vocabulary
+    from litebert.pretrain_run import check_vocabulary, note_start, open_start
     from litebert.text.tokenizer import load_tokenizer
 
     stream, corpora = open_stream(recipe.data, recipe.stream)
-    check_vocabulary(recipe, load_tokenizer(corpora[0].tokenizer_path))
-    return TextSummary(sum(corpus.num_tokens for corpus in corpora), stream.steps_per_epoch, stream.batch(0))
+    tokenizer = load_tokenizer(corpora[0].tokenizer_path)
+    source = open_start(recipe, tokenizer)
+    check_vocabulary(recipe, tokenizer)
+    notes = () if source is None else tuple(note_start(source, recipe))
+    num_tokens = sum(corpus.num_tokens for corpus in corpora)
+    return TextSummary(num_tokens, stream.steps_per_epoch, stream.batch(0), notes)
 
 
 def count_run(recipe: Recipe, *, reads_text: bool = True) -> RunSize:
@@ -106,8 +148,7 @@ def count_run(recipe: Recipe, *, reads_text: bool = True) -> RunSize:
         stage, first_step = stretch.recipe, sum(size.steps for size in sizes)
         step_tokens, steps_per_epoch = _measure_step(stage, first_step) if reads_text else _imagine_step(stage)
         steps = stretch.count_steps(recipe.train, step_tokens=step_tokens, step_seconds=math.inf)
-        rate = stage.masking.rate_at(first_step)
-        flops = training_flops_per_token(stage.model, stage.segments.max_length, mlm_rate=rate)
+        flops = build_objective(stage).flops_per_token(stage.model, stage.segments.max_length, step=first_step)
         sizes.append(RunSize(steps, steps * step_tokens, steps * step_tokens * flops, steps / steps_per_epoch))
     return _add(sizes)
 

@@ -18,8 +18,9 @@ import torch
 
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError
-from litebert.core.files import atomic_path, exclusive_lock, read_json, write_json
+from litebert.core.files import atomic_path, check_keys, exclusive_lock
 from litebert.core.runtime import choose_runtime, describe_processor
+from litebert.core.sealed import read_sealed, write_sealed
 from litebert.pretrain import pretrain
 from litebert.recipe import Recipe, build_recipe, read_recipe_values, with_paths
 from litebert.study.arms import ArmRun, list_ancestors, start_of
@@ -68,7 +69,7 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
             measured = measure(run, recipe, place, checkpoint, say)
             measured |= Measured(timed={"measuring_hours": (time.process_time() - began_at) / 3600})
         report = build_report(run, texts, measured, checkpoint)
-        write_json(report_file(place.folder, run), report)
+        write_sealed(report_file(place.folder, run), report)
         return report
 
 
@@ -156,9 +157,9 @@ def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) 
     if not list_checkpoints(folder / CHECKPOINTS):
         check_is_ours(folder)
         with exclusive_lock(folder, purpose="training"):  # by its file, pre-training knows the folder as a run's
-            write_json(file, {**now, PLACES: places})
+            write_sealed(file, {**now, PLACES: places})
         return
-    before = read_json(file) if file.is_file() else {}  # a run of an earlier litebert has none
+    before = read_sealed(file) if file.is_file() else {}  # a run of an earlier litebert has none
     changed = [name for name in now if before.get(name, now[name]) != now[name]]
     if changed:
         raise ConfigError(
@@ -166,12 +167,13 @@ def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) 
             f"the folder to begin again"
         )
     places_before = before.get(PLACES, places)
+    check_keys(file, {PLACES: places_before}, {PLACES: dict})
     if places_before != places:
         moved = {path: places[name] for name, path in places_before.items() if name in places}
         recipe = with_paths(build_recipe(read_recipe_values(folder / RECIPE_FILE)), lambda path: moved.get(path, path))
         with atomic_path(folder / RECIPE_FILE) as temporary:
             temporary.write_text(recipe.to_toml(), "utf-8")
-        write_json(file, {**now, PLACES: places})
+        write_sealed(file, {**now, PLACES: places})
 
 
 def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, say: Say) -> Measured:

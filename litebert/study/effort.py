@@ -7,10 +7,9 @@ from torch import Tensor
 
 from litebert.core.runtime import choose_runtime
 from litebert.data.batch import Batch
-from litebert.model.model import Model, build_model
+from litebert.objectives.registry import build_objective
 from litebert.plan.plan import describe_batch
 from litebert.recipe import Recipe
-from litebert.tasks.pretraining import Pretraining, pretraining_loss
 from litebert.train.distributed import TaskLoss
 from litebert.train.loop import Engine, build_scaler, update
 from litebert.train.optim import build_optimizer
@@ -32,7 +31,8 @@ def measure_speed(recipe: Recipe, *, num_steps: int) -> float:
 
 def measure_memory(recipe: Recipe) -> int:
     """The bytes that autograd keeps between forward and backward of one micro-batch, parameters aside."""
-    model, batch = _build_model(recipe), make_batch(recipe)
+    model = build_objective(recipe).build_model(recipe.model, seed=recipe.seed)
+    batch = make_batch(recipe)
     parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept: list[Tensor] = []  # holding on to them keeps their addresses apart
 
@@ -41,7 +41,7 @@ def measure_memory(recipe: Recipe) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        pretraining_loss(model.train(), batch)
+        build_objective(recipe).batch_loss(model.train(), batch)
     sizes = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in kept}
     return sum(size for address, size in sizes.items() if address not in parameters)
 
@@ -49,19 +49,12 @@ def measure_memory(recipe: Recipe) -> int:
 def build_engine(recipe: Recipe) -> Engine[Batch]:
     """A model with its optimizer, ready for a step of a recipe."""
     runtime = choose_runtime(recipe.runtime)
-    task = Pretraining(recipe.segments.num_labels)
-    model = _build_model(recipe).to(runtime.device)
+    objective = build_objective(recipe)
+    model = objective.build_model(recipe.model, seed=recipe.seed).to(runtime.device)
     optimizer = build_optimizer([(n, p) for n, p in model.named_parameters() if p.requires_grad], recipe.optim)
-    loss = TaskLoss(model, task)
+    loss = TaskLoss(model, objective)
     scaler = build_scaler(runtime)
-    return Engine(model, loss, optimizer, task, runtime, scaler, recipe.optim.clip_norm, recipe.seed)
-
-
-def _build_model(recipe: Recipe) -> Model:
-    model = build_model(recipe.model, Pretraining(recipe.segments.num_labels).heads, seed=recipe.seed)
-    if model.encoder.pooler is not None and recipe.segments.task == "none":
-        model.encoder.pooler.requires_grad_(False)  # nothing reads it
-    return model
+    return Engine(model, loss, optimizer, objective, runtime, scaler, recipe.optim.clip_norm, recipe.seed)
 
 
 def make_batch(recipe: Recipe) -> Batch:

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from litebert.core.errors import DataError
 from litebert.core.runlog import METRICS_FILE, read_log
 from litebert.data.batch import Batch
 from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
@@ -78,6 +79,8 @@ def ask(subject: Subject) -> Measured:
     assert subject.run is not None
     options = IntrinsicOptions(pairs=subject.spec.pairs, length=subject.spec.length or None)
     report = evaluate_intrinsic(subject.run, Path(subject.recipe.data.corpora[0]), options)
+    if report.sop is None or report.nsp is None or "mlm" in report.skipped:  # a study's arms are compared on all
+        raise DataError("; ".join(f"{name} cannot be measured: {reason}" for name, reason in report.skipped.items()))
     measured = _of_pairs("sop", report.sop) | _of_pairs("nsp", report.nsp)
     if report.mlm is None:
         return measured

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_path, read_json
+from litebert.core.files import atomic_path, check_keys
+from litebert.core.sealed import read_sealed
 from litebert.finetune_recipe import build_finetune_recipe
 from litebert.recipe import build_recipe
 from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
@@ -23,8 +24,10 @@ from litebert.study.spec import Scale, Study, TaskSpec, load_study, parse_study
 
 FORMAT_VERSION = 3
 # what `build_report` of arm.py writes
-_NEEDED = {"study", "scale", "arm", "seed", "fingerprint", "words", "measures", "corpora", "task_data", "tokens"}
-_NEEDED |= {"values", "intervals", "counts", "levels", "series", "matrices", "recipe", "ancestors", "timed", "machine"}
+_NEEDED: dict[str, type] = dict.fromkeys(("study", "scale", "arm", "fingerprint", "recipe"), str)
+_NEEDED |= dict.fromkeys(("seed", "tokens"), int) | {"words": list}
+_NEEDED |= dict.fromkeys(("measures", "corpora", "task_data", "values", "intervals", "counts", "levels"), dict)
+_NEEDED |= dict.fromkeys(("series", "matrices", "ancestors", "timed", "machine"), dict)
 STUDY_FILE = "study.toml"
 RUNS, LOCKS = "runs", "locks"
 
@@ -105,12 +108,13 @@ def list_places(parent: Path) -> list[Path]:
 
 def read_arm_report(path: Path) -> Report:
     """The report of a finished arm."""
-    report = read_json(path)
-    if report.get("format") != FORMAT_VERSION or not report.keys() >= _NEEDED:
+    report = read_sealed(path, fix="delete it to run this arm again")
+    if report.get("format") != FORMAT_VERSION or not report.keys() >= _NEEDED.keys():
         raise DataError(f"{path} is no report of a study's arm that this litebert reads")
+    check_keys(path, report, _NEEDED)
     try:
         _check_recipes(report)
-    except (ConfigError, tomllib.TOMLDecodeError) as error:
+    except (ConfigError, tomllib.TOMLDecodeError, TypeError, KeyError) as error:
         raise DataError(f"{path} has a recipe that cannot be read ({error}): delete it to run this arm again") from None
     return report
 

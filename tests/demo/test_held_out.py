@@ -10,8 +10,8 @@ from litebert.demo.evaluation import draw_held_out
 from litebert.demo.held_out import Share, score_constant, score_model
 from litebert.model.model import build_model
 from litebert.model.presets import preset
+from litebert.objectives.masked_lm import MaskedLM
 from litebert.recipe import load_recipe
-from litebert.tasks.pretraining import pretraining_loss
 from litebert.text.tokenizer import Tokenizer
 from tests.intrinsic.test_distances import batch_of
 
@@ -43,10 +43,10 @@ def test_scores_count_what_the_loss_counts() -> None:
     )
     model = build_model(preset("nano"), ["mlm", "sentence"], seed=2).eval()
     score = score_model(model, [batch, batch])
-    loss = pretraining_loss(model, batch)
-    assert loss.sentence_correct is not None
-    assert (score.masked.right, score.masked.total) == (2 * int(loss.mlm_correct), 2 * loss.num_masked)
-    assert (score.pairs.right, score.pairs.total) == (2 * int(loss.sentence_correct), 12)
+    loss = MaskedLM().batch_loss(model, batch)
+    right = {name: int(value) for name, value in loss.sums.items()}
+    assert (score.masked.right, score.masked.total) == (2 * right["mlm_correct"], 2 * len(batch.mlm_labels))
+    assert (score.pairs.right, score.pairs.total) == (2 * right["sentence_correct"], 12)
     assert score.lead.total == 4
     assert score.lead.right + score.inner.right == score.pairs.right
     constant = score_constant([batch], token_id=int(batch.mlm_labels[0]), sentence_label=1)

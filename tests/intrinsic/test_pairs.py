@@ -122,6 +122,16 @@ def test_next_pairs_need_another_document() -> None:
         draw_next_pairs(make_passages([[9] * 200], num_shards=1), length=LENGTH, count=100, seed=1)
 
 
+def test_next_pairs_can_be_drawn_in_any_number() -> None:
+    """However few of a kind are wanted: one pair alone has no other document to take its second segment from."""
+    passages = make_passages([[9] * 400, [9] * 300, *([9] * 12 for _ in range(9))])
+    for count in range(16, 300, 2):
+        pairs = draw_next_pairs(passages, length=LENGTH, count=count, seed=1)
+        other = passages.find_documents(pairs.ranges[:, 2])
+        assert np.array_equal(pairs.labels == 1, other != pairs.documents)
+        assert 8 <= len(pairs.labels) <= count
+
+
 def build_text(folder: Path, tokenizer: Tokenizer, valid_share: float, documents: list[list[str]]) -> Path:
     folder.mkdir()
     (folder / "text.txt").write_text("\n\n".join("\n".join(document) for document in documents), "utf-8")

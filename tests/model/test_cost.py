@@ -18,7 +18,7 @@ from litebert.model.lean import CHUNK_LOGITS
 from litebert.model.model import Model, build_model
 from litebert.model.presets import PAPER_TABLES, PRESETS, preset
 from litebert.model.sharing import Sharing
-from litebert.tasks.pretraining import pretraining_loss
+from litebert.objectives.masked_lm import MaskedLM
 
 PRETRAINING = [HeadSpec("mlm"), HeadSpec("sentence")]
 BASE = preset("albert-base")
@@ -217,6 +217,6 @@ def measure_kept_bytes(model: Model, batch: Batch) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        pretraining_loss(model, batch)
+        MaskedLM().batch_loss(model, batch)
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in saved}
     return sum(size for address, size in storages.items() if address not in parameters)

@@ -14,9 +14,9 @@ from typing import Any
 from litebert import checkpoint
 from litebert.cli.main import main
 from litebert.cli.study import _Errand
+from litebert.objectives.masked_lm import MaskedLM
 from litebert.study import arm
 from litebert.study.arms import ArmRun
-from litebert.tasks.pretraining import Pretraining
 from litebert.train import loop
 
 
@@ -43,9 +43,7 @@ def keep_diary_of(name: str) -> None:
     """Let everything that an arm is made of write itself down."""
     loop.update = noting(
         loop.update,
-        lambda engine, _, step, __: (
-            f"{name} {'trained' if isinstance(engine.task, Pretraining) else 'tuned'} {step + 1}"
-        ),
+        lambda engine, _, step, __: f"{name} {'trained' if isinstance(engine.task, MaskedLM) else 'tuned'} {step + 1}",
     )
     # a checkpoint's last file lists the others, which are all written
     checkpoint._manifest = noting(checkpoint._manifest, lambda _, __, ___, content: f"{name} saving {content.step}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_corpora import change_text
 
 from litebert import pretrain as pretraining
 from litebert.checkpoint import list_checkpoints
@@ -14,6 +15,7 @@ from litebert.core.errors import BusyError, ConfigError
 from litebert.core.files import exclusive_lock
 from litebert.core.runlog import read_log
 from litebert.core.runtime import read_ranks
+from litebert.core.sealed import read_sealed, write_sealed
 from litebert.pretrain_run import save
 from litebert.study import arm as story
 from litebert.study.arm import alone, find_report, help_arm, run_arm
@@ -58,7 +60,7 @@ def test_an_arm_interrupted_after_each_of_its_parts_ends_with_the_same_report(
     run = plan_small("table-5", arm="sop")
     whole = run_arm(run, place_for(run, tmp_path / "a", tiny_corpus, task_data), silent)
     place = place_for(run, tmp_path / "b", tiny_corpus, task_data)
-    for part in ("measure", "tune_all", "write_json"):
+    for part in ("measure", "tune_all", "write_sealed"):
         with monkeypatch.context() as patch, pytest.raises(Interrupted):
 
             def die(*_: object, **__: object) -> None:
@@ -72,7 +74,7 @@ def test_an_arm_interrupted_after_each_of_its_parts_ends_with_the_same_report(
     assert whole["counts"].keys() == whole["intervals"].keys() - {"avg"}
     assert whole["corpora"]["main"]["first_sentences"] is None
     assert len(whole["corpora"]["main"]["file_names"]) == whole["corpora"]["main"]["files"]
-    assert resumed == json.loads(report_file(place.folder, run).read_text())
+    assert resumed == read_sealed(report_file(place.folder, run))
 
 
 def test_a_finished_arm_is_not_run_again(
@@ -107,9 +109,9 @@ def test_an_arm_that_was_finished_under_another_recipe_or_text_is_refused(
     changed = plan_small("figure-2b", arm="with", words=("optim.learning_rate=0.5",), measures=("curves",))
     with pytest.raises(ConfigError, match=r"another figure-2b \(optim.learning_rate: 0.001 -> 0.5\)"):
         run_arm(changed, place, silent)
-    report = json.loads(report_file(place.folder, run).read_text())
+    report = read_sealed(report_file(place.folder, run))
     report["corpora"]["main"]["fingerprint"] = report["fingerprint"] = "another"
-    report_file(place.folder, run).write_text(json.dumps(report))
+    write_sealed(report_file(place.folder, run), report)
     with pytest.raises(ConfigError, match="corpus main: another text"):
         run_arm(run, place, silent)
 
@@ -316,9 +318,7 @@ def test_an_unfinished_arm_does_not_go_on_with_another_text(
     run = plan_small("figure-2b", arm="with", measures=("curves",))
     place = place_for(run, tmp_path / "out", corpus, task_data)
     stop_after_first_save(run, place, monkeypatch)
-    manifest = json.loads((corpus / "manifest.json").read_text())
-    manifest["shards"][0]["sha256"] = "0" * 64
-    (corpus / "manifest.json").write_text(json.dumps(manifest))
+    change_text(corpus)
     with pytest.raises(ConfigError, match="with-seed-1 was begun before the corpus main changed"):
         run_arm(run, place, silent)
 
@@ -369,9 +369,7 @@ def test_held_out_text_is_part_of_what_a_corpus_is(tiny_corpus: Path, tmp_path: 
     run = plan_small("figure-2b", arm="with")
     other = tmp_path / "other"
     shutil.copytree(tiny_corpus, other)
-    manifest = json.loads((other / "manifest.json").read_text())
-    next(shard for shard in manifest["shards"] if shard["split"] == "valid")["sha256"] = "0" * 64
-    (other / "manifest.json").write_text(json.dumps(manifest))
+    change_text(other, "valid")
     texts = [describe_texts([run], Place(tmp_path, {"main": path}, None)) for path in (tiny_corpus, other)]
     assert texts[0].corpora["main"]["fingerprint"] != texts[1].corpora["main"]["fingerprint"]
 

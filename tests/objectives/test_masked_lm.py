@@ -12,7 +12,7 @@ from litebert.data.batch import Batch
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.model.sharing import Sharing
-from litebert.tasks.pretraining import pretraining_loss
+from litebert.objectives.masked_lm import MaskedLM
 
 TINY = ModelConfig(
     vocab_size=50,
@@ -27,6 +27,7 @@ TINY = ModelConfig(
     initializer_range=0.3,
 )
 LENGTHS = (9, 16, 5, 12)
+OBJECTIVE = MaskedLM()
 
 
 def build(**changes: object) -> Model:
@@ -90,13 +91,13 @@ def test_the_loss_and_its_gradients_are_the_means_written_out(
     sharing: Sharing, activation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = build(sharing=sharing, activation=activation)
-    got = pretraining_loss(model, PADDED)
+    got = OBJECTIVE.batch_loss(model, PADDED)
     gradients = gradients_of(model, got.loss)
     # the plain forms
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     mlm, sentence = written_out(model, PADDED)
-    torch.testing.assert_close(got.mlm_loss, mlm)
-    torch.testing.assert_close(got.sentence_loss, sentence)
+    torch.testing.assert_close(got.sums["mlm_loss"], mlm)
+    torch.testing.assert_close(got.sums["sentence_loss"], sentence)
     torch.testing.assert_close(got.loss, mlm + sentence)
     assert len(gradients) == len(list(model.parameters()))
     torch.testing.assert_close(gradients, gradients_of(model, mlm + sentence))
@@ -104,36 +105,36 @@ def test_the_loss_and_its_gradients_are_the_means_written_out(
 
 def test_packing_does_not_change_loss_gradients_or_guesses() -> None:
     model = build()
-    padded, packed = pretraining_loss(model, PADDED), pretraining_loss(model, PACKED)
+    padded, packed = OBJECTIVE.batch_loss(model, PADDED), OBJECTIVE.batch_loss(model, PACKED)
     torch.testing.assert_close(packed, padded)
     torch.testing.assert_close(gradients_of(model, packed.loss), gradients_of(model, padded.loss))
 
 
 def test_micro_batches_of_different_counts_add_up_to_the_big_batch() -> None:
     model = build()
-    whole = pretraining_loss(model, PADDED)
-    counts = {"num_masked": whole.num_masked, "num_sequences": whole.num_sequences}
-    micro = [pretraining_loss(model, lay_out(rows, 16), **counts) for rows in ([[0]], [[1], [2], [3]])]
-    assert [part.num_masked for part in micro] == [1, 9]
-    for name in ("loss", "mlm_loss", "sentence_loss", "mlm_correct", "sentence_correct"):
-        torch.testing.assert_close(sum(getattr(part, name) for part in micro), getattr(whole, name))
+    whole = OBJECTIVE.batch_loss(model, PADDED)
+    parts = [lay_out(rows, 16) for rows in ([[0]], [[1], [2], [3]])]
+    assert [OBJECTIVE.count(part)["masked"] for part in parts] == [1, 9]
+    micro = [OBJECTIVE.loss(model, part, OBJECTIVE.count(PADDED)) for part in parts]
+    assert whole.sums.keys() == {"loss", "mlm_loss", "sentence_loss", "mlm_correct", "sentence_correct"}
+    for name, value in whole.sums.items():
+        torch.testing.assert_close(micro[0].sums[name] + micro[1].sums[name], value)
     accumulated = gradients_of(model, micro[0].loss + micro[1].loss)
     torch.testing.assert_close(accumulated, gradients_of(model, whole.loss))
 
 
 def test_without_a_sentence_task_only_masked_words_count() -> None:
     model = build_model(replace(TINY, has_pooler=False), ["mlm"])
-    got = pretraining_loss(model, replace(PADDED, sentence_labels=None))
-    assert got.sentence_loss is None
-    assert got.sentence_correct is None
-    assert got.loss is got.mlm_loss
+    got = MaskedLM(0).batch_loss(model, replace(PADDED, sentence_labels=None))
+    assert got.sums.keys() == {"loss", "mlm_loss", "mlm_correct"}
+    assert torch.equal(got.loss, got.sums["mlm_loss"])
 
 
 def test_a_batch_without_a_masked_word_has_the_sentence_loss_alone() -> None:
     nothing = torch.zeros(0, dtype=torch.long)
-    got = pretraining_loss(build(), replace(PADDED, mlm_positions=nothing, mlm_labels=nothing))
-    assert float(got.mlm_loss.detach()) == 0
-    assert torch.equal(got.loss, got.sentence_loss)  # type: ignore[arg-type]
+    got = OBJECTIVE.batch_loss(build(), replace(PADDED, mlm_positions=nothing, mlm_labels=nothing))
+    assert float(got.sums["mlm_loss"]) == 0
+    assert torch.equal(got.loss, got.sums["sentence_loss"])
 
 
 def test_evaluation_gives_the_loss_of_training_and_counts_right_guesses() -> None:
@@ -142,17 +143,17 @@ def test_evaluation_gives_the_loss_of_training_and_counts_right_guesses() -> Non
         hidden = model.encoder(PADDED.token_ids, PADDED.segment_ids, PADDED.mask).hidden
         guesses = model.masked_lm_logits(hidden, PADDED.mlm_positions).argmax(-1)
         half_right = replace(PADDED, mlm_labels=torch.where(torch.arange(10) < 5, guesses, (guesses + 1) % 50))
-        evaluated = pretraining_loss(model, half_right)
-    assert int(evaluated.mlm_correct) == 5
-    torch.testing.assert_close(evaluated.loss, pretraining_loss(model, half_right).loss.detach())
+        evaluated = OBJECTIVE.batch_loss(model, half_right)
+    assert int(evaluated.sums["mlm_correct"]) == 5
+    torch.testing.assert_close(evaluated.loss, OBJECTIVE.batch_loss(model, half_right).loss.detach())
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_under_autocast_the_loss_is_near_and_gradients_keep_the_parameters_type(dtype: torch.dtype) -> None:
     model = build().float()
-    exact = pretraining_loss(model, PADDED).loss
+    exact = OBJECTIVE.batch_loss(model, PADDED).loss
     with torch.autocast("cpu", dtype=dtype):
-        loss = pretraining_loss(model, PADDED).loss
+        loss = OBJECTIVE.batch_loss(model, PADDED).loss
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, exact, rtol=0.02, atol=0)
     assert {gradient.dtype for gradient in gradients_of(model, loss)} == {torch.float32}
@@ -163,6 +164,6 @@ def test_dropout_is_drawn_again_alike_from_the_same_seed() -> None:
     runs = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        runs.append(gradients_of(model, pretraining_loss(model, PACKED).loss))
+        runs.append(gradients_of(model, OBJECTIVE.batch_loss(model, PACKED).loss))
     torch.testing.assert_close(runs[0], runs[1], rtol=0, atol=0)
     assert not torch.equal(runs[0][0], runs[2][0])

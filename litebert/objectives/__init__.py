@@ -1,0 +1,1 @@
+"""What pre-training asks of a model; each objective is one file."""

@@ -1,0 +1,32 @@
+"""Which heads learned nothing: on held-out text they are no better than the most frequent answer."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from litebert.data.batch import Batch
+
+_SURE = 1.645  # standard errors above the most frequent answer, of which luck reaches one in twenty
+_NAMES = {"mlm": "masked words", "sentence": "the sentence task"}
+
+
+def find_at_chance(metrics: Mapping[str, float], batches: Sequence[Batch]) -> dict[str, str]:
+    """The heads that are at chance, each with a sentence about it; `metrics` were measured on these batches."""
+    labels = {"mlm": [batch.mlm_labels for batch in batches]}
+    if all(batch.sentence_labels is not None for batch in batches):
+        labels["sentence"] = [batch.sentence_labels for batch in batches if batch.sentence_labels is not None]
+    found: dict[str, str] = {}
+    for head, parts in labels.items():
+        answers = torch.cat(parts)
+        if f"{head}_accuracy" not in metrics or not len(answers):
+            continue
+        chance = float(answers.bincount().max()) / len(answers)
+        needed = chance + _SURE * math.sqrt(chance * (1 - chance) / len(answers))
+        accuracy = metrics[f"{head}_accuracy"]
+        if accuracy <= needed:
+            found[head] = (
+                f"{_NAMES[head]} stayed at chance: {accuracy:.3f} of {len(answers):,} held out, where "
+                f"always the same answer has {chance:.3f} (above {needed:.3f} would be learned); do not rely on it"
+            )
+    return found

@@ -1,0 +1,40 @@
+"""What is at chance on held-out text is said at the end, kept with the checkpoint, and hidden on the page."""
+
+from pathlib import Path
+
+import pytest
+from small_runs import make_recipe
+
+from litebert import load_checkpoint
+from litebert.core.runtime import RuntimeOptions, choose_runtime
+from litebert.infer.predictor import Predictor
+from litebert.interop.convert import ConvertOptions, convert
+from litebert.objectives.chance import find_at_chance
+from litebert.pretrain import draw_held_out, pretrain
+from litebert.serve.models import NamedModel
+
+
+def test_a_head_is_at_chance_unless_it_is_clearly_better_than_one_answer(tiny_corpus: Path) -> None:
+    recipe = make_recipe(tiny_corpus)
+    batches = draw_held_out(recipe, str(tiny_corpus))
+    assert find_at_chance({"mlm_accuracy": 0.9, "sentence_accuracy": 0.9}, batches) == {}
+    found = find_at_chance({"mlm_accuracy": 0.9, "sentence_accuracy": 0.5}, batches)
+    assert found.keys() == {"sentence"}
+    assert found["sentence"].startswith("the sentence task stayed at chance: 0.500 of ")
+    assert find_at_chance({"mlm_accuracy": 0.0}, batches).keys() == {"mlm"}
+
+
+def test_a_run_says_at_its_end_what_it_has_not_learned(
+    tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = pretrain(make_recipe(tiny_corpus), tmp_path / "run")
+    shown = " ".join((captured := capsys.readouterr()).out.split() + captured.err.split())
+    assert "the sentence task stayed at chance" in shown
+    assert "sentence" in load_checkpoint(last).at_chance
+    convert(last, tmp_path / "ours")
+    convert(last, tmp_path / "words", ConvertOptions(heads=("mlm",)))
+    assert "sentence" in load_checkpoint(tmp_path / "ours").at_chance
+    assert "sentence" not in load_checkpoint(tmp_path / "words").at_chance
+    served = NamedModel.of("tiny", Predictor(load_checkpoint(last), choose_runtime(RuntimeOptions(device="cpu"))))
+    assert "order" not in served.describe().functions
+    assert "order" in served.functions

@@ -1,6 +1,6 @@
 """A checkpoint: one directory with weights, configuration, tokenizer and how it came to be. Complete or not there.
 
-litebert.json            what this is: model, heads, step, and the SHA-256 of every other file
+litebert.json            what this is: model, heads, step, the SHA-256 of every other file, and a checksum of its own
 model.safetensors        the weights, under Hugging Face's names where its classes can express the model
 config.json, tokenizer.json, ...   with these, `transformers` loads the directory as it lies
 tokenizer/               our tokenizer
@@ -26,18 +26,19 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_directory, check_keys, hash_file, read_json, write_json
+from litebert.core.files import atomic_directory, hash_file, write_json
 from litebert.core.options import build_options
+from litebert.core.sealed import build_record, hash_files, read_sealed, write_sealed
 from litebert.interop.layout import from_theirs, to_theirs
 from litebert.interop.names import Family, find_family, their_config, their_labels
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import Model, build_model
+from litebert.model.pooling import EmbeddingSpec
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 FORMAT = "litebert-checkpoint"
 FORMAT_VERSION = 1
-_KEYS = {"files": dict, "model": dict, "heads": list, "layout": object, "step": int, "state": dict}
 MANIFEST = "litebert.json"
 WEIGHTS = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
@@ -57,7 +58,10 @@ class CheckpointContent:
     state: Mapping[str, float | int] = field(default_factory=dict)  # counters of the run, such as tokens seen
     begun_with: Mapping[str, Any] = field(default_factory=dict)  # what the run must find again to go on
     optimizer: Mapping[str, Tensor] | None = None
+    licences: Mapping[str, bytes] = field(default_factory=dict)  # files that go wherever the weights go
     task: Mapping[str, Any] | None = None  # what a fine-tuned model answers, with all that has to be known to ask it
+    embedding: EmbeddingSpec | None = None  # how its vectors are made, where the model was made for them
+    at_chance: Sequence[str] = ()  # heads that learned nothing
 
 
 class Foreign(Protocol):
@@ -89,6 +93,21 @@ class Checkpoint:
     begun_with: dict[str, Any] = field(default_factory=dict)
     task: dict[str, Any] | None = None  # of a fine-tuned model; tasks/catalog.py reads it
     foreign: Foreign | None = None  # None: the files are ours
+    embedding: EmbeddingSpec | None = None  # how its vectors are made; None: nothing says so
+    at_chance: tuple[str, ...] = ()  # heads that learned nothing in pre-training, as far as was measured
+
+    @property
+    def embedding_spec(self) -> EmbeddingSpec:
+        """How its vectors are made: as the model says, else our defaults."""
+        return self.embedding or EmbeddingSpec()
+
+    def find_max_length(self, head: str) -> int:
+        """How many tokens a head reads of a text, special ones included; longer texts are cut."""
+        longest = self.config.max_positions
+        if head == "mlm":  # gaps are filled in texts of any length that fits
+            return longest
+        stated = self.embedding_spec.max_length if head == "embedding" else None
+        return min(stated or (self.task or {}).get("max_length", longest), longest)
 
     def load_model(self, config: ModelConfig | None = None) -> Model:
         """The model with its weights; `config` may differ in what has none (dropout, the depth of shared layers)."""
@@ -116,6 +135,8 @@ class Checkpoint:
     def load_tokenizer(self) -> Tokenizer:
         if self.foreign is not None:
             return self.foreign.load_tokenizer()
+        if not (self.path / TOKENIZER).is_dir():
+            raise DataError(f"{self.path} has no tokenizer: it reads token ids; load it with tokenizer=None")
         return load_tokenizer(self.path / TOKENIZER)
 
     @property
@@ -147,7 +168,7 @@ def model_tensors(model: Model, gather: Callable[[Tensor], Tensor] = _on_cpu) ->
 def save_checkpoint(
     path: Path,
     model: Model,
-    tokenizer: Tokenizer,
+    tokenizer: Tokenizer | None,
     content: CheckpointContent,
     weights: Mapping[str, Tensor] | None = None,
     *,
@@ -155,17 +176,17 @@ def save_checkpoint(
 ) -> None:
     """Write a checkpoint; it appears at `path` when it is complete and on the disk, over an old one if so wished.
 
-    `weights` are the model's own, where they had to be gathered from shards.
+    `weights` are the model's own, where they had to be gathered from shards. A model without a tokenizer reads ids.
     """
-    special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
-    family = find_family(model.config, model.head_specs, pad_id=tokenizer.pad_id)
+    family = find_family(model.config, model.head_specs, pad_id=0 if tokenizer is None else tokenizer.pad_id)
     tensors = model_tensors(model) if weights is None else dict(weights)
     with atomic_directory(path, replaces=replaces) as temporary:
         if family is not None:
             tensors = to_theirs(family, model.config, model.head_specs, tensors)
             labels = their_labels(content.task or {})
-            theirs = their_config(family, model.config, model.head_specs, special_ids)
+            theirs = their_config(family, model.config, model.head_specs, list_special_ids(tokenizer))
             write_json(temporary / "config.json", theirs | labels)
+        if family is not None and tokenizer is not None:
             write_tokenizer_files(
                 tokenizer,
                 temporary,
@@ -175,10 +196,20 @@ def save_checkpoint(
         write_tensors(tensors, temporary / WEIGHTS)
         if content.optimizer is not None:
             write_tensors(content.optimizer, temporary / OPTIMIZER)
-        tokenizer.save(temporary / TOKENIZER)
+        if tokenizer is not None:
+            tokenizer.save(temporary / TOKENIZER)
+        for name, text in content.licences.items():
+            (temporary / name).write_bytes(text)
         (temporary / RECIPE).write_text(content.recipe_toml, "utf-8")
         (temporary / CARD).write_text(content.card, "utf-8")
-        write_json(temporary / MANIFEST, _manifest(temporary, model, family, content))
+        write_sealed(temporary / MANIFEST, _manifest(temporary, model, family, content))
+
+
+def list_special_ids(tokenizer: Tokenizer | None) -> dict[str, int | None]:
+    """The ids that a config.json names."""
+    if tokenizer is None:
+        return {"pad": 0, "cls": None, "sep": None}
+    return {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
 
 
 def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -197,8 +228,8 @@ def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Open a checkpoint after comparing every file with its hash; a damaged or missing file is named."""
-    manifest = _read_manifest(path)
-    for name, expected in manifest["files"].items():
+    manifest = read_manifest(path)
+    for name, expected in manifest.files.items():
         file = path / name
         if name == CARD:  # which checkpoints of before counted among them
             continue
@@ -208,14 +239,29 @@ def load_checkpoint(path: Path) -> Checkpoint:
             raise DataError(f"{file} is damaged: its SHA-256 is not what {MANIFEST} says")
     return Checkpoint(
         path=path,
-        config=build_options(ModelConfig, manifest["model"], where=f"{path / MANIFEST}: model"),
-        heads=tuple(build_options(HeadSpec, head, where=f"{path / MANIFEST}: heads") for head in manifest["heads"]),
-        layout=manifest["layout"],
-        step=manifest["step"],
-        state=manifest["state"],
-        begun_with=manifest.get("begun_with", {}),  # checkpoints of before have none
-        task=manifest.get("task"),
+        config=build_options(ModelConfig, manifest.model, where=f"{path / MANIFEST}: model"),
+        heads=tuple(build_options(HeadSpec, head, where=f"{path / MANIFEST}: heads") for head in manifest.heads),
+        layout=manifest.layout,
+        step=manifest.step,
+        state=manifest.state,
+        begun_with=manifest.begun_with,
+        task=manifest.task,
+        embedding=read_embedding(manifest.embedding, where=f"{path / MANIFEST}: embedding"),
+        at_chance=tuple(manifest.at_chance),
     )
+
+
+def read_embedding(facts: dict[str, Any] | None, *, where: str) -> EmbeddingSpec | None:
+    """How vectors are made, as files of ours say it; None where they do not."""
+    return None if facts is None else build_options(EmbeddingSpec, facts, where=where)
+
+
+def drop_optimizer(path: Path) -> None:
+    """Delete a checkpoint's optimizer state, several times the size of its weights; it stays whole in between."""
+    manifest = read_sealed(path / MANIFEST)
+    if manifest["files"].pop(OPTIMIZER, None):
+        write_sealed(path / MANIFEST, manifest)
+    (path / OPTIMIZER).unlink(missing_ok=True)
 
 
 def optimizer_tensors(
@@ -252,7 +298,6 @@ def restore_optimizer(
 
 
 def _manifest(folder: Path, model: Model, family: Family | None, content: CheckpointContent) -> dict[str, Any]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / CARD)  # people write in it
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -264,14 +309,36 @@ def _manifest(folder: Path, model: Model, family: Family | None, content: Checkp
         "state": dict(content.state),
         "begun_with": dict(content.begun_with),
         **({} if content.task is None else {"task": dict(content.task)}),
-        "files": {path.relative_to(folder).as_posix(): hash_file(path) for path in files},
+        **({} if content.embedding is None else {"embedding": asdict(content.embedding)}),
+        **({"at_chance": list(content.at_chance)} if content.at_chance else {}),
+        "files": hash_files(folder, without=[CARD]),  # people write in it
     }
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Manifest:
+    """The content of litebert.json."""
+
+    format: str
+    version: int
+    model: dict[str, Any]
+    heads: list[dict[str, Any]]
+    layout: Family | None
+    step: int
+    state: dict[str, int | float]
+    files: dict[str, str]
+    litebert: str = ""
+    begun_with: dict[str, Any] = field(default_factory=dict)  # checkpoints of before have none
+    task: dict[str, Any] | None = None
+    embedding: dict[str, Any] | None = None
+    at_chance: list[str] = field(default_factory=list)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """What a checkpoint says of itself and its files, which are not read."""
     if not (path / MANIFEST).is_file():
         raise DataError(f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
-    manifest = read_json(path / MANIFEST)
+    manifest = read_sealed(path / MANIFEST)
     if manifest.get("format") != FORMAT:
         raise DataError(f"{path / MANIFEST} is not of format {FORMAT}; is the path right?")
     if manifest.get("version") != FORMAT_VERSION:  # whole, for all that we know: nobody may put it aside as damaged
@@ -279,8 +346,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path / MANIFEST} is of version {manifest.get('version')}, and this litebert reads {FORMAT_VERSION}; "
             "is a newer litebert needed?"
         )
-    check_keys(path / MANIFEST, manifest, _KEYS)
-    return manifest
+    return build_record(Manifest, manifest, where=str(path / MANIFEST))
 
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:

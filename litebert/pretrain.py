@@ -16,14 +16,15 @@ from litebert.core.errors import TrainingError
 from litebert.core.files import exclusive_lock, remove_leftovers
 from litebert.core.runlog import RunLog
 from litebert.core.runtime import choose_runtime, measure_peak_flops
-from litebert.core.stopping import Stop, end_by, noting_stops
+from litebert.core.stopping import end_by, noting_stops
 from litebert.core.view import NoView, Status, View, open_view
 from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions
 from litebert.data.segments import NoSequencesError
 from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
-from litebert.model.cost import training_flops_per_token
+from litebert.objectives.chance import find_at_chance
+from litebert.objectives.registry import build_objective
 from litebert.pretrain_run import (
     Run,
     build_engine,
@@ -37,7 +38,7 @@ from litebert.pretrain_run import (
     save,
 )
 from litebert.recipe import Recipe
-from litebert.train.distributed import in_one_format, process_group, wait_for_all, whole
+from litebert.train.distributed import agree_on_stop, in_one_format, process_group, wait_for_all, whole
 from litebert.train.keeping import CHECKPOINTS, check_is_ours, checkpoint_path
 from litebert.train.loop import Clock, StepReport, check_finite, iter_updates, measure
 from litebert.train.schedule import learning_rate
@@ -70,13 +71,12 @@ def pretrain(
             check_stages(run)
             if is_main:
                 wait_for_all()
-            # several processes would have to agree on the step to stop at; there, the last checkpoint has to do
-            noting = noting_stops() if runtime.ranks.world_size == 1 else nullcontext(Stop())
-            with open_log(run) if is_main else nullcontext() as log, noting as run.stop:
+            with open_log(run) if is_main else nullcontext() as log, noting_stops() as run.stop:
                 train_all(run, view, log, clock)
             wait_for_all()  # the first process saves alone, and nobody may leave or speak of the end before it is done
-            if run.stop.asked_by:  # while the last step was measured and saved
-                end_by(run.stop.asked_by)
+            stopped_by = agree_on_stop(run.stop)
+            if stopped_by:  # while the last step was measured and saved
+                end_by(stopped_by)
     return checkpoint_path(folder, run.progress.step)
 
 
@@ -123,7 +123,10 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
         is_over = run.progress.scheduled_step(recipe.train) >= min(next_stage, recipe.train.steps)
         is_saved = is_over or step % recipe.train.save_every == 0 or step in run.branch_steps
         is_measured = bool(held_out) and (is_saved or is_due(step, recipe.train.evaluate_every))
-        valid = {f"valid_{k}": v for k, v in measure(engine, held_out).items()} if is_measured else {}
+        measured = measure(engine, held_out) if is_measured else {}
+        valid = {f"valid_{k}": v for k, v in measured.items()}
+        if is_measured:
+            run.at_chance = find_at_chance(measured, held_out)
         check_finite(valid, step)
         if log:
             show(view, run, recipe, report, valid)
@@ -131,15 +134,21 @@ def train_stage(run: Run, view: View, log: RunLog | None, clock: Clock) -> None:
             log.write(step, metrics=report.metrics | valid | {"tokens": run.progress.tokens}, timing=timing(report))
         if is_over:
             continue_to_new_positions(run, engine, begun_at)
-        stopped_by = run.stop.asked_by  # what is saved for it is not measured: metrics are those of a run without it
+        stopped_by = agree_on_stop(
+            run.stop
+        )  # what is saved for it is not measured: metrics are those of a run without it
         if is_saved or stopped_by:
             save(run, engine, log)
         if is_over:
             break
         if stopped_by:
-            view.say(f"stopped after step {step:,}, which is saved: the same command goes on from there")
+            view.say(f"stopped after step {step:,}, which is saved: the same command continues from there")
+            wait_for_all()  # whoever left now would let torchrun end the process that saves
             end_by(stopped_by)
-    if not run.progress.is_finished(run.recipe.train):  # for the next stage
+    if run.progress.is_finished(run.recipe.train):
+        for sentence in run.at_chance.values():
+            view.say(sentence)
+    else:  # for the next stage
         run.weights = model_tensors(engine.model, whole)
         run.optimizer = optimizer_tensors(engine.model, engine.optimizer, whole)
         run.scaler = engine.scaler.state_dict()
@@ -159,15 +168,15 @@ def show(view: View, run: Run, recipe: Recipe, report: StepReport, valid: dict[s
     """Tell the person at the terminal where the run stands."""
     done = run.progress.scheduled_step(recipe.train) / recipe.train.steps
     tokens_per_second = report.num_tokens / report.seconds
-    flops = training_flops_per_token(recipe.model, recipe.segments.max_length, mlm_rate=recipe.masking.rate)
+    objective = build_objective(recipe)
+    flops = objective.flops_per_token(recipe.model, recipe.segments.max_length, step=run.progress.step)
     peak_flops = run.runtime.ranks.world_size * measure_peak_flops(run.runtime.device, run.runtime.dtype)
-    shown = ("loss", "mlm_accuracy", "sentence_accuracy")
     view.show(
         Status(
             step=run.progress.step,
             total_steps=recipe.train.steps,
             progress=done,
-            values={name: report.metrics[name] for name in shown if name in report.metrics},
+            values={name: report.metrics[name] for name in objective.shown if name in report.metrics},
             tokens_per_second=tokens_per_second,
             share_of_peak=tokens_per_second * flops / peak_flops,
             seconds_left=estimate_seconds_left(run),

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,21 +18,22 @@ from litebert.checkpoint import (
     restore_optimizer,
     save_checkpoint,
 )
-from litebert.core.errors import ConfigError, TrainingError
+from litebert.checkpoint import read_manifest as read_checkpoint_manifest
+from litebert.core.errors import ConfigError, DataError, TrainingError, advise_on_disk
 from litebert.core.files import atomic_path, exclusive_lock
-from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
+from litebert.core.runlog import METRICS_FILE, RunLog, check_log, describe_log, open_sinks, read_log
 from litebert.core.runtime import Ranks, Runtime, choose_device
 from litebert.core.stopping import Stop
 from litebert.core.view import NoView, View
 from litebert.data.batch import Batch
-from litebert.data.shards import Corpus, read_manifest
+from litebert.data.shards import MANIFEST, Corpus, read_manifest
 from litebert.data.stream import open_corpora
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.model.model import Model, build_model
 from litebert.model.positions import continue_positions
+from litebert.objectives.registry import build_objective
 from litebert.recipe import Recipe, build_recipe, list_changes, read_recipe_values, with_paths
-from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.train.card import write_card
 from litebert.train.distributed import TaskLoss, give, let_go, like_shard, spread, whole
@@ -60,7 +62,9 @@ class Run:
     optimizer: dict[str, Tensor]
     scaler: dict[str, float | int]  # of fp16's loss scaling; empty in other formats
     texts: dict[str, str] = field(default_factory=dict)  # the fingerprint of each corpus that was read, by its path
+    first_weights: str = ""  # the fingerprint of the weights that it began with; empty if they were drawn
     branch_steps: Collection[int] = ()  # whose checkpoints others go on from
+    at_chance: Mapping[str, str] = field(default_factory=dict)  # heads that have learned nothing yet, and a sentence
     stop: Stop = field(default_factory=Stop)
     taken_up_at: Progress = field(init=False)  # where this process found it
 
@@ -81,28 +85,34 @@ def begin_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run
     """The run at its beginning: with weights that are drawn, or those of `init.from`."""
     corpora = open_corpora(recipe.data)
     tokenizer = load_tokenizer(corpora[0].tokenizer_path)
+    source = open_start(recipe, tokenizer)  # another tokenizer is refused first: its size is the lesser difference
     check_vocabulary(recipe, tokenizer)
-    source = open_start(recipe, tokenizer)
     if source is None:
         drawn = draw_weights(recipe, corpora) if recipe.init.word_bias == "frequencies" else {}
         return Run(folder, recipe, runtime, tokenizer, Progress(), drawn, {}, {})
     step, moments = start_moments(source, recipe) if recipe.init.continues else (0, {})
     weights = source.load_weights()
+    for note in note_start(source, recipe):
+        view.say(note)
     drawn_heads = list_new_heads(recipe, weights)
     if drawn_heads:
         view.say(f"heads drawn anew: {', '.join(drawn_heads)}")
-    return Run(folder, recipe, runtime, tokenizer, Progress(step), weights, moments, {})
+    return Run(
+        folder, recipe, runtime, tokenizer, Progress(step), weights, moments, {}, first_weights=source.fingerprint
+    )
 
 
 def continue_run(last: Checkpoint, folder: Path, recipe: Recipe, runtime: Runtime) -> Run:
     """The run as a checkpoint of it left it."""
+    check_log(folder / METRICS_FILE, last.begun_with.get("metrics", {}))
     if "dtype" in last.begun_with:  # "auto" might measure otherwise now
         runtime = runtime.in_format(last.begun_with["dtype"])
     state = last.state
     progress = Progress(last.step, int(state["tokens"]), float(state["seconds"]))
     scaler = unpack_scaler(state)
     weights, moments, texts = last.load_weights(), last.load_optimizer(), last.begun_with.get("corpora", {})
-    return Run(folder, recipe, runtime, last.load_tokenizer(), progress, weights, moments, scaler, texts)
+    first = last.begun_with.get("weights", "")
+    return Run(folder, recipe, runtime, last.load_tokenizer(), progress, weights, moments, scaler, texts, first)
 
 
 def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
@@ -127,7 +137,25 @@ def open_start(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
                 f"model.{name} = {ours}, but init.from = '{recipe.init.source}' was trained with {theirs}: "
                 f"set model.{name}={theirs}"
             )
+    check_fit(
+        build_model(recipe.model, device="meta").state_dict(),
+        build_model(source.config, device="meta").state_dict(),
+        recipe,
+    )
     return source
+
+
+def note_start(source: Checkpoint, recipe: Recipe) -> list[str]:
+    """What a person should know about the weights to start from; shared layers fit any depth."""
+    theirs, ours = source.config.num_layers, recipe.model.num_layers
+    if theirs == ours:
+        return []
+    changes = [stage for stage in recipe.stages if "model.num_layers" in stage.changes]
+    later = [f"{stage.recipe.model.num_layers} from step {stage.at:,} on" for stage in changes]
+    return [
+        f"init.from = '{recipe.init.source}' was trained with {theirs} layers; this run has {ours}"
+        f"{''.join(f', {change}' for change in later)} (model.num_layers)"
+    ]
 
 
 def start_moments(source: Checkpoint, recipe: Recipe) -> tuple[int, dict[str, Tensor]]:
@@ -143,7 +171,7 @@ def start_moments(source: Checkpoint, recipe: Recipe) -> tuple[int, dict[str, Te
 
 def list_new_heads(recipe: Recipe, weights: dict[str, Tensor]) -> list[str]:
     """The heads to train that the weights to start from do not have, or have in another shape."""
-    heads = build_model(recipe.model, Pretraining(recipe.segments.num_labels).heads, device="meta").heads
+    heads = build_objective(recipe).build_model(recipe.model, device="meta").heads
     shapes = {kind: head.state_dict(prefix=f"heads.{kind}.") for kind, head in heads.items()}
     return [
         kind
@@ -154,7 +182,7 @@ def list_new_heads(recipe: Recipe, weights: dict[str, Tensor]) -> list[str]:
 
 def draw_weights(recipe: Recipe, corpora: Sequence[Corpus]) -> dict[str, Tensor]:
     """The model's own first weights, but for the words' biases: the logarithms of their shares of the text."""
-    model = build_model(recipe.model, Pretraining(recipe.segments.num_labels).heads, seed=recipe.seed)
+    model = build_objective(recipe).build_model(recipe.model, seed=recipe.seed)
     counts = np.ones(recipe.model.vocab_size)  # a word that never occurs has a logarithm too
     for shard in (shard for corpus in corpora for shard in corpus.shards):
         counts += np.bincount(shard.token_ids, minlength=len(counts))
@@ -163,12 +191,10 @@ def draw_weights(recipe: Recipe, corpora: Sequence[Corpus]) -> dict[str, Tensor]
 
 def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
     """The model and optimizer of a stage, with the weights and moments that the run has so far."""
-    task = Pretraining(recipe.segments.num_labels)
-    model = build_model(recipe.model, task.heads, seed=recipe.seed)
+    objective = build_objective(recipe)
+    model = objective.build_model(recipe.model, seed=recipe.seed)
     if run.weights:
         load_weights(model, run.weights, recipe)
-    if model.encoder.pooler is not None and recipe.segments.task == "none":
-        model.encoder.pooler.requires_grad_(False)  # nothing reads it; an unused parameter would stall other ranks
     model.encoder.recompute = recipe.train.recompute
     model = model.to(run.runtime.device)
     if recipe.train.compile:
@@ -176,7 +202,7 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
         torch._dynamo.config.recompile_limit = 64
         for block in [*model.encoder.attention, *model.encoder.ffn]:
             block.compile()
-    compute_loss = spread(TaskLoss(model, task), recipe.train.parallel, run.runtime)
+    compute_loss = spread(TaskLoss(model, objective), recipe.train.parallel, run.runtime)
     trainable = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     optimizer = build_optimizer(trainable, recipe.optim)
     if run.optimizer:
@@ -189,7 +215,7 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
         model,
         compute_loss,
         optimizer,
-        task,
+        objective,
         run.runtime,
         scaler,
         recipe.optim.clip_norm,
@@ -255,7 +281,9 @@ def open_log(run: Run) -> RunLog:
             temporary.write_text(run.recipe.to_toml(), "utf-8")
     options = run.recipe.train
     sinks = open_sinks(options.loggers, run.folder, run_name=run.folder.name, config=run.recipe.values)
-    return RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
+    log = RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
+    forget_checkpoints(run)  # a kill may have come between saving and forgetting
+    return log
 
 
 def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
@@ -284,15 +312,25 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | None) -> None:
             "seconds": run.progress.seconds,
             **pack_scaler(engine.scaler),
         },
-        begun_with={"dtype": run.runtime.dtype_name, "corpora": run.texts},
+        begun_with={
+            "dtype": run.runtime.dtype_name,
+            "corpora": run.texts,
+            "weights": run.first_weights,
+            "metrics": describe_log(run.folder / METRICS_FILE),
+        },
         optimizer=optimizer,
+        at_chance=tuple(run.at_chance),
     )
     try:
         save_checkpoint(path, engine.model, run.tokenizer, content, weights)
     except OSError as error:
-        raise TrainingError(
-            f"cannot save {path}: {error.strerror or error}; make room and start the same command again"
-        ) from error
+        raise TrainingError(f"cannot save {path}: {error.strerror or error}{advise_on_disk(error, path)}") from error
+    forget_checkpoints(run)
+
+
+def forget_checkpoints(run: Run) -> None:
+    """Delete checkpoints that are neither among the last nor the best, and that no other run starts from."""
+    records = read_log(run.folder / METRICS_FILE)
     keep_last = run.recipe.train.keep_last
     forget_old_checkpoints(run.folder, records, keep_last=keep_last, branch_steps=run.branch_steps)
 
@@ -313,6 +351,7 @@ def check_stages(run: Run) -> None:
                 "its shape, such as dropout or the depth of shared layers"
             )
         check_tokenizer(open_corpora(stage.recipe.data), run.tokenizer)
+        check_same_text(run, stage.recipe)
 
 
 def check_before_launch(recipe: Recipe, folder: Path, num_processes: int) -> None:
@@ -324,8 +363,6 @@ def check_before_launch(recipe: Recipe, folder: Path, num_processes: int) -> Non
         check_same_recipe(folder, recipe)
         last = find_last_whole(folder, print)
         run = continue_run(last, folder, recipe, runtime) if last else begin_run(folder, recipe, runtime, NoView())
-        if recipe.init.source and last is None:
-            check_fit(build_model(recipe.model, (), device="meta").state_dict(), run.weights, recipe)
         check_stages(run)
         if not run.progress.is_finished(recipe.train):
             check_same_text(run, recipe.at(run.progress.scheduled_step(recipe.train)))
@@ -391,12 +428,44 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
         begun = build_recipe(values)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}; it is the recipe that {folder} was begun with") from None
-    changes = list_changes(with_paths(begun, _whole), with_paths(recipe, _whole))
+    moved = find_moved(folder, begun, recipe)
+    changes = list_changes(with_paths(begun, _whole), with_paths(recipe, lambda path: _whole(moved.get(path, path))))
     if changes:
         raise ConfigError(
             f"{folder} was begun with another recipe ({'; '.join(changes[:5])}); go on with the old one, or choose "
             f"another --out and start from its weights with init.from={folder / CHECKPOINTS}/step-..."
         )
+
+
+def find_moved(folder: Path, begun: Recipe, recipe: Recipe) -> dict[str, str]:
+    """The paths of a recipe whose content is what the run began with under another path, each with that path."""
+    noted = read_beginning(folder)
+    texts = noted.get("corpora", {})
+    former = {texts[path]: path for path in _list_corpora(begun) if path in texts}
+    at_beginning = set(map(_whole, _list_corpora(begun)))
+    new = [path for path in _list_corpora(recipe) if _whole(path) not in at_beginning]
+    here = {path: read_manifest(Path(path)).fingerprint for path in new if (Path(path) / MANIFEST).is_file()}
+    moved = {path: former[text] for path, text in here.items() if text in former}
+    source, first = recipe.init.source, begun.init.source
+    is_elsewhere = bool(source and first) and Path(source).exists() and _whole(source) != _whole(first)
+    if is_elsewhere and load_checkpoint(source).fingerprint == noted.get("weights"):
+        moved[source] = first
+    return moved
+
+
+def _list_corpora(recipe: Recipe) -> list[str]:
+    """The corpora of every stage, as the recipe names them."""
+    return [path for part in (recipe, *(stage.recipe for stage in recipe.stages)) for path in part.data.corpora]
+
+
+def read_beginning(folder: Path) -> dict[str, Any]:
+    """What a run noted of its beginning, by its newest checkpoint that can be read."""
+    for path in reversed(list_checkpoints(folder / CHECKPOINTS)):
+        try:
+            return read_checkpoint_manifest(path).begun_with
+        except DataError:
+            continue  # it is put aside when the run is opened
+    return {}
 
 
 def _whole(path: str) -> str:

@@ -28,9 +28,9 @@ from litebert.data.shards import open_corpus
 from litebert.data.stream import open_stream
 from litebert.model.model import build_model
 from litebert.model.positions import continue_positions
+from litebert.objectives.masked_lm import MaskedLM
 from litebert.pretrain import draw_held_out, pretrain
 from litebert.recipe import Recipe, load_recipe
-from litebert.tasks.pretraining import Pretraining
 from litebert.train.distributed import TaskLoss, in_one_format, process_group
 from litebert.train.keeping import forget_old_checkpoints
 from litebert.train.loop import Engine, build_scaler, row_noise, update
@@ -294,7 +294,7 @@ def test_processes_whose_clocks_differ_change_stages_and_stop_together(tiny_corp
 
 
 def make_engine(recipe: Recipe, dropout: float) -> Engine:
-    task = Pretraining(2)
+    task = MaskedLM(2)
     config = replace(recipe.model, hidden_dropout_rate=dropout, attention_dropout_rate=dropout)
     model = build_model(config, task.heads).double()
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw"))  # takes fp64

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from other_corpora import change_text
 from small_disk import small_disk
 from small_runs import assert_same_run, interrupted_before_step, make_recipe
 from torch import Tensor
@@ -20,8 +21,8 @@ from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runtime import choose_runtime
 from litebert.core.view import open_view
 from litebert.data.build import BuildOptions, build_corpus
+from litebert.objectives.masked_lm import MaskedLM
 from litebert.pretrain import pretrain
-from litebert.tasks.pretraining import Pretraining
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
@@ -132,8 +133,12 @@ def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
     shutil.rmtree(corpus)
     kept.rename(corpus)
     pretrain(spelled, tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"another recipe \(data.corpora: .*corpus"):
-        pretrain(make_recipe(tiny_corpus, train__steps=4, train__save_every=2), tmp_path / "run")
+    pretrain(make_recipe(tiny_corpus, train__steps=4, train__save_every=2), tmp_path / "run")  # the same text
+    change_text(corpus)
+    corpus.rename(tmp_path / "other")
+    with pytest.raises(ConfigError, match=r"another recipe \(data.corpora: .*other"):
+        pretrain(make_recipe(tmp_path / "other", train__steps=4, train__save_every=2), tmp_path / "run")
+    shutil.copytree(tiny_corpus, corpus)
     spelled = make_recipe(
         Path("corpus"), train__steps=4, init={"from": str(last.relative_to(tmp_path)), "continues": True}
     )
@@ -151,10 +156,53 @@ def test_a_checkpoint_that_does_not_say_what_it_was_begun_with_can_be_gone_on_fr
         pretrain(recipe, tmp_path / "broken")
     manifest = list_checkpoints(tmp_path / "broken" / "checkpoints")[-1] / "litebert.json"
     facts = json.loads(manifest.read_text())
-    del facts["begun_with"]  # checkpoints of before have none
+    del facts["begun_with"], facts["checksum"]  # checkpoints of before have none
     manifest.write_text(json.dumps(facts))
     pretrain(recipe, tmp_path / "broken")
     assert_same_run(tmp_path / "whole", tmp_path / "broken")
+
+
+def test_a_run_continues_where_its_corpus_and_its_first_weights_moved_to(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copytree(tiny_corpus, tmp_path / "here" / "corpus")
+    monkeypatch.chdir(tmp_path / "here")
+    first = pretrain(make_recipe(Path("corpus"), train__steps=2), tmp_path / "first")
+    shutil.copytree(first, tmp_path / "here" / "start")
+    options = {"train__steps": 4, "train__save_every": 2}
+    recipe = make_recipe(Path("corpus"), init={"from": "start"}, **options)
+    pretrain(recipe, tmp_path / "whole")
+    with interrupted_before_step(4, monkeypatch):
+        pretrain(recipe, tmp_path / "run")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    shutil.move(tmp_path / "here" / "corpus", tmp_path / "elsewhere" / "text")
+    shutil.move(tmp_path / "here" / "start", tmp_path / "elsewhere" / "begin")
+    other = make_recipe(Path("text"), init={"from": str(first.parent.parent)}, **options)
+    with pytest.raises(ConfigError, match=r"another recipe \(seed: 3 -> 4"):
+        pretrain(make_recipe(Path("text"), seed=4, init={"from": "begin"}, **options), tmp_path / "run")
+    pretrain(make_recipe(Path("text"), init={"from": "begin"}, **options), tmp_path / "run")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    pretrain(other, tmp_path / "run")  # the very weights under a third name
+
+
+def test_a_run_does_not_continue_without_its_log(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus, train__steps=4, train__save_every=2)
+    with interrupted_before_step(4, monkeypatch):
+        pretrain(recipe, tmp_path / "run")
+    log = tmp_path / "run" / "metrics.jsonl"
+    kept = log.read_bytes()
+    log.write_bytes(kept.replace(b'"loss": ', b'"loss": 1', 1))
+    with pytest.raises(DataError, match=r"metrics\.jsonl is corrupt: it does not begin with what was logged"):
+        pretrain(recipe, tmp_path / "run")
+    log.unlink()
+    with pytest.raises(DataError, match=r"metrics\.jsonl is missing: it held what was logged .*; restore it"):
+        pretrain(recipe, tmp_path / "run")
+    log.write_bytes(kept)
+    pretrain(recipe, tmp_path / "run")
 
 
 def test_a_second_process_on_the_same_run_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
@@ -191,9 +239,9 @@ def test_a_corpus_of_another_tokenizer_is_refused(tiny_corpus: Path, tmp_path: P
 def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_checkpoint(
     first_bad: int, reason: str, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    summed = Pretraining.loss
+    summed = MaskedLM.loss
 
-    def poison(self: Pretraining, *arguments: object) -> object:
+    def poison(self: MaskedLM, *arguments: object) -> object:
         result = summed(self, *arguments)  # type: ignore[arg-type]
         poison.calls += 1  # type: ignore[attr-defined]
         return (
@@ -203,7 +251,7 @@ def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_checkpoint
         )  # type: ignore[attr-defined]
 
     poison.calls = 0  # type: ignore[attr-defined]
-    monkeypatch.setattr(Pretraining, "loss", poison)
+    monkeypatch.setattr(MaskedLM, "loss", poison)
     with pytest.raises(TrainingError, match=reason):
         pretrain(make_recipe(tiny_corpus, train__evaluate_batches=1), tmp_path / "run")
 
@@ -222,7 +270,9 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
     written = checkpoint.write_tensors
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "write_tensors", write_without_room)
-        with pytest.raises(TrainingError, match=r"step-00000008: File too large; make room and start the same command"):
+        with pytest.raises(
+            TrainingError, match=r"step-00000008: File too large; raise the limit on the size of a file"
+        ):
             pretrain(recipe, tmp_path / "run")
     pretrain(recipe, tmp_path / "run")
     assert_same_run(tmp_path / "whole", tmp_path / "run")

@@ -4,9 +4,15 @@ import errno
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ADVICE = {
+    errno.ENOSPC: "make room on the disk of {disk} and start the same command again",
+    errno.EDQUOT: "your quota on the disk of {disk} is used up: make room and start the same command again",
+    errno.EFBIG: "raise the limit on the size of a file (ulimit -f) and start the same command again",
+    errno.EIO: "the disk of {disk} may be failing: copy what is on it before you start the same command again",
+}
 
 
 class LitebertError(Exception):
@@ -33,6 +39,10 @@ class TrainingError(LitebertError):
     """A run that cannot go on."""
 
 
+class TextsCutWarning(UserWarning):
+    """Texts were longer than a model reads, and were cut."""
+
+
 class Refusal(NamedTuple):
     """What the command line says of an error that a person can mend."""
 
@@ -46,12 +56,21 @@ def describe_refusal(error: BaseException) -> Refusal | None:
         return Refusal(f"error: {error}", error.exit_code)
     if not isinstance(error, OSError):
         return None
-    is_full = error.errno in _FULL_DISK
-    if error.filename is None and not is_full:
+    advice = advise_on_disk(error)
+    if error.filename is None and not advice:
         return None
-    where = "" if error.filename is None else f"{error.filename}: "  # of a write, the system does not say which
-    remedy = "; make room and start the same command again" if is_full else ""
-    return Refusal(f"error: {where}{error.strerror}{remedy}", 2)
+    where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "  # of a write, the system says no name
+    return Refusal(f"error: {where}{error.strerror}{advice}", 2)
+
+
+def advise_on_disk(error: OSError, path: Path | None = None) -> str:
+    """What to append to the message of an error that a disk is the cause of; empty for other causes."""
+    advice = _ADVICE.get(error.errno or 0)
+    if advice is None:
+        return ""
+    named = path or (Path(os.fsdecode(error.filename)) if error.filename is not None else None)
+    disk = next((folder for folder in named.absolute().parents if folder.is_mount()), Path("/")) if named else None
+    return f"; {advice.format(disk=disk or 'the output')}"
 
 
 def suggest(word: str, valid: Iterable[str]) -> str:

@@ -7,29 +7,33 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import BusyError, ConfigError, DataError
 
 LOCK_FILE = ".lock"
+_MAX_DEPTH = 100  # of objects in objects: what follows may walk through them by recursion
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary file path beside `path`; what is written there becomes `path` when the block ends without error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directories(path.parent)
+    _remove_abandoned(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
+    _lock(handle)
     temporary = Path(name)
     try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would hide the result from other users
-        _sync(temporary)
-        temporary.replace(path)
-        _sync(path.parent)
+        with _named(temporary, path):
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would hide the result from other users
+            _sync(temporary)
+            temporary.replace(path)
+            _sync(path.parent)
     finally:
+        os.close(handle)
         temporary.unlink(missing_ok=True)
 
 
@@ -39,20 +43,33 @@ def atomic_directory(path: Path, *, replaces: bool = False) -> Iterator[Path]:
 
     A `path` that is there already is an error, or is replaced if so wished: a kill loses neither the old nor the new.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directories(path.parent)
+    _remove_abandoned(path)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    handle = os.open(temporary, os.O_RDONLY)
+    _lock(handle)
     try:
-        yield temporary
-        temporary.chmod(0o777 & ~_umask())
-        for file in (*sorted(temporary.rglob("*")), temporary):
-            _sync(file)
-        if replaces and path.exists():
-            _replace_directory(path, temporary)
-        else:
-            temporary.rename(path)
-        _sync(path.parent)
+        with _named(temporary, path):
+            yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            for file in (*sorted(temporary.rglob("*")), temporary):
+                _sync(file)
+            if replaces and path.exists():
+                _replace_directory(path, temporary)
+            else:
+                temporary.rename(path)
+            _sync(path.parent)
     finally:
+        os.close(handle)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def make_directories(directory: Path) -> None:
+    """Make a directory and those above it, so that they are still there after a power loss."""
+    missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        _sync(folder.parent)
 
 
 @contextmanager
@@ -90,11 +107,12 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
 
 def _make_directory(directory: Path) -> bool:
     """Make a directory; False if it was there. Of several processes at once, one alone hears that it is new."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    make_directories(directory.parent)
     try:
         directory.mkdir()
     except FileExistsError:
         return False
+    _sync(directory.parent)
     return True
 
 
@@ -117,8 +135,9 @@ def write_json(path: Path, value: Any) -> None:
 def check_keys(path: Path, value: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
     """Refuse an object that lacks what it must have, or has it of another kind."""
     for key, kind in kinds.items():
-        if key not in value or not isinstance(value[key], kind):
-            raise DataError(f"{path} is damaged: it says nothing fit of '{key}'")
+        is_fit = key in value and isinstance(value[key], kind) and (kind is not int or type(value[key]) is int)
+        if not is_fit:
+            raise DataError(f'{path} is corrupt: "{key}" is missing or of the wrong kind')
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -126,29 +145,42 @@ def read_json(path: Path) -> dict[str, Any]:
 
     A file that cannot be read is the system's error: nothing says that it is damaged.
     """
+    return parse_json(path.read_bytes(), str(path))
+
+
+def parse_json(text: str | bytes, where: str) -> dict[str, Any]:
+    """The object that a text holds as JSON; `where` names it in messages."""
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(text if isinstance(text, str) else text.decode("utf-8"))
     except RecursionError:
-        raise DataError(f"{path} is not JSON that can be read: it is nested too deeply") from None
+        raise DataError(f"{where} is not JSON that can be read: it is nested too deeply") from None
     except ValueError as error:
-        raise DataError(f"{path} is not JSON, or is damaged: {error}") from None
+        raise DataError(f"{where} is not JSON, or is damaged: {error}") from None
     if not isinstance(value, dict):
-        raise DataError(f"{path} holds no object of JSON; is it the right file?")
+        raise DataError(f"{where} holds no object of JSON; is it the right file?")
+    if _is_nested_deeper(value, _MAX_DEPTH):
+        raise DataError(f"{where} is not JSON that can be read: it is nested too deeply")
     return value
+
+
+def _is_nested_deeper(value: Any, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth):
+        level = [
+            item
+            for outer in level
+            if isinstance(outer, dict | list)
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def hash_file(path: Path) -> str:
     """The SHA-256 of a file's bytes, as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def cache_directory() -> Path:
-    """Where costly results are kept for the next time: $LITEBERT_CACHE, else `litebert` in the user's cache folder."""
-    chosen = os.environ.get("LITEBERT_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "litebert"
 
 
 def _replace_directory(path: Path, new: Path) -> None:
@@ -160,7 +192,45 @@ def _replace_directory(path: Path, new: Path) -> None:
     except OSError:
         aside.rename(path)
         raise
+    _sync(path.parent)  # a power loss must not undo the renames after it has emptied the old one
     _remove(aside)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Delete what killed processes left of earlier attempts to write `path`; whoever still writes holds a lock."""
+    prefix = f".{path.name}."
+    for leftover in [item for item in path.parent.iterdir() if item.name.startswith(prefix)]:
+        if leftover.suffix not in (".tmp", ".old"):
+            continue
+        if leftover.suffix == ".old" and not path.exists():  # until it is replaced, the only whole one
+            continue
+        with suppress(OSError):
+            handle = os.open(leftover, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(leftover)
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    with suppress(OSError):  # where files cannot be locked, nobody removes what seems abandoned
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def _named(temporary: Path, path: Path) -> Iterator[None]:
+    """Let errors of writing name the file that was to be written, and not its hidden temporary name."""
+    try:
+        yield
+    except OSError as error:
+        for place in ("filename", "filename2"):
+            name = getattr(error, place)
+            if name is not None and os.fsdecode(name).startswith(str(temporary)):
+                setattr(error, place, str(path) + os.fsdecode(name).removeprefix(str(temporary)))
+        if error.filename is None and error.errno is not None:  # a write to an open file: nobody says which
+            error.filename = str(path)
+        raise
 
 
 def _remove(path: Path) -> None:

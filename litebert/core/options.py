@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
     """The dataclass `kind` from a mapping; unknown or missing keys and wrong types are refused by their full name."""
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where or kind.__name__} = {values!r:.80} is not a section of keys and values")
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     prefix = f"{where}." if where else ""
     hints = get_type_hints(kind)

@@ -5,6 +5,7 @@ first forgets the lines after the step it resumes from, so that the file of an i
 that of a run that never stopped.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 from uuid import uuid4
 
-from litebert.core.errors import ConfigError, DataError, TrainingError, suggest
-from litebert.core.files import atomic_path
+from litebert.core.errors import ConfigError, DataError, TrainingError, advise_on_disk, suggest
+from litebert.core.files import atomic_path, check_keys
 
 METRICS_FILE = "metrics.jsonl"
 TIMING_FILE = "timing.jsonl"
@@ -73,23 +74,19 @@ class LineFile:
     def write(self, step: int, values: Values) -> None:
         line = json.dumps({"step": step, **values}, allow_nan=False).encode() + b"\n"
         try:
-            is_whole = self._file.write(line) == len(line)
+            while line:  # a disk that fills up takes a part of it, and refuses the rest
+                line = line[self._file.write(line) :]
         except OSError as error:
-            raise self._cannot_write(error.strerror or str(error)) from error
-        if not is_whole:
-            raise self._cannot_write("no space left")
+            advice = advise_on_disk(error, self.path) or "; start the same command again"
+            raise TrainingError(
+                f"{self.path}: {error.strerror or error}{advice}: it continues from the last checkpoint"
+            ) from error
 
     def sync(self) -> None:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()
-
-    def _cannot_write(self, reason: str) -> TrainingError:
-        return TrainingError(
-            f"{self.path}: cannot write ({reason}); make room and start the same command again: "
-            f"it goes on from the last checkpoint"
-        )
 
 
 def forget_lines_after(path: Path, step: int) -> None:
@@ -104,6 +101,26 @@ def forget_lines_after(path: Path, step: int) -> None:
         kept_bytes += len(line)
     if kept_bytes < path.stat().st_size:
         os.truncate(path, kept_bytes)
+
+
+def describe_log(path: Path) -> dict[str, Any]:
+    """How long a log is and the hash of its bytes: what a checkpoint remembers of it."""
+    data = path.read_bytes()
+    return {"num_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def check_log(path: Path, described: Mapping[str, Any]) -> None:
+    """Refuse to continue a log that no longer begins with the lines that `describe_log` described."""
+    if not described:  # by a checkpoint of before
+        return
+    check_keys(path, described, {"num_bytes": int, "sha256": str})
+    data = path.read_bytes()[: described["num_bytes"]] if path.is_file() else b""
+    if len(data) < described["num_bytes"] or hashlib.sha256(data).hexdigest() != described["sha256"]:
+        state = "is corrupt: it does not begin with what" if path.is_file() else "is missing: it held what"
+        raise DataError(
+            f"{path} {state} was logged before the last checkpoint; restore it, or start a new run in another folder "
+            "from that checkpoint (init.from, init.continues)"
+        )
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

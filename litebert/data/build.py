@@ -6,7 +6,6 @@ of the input bytes, the tokenizer and the options alone. A call that was killed 
 the next one reads its plan, skips the shards that are noted and the parts that exist, and goes on.
 """
 
-import errno
 import shutil
 import sys
 import time
@@ -16,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError, DataError, advise_on_disk
 from litebert.core.files import LOCK_FILE, exclusive_lock
 from litebert.core.progress import ProgressBar
 from litebert.data.assemble import Seen, ShardDraft
@@ -146,7 +145,7 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
     """Build what a plan still lacks, then let the manifest speak of it; gives the bytes of text read."""
     done = read_done(directory) or Done(_manifest_before(directory, plan))
     check_unchanged(plan.sources[done.position.source :])
-    check_shards(directory, done.manifest.shards)
+    check_shards(directory, done.manifest.shards, plan.tokenizer.vocab_size)
     text_bytes_before = done.manifest.text_bytes
     if not options.is_quiet:
         print("\n".join(describe_sources(plan.sources)), file=sys.stderr, flush=True)
@@ -236,7 +235,9 @@ def _check_same(directory: Path, facts: TokenizerFacts, options: dict[str, Any])
             f"use {directory / TOKENIZER}, or build a new corpus"
         )
     before = {"first_sentences": None, **begun.options}  # which older manifests do not have
-    different = [f"{name} {before[name]}, not {value}" for name, value in options.items() if before[name] != value]
+    different = [
+        f"{name} {before.get(name)}, not {value}" for name, value in options.items() if before.get(name) != value
+    ]
     if different:
         raise ConfigError(
             f"{directory} was built with {'; '.join(different)}; give the former value, or build a new corpus"
@@ -285,7 +286,7 @@ def _explained_disk_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        advice = advise_on_disk(error, directory / "shard")
+        if not advice:
             raise
-        remedy = "make room and run the same command again: what is finished is kept"
-        raise DataError(f"the disk of {directory} is full; {remedy}") from error
+        raise DataError(f"{directory}: {error.strerror}{advice}: what is finished is kept") from error

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.data.compiled import compiled
+from litebert.core.compiled import compiled
 from litebert.data.randomness import State, draw_below, draw_unit, shuffle
 
 CONTINUES, BEGINS, SPECIAL = 0, 1, 2  # word codes

@@ -4,7 +4,7 @@ import gc
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
@@ -13,19 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from litebert.core.errors import DataError
+from litebert.core.files import parse_json
+from litebert.core.sealed import build_record
 from litebert.data.chunks import Chunk
 from litebert.data.documents import Document, ReadOptions, read_segment
 from litebert.data.problems import MAX_EXAMPLES, Notes
-from litebert.data.shards import (
-    ShardContent,
-    content_from_sections,
-    id_dtype,
-    map_sections,
-    offsets,
-    read_note,
-    sections_of,
-    write_sections,
-)
+from litebert.data.sections import read_noted_sections, write_sections
+from litebert.data.shards import ShardContent, content_from_sections, find_misfit, id_dtype, offsets, sections_of
 from litebert.text.tokenizer import Tokenizer
 
 _BATCH_CHARACTERS = 1 << 19
@@ -150,11 +145,34 @@ def select_documents(content: ShardContent, chosen: npt.NDArray[np.bool_]) -> Sh
     )
 
 
+@dataclass(frozen=True)
+class _PartNote:
+    """What a part file says beside its documents."""
+
+    text_bytes: int
+    counts: dict[str, int]
+    problems: list[str]
+
+
 def write_part(path: Path, part: Part) -> None:
     """Keep an encoded chunk until its shard is complete."""
-    note = {"text_bytes": part.text_bytes, "counts": part.counts, "problems": part.problems[:MAX_EXAMPLES]}
-    write_sections(path, sections_of(part.content), json.dumps(note))
+    note = _PartNote(part.text_bytes, part.counts, part.problems[:MAX_EXAMPLES])
+    write_sections(path, sections_of(part.content), json.dumps(asdict(note)))
+
+
+def is_whole_part(path: Path) -> bool:
+    """Whether a part file is there and as it was written; one that is not is encoded again."""
+    try:
+        read_part(path)
+    except (FileNotFoundError, DataError):
+        return False
+    return True
 
 
 def read_part(path: Path) -> Part:
-    return Part(content_from_sections(map_sections(path)), **json.loads(read_note(path)))
+    """An encoded chunk, after comparing it with its checksum."""
+    note, sections = read_noted_sections(path)
+    if problem := find_misfit(sections):
+        raise DataError(f"{path} is corrupt: {problem}; delete it and run the build again")
+    facts = build_record(_PartNote, parse_json(note, f"the note of {path}"), where=str(path))
+    return Part(content_from_sections(sections), facts.text_bytes, facts.counts, facts.problems)

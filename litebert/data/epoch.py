@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.core.compiled import compiled
 from litebert.core.errors import ConfigError
-from litebert.data.compiled import compiled
 from litebert.data.masking import MaskingOptions
 from litebert.data.randomness import combine, hash_integers, permute
 from litebert.data.segments import Outline, SegmentOptions, SegmentPlan, plan_segments
@@ -55,17 +55,15 @@ class BatchOptions:
 class DataOptions:
     """Which text is read."""
 
-    corpora: tuple[str, ...]
+    corpora: tuple[str, ...]  # empty in recipes that come with litebert: whoever trains names the text
     weights: tuple[float, ...] = ()  # share of sequences from each corpus; empty: each is read once an epoch
     workers: int = 1  # threads that make batches ahead; the batches do not depend on it
 
     def __post_init__(self) -> None:
-        if not self.corpora:
-            raise ConfigError("data.corpora is empty: name at least one corpus directory")
-        if self.weights and len(self.weights) != len(self.corpora):
-            raise ConfigError(f"data.weights has {len(self.weights)} numbers for {len(self.corpora)} data.corpora")
         if not all(0 < weight < math.inf for weight in self.weights):  # not so for nan either
             raise ConfigError(f"data.weights = {list(self.weights)}: each must be a number greater than 0")
+        if self.weights and len(self.weights) != len(self.corpora):
+            raise ConfigError(f"data.weights has {len(self.weights)} numbers for {len(self.corpora)} data.corpora")
         if self.workers < 0:
             raise ConfigError(f"data.workers = {self.workers} cannot be negative")
 

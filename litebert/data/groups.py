@@ -19,6 +19,7 @@ class TokenSequence(NamedTuple):
 
     token_ids: NDArray[np.int32]  # (T,)
     num_first: int
+    num_cut: int = 0  # tokens of its texts that did not fit
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Group:
     @property
     def num_tokens(self) -> int:
         return sum(len(sequence.token_ids) for sequence in self.sequences)
+
+    @property
+    def num_cut(self) -> int:
+        """How many tokens did not fit, in the sequence that lost most."""
+        return max(sequence.num_cut for sequence in self.sequences)
 
     @property
     def width(self) -> int:
@@ -63,9 +69,10 @@ class SequenceForm:
         room = self.max_length - self.num_special(is_pair=second is not None)
         if second is None:
             ids = [self.cls_id, *first[:room], self.sep_id]
-            return TokenSequence(np.array(ids, dtype=np.int32), len(ids))
+            return TokenSequence(np.array(ids, dtype=np.int32), len(ids), max(len(first) - room, 0))
         num_first, num_second = share_room(len(first), len(second), room)
-        return self.join_as_is(first[:num_first], second[:num_second])
+        num_cut = len(first) + len(second) - num_first - num_second
+        return self.join_as_is(first[:num_first], second[:num_second])._replace(num_cut=num_cut)
 
     def join_as_is(self, first: Sequence[int], second: Sequence[int]) -> TokenSequence:
         """[CLS] first [SEP] second [SEP] of texts that were cut to fit."""

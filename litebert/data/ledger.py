@@ -6,19 +6,19 @@ unfinished/progress.json      the shards of them that are finished, and where in
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_path, hash_file, write_json
+from litebert.core.files import atomic_path, hash_file
 from litebert.core.progress import ProgressBar
+from litebert.core.sealed import build_record, parse_sealed, read_sealed, seal, write_sealed
 from litebert.data.chunks import START, Position
 from litebert.data.documents import ReadOptions, describe_source
-from litebert.data.shards import MANIFEST, Manifest, TokenizerFacts, manifest_from_json, read_manifest
+from litebert.data.shards import MANIFEST, Manifest, TokenizerFacts, check_manifest, read_manifest
 from litebert.data.sources import Source, name_of
 
 SOURCES = "sources.jsonl"
@@ -114,23 +114,29 @@ def read_sources(directory: Path) -> list[Source]:
     if not (directory / MANIFEST).exists():
         return []
     path, count = directory / SOURCES, read_manifest(directory).num_sources
-    with _explained(path, "build the corpus again"), path.open(encoding="utf-8") as file:
-        sources = [_source(json.loads(line)) for line in islice(file, count)]
-        if len(sources) < count:
-            raise ValueError(f"{len(sources)} of {count} sources")
-        return sources
+    fix = "restore it, or build the corpus again"
+    if not path.is_file():
+        raise DataError(f"{path} is missing; {fix}")
+    sources = []
+    with path.open("rb") as file:
+        for number, line in enumerate(islice(file, count), start=1):
+            where = f"{path}:{number}"
+            sources.append(build_record(Source, parse_sealed(line, where=where, fix=fix), where=where, fix=fix))
+    if len(sources) < count:
+        raise DataError(f"{path} is corrupt: it has {len(sources)} of {count} sources; {fix}")
+    return sources
 
 
 def append_sources(directory: Path, sources: Sequence[Source]) -> None:
     """Write the ledger anew with more sources; they count when the manifest says so."""
     everything = [*read_sources(directory), *sources]
     with atomic_path(directory / SOURCES) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.writelines(f"{json.dumps(_source_json(source), ensure_ascii=False)}\n" for source in everything)
+        file.writelines(f"{json.dumps(seal(_source_json(source)), ensure_ascii=False)}\n" for source in everything)
 
 
 def write_plan(directory: Path, plan: Plan) -> None:
     value = asdict(plan) | {"sources": [_source_json(source) for source in plan.sources]}
-    write_json(directory / UNFINISHED / _PLAN, value)
+    write_sealed(directory / UNFINISHED / _PLAN, value)
 
 
 def has_plan(directory: Path) -> bool:
@@ -142,35 +148,29 @@ def read_plan(directory: Path) -> Plan | None:
     path = directory / UNFINISHED / _PLAN
     if not path.exists():
         return None
-    with _explained(path, _begin_anew(path)):
-        value = json.loads(path.read_text("utf-8"))
-        sources = tuple(_source(source) for source in value.pop("sources"))
-        return Plan(**value | {"tokenizer": TokenizerFacts(**value["tokenizer"]), "sources": sources})
+    fix = _begin_anew(path)
+    return build_record(Plan, read_sealed(path, fix=fix), where=str(path), fix=fix)
 
 
 def write_done(directory: Path, done: Done) -> None:
-    write_json(directory / UNFINISHED / _PROGRESS, asdict(done))
+    write_sealed(directory / UNFINISHED / _PROGRESS, asdict(done))
 
 
 def read_done(directory: Path) -> Done | None:
     path = directory / UNFINISHED / _PROGRESS
     if not path.exists():
         return None
-    with _explained(path, _begin_anew(path)):
-        value = json.loads(path.read_text("utf-8"))
-        return Done(manifest_from_json(value["manifest"]), Position(*value["position"]), value["next_chunk"])
+    fix = _begin_anew(path)
+    done = build_record(Done, read_sealed(path, fix=fix), where=str(path), fix=fix)
+    check_manifest(done.manifest, where=str(path))
+    plan = read_plan(directory)
+    if min(*done.position, done.next_chunk) < 0 or (plan and done.position.source > len(plan.sources)):
+        raise DataError(f'{path} is corrupt: "position" is not in the input; {fix}')
+    return done
 
 
 def _begin_anew(path: Path) -> str:
     return f"delete {path.parent} and run the build again: the batch begins anew"
-
-
-@contextmanager
-def _explained(path: Path, remedy: str) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise DataError(f"{path} cannot be read ({error}); {remedy}") from error
 
 
 def part_path(directory: Path, chunk: int) -> Path:
@@ -191,7 +191,3 @@ def remove_parts(directory: Path) -> None:
 
 def _source_json(source: Source) -> dict[str, Any]:
     return asdict(source) | {"path": str(source.path)}
-
-
-def _source(value: dict[str, Any]) -> Source:
-    return Source(**value | {"path": Path(value["path"])})

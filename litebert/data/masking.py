@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.core.compiled import compiled
 from litebert.core.errors import ConfigError
 from litebert.data.choosing import ChoiceRules, Scratch, choose_freely, choose_within_budget, find_words
-from litebert.data.compiled import compiled
 from litebert.data.randomness import draw_unit
 
 _MAX_GROUP = 127  # words of a group are counted in 8 bits

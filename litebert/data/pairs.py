@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.data.compiled import compiled
+from litebert.core.compiled import compiled
 from litebert.data.randomness import State, combine, draw_below, draw_unit
 from litebert.data.relations import IN_ORDER, MERGE_NEXT, NONE, NSP, RANDOM, RANDOM_DOC, SOP, SWAPPED, THREE_WAY
 

@@ -7,7 +7,7 @@ statistical batteries. Being a counter, it costs nothing to seed, which is what 
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.data.compiled import compiled
+from litebert.core.compiled import compiled
 
 State = NDArray[np.uint64]  # one element: where the counter stands
 

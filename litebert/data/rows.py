@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.core.compiled import compiled
 from litebert.core.errors import ConfigError
 from litebert.data.choosing import SPECIAL
-from litebert.data.compiled import compiled
 from litebert.data.epoch import BatchOptions
 from litebert.data.masking import Targets
 

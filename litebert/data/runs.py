@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.data.compiled import compiled
+from litebert.core.compiled import compiled
 from litebert.data.pairs import Starts
 from litebert.data.randomness import State, combine, draw_below, draw_unit
 

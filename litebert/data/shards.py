@@ -6,14 +6,14 @@ A corpus directory is written by data/build.py and described in docs/formats.md:
     tokenizer/                        the tokenizer that made the ids
     shards/train-00000.safetensors    one split of one stretch of the input; documents never span shards
 
-A shard file is a safetensors file, so that it can be opened without litebert. We map it ourselves, because the
-library's numpy reader copies.
+A shard is mapped as it lies on the disk (data/sections.py), and compiled loops follow its offsets: so its hash is
+compared once for each state of the file, and its counts and offsets are checked whenever it is mapped.
 """
 
 import hashlib
-import json
-import sys
-from collections.abc import Iterable, Sequence
+import os
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -24,7 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import LOCK_FILE, atomic_path, hash_file, write_json
+from litebert.core.files import LOCK_FILE, hash_file
+from litebert.core.progress import ProgressBar
+from litebert.core.sealed import build_record, read_sealed, write_sealed
+from litebert.core.verified import describe_state, is_verified, note_verified
+from litebert.data.sections import map_sections, write_sections
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -34,11 +38,14 @@ TOKENIZER = "tokenizer"
 Split = Literal["train", "valid"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
-_DTYPES = {"I64": np.int64, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8}
-_DTYPE_NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
-_ALIGNMENT = 64  # the header is padded to it: int64 sections come first, so that every section lies aligned
-
-assert sys.byteorder == "little", "shards are little-endian and mapped as they are"
+_SECTION_KINDS: dict[str, Any] = {
+    "document_hashes": np.dtype(np.uint64),
+    "document_offsets": np.dtype(np.int64),
+    "sentence_offsets": np.dtype(np.int64),
+    "word_starts": np.dtype(np.uint8),
+}
+_SHARD_NAME = re.compile(r"(train|valid)-\d{5,}\.safetensors")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class ShardContent(NamedTuple):
@@ -107,7 +114,9 @@ class Shard:
 
     @cached_property
     def _sections(self) -> dict[str, npt.NDArray[Any]]:
-        return map_sections(self.path)
+        sections = map_sections(self.path)
+        check_sections(self.path, sections, self.record)
+        return sections
 
     @property
     def token_ids(self) -> npt.NDArray[Any]:
@@ -188,12 +197,12 @@ class Corpus:
 
 
 def open_corpus(directory: Path, split: Split = "train") -> Corpus:
-    """Open one split of a finished corpus; the shards are mapped, not read."""
+    """Open one split of a finished corpus; shards that have changed since they were last verified are read for it."""
     if split not in SPLITS:
         raise ConfigError(f"a corpus has no split '{split}'; valid: {', '.join(SPLITS)}")
     manifest = read_manifest(directory)
     records = [record for record in manifest.shards if record.split == split]
-    check_shards(directory, records)
+    check_shards(directory, records, manifest.tokenizer.vocab_size)
     shards = tuple(Shard(shard_path(directory, record.name), record) for record in records)
     return Corpus(directory, split, manifest, shards)
 
@@ -205,21 +214,39 @@ def read_manifest(directory: Path) -> Manifest:
         is_begun = (directory / LOCK_FILE).exists()
         remedy = "run the same `litebert corpus build` again" if is_begun else "is the path right?"
         raise DataError(f"{directory} is not a finished corpus (it has no {MANIFEST}); {remedy}")
-    try:
-        return manifest_from_json(json.loads(path.read_text("utf-8")))
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path} cannot be read ({error}); build the corpus again") from error
+    fix = "restore it, or build the corpus again"
+    value = read_sealed(path, fix=fix)
+    if value.get("format_version") != FORMAT_VERSION:
+        stated = repr(value.get("format_version"))[:20]
+        raise DataError(f"{path} has format version {stated}, and this litebert reads {FORMAT_VERSION}")
+    manifest = build_record(Manifest, value, where=str(path), fix=fix)
+    check_manifest(manifest, where=str(path))
+    return manifest
 
 
-def manifest_from_json(value: dict[str, Any]) -> Manifest:
-    if value["format_version"] != FORMAT_VERSION:
-        raise ValueError(f"format version {value['format_version']}, this litebert reads {FORMAT_VERSION}")
-    records = tuple(ShardRecord(**record) for record in value.pop("shards"))
-    return Manifest(**value | {"tokenizer": TokenizerFacts(**value["tokenizer"]), "shards": records})
+def check_manifest(manifest: Manifest, *, where: str) -> None:
+    """Refuse a manifest whose values have the right kinds, and yet cannot be those of a corpus."""
+    names = [record.name for record in manifest.shards]
+    wrong = [
+        *(f"shards: {name[:40]!r}" for name in names if not _SHARD_NAME.fullmatch(name)),
+        *(["shards: a name is there twice"] if len(set(names)) < len(names) else []),
+        *(f"{r.name}: sha256" for r in manifest.shards if not _SHA256.fullmatch(r.sha256)),
+        *(f"{r.name}: {key}" for r in manifest.shards for key, value in vars(r).items() if is_negative(value)),
+        *(key for key in ("num_sources", "text_bytes") if getattr(manifest, key) < 0),
+        *(f"counts.{key[:40]}" for key, value in manifest.counts.items() if value < 0),
+    ]
+    if not 0 <= manifest.tokenizer.unk_id < manifest.tokenizer.vocab_size <= 2**32:
+        wrong.append("tokenizer.vocab_size")
+    if wrong:
+        raise DataError(f"{where} is corrupt: {wrong[0]} cannot be right; restore it, or build the corpus again")
+
+
+def is_negative(value: object) -> bool:
+    return isinstance(value, int) and value < 0
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    write_json(path, asdict(manifest))
+    write_sealed(path, asdict(manifest))
 
 
 def shard_path(directory: Path, name: str) -> Path:
@@ -230,22 +257,84 @@ def shard_name(split: Split, number: int) -> str:
     return f"{split}-{number:05d}.safetensors"
 
 
-def check_shards(directory: Path, records: Iterable[ShardRecord]) -> None:
-    """Refuse shard files that are missing or cut short, without reading them."""
+def check_shards(directory: Path, records: Sequence[ShardRecord], vocab_size: int) -> None:
+    """Refuse shard files that are not what was written. Those verified before, and unchanged since, are not read."""
     for record in records:
-        if problem := find_damage(directory, record, is_thorough=False):
-            raise DataError(f"{problem}; see `litebert corpus check {directory}`")
+        if problem := find_missing(directory, record):
+            raise DataError(f"{problem}; see `litebert verify {directory}`")
+    states = {
+        record: describe_state(shard_path(directory, record.name), f"shard of {vocab_size} pieces {record}")
+        for record in records
+    }
+    new = [record for record, state in states.items() if not is_verified(state)]
+    is_quiet = os.environ.get("RANK", "0") != "0"
+    total, position = sum(record.num_bytes for record in new), 0
+    with ProgressBar("verifying the corpus", total=total, is_quiet=is_quiet) as progress:
+        for record in new:
+            if problem := find_damage(directory, record, vocab_size):
+                raise DataError(f"{problem}; see `litebert verify {directory}`")
+            note_verified(states[record])
+            position += record.num_bytes
+            progress.move_to(position)
 
 
-def find_damage(directory: Path, record: ShardRecord, *, is_thorough: bool) -> str | None:
-    """What is wrong with a shard file, by its size and, if thorough, its hash; None if nothing is."""
+def find_missing(directory: Path, record: ShardRecord) -> str | None:
+    """What can be seen to be wrong with a shard file without reading it; None if nothing is."""
     path = shard_path(directory, record.name)
     if not path.is_file():
         return f"{path} is missing"
     if (size := path.stat().st_size) != record.num_bytes:
         return f"{path} is damaged: it has {size:,} bytes, the manifest says {record.num_bytes:,}"
-    if is_thorough and hash_file(path) != record.sha256:
+    return None
+
+
+def find_damage(directory: Path, record: ShardRecord, vocab_size: int) -> str | None:
+    """What is wrong with a shard file, by reading all of it; None if nothing is."""
+    if problem := find_missing(directory, record):
+        return problem
+    path = shard_path(directory, record.name)
+    if hash_file(path) != record.sha256:
         return f"{path} is damaged: its hash is not the manifest's"
+    try:
+        token_ids = Shard(path, record).token_ids
+    except DataError as error:
+        return str(error)
+    # a corpus from elsewhere may have fitting hashes and lie all the same
+    if len(token_ids) and int(token_ids.max()) >= vocab_size:
+        return f"{path} is damaged: it has the id {int(token_ids.max())}, and the vocabulary ends at {vocab_size - 1}"
+    return None
+
+
+def check_sections(path: Path, sections: dict[str, npt.NDArray[Any]], record: ShardRecord) -> None:
+    """Refuse arrays that are not a shard of these counts, or whose offsets would lead a loop astray."""
+    problem = find_misfit(sections)
+    if problem is None:
+        sizes = {
+            "document_offsets": record.num_documents + 1,
+            "sentence_offsets": record.num_sentences + 1,
+            "token_ids": record.num_tokens,
+        }
+        wrong = [name for name, size in sizes.items() if len(sections[name]) != size]
+        problem = f'"{wrong[0]}" is not as long as the manifest says' if wrong else None
+    if problem is not None:
+        raise DataError(f"{path} is corrupt: {problem}; restore it, or build the corpus again")
+
+
+def find_misfit(sections: dict[str, npt.NDArray[Any]]) -> str | None:
+    """Why arrays are not those of a shard; None if they are: documents of sentences of tokens, none of them empty."""
+    kinds = {name: array.dtype for name, array in sections.items()}
+    if kinds.pop("token_ids", None) not in (np.uint16, np.uint32) or kinds != _SECTION_KINDS:
+        return "its arrays are not those of a shard"
+    num_tokens = len(sections["token_ids"])
+    if len(sections["word_starts"]) != -(-num_tokens // 8):
+        return '"word_starts" has not one bit per token'
+    if len(sections["document_hashes"]) != len(sections["document_offsets"]) - 1:
+        return '"document_hashes" has not one number per document'
+    num_sentences = len(sections["sentence_offsets"]) - 1
+    for name, end in (("sentence_offsets", num_tokens), ("document_offsets", num_sentences)):
+        bounds = sections[name]
+        if not len(bounds) or bounds[0] != 0 or bounds[-1] != end or not (bounds[1:] > bounds[:-1]).all():
+            return f'"{name}" does not rise from 0 to {end:,}'
     return None
 
 
@@ -288,56 +377,3 @@ def sections_of(content: ShardContent) -> dict[str, npt.NDArray[Any]]:
 def content_from_sections(sections: dict[str, npt.NDArray[Any]]) -> ShardContent:
     bits = np.unpackbits(sections["word_starts"], count=len(sections["token_ids"]), bitorder="little")
     return ShardContent(**sections | {"word_starts": bits.view(np.bool_)})
-
-
-def write_sections(path: Path, sections: dict[str, npt.NDArray[Any]], note: str = "") -> tuple[int, str]:
-    """Write named arrays as a safetensors file with our own byte order of sections; gives its size and SHA-256.
-
-    The same arrays always give the same bytes, which the library does not promise.
-    """
-    header: dict[str, Any] = {"__metadata__": {"litebert": note}} if note else {}
-    position = 0
-    for name, array in sections.items():
-        header[name] = {
-            "dtype": _DTYPE_NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [position, position + array.nbytes],
-        }
-        position += array.nbytes
-    text = json.dumps(header, ensure_ascii=True, separators=(",", ":")).encode()
-    text += b" " * (-(len(text) + 8) % _ALIGNMENT)
-    blocks: list[bytes | memoryview] = [len(text).to_bytes(8, "little"), text]
-    blocks += [array.data for array in sections.values()]
-    digest = hashlib.sha256()
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        for block in blocks:
-            file.write(block)
-            digest.update(block)
-    return len(text) + 8 + position, digest.hexdigest()
-
-
-def map_sections(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The named arrays of a file that write_sections wrote, memory-mapped."""
-    whole = np.memmap(path, dtype=np.uint8, mode="r")
-    start, header = _read_header(path, whole)
-    header.pop("__metadata__", None)
-    sections = {}
-    for name, entry in header.items():
-        first, end = entry["data_offsets"]
-        sections[name] = whole[start + first : start + end].view(_DTYPES[entry["dtype"]])
-    return sections
-
-
-def read_note(path: Path) -> str:
-    """The text that was written beside the arrays."""
-    _, header = _read_header(path, np.memmap(path, dtype=np.uint8, mode="r"))
-    note: str = header.get("__metadata__", {}).get("litebert", "")
-    return note
-
-
-def _read_header(path: Path, whole: npt.NDArray[np.uint8]) -> tuple[int, dict[str, Any]]:
-    try:
-        length = int.from_bytes(whole[:8].tobytes(), "little")
-        return 8 + length, json.loads(whole[8 : 8 + length].tobytes())
-    except ValueError as error:
-        raise DataError(f"{path} is not a shard: its header cannot be read; see `litebert corpus check`") from error

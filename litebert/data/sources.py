@@ -24,6 +24,7 @@ from litebert.core.files import hash_file
 
 Packing = Literal["plain", "gzip", "zstd", "parquet", "parquet in gzip", "parquet in zstd"]
 _MAGIC: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
+_SUFFIXES: dict[str, Packing] = {".gz": "gzip", ".zst": "zstd", ".parquet": "parquet"}
 
 STDIN = "-"
 _SPOOLED = re.compile(r"litebert-stdin-[0-9a-f]{16}")
@@ -130,7 +131,16 @@ def spool_stdin(folder: Path) -> Path:
 
 def detect_packing(path: Path) -> Packing:
     with path.open("rb") as file:
-        packing = _packing_of(file.read(4))
+        start = file.read(4)
+    packing = _packing_of(start)
+    named = _SUFFIXES.get(path.suffix.lower())
+    if (
+        packing == "plain"
+        and named
+        and start
+        and any(m.startswith(start) for m, kind in _MAGIC.items() if kind == named)
+    ):
+        packing = named  # cut inside its first bytes: no text, but a file that breaks off
     if packing in ("gzip", "zstd") and _packing_of(read_head(path, packing, num_bytes=4)) == "parquet":
         return "parquet in gzip" if packing == "gzip" else "parquet in zstd"
     return packing
@@ -242,7 +252,11 @@ def _parquet_blocks(path: Path, field: str, *, unpacked: Path | None = None) -> 
                 raise ConfigError(f"{path} has no column '{field}'; choose with --field: {', '.join(names)}")
             position, step = 0, path.stat().st_size / max(1, table.metadata.num_rows)
             for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=[field]):
-                values = batch.column(0).to_pylist()
+                column = batch.column(0)
+                column.validate(full=not str(column.type).endswith("string"))  # text: a row is judged on its own
+                if str(column.type).endswith("string"):
+                    column = column.cast(f"{'large_' if str(column.type).startswith('large') else ''}binary")
+                values = column.to_pylist()
                 rows = [json.dumps({field: value}, ensure_ascii=False, default=_as_text) for value in values]
                 position += len(rows)
                 yield Block("".join(f"{row}\n" for row in rows).encode("utf-8", "surrogatepass"), int(position * step))

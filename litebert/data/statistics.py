@@ -119,14 +119,14 @@ class _Lengths:
 
 
 def check_corpus(directory: Path, *, is_quiet: bool = False) -> tuple[Manifest, list[str]]:
-    """Read every shard and compare its hash with the manifest's; gives what is wrong."""
+    """Read every shard and compare its hash and counts with the manifest's; gives what is wrong."""
     manifest = read_manifest(directory)
     damages, position = [], 0
     with ProgressBar(
         "checking", total=sum(record.num_bytes for record in manifest.shards), is_quiet=is_quiet
     ) as progress:
         for record in manifest.shards:
-            if damage := find_damage(directory, record, is_thorough=True):
+            if damage := find_damage(directory, record, manifest.tokenizer.vocab_size):
                 damages.append(damage)
             position += record.num_bytes
             progress.move_to(position)

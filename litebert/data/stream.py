@@ -15,9 +15,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.core.errors import DataError
+from litebert.core.compiled import compiling_shown
+from litebert.core.errors import ConfigError, DataError
 from litebert.data.batch import Batch, build_batch
-from litebert.data.compiled import compiling_shown
 from litebert.data.epoch import DataOptions, EpochPlan, EpochPlanner, SequenceTable, StreamOptions
 from litebert.data.masking import Sequences, list_vocabulary, mask_tokens
 from litebert.data.rows import Canvas, Layout, Rows, SpecialIds, Text, blank_canvas, draw_sequences, lay_out, take_part
@@ -225,6 +225,8 @@ def open_stream(
 
 def open_corpora(data: DataOptions, split: Split = "train") -> tuple[Corpus, ...]:
     """Open the corpora of a recipe, which must share a tokenizer and hold text; nothing is read or planned yet."""
+    if not data.corpora:
+        raise ConfigError("data.corpora is empty: name the corpus to read, such as data.corpora=my/corpus")
     corpora = tuple(open_corpus(Path(path), split) for path in data.corpora)
     for corpus in corpora:
         if corpus.tokenizer_fingerprint != corpora[0].tokenizer_fingerprint:

@@ -14,7 +14,7 @@ from pathlib import Path
 from litebert.core.errors import DataError
 from litebert.data.chunks import Chunk
 from litebert.data.documents import ReadOptions
-from litebert.data.encode import encode_chunk, write_part
+from litebert.data.encode import encode_chunk, is_whole_part, write_part
 from litebert.data.ledger import part_path
 from litebert.data.shards import TOKENIZER
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -38,7 +38,7 @@ _worker: _Worker  # one a process, made by _start
 def encode_chunks(
     chunks: Iterable[Chunk], directory: Path, options: ReadOptions, *, processes: int
 ) -> Iterator[tuple[Chunk, int]]:
-    """Leave a part file for each chunk that has none yet; gives the chunks in order, emptied, with their size."""
+    """Leave a part file for each chunk that has no whole one; gives the chunks in order, emptied, with their size."""
     if processes == 1:
         yield from _encode_here(chunks, _Worker(directory, options))
         return
@@ -55,7 +55,7 @@ def encode_chunks(
 
 def _encode_here(chunks: Iterable[Chunk], worker: _Worker) -> Iterator[tuple[Chunk, int]]:
     for chunk in chunks:
-        if not part_path(worker.directory, chunk.number).exists():
+        if not is_whole_part(part_path(worker.directory, chunk.number)):
             worker.encode(chunk)
         yield _emptied(chunk)
 
@@ -65,7 +65,7 @@ def _encode_in(
 ) -> Iterator[tuple[Chunk, int]]:
     waiting: deque[tuple[tuple[Chunk, int], Future[None] | None]] = deque()
     for chunk in chunks:
-        is_there = part_path(directory, chunk.number).exists()
+        is_there = is_whole_part(part_path(directory, chunk.number))
         waiting.append((_emptied(chunk), None if is_there else pool.submit(_encode, chunk)))
         if len(waiting) > ahead:
             yield _next(waiting)

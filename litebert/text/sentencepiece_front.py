@@ -34,7 +34,7 @@ class SentencePieceFront:
         self.model = model
         self.normalization = normalization
         self.digit_comma = digit_comma
-        self._processor = _load_processor(model)
+        self._processor = load_processor(model)
         self.vocabulary: list[str] = [self._processor.id_to_piece(i) for i in range(len(self._processor))]
         self._splits = _plan_digit_splits(self._processor, self.vocabulary, digit_comma)
         self._split_ids = frozenset(self._splits)
@@ -107,7 +107,8 @@ def check_digit_comma(mode: str) -> DigitComma:
     raise ConfigError(f"unknown digit-comma mode '{mode}'; {suggest(mode, get_args(DigitComma))}")
 
 
-def _load_processor(model: bytes) -> Any:
+def load_processor(model: bytes) -> Any:
+    """The library's view of a model; what is none, or falls back to bytes, is refused."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_directory, write_json
+from litebert.core.files import atomic_directory
 from litebert.core.options import build_options
+from litebert.core.sealed import read_sealed, write_sealed
 from litebert.text import sentencepiece_front, tokenizers_front
 from litebert.text.front import Encoding, Front
 from litebert.text.normalize import Normalization
@@ -30,6 +31,8 @@ MANIFEST_FILE = "manifest.json"
 FORMAT = "litebert-tokenizer"
 FORMAT_VERSION = 1
 THEIR_CONFIG = "tokenizer_config.json"
+MODEL_CONFIG = "config.json"
+FAIRSEQ_FILE = "sentencepiece.bpe.model"  # of XLM-RoBERTa and CamemBERT: their ids are not the file's own
 OUR_SETTINGS = "litebert"  # the key of a tokenizer_config.json under which we wrote what its other keys cannot say
 
 # What a special token is called: by ALBERT and BERT, or by RoBERTa.
@@ -129,7 +132,7 @@ class Tokenizer:
         """Write everything into a new directory, or over one that is there if so wished."""
         with atomic_directory(directory, replaces=replaces) as temporary:
             (temporary / self._front.model_file).write_bytes(self._front.model)
-            write_json(temporary / MANIFEST_FILE, self._manifest())
+            write_sealed(temporary / MANIFEST_FILE, self._manifest())
 
     def _manifest(self) -> dict[str, Any]:
         return {
@@ -166,7 +169,7 @@ def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokeniz
 def is_saved_tokenizer(directory: Path) -> bool:
     """Whether `Tokenizer.save` made this directory."""
     file = directory / MANIFEST_FILE
-    return file.is_file() and bool(_read_manifest(file).get("format") == FORMAT)
+    return file.is_file() and bool(read_sealed(file).get("format") == FORMAT)
 
 
 def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
@@ -182,7 +185,7 @@ def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
 
 
 def _load_saved(manifest_file: Path) -> Tokenizer:
-    manifest = _read_manifest(manifest_file)
+    manifest = read_sealed(manifest_file)
     if manifest.get("format") != FORMAT:
         raise _describes_no_tokenizer(manifest_file, manifest)
     if manifest["version"] != FORMAT_VERSION:
@@ -231,14 +234,6 @@ def _read_settings(manifest: dict[str, Any], names: Sequence[str]) -> _Settings:
         raise DataError(f"{error}; restore the original") from error
 
 
-def _read_manifest(file: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads(file.read_text("utf-8"))
-    except ValueError as error:
-        raise DataError(f"{file}: not JSON ({error}); restore the original") from error
-    return manifest if isinstance(manifest, dict) else {}
-
-
 def _is_exported(file: Path) -> bool:
     """Whether we wrote a vocabulary for others, with our settings beside it."""
     return file.suffix in (".model", ".json") and OUR_SETTINGS in _read_their_config(file)
@@ -258,7 +253,10 @@ def _load_exported(file: Path) -> Tokenizer:
 def _load_foreign(file: Path, options: ReadingOptions | None) -> Tokenizer:
     options = options or ReadingOptions()
     front: Front
-    if file.suffix == ".model":
+    if file.name == FAIRSEQ_FILE:
+        is_camembert = "camembert" in f"{_read_beside(file, THEIR_CONFIG)} {_read_beside(file, MODEL_CONFIG)}".lower()
+        front = TokenizersFront(tokenizers_front.build_fairseq_unigram(file, is_camembert=is_camembert))
+    elif file.suffix == ".model":
         model = file.read_bytes()
         front = SentencePieceFront(model, Normalization(), options.digit_comma)
         if not _is_lowercase(file, front.vocabulary, options):
@@ -294,8 +292,12 @@ def _read_stated_case(file: Path) -> bool | None:
 
 
 def _read_their_config(file: Path) -> dict[str, Any]:
-    """Hugging Face's file beside a vocabulary; empty where there is none."""
-    beside = file.with_name(THEIR_CONFIG)
+    return _read_beside(file, THEIR_CONFIG)
+
+
+def _read_beside(file: Path, name: str) -> dict[str, Any]:
+    """One of Hugging Face's files beside a vocabulary; empty where there is none."""
+    beside = file.with_name(name)
     if not beside.is_file():
         return {}
     try:
@@ -317,6 +319,8 @@ def _find_vocabulary(path: Path) -> Path:
     # ours first; sentencepiece before the tokenizer.json that often lies beside it, because it is faster and Google's
     for pattern in (MANIFEST_FILE, "*.model", "tokenizer.json", "vocab*.txt", "vocab.json"):
         found = [file for file in files if file.match(pattern)]
+        if [file.name for file in found] == [FAIRSEQ_FILE] and path / "tokenizer.json" in files:
+            return path / "tokenizer.json"  # it has the ids as they are, not fairseq's quirks around them
         if len(found) > 1:
             raise DataError(f"{path}: which one of {', '.join(file.name for file in found)}? Name the file")
         if found:

@@ -13,12 +13,15 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from litebert.core.errors import DataError
+from litebert.core.protobuf import get_bytes, iter_fields
 from litebert.text.front import Encoding
 from litebert.text.normalize import replace_surrogates
+from litebert.text.sentencepiece_front import load_processor
 from litebert.text.word_cache import WordCache, find_cut
 
 MODEL_FILE = "tokenizer.json"
 # the library's name of a model -> our kind; a WordLevel vocabulary is WordPiece whose words are never cut
+_MAX_UNUSED_IDS = 10_000  # beside as many as there are pieces; a model has a vector for each of them
 KINDS = {"WordPiece": "wordpiece", "WordLevel": "wordpiece", "BPE": "bpe", "Unigram": "unigram"}
 
 
@@ -34,8 +37,11 @@ class TokenizersFront:
         cut = find_cut(json.loads(model))
         self._cache = WordCache(cut, self._encode_whole) if cut else None
         self.kind = KINDS[type(self._backend.model).__name__]
-        size = 1 + max(self._original.get_vocab(with_added_tokens=True).values())
-        self.vocabulary = [self._original.id_to_token(token_id) or "" for token_id in range(size)]
+        self.vocabulary = _list_vocabulary(self._original)
+        try:
+            self._encode_whole(["\U0010fffd"])  # a model without its unknown piece fails at the first that it needs
+        except Exception as error:  # the library knows no narrower one
+            raise DataError(f"this tokenizer.json cannot encode text ({error}); restore the original") from error
 
     @property
     def identity(self) -> bytes:
@@ -98,6 +104,30 @@ def build_byte_level(vocab_file: Path, merges_file: Path) -> bytes:
     return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
 
 
+def build_fairseq_unigram(model_file: Path, *, is_camembert: bool) -> bytes:
+    """The tokenizer.json of an XLM-RoBERTa's or a CamemBERT's sentencepiece.bpe.model, as transformers makes it.
+
+    fairseq put special tokens of its own before the pieces, and <mask> after them: ids are not the model's own.
+    """
+    content = model_file.read_bytes()
+    processor = load_processor(content)
+    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
+    if is_camembert:  # whose pieces still have <s> and </s>
+        first = [("<s>NOTUSED", 0.0), ("<pad>", 0.0), ("</s>NOTUSED", 0.0), ("<unk>", 0.0), ("<unk>NOTUSED", -100.0)]
+        vocabulary = [*first, *pieces[1:], ("<mask>", 0.0)]
+    else:
+        first = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+        vocabulary = [*first, *pieces[3:], ("<mask>", 0.0)]
+    backend = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=3, byte_fallback=False))
+    charsmap = get_bytes(dict(iter_fields(get_bytes(dict(iter_fields(content)), 3))), 2)  # sentencepiece_model.proto
+    if charsmap:
+        backend.normalizer = normalizers.Precompiled(charsmap)
+    metaspace = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
+    backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+
+
 def read_vocabulary(vocab_file: Path) -> list[str]:
     """The lines of a vocab.txt. Only a newline ends a line: U+2028 is a piece of BERT's Chinese vocabulary."""
     try:
@@ -139,6 +169,15 @@ def _load_backend(model: bytes) -> Any:
     backend.no_truncation()  # some published files cut at 512
     backend.no_padding()
     return backend
+
+
+def _list_vocabulary(backend: Any) -> list[str]:
+    """The pieces by id; ids that no piece has are empty."""
+    ids = backend.get_vocab(with_added_tokens=True)
+    size = 1 + max(ids.values(), default=-1)
+    if size > 2 * len(ids) + _MAX_UNUSED_IDS:
+        raise DataError(f"the largest id is {size - 1:,} and there are only {len(ids):,} pieces; restore the original")
+    return [backend.id_to_token(token_id) or "" for token_id in range(size)]
 
 
 def _hide_special_names(model: bytes) -> bytes:

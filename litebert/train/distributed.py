@@ -5,6 +5,7 @@ share their weights is one group of FSDP: gathered once a step, it serves all it
 itself would gather it at each of them. An unshared model is sharded block by block.
 """
 
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,9 +21,10 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from litebert.core.runtime import Runtime
+from litebert.core.stopping import Stop
 from litebert.model.model import Model
 from litebert.tasks.task import Counts, Part, PartLoss, Task
-from litebert.train.launcher import tell_launcher
+from litebert.train.launcher import end_with_launcher, tell_launcher
 from litebert.train.options import Parallel
 
 _LAST_MESSAGE_SECONDS = 0.5
@@ -46,6 +48,7 @@ def process_group(runtime: Runtime) -> Iterator[None]:
     if runtime.ranks.world_size == 1:
         yield
         return
+    end_with_launcher()
     is_cuda = runtime.device.type == "cuda"
     if is_cuda:
         torch.cuda.set_device(runtime.device)
@@ -127,6 +130,15 @@ def mean_over_ranks(value: float) -> float:
     """The mean of a value over all processes."""
     world_size = dist.get_world_size() if dist.is_initialized() else 1
     return add_over_ranks({"value": value})["value"] / world_size
+
+
+def agree_on_stop(stop: Stop) -> signal.Signals | None:
+    """The signal that told any of the processes to stop: all of them have to save the same step."""
+    if not dist.is_initialized():
+        return stop.asked_by
+    asked_by = torch.tensor(stop.asked_by or 0)
+    dist.all_reduce(asked_by, dist.ReduceOp.MAX)
+    return signal.Signals(int(asked_by)) if asked_by else None
 
 
 def whole(tensor: Tensor) -> Tensor:

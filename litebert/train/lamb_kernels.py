@@ -9,8 +9,9 @@ pools either abort on concurrent calls or stand beside torch's.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from litebert.core.compiled import compiled_with
 
 FloatArray = NDArray[np.float32]
 
@@ -45,15 +46,10 @@ class Piece(NamedTuple):
 
 # Sums may be reordered and multiply-adds fused, but nan and infinity stay what they are. What the kernels call, numba
 # itself inlines: a call that LLVM inlines is fused in one way when just compiled, in another when read from the cache.
-_options: dict[str, Any] = {
-    "nogil": True,
-    "cache": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz"},
-}
+_options: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
 
-@njit(**_options)  # type: ignore[untyped-decorator]
+@compiled_with(**_options)
 def accumulate(piece: Piece, by: Coefficients) -> None:
     """Pass one: move the moments, and leave ||w||^2 and ||u||^2 of every block in `squares`."""
     for block in range(len(piece.squares)):
@@ -63,7 +59,7 @@ def accumulate(piece: Piece, by: Coefficients) -> None:
         )
 
 
-@njit(**_options, inline="always")  # type: ignore[untyped-decorator]
+@compiled_with(**_options, inline="always")
 def _accumulate_block(
     weight: FloatArray, gradient: FloatArray, exp_avg: FloatArray, exp_avg_sq: FloatArray, by: Coefficients
 ) -> tuple[np.float32, np.float32]:
@@ -77,7 +73,7 @@ def _accumulate_block(
     return weight_square, update_square
 
 
-@njit(**_options)  # type: ignore[untyped-decorator]
+@compiled_with(**_options)
 def apply(piece: Piece, by: Coefficients, rate: np.float32) -> None:
     """Pass two: w -= rate * u."""
     weight, exp_avg, exp_avg_sq = piece.weight, piece.exp_avg, piece.exp_avg_sq
@@ -85,7 +81,7 @@ def apply(piece: Piece, by: Coefficients, rate: np.float32) -> None:
         weight[i] -= rate * _update(weight[i], exp_avg[i], exp_avg_sq[i], by)
 
 
-@njit(**_options, inline="always")  # type: ignore[untyped-decorator]
+@compiled_with(**_options, inline="always")
 def _update(weight: np.float32, exp_avg: np.float32, exp_avg_sq: np.float32, by: Coefficients) -> np.float32:
     denominator = np.sqrt(by.correction2 * exp_avg_sq) + by.epsilon
     update: np.float32 = by.correction1 * exp_avg / denominator + by.weight_decay * weight

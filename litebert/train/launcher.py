@@ -10,17 +10,20 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from litebert.core.errors import Refusal, describe_refusal
 from litebert.core.processors import list_processors
-from litebert.core.stopping import leaving_on_signals
+from litebert.core.stopping import Stop, end_by, leaving_on_signals, noting_stops
 
 _TELLING = "LITEBERT_TELLING"  # in a worker's environment: the number of the pipe to its launcher
+_LIFELINE = "LITEBERT_LIFELINE"  # the number of a pipe that ends when the launcher does, however it ends
 _LOOK_SECONDS = 0.1
+_SAVED_WITHIN_SECONDS = 120.0  # after being told to stop; whoever is in more of a hurry kills the launcher
 _ENDED_WITHIN_SECONDS = 30.0
 _SHOW_CURSOR = "\x1b[?25h"
 
@@ -43,9 +46,11 @@ class Death(NamedTuple):
 
 def launch(command: Sequence[str], num_processes: int, num_restarts: int) -> int:
     """Run a command as several processes that meet, all anew when one of them dies; gives the exit code of the run."""
-    with leaving_on_signals():
+    with leaving_on_signals(), noting_stops() as stop:
         while True:
-            ending = _run_together(command, num_processes)
+            ending = _run_together(command, num_processes, stop)
+            if stop.asked_by:
+                end_by(stop.asked_by)
             if ending is None:
                 return 0
             if isinstance(ending, Refusal):
@@ -68,9 +73,30 @@ def tell_launcher(error: BaseException) -> None:
         time.sleep(_ENDED_WITHIN_SECONDS)  # if this process left now, the others would fail, and say so at length
 
 
-def _run_together(command: Sequence[str], num_processes: int) -> Refusal | Death | None:
-    """Start the processes and end them all: when all are done (None), when one cannot go on, or when one has died."""
+def end_with_launcher() -> None:
+    """Let this process end at once when its launcher has; does nothing where none of ours has started this.
+
+    A launcher that is killed cannot end its workers: they would go on for hours, and hold the run's folder.
+    """
+    lifeline = os.environ.get(_LIFELINE)
+    if lifeline is None:
+        return
+
+    def wait_for_end() -> None:
+        with suppress(OSError):
+            os.read(int(lifeline), 1)  # nothing is ever written
+        os._exit(128 + signal.SIGKILL)
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
+
+
+def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Refusal | Death | None:
+    """Start the processes and end them all: when all are done (None), when one cannot go on, or when one has died.
+
+    Told to stop, it lets them save first.
+    """
     hearing, telling = os.pipe()
+    following, lifeline = os.pipe()
     meeting = {
         "OMP_NUM_THREADS": str(max(1, len(list_processors()) // num_processes)),
         **os.environ,
@@ -78,12 +104,19 @@ def _run_together(command: Sequence[str], num_processes: int) -> Refusal | Death
         "MASTER_PORT": str(_find_free_port()),
         "WORLD_SIZE": str(num_processes),
         _TELLING: str(telling),
+        _LIFELINE: str(following),
     }
     workers: list[subprocess.Popen[bytes]] = []
     try:
         for rank in range(num_processes):
-            workers.append(_start(command, rank, meeting, telling))
-        while True:
+            ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            # a session of its own: Ctrl-C is for the launcher, which ends the workers
+            workers.append(
+                subprocess.Popen(
+                    command, env={**meeting, **ranks}, pass_fds=(telling, following), start_new_session=True
+                )
+            )
+        while not stop.asked_by:
             codes = [worker.poll() for worker in workers]
             if select.select([hearing], [], [], _LOOK_SECONDS)[0]:
                 return _read_refusal(hearing)
@@ -92,16 +125,25 @@ def _run_together(command: Sequence[str], num_processes: int) -> Refusal | Death
                 return min(deaths)  # a kill before the failures of those who waited for the killed one
             if not any(code is None for code in codes):
                 return None
+        _stop(workers)
+        return None
     finally:
         _end(workers)
-        os.close(hearing)
-        os.close(telling)
+        for pipe in (hearing, telling, following, lifeline):
+            os.close(pipe)
 
 
-def _start(command: Sequence[str], rank: int, environment: Mapping[str, str], telling: int) -> subprocess.Popen[bytes]:
-    ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-    # a session of its own: Ctrl-C is for the launcher, which ends the workers
-    return subprocess.Popen(command, env={**environment, **ranks}, pass_fds=(telling,), start_new_session=True)
+def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Tell the workers to save and end; return when they have, when one has failed, or when it takes too long."""
+    for worker in workers:
+        if worker.poll() is None:
+            worker.terminate()
+    deadline = time.monotonic() + _SAVED_WITHIN_SECONDS
+    while time.monotonic() < deadline:
+        codes = [worker.poll() for worker in workers]
+        if None not in codes or not {None, 0, 128 + signal.SIGTERM}.issuperset(codes):
+            return
+        time.sleep(_LOOK_SECONDS)
 
 
 def _end(workers: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -144,6 +144,17 @@ def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learnin
     return StepReport(metrics, totals["tokens"], 0.0)
 
 
+def time_batch(engine: Engine[AnyPart], parts: Sequence[AnyPart], clock: Clock = time.perf_counter) -> float:
+    """The seconds that a batch's loss and gradients take; neither the weights nor the next step's noise change."""
+    engine.model.train()
+    totals = dict(count_parts(engine.task, parts))
+    started_at = clock()
+    for part in parts:
+        _backward(engine, part, totals)
+    engine.optimizer.zero_grad(set_to_none=True)
+    return clock() - started_at
+
+
 @torch.no_grad()
 def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, float]:
     """The task's metrics on batches that nothing is learned from."""

@@ -174,3 +174,37 @@ def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: py
     reason = r"cannot be locked \(No locks available\).*another file system"
     with pytest.raises(ConfigError, match=reason), exclusive_lock(tmp_path / "a", purpose="testing"):
         pass
+
+
+def test_the_next_write_removes_what_a_killed_one_left_and_spares_one_that_is_being_written(tmp_path: Path) -> None:
+    (tmp_path / ".out.dead.tmp").mkdir()
+    (tmp_path / ".out.dead.tmp" / "weights").write_text("half")
+    (tmp_path / ".file.dead.tmp").write_text("half")
+    with atomic_directory(tmp_path / "out") as first:
+        with atomic_directory(tmp_path / "out") as second:
+            assert first.exists()
+            (second / "weights").touch()
+        shutil.rmtree(tmp_path / "out")
+    with atomic_path(tmp_path / "file") as temporary:
+        temporary.write_text("all")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "out"]
+
+
+def test_the_directory_that_was_being_replaced_is_kept_until_there_is_another(tmp_path: Path) -> None:
+    (tmp_path / ".out.dead.old").mkdir()
+    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "out"):
+        raise RuntimeError
+    assert (tmp_path / ".out.dead.old").exists()
+    for _ in range(2):
+        with atomic_directory(tmp_path / "out", replaces=True):
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_error_of_writing_names_the_file_and_not_its_temporary_name(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file") as caught, atomic_directory(tmp_path / "out") as temporary:
+        (temporary / "missing" / "weights").touch()
+    assert caught.value.filename == str(tmp_path / "out" / "missing" / "weights")
+    with pytest.raises(OSError, match="No space left") as caught, atomic_path(tmp_path / "file"):
+        raise OSError(28, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "file")

@@ -139,7 +139,10 @@ def test_a_full_disk_is_explained_and_counts_no_partial_shard(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fill_up)
-        with pytest.raises(DataError, match=r"the disk of .* is full; make room and run the same command again"):
+        with pytest.raises(
+            DataError,
+            match=r"corpus: No space left on device; make room on the disk of .* and start the same command again",
+        ):
             build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
     assert not list((tmp_path / "corpus").rglob("*.tmp"))
     build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)

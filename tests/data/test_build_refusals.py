@@ -54,7 +54,7 @@ def test_a_damaged_list_of_sources_is_named_with_the_remedy(
 ) -> None:
     build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
     (tmp_path / "corpus" / "sources.jsonl").write_bytes(content)
-    with pytest.raises(DataError, match=r"sources\.jsonl cannot be read .*; build the corpus again"):
+    with pytest.raises(DataError, match=r"sources\.jsonl.* is (corrupt|not JSON).*; restore it, or build the corpus"):
         build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
 
 

@@ -1,15 +1,10 @@
 """Randomness from named integers: the right generator, even, and different for every name."""
 
-from pathlib import Path
-
-import numba
 import numpy as np
-import pytest
 from official_data import CounterSource
 from official_data import combine as combine_slowly
 from scipy import stats
 
-from litebert.data import compiled as compiling
 from litebert.data.randomness import combine, draw, draw_below, draw_unit, hash_integers, mix, shuffle
 
 
@@ -48,43 +43,3 @@ def test_shuffles_are_even() -> None:
         shuffle(state, values, 4)
         counts[np.arange(4), values] += 1
     assert stats.chisquare(counts.flatten()).pvalue > 1e-6
-
-
-def test_code_compiles_where_no_cache_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = numba.njit
-
-    def without_cache(*, nogil: bool, cache: bool = False) -> object:
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return original(nogil=nogil)
-
-    monkeypatch.setattr(compiling.numba, "njit", without_cache)
-
-    def double(value: int) -> int:
-        return 2 * value
-
-    assert compiling.compiled(double)(21) == 42
-
-
-def test_the_cache_is_another_when_any_source_changes(tmp_path: Path) -> None:
-    files = [tmp_path / "caller.py", tmp_path / "called.py"]
-    for file in files:
-        file.write_text("one")
-    before = compiling.name_sources(files)
-    assert compiling.name_sources(files) == before
-    files[1].write_text("two")
-    assert compiling.name_sources(files) != before
-
-
-def test_machine_code_lies_beside_the_package_or_where_the_user_wants_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "machine-code-" in draw_unit._cache.cache_path  # type: ignore[attr-defined]
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-
-    def double(value: int) -> int:
-        return 2 * value
-
-    fast = compiling.compiled(double)
-    assert fast._cache.cache_path.startswith(str(tmp_path))  # type: ignore[attr-defined]
-    assert str(tmp_path) == numba.config.CACHE_DIR

@@ -24,7 +24,7 @@ from litebert.data.batch import Batch
 from litebert.data.epoch import BatchOptions, DataOptions, EpochPlanner
 from litebert.data.masking import MaskingOptions
 from litebert.data.segments import SegmentOptions, outline_shards
-from litebert.data.stream import Stream
+from litebert.data.stream import Stream, open_corpora
 
 CORPUS = build_corpus(random_documents(150), num_shards=3)
 KINDS: list[dict[str, Any]] = [
@@ -243,7 +243,7 @@ def test_a_batch_that_cannot_be_divided_is_refused() -> None:
         (lambda: BatchOptions(), "set one of them"),
         (lambda: BatchOptions(sequences=1, tokens=1), "set one of them"),
         (lambda: BatchOptions(sequences=1, bucket=0), "at least 1"),
-        (lambda: DataOptions(corpora=()), "empty"),
+        (lambda: open_corpora(DataOptions(corpora=())), "empty"),
         (lambda: DataOptions(corpora=("a", "b"), weights=(1.0,)), "1 numbers for 2"),
         (lambda: DataOptions(corpora=("a",), weights=(0.0,)), "greater than 0"),
         (lambda: DataOptions(corpora=("a",), workers=-1), "negative"),

@@ -134,6 +134,21 @@ def stop_after(recipe: Path, out: Path, processes: int, step: int) -> None:
     assert list_checkpoints(out / "checkpoints")[-1].name == f"step-{step:08d}"
 
 
+@pytest.mark.timeout(900)
+def test_two_processes_that_are_told_to_stop_save_the_step_they_are_at(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=60, save_every=1000)
+    undisturbed = run(recipe, tmp_path / "undisturbed", 2)
+    process = start(recipe, tmp_path / "stopped", 2)
+    while process.poll() is None and last_step(tmp_path / "stopped") < 5:
+        time.sleep(0.01)
+    process.terminate()
+    output, _ = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM, output
+    (saved,) = list_checkpoints(tmp_path / "stopped" / "checkpoints")
+    assert f"stopped after step {int(saved.name.removeprefix('step-'))}, which is saved" in output
+    assert_same_end(undisturbed, run(recipe, tmp_path / "stopped", 2))
+
+
 NUM_KILLS = 10
 
 

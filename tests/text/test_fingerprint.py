@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from small_text import SIZES, make_sentences
 
+from litebert.core.sealed import read_sealed
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.text.tokenizers_front import TokenizersFront
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
@@ -70,7 +71,7 @@ def test_what_decides_ids_changes_it(change: Change, tokenizer: Tokenizer) -> No
 def test_tokenizers_saved_with_a_fingerprint_of_the_whole_file_still_open(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer.save(tmp_path / "saved")
     file = tmp_path / "saved/manifest.json"
-    manifest = json.loads(file.read_text("utf-8"))
+    manifest = read_sealed(file)
     old = hashlib.sha256(tokenizer.model + json.dumps({"kind": tokenizer.kind}).encode()).hexdigest()
     file.write_text(json.dumps(manifest | {"fingerprint": old}), "utf-8")
     assert load_tokenizer(tmp_path / "saved").has_fingerprint(old)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from varied_lines import FRAGMENTS
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.core.sealed import read_sealed, write_sealed
 from litebert.text.tokenizer import SPECIAL_NAMES, ReadingOptions, Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import BERT_SPECIAL
 
@@ -105,6 +106,11 @@ def test_a_changed_setting_is_refused(tokenizers_by_kind: dict[str, Tokenizer], 
     tokenizers_by_kind["unigram"].save(tmp_path / "tok")
     manifest = tmp_path / "tok" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"lowercase": true', '"lowercase": false'))
+    with pytest.raises(DataError, match=r"manifest\.json is corrupt: its content does not match its checksum"):
+        load_tokenizer(tmp_path / "tok")
+    unsealed = json.loads(manifest.read_text())
+    del unsealed["checksum"]  # as earlier versions wrote it
+    manifest.write_text(json.dumps(unsealed))
     with pytest.raises(DataError, match="changed since it was saved"):
         load_tokenizer(tmp_path / "tok")
 
@@ -124,7 +130,7 @@ def test_an_impossible_setting_is_refused(
 ) -> None:
     tokenizers_by_kind["unigram"].save(tmp_path / "tok")
     file = tmp_path / "tok" / "manifest.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    write_sealed(file, read_sealed(file) | change)
     with pytest.raises(DataError, match=message) as caught:
         load_tokenizer(tmp_path / "tok")
     assert str(file) in str(caught.value)

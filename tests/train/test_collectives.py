@@ -26,8 +26,8 @@ from litebert.data.batch import Batch
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.model.sharing import Sharing
+from litebert.objectives.masked_lm import MaskedLM
 from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
-from litebert.tasks.pretraining import Pretraining
 from litebert.train.distributed import TaskLoss, leave_group, spread
 from litebert.train.loop import Engine, build_scaler, update
 from litebert.train.optim import OptimOptions, build_optimizer
@@ -135,7 +135,7 @@ def make_batch(num_labels: int) -> Batch:
 
 
 def build_engine(case: Case, runtime: Runtime) -> Engine:
-    task = Pretraining(case.num_labels)
+    task = MaskedLM(case.num_labels)
     model = build_model(build_config(case.sharing, case.hidden_size), task.heads)
     assert model.encoder.pooler is not None
     model.encoder.pooler.requires_grad_(case.num_labels > 0)
@@ -177,7 +177,7 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], list[Sen
 
 
 def predict(case: Case) -> list[Message]:
-    config, heads = build_config(case.sharing, case.hidden_size), Pretraining(case.num_labels).heads
+    config, heads = build_config(case.sharing, case.hidden_size), MaskedLM(case.num_labels).heads
     parameters = list_parameters(config, heads, trains_pooler=case.num_labels > 0)
     return [
         *list_messages(parameters, case.parallel, WORLD_SIZE, num_parts=case.num_parts),
@@ -227,7 +227,7 @@ def test_a_shared_model_is_gathered_once_and_reduced_once_a_step(
 
 def test_ddp_exchanges_gradients_with_the_last_part_only(heard: Callable[[Case], list[Sent]]) -> None:
     sizes = [message.num_bytes for message in heard(Case("ddp", "none", num_parts=2))]
-    parameters = list_parameters(build_config("none"), Pretraining(2).heads, trains_pooler=True)
+    parameters = list_parameters(build_config("none"), MaskedLM(2).heads, trains_pooler=True)
     assert sorted(sizes) == [8 * 4, 8 * 5, 4 * parameters.num_trained]
 
 

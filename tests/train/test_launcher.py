@@ -96,6 +96,32 @@ def test_a_launcher_that_is_told_to_end_leaves_no_worker_behind(sent: signal.Sig
     assert not any(worker.is_running() for worker in workers)
 
 
+def test_a_launcher_that_is_killed_takes_its_workers_with_it(tmp_path: Path) -> None:
+    follow = "from litebert.train.launcher import end_with_launcher\nend_with_launcher()\n"
+    words = command(follow + NOTE + "time.sleep(60)", tmp_path)
+    process = subprocess.Popen([sys.executable, "-c", LAUNCH.format(words=words)])
+    while len(list(tmp_path.iterdir())) < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
+    workers = psutil.Process(process.pid).children()
+    process.kill()
+    process.wait()
+    gone, alive = psutil.wait_procs(workers, timeout=10)
+    assert (len(gone), alive) == (2, [])
+
+
+def test_workers_that_are_told_to_stop_may_finish_what_they_do(tmp_path: Path) -> None:
+    save = "signal.signal(signal.SIGTERM, lambda *_: ((folder / f'saved-{rank}').touch(), sys.exit(143)))\n"
+    words = command(NOTE.replace("(folder / f", save + "(folder / f", 1) + "time.sleep(60)", tmp_path)
+    process = subprocess.Popen([sys.executable, "-c", LAUNCH.format(words=words)])
+    while len(list(tmp_path.iterdir())) < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.terminate()
+    assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    assert {"saved-0", "saved-1"} <= {path.name for path in tmp_path.iterdir()}
+
+
 def test_without_a_launcher_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     tell_launcher(ConfigError("x"))
     hearing, telling = os.pipe()
@@ -109,7 +135,7 @@ def test_what_is_refused_has_a_line_and_a_code() -> None:
     assert describe_refusal(BusyError("busy")) == ("error: busy", 75)
     assert describe_refusal(FileNotFoundError(2, "No such file", "x.txt")) == ("error: x.txt: No such file", 2)
     assert describe_refusal(OSError(28, "No space left")) == (
-        "error: No space left; make room and start the same command again",
+        "error: No space left; make room on the disk of the output and start the same command again",
         2,
     )
     assert describe_refusal(OSError(5, "odd")) is None

@@ -1,0 +1,42 @@
+"""Where results that are costly to compute again are kept: a cache is a help, and never a reason to fail."""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+
+def cache_directory() -> Path:
+    """$LITEBERT_CACHE, else `litebert` in the user's cache folder, else a private folder for temporary files.
+
+    In a container, the home folder is often missing or read-only. The folder returned need not be writable: where
+    nothing is, writing to it fails, and the caller computes again.
+    """
+    chosen = os.environ.get("LITEBERT_CACHE")
+    if chosen:
+        return Path(chosen)
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises for users unknown to the system
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "litebert"
+    return usual if is_writable(usual) else _private_temporary() or usual
+
+
+def is_writable(directory: Path) -> bool:
+    """Whether files can be created in a directory, which is created if it is missing."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError:
+        return False
+    return True
+
+
+def _private_temporary() -> Path | None:
+    """A folder next to temporary files that nobody else can write to: cached machine code is executed."""
+    try:
+        directory = Path(tempfile.gettempdir()) / f"litebert-{os.getuid()}"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        facts = directory.lstat()
+    except OSError:
+        return None
+    is_private = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & 0o077
+    return directory if is_private and is_writable(directory) else None

@@ -1,0 +1,97 @@
+"""The JSON files that describe our directories: sealed with a checksum of their own content, read strictly.
+
+A file that holds the hashes of others must not change unnoticed either, so it carries one of itself: the key
+`checksum` is the SHA-256 of everything else in it, whatever the layout. Files of earlier versions have none and are
+read all the same; their kinds and keys are checked, their content cannot be verified.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from litebert.core.errors import DataError
+from litebert.core.files import hash_file, parse_json, read_json, write_json
+
+CHECKSUM = "checksum"
+T = TypeVar("T")
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    """Write an object with its checksum, atomically."""
+    write_json(path, seal(value))
+
+
+def read_sealed(path: Path, *, fix: str = "restore the original") -> dict[str, Any]:
+    """The object of a file without its checksum, which must fit; `fix` is the advice if it does not."""
+    return parse_sealed(path.read_bytes(), where=str(path), fix=fix)
+
+
+def parse_sealed(text: str | bytes, *, where: str, fix: str = "restore the original") -> dict[str, Any]:
+    """`read_sealed` of a text, such as a line of a file."""
+    try:
+        value = parse_json(text, where)
+    except DataError as error:
+        raise DataError(f"{error}; {fix}") from None
+    stated = value.pop(CHECKSUM, None)
+    if stated is not None and stated != compute_checksum(value):
+        raise DataError(f"{where} is corrupt: its content does not match its checksum; {fix}")
+    return value
+
+
+def seal(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with the checksum of its content as the first key: a stretch lost at the end cannot take it along."""
+    return {CHECKSUM: compute_checksum(value), **value}
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether a file carries a checksum of its own content; those of earlier versions do not."""
+    return CHECKSUM in read_json(path)
+
+
+def compute_checksum(value: Mapping[str, Any]) -> str:
+    """The SHA-256 of an object's content, the same for every layout and order of keys."""
+    plain = json.loads(json.dumps(value))  # tuples are lists, and keys are text, once they have been written
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def build_record(kind: type[T], value: Mapping[str, Any], *, where: str, fix: str = "restore the original") -> T:
+    """The dataclass `kind` from an object of JSON; a missing, unknown or wrongly typed key is refused by its name."""
+    unknown = value.keys() - {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if unknown:
+        raise DataError(f'{where} is corrupt: unknown key "{min(unknown)[:80]}"; {fix}')
+    try:
+        # through JSON: strict about kinds, yet an array may fill a tuple and text a path
+        record: T = _adapter(kind).validate_json(json.dumps(value), strict=True)  # type: ignore[arg-type]
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        raise DataError(f'{where} is corrupt: "{key[:80]}": {first["msg"]}; {fix}') from None
+    return record
+
+
+def hash_files(folder: Path, *, without: Collection[str] = ()) -> dict[str, str]:
+    """The SHA-256 of every file in a folder, by its path in there: what the folder's root file says of the others."""
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name: hash_file(path) for name, path in files.items() if name not in without}
+
+
+def find_changed(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """Which of the files that a root file speaks of are missing or not what they were, one message each."""
+    problems = []
+    for name, expected in files.items():
+        if not (folder / name).is_file():
+            problems.append(f"{folder / name} is missing")
+        elif hash_file(folder / name) != expected:
+            problems.append(f"{folder / name} is corrupt: its SHA-256 is not the one that was written down")
+    return problems
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -1,0 +1,159 @@
+"""The story of `litebert verify`: read every file of our directories again and compare it with what was written.
+
+Each kind of directory has a root file that carries a checksum of itself and the hashes of the other files. Unlike
+opening a corpus, this trusts no earlier verification: bits that flipped on the disk are found too.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from litebert import checkpoint
+from litebert.core.errors import ConfigError, DataError, LitebertError
+from litebert.core.runlog import METRICS_FILE, TIMING_FILE, check_log, read_log
+from litebert.core.sealed import find_changed, is_sealed, read_sealed
+from litebert.data import shards
+from litebert.data.encode import read_part
+from litebert.data.ledger import read_done, read_plan, read_sources
+from litebert.interop.opening import EXPORT_FILE
+from litebert.recipe import build_recipe, list_changes, with_paths
+from litebert.tasks.report import REPORT_FILE, read_report
+from litebert.text.tokenizer import is_saved_tokenizer, load_tokenizer
+from litebert.train.keeping import CHECKPOINTS, RECIPE_FILE
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found of one directory, or of one report of a study; no problem means that all is as written."""
+
+    kind: str
+    path: Path
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def verify(path: Path) -> list[Verified]:
+    """Verify every directory of ours at a path and below; each problem names its file."""
+    if not path.is_dir():
+        raise ConfigError(f"{path} is not a directory; name a corpus, tokenizer, run, checkpoint, export or study")
+    found = list(_verify_all(path))
+    if not found:
+        raise DataError(f"{path} holds no directory that litebert wrote, and so no hashes to compare with")
+    return found
+
+
+def _verify_all(folder: Path) -> Iterator[Verified]:
+    for name, kind, check in _ROOTS:
+        if (folder / name).is_file() and (kind != "run" or (folder / CHECKPOINTS).is_dir()):
+            yield _verify_one(kind, folder, folder / name, check)
+    for report in sorted(folder.glob("*-seed-*.json")):
+        yield _verify_one("study report", report, report, _read_root)
+    for inside in sorted(folder.iterdir()):
+        if inside.is_dir() and not inside.is_symlink() and not inside.name.startswith("."):
+            yield from _verify_all(inside)
+
+
+def _verify_one(kind: str, path: Path, root: Path, check: Callable[[Path], list[str]]) -> Verified:
+    try:
+        if root.name == shards.MANIFEST and is_saved_tokenizer(path):
+            kind, check = "tokenizer", _check_tokenizer
+        problems = check(path)
+        is_verifiable = root.suffix == ".toml" or is_sealed(root)
+    except (LitebertError, OSError) as error:
+        return Verified(kind, path, (str(error),))
+    note = f"{root} was written by an earlier version and has no checksum: its own content cannot be verified"
+    return Verified(kind, path, tuple(problems), () if is_verifiable else (note,))
+
+
+def _check_corpus(folder: Path) -> list[str]:
+    manifest = shards.read_manifest(folder)
+    damages = [shards.find_damage(folder, record, manifest.tokenizer.vocab_size) for record in manifest.shards]
+    problems = [damage for damage in damages if damage]
+    read_sources(folder)
+    if not load_tokenizer(folder / shards.TOKENIZER).has_fingerprint(manifest.tokenizer.fingerprint):
+        problems.append(f"{folder / shards.TOKENIZER} is not the tokenizer that made the ids of this corpus")
+    return problems
+
+
+def _check_interrupted_build(unfinished: Path) -> list[str]:
+    folder = unfinished.parent
+    read_plan(folder)
+    done = read_done(folder)
+    records = done.manifest.shards if done else ()
+    damages = [shards.find_damage(folder, r, done.manifest.tokenizer.vocab_size) for r in records if done]
+    problems = [damage for damage in damages if damage]
+    for part in sorted(unfinished.glob("part-*.safetensors")):
+        try:
+            read_part(part)
+        except DataError as error:
+            problems.append(f"{error} (the next build encodes it again)")
+    return problems
+
+
+def _check_tokenizer(folder: Path) -> list[str]:
+    load_tokenizer(folder)
+    return []
+
+
+def _check_checkpoint(folder: Path) -> list[str]:
+    files = checkpoint.read_manifest(folder).files
+    problems = find_changed(folder, {name: sha256 for name, sha256 in files.items() if name != checkpoint.CARD})
+    if not problems:
+        checkpoint.load_checkpoint(folder)  # its configuration can be built too
+    return problems
+
+
+def _check_files(folder: Path, root: str) -> list[str]:
+    facts = read_sealed(folder / root)
+    files = facts.get("files")
+    if not isinstance(files, dict):
+        return [f'{folder / root} is corrupt: "files" is missing or of the wrong kind']
+    return find_changed(folder, files)
+
+
+def _check_export(folder: Path) -> list[str]:
+    return _check_files(folder, EXPORT_FILE)
+
+
+def _check_web_export(folder: Path) -> list[str]:
+    return _check_files(folder, "facts.json")
+
+
+def _check_finished_run(folder: Path) -> list[str]:
+    read_report(folder)
+    return _check_files(folder, REPORT_FILE) if "files" in read_sealed(folder / REPORT_FILE) else []
+
+
+def _check_run(folder: Path) -> list[str]:
+    """The logs and the recipe of a run; its checkpoints are directories of their own."""
+    for name in (METRICS_FILE, TIMING_FILE):
+        if (folder / name).is_file():
+            read_log(folder / name)
+    begun = tomllib.loads((folder / RECIPE_FILE).read_text("utf-8"))
+    saved = checkpoint.list_checkpoints(folder / CHECKPOINTS)
+    if not saved:
+        return []
+    check_log(folder / METRICS_FILE, checkpoint.read_manifest(saved[-1]).begun_with.get("metrics", {}))
+    if "job" in begun:  # of fine-tuning: its checkpoints know the recipe, and not the job
+        return []
+    last = build_recipe(tomllib.loads((saved[-1] / checkpoint.RECIPE).read_text("utf-8")))
+    changes = list_changes(with_paths(last, lambda _: ""), with_paths(build_recipe(begun), lambda _: ""))
+    problem = f"{folder / RECIPE_FILE} is corrupt: it is not the recipe of {saved[-1]} ({'; '.join(changes[:3])})"
+    return [problem] if changes else []
+
+
+def _read_root(path: Path) -> list[str]:
+    read_sealed(path)
+    return []
+
+
+_ROOTS: tuple[tuple[str, str, Callable[[Path], list[str]]], ...] = (
+    (shards.MANIFEST, "corpus", _check_corpus),
+    ("plan.json", "interrupted build", _check_interrupted_build),
+    (checkpoint.MANIFEST, "checkpoint", _check_checkpoint),
+    (EXPORT_FILE, "export", _check_export),
+    ("facts.json", "web export", _check_web_export),
+    (REPORT_FILE, "finished run", _check_finished_run),
+    (RECIPE_FILE, "run", _check_run),
+)

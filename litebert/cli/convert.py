@@ -23,7 +23,11 @@ Classifier = Annotated[
     Literal["classification", "tokens", "choice"] | None,
     typer.Option(help="What a classifier is, where the source does not say."),
 ]
-TokenizerPath = Annotated[Path | None, typer.Option(help="The tokenizer, where it does not lie beside the weights.")]
+NO_TOKENIZER = Path("none")
+TokenizerPath = Annotated[
+    Path | None,
+    typer.Option(help="The tokenizer, where it is not stored next to the weights; none for a model that reads ids."),
+]
 ConfigPath = Annotated[Path | None, typer.Option(help="TensorFlow: albert_config.json, where it lies elsewhere.")]
 
 
@@ -76,5 +80,9 @@ def read_wishes(
     from litebert.interop.source import Wishes
 
     return Wishes(
-        allows_missing_heads=allow_missing == "heads", classifier=classifier, tokenizer=tokenizer, config=config
+        allows_missing_heads=allow_missing == "heads",
+        classifier=classifier,
+        tokenizer=None if tokenizer == NO_TOKENIZER else tokenizer,
+        wants_tokenizer=tokenizer != NO_TOKENIZER,
+        config=config,
     )

@@ -8,10 +8,17 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from litebert.checkpoint import WEIGHTS, Checkpoint, CheckpointContent, save_checkpoint, write_tensors
+from litebert.checkpoint import (
+    WEIGHTS,
+    Checkpoint,
+    CheckpointContent,
+    list_special_ids,
+    save_checkpoint,
+    write_tensors,
+)
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, read_json, write_json
-from litebert.interop.card import CARD, read_licence
+from litebert.interop.card import CARD, read_card, read_licence_files
 from litebert.interop.foreign_task import KEPT_KINDS, OUR_KEY
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.layout import to_theirs
@@ -27,10 +34,12 @@ from litebert.interop.names import (
 )
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.resharing import average_config, average_weights, check_reshares, unroll_config, unroll_weights
+from litebert.interop.sentence_folder import write_sentence_folder
 from litebert.interop.source import Source, Wishes
 from litebert.interop.statistics import check_has_content, find_empty
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.interop.truncating import truncate
+from litebert.interop.vocabulary_notes import note_vocabulary
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.heads import NEEDS_POOLER
 from litebert.model.model import build_model
@@ -82,11 +91,13 @@ def convert(
     _check_options(options, out)
     checkpoint = load_checkpoint(source, wishes)
     cut = truncate(checkpoint, options.layers) if options.layers else checkpoint
-    tokenizer = checkpoint.load_tokenizer()
+    tokenizer = checkpoint.load_tokenizer() if wishes.wants_tokenizer else None
     heads = _choose_heads(checkpoint.heads, options.heads)
     # what cannot be written is refused before gigabytes are read
     plan = _plan_export(_reshared_config(cut.config, options), heads, tokenizer, cut.layout, options)
-    parts = _read_parts(cut, heads, options, notes=_note_source(checkpoint, cut))
+    parts = _read_parts(
+        cut, heads, options, notes=(*_note_source(checkpoint, cut), *_note_tokenizer(tokenizer, cut.config))
+    )
     if plan is None:
         return _write_litebert(checkpoint, parts, tokenizer, out, options)
     return _write_huggingface(checkpoint, parts, plan, tokenizer, out)
@@ -176,7 +187,7 @@ class _Export:
 def _plan_export(
     config: ModelConfig,
     heads: Sequence[HeadSpec],
-    tokenizer: Tokenizer,
+    tokenizer: Tokenizer | None,
     prefers: Family | None,
     options: ConvertOptions,
 ) -> _Export | None:
@@ -190,10 +201,12 @@ def _plan_export(
             f"no class of transformers has the heads {', '.join(sorted(kinds))} (it has {known}); choose with --heads"
         )
     notes: tuple[str, ...] = ()
-    needs_pooler = not kinds or bool(kinds & NEEDS_POOLER)
-    if needs_pooler and not config.has_pooler:
-        raise ConfigError("transformers' encoder without a head always has a pooler, and this model has none")
-    if config.has_pooler and not needs_pooler:
+    if not kinds and not config.has_pooler:
+        notes += (
+            "this model has no pooler, and transformers draws one at random: load it with add_pooling_layer=False, "
+            "or do not read pooler_output",
+        )
+    if config.has_pooler and kinds and not kinds & NEEDS_POOLER:
         notes += ("the pooler is left out: no head reads it, and the class of transformers has none",)
         config = replace(config, has_pooler=False)
     family = _find_family(config, heads, tokenizer, prefers)
@@ -211,12 +224,11 @@ def _plan_export(
 
 
 def _find_family(
-    config: ModelConfig, heads: Sequence[HeadSpec], tokenizer: Tokenizer, prefers: Family | None
+    config: ModelConfig, heads: Sequence[HeadSpec], tokenizer: Tokenizer | None, prefers: Family | None
 ) -> Family | None:
     # what is not RoBERTa exactly may still be BERT or ALBERT, which do not care for the padding's id
-    return find_family(config, heads, pad_id=tokenizer.pad_id, prefers=prefers) or find_family(
-        config, heads, prefers=prefers
-    )
+    family = tokenizer and find_family(config, heads, pad_id=tokenizer.pad_id, prefers=prefers)
+    return family or find_family(config, heads, prefers=prefers)
 
 
 def _reason(config: ModelConfig, heads: Sequence[HeadSpec]) -> str:
@@ -227,9 +239,15 @@ def _reason(config: ModelConfig, heads: Sequence[HeadSpec]) -> str:
     return "transformers cannot express this model"
 
 
-def _tokenizer_notes(tokenizer: Tokenizer) -> tuple[str, ...]:
+def _note_tokenizer(tokenizer: Tokenizer | None, config: ModelConfig) -> tuple[str, ...]:
+    if tokenizer is None:
+        return ("without a tokenizer: the model reads token ids, and no text",)
+    return note_vocabulary(tokenizer, config.vocab_size)
+
+
+def _tokenizer_notes(tokenizer: Tokenizer | None) -> tuple[str, ...]:
     """Which inputs get other ids in transformers: those with a piece that the digit-comma rule cuts, and no others."""
-    if tokenizer.settings.get("digit_comma", "off") == "off":
+    if tokenizer is None or tokenizer.settings.get("digit_comma", "off") == "off":
         return ()
     vocabulary = tokenizer.pieces(range(tokenizer.vocab_size))
     cut = [piece for piece in vocabulary if piece.endswith(",") and piece[-2:-1].isdigit()]
@@ -242,16 +260,19 @@ def _tokenizer_notes(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 
 def _write_litebert(
-    checkpoint: Checkpoint, parts: _Parts, tokenizer: Tokenizer, out: Path, options: ConvertOptions
+    checkpoint: Checkpoint, parts: _Parts, tokenizer: Tokenizer | None, out: Path, options: ConvertOptions
 ) -> Conversion:
     optimizer = checkpoint.load_optimizer() if options.keeps_slots else None
     content = CheckpointContent(
         step=checkpoint.step,
         recipe_toml=checkpoint.recipe_toml,
         card=_card(checkpoint, parts.notes),
+        licences=read_licence_files(_folder_of(checkpoint)),
+        at_chance=[kind for kind in checkpoint.at_chance if kind in {spec.kind for spec in parts.heads}],
         state=checkpoint.state,
         optimizer=optimizer,
         task=checkpoint.task if parts.heads == checkpoint.heads else None,
+        embedding=checkpoint.embedding,
     )
     model = build_model(parts.config, parts.heads, device="meta")
     save_checkpoint(out, model, tokenizer, content, parts.weights)
@@ -259,24 +280,32 @@ def _write_litebert(
 
 
 def _write_huggingface(
-    checkpoint: Checkpoint, parts: _Parts, plan: _Export, tokenizer: Tokenizer, out: Path
+    checkpoint: Checkpoint, parts: _Parts, plan: _Export, tokenizer: Tokenizer | None, out: Path
 ) -> Conversion:
     if plan.is_unrolled:
         parts = _unrolled(parts)
     parts, kept_task = _with_task(checkpoint, parts)
     config = replace(parts.config, has_pooler=plan.has_pooler)
     kept = {name: t for name, t in parts.weights.items() if plan.has_pooler or not name.startswith("encoder.pooler.")}
-    special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
-    values = their_config(plan.family, config, parts.heads, special_ids) | _labels(checkpoint, parts.heads) | kept_task
+    values = (
+        their_config(plan.family, config, parts.heads, list_special_ids(tokenizer))
+        | _labels(checkpoint, parts.heads)
+        | kept_task
+    )
     notes = (*parts.notes, *plan.notes)
     with atomic_directory(out) as temporary:
         write_json(temporary / CONFIG_FILE, values)
-        write_tokenizer_files(
-            tokenizer, temporary, has_segments=config.num_segments > 1, max_length=config.max_positions
-        )
+        if tokenizer is not None:
+            has_segments = config.num_segments > 1
+            write_tokenizer_files(tokenizer, temporary, has_segments=has_segments, max_length=config.max_positions)
+        if checkpoint.embedding is not None:
+            size, positions = config.hidden_size, config.max_positions
+            write_sentence_folder(checkpoint.embedding, temporary, hidden_size=size, max_positions=positions)
         tensors = to_theirs(plan.family, config, parts.heads, kept)
         write_tensors(tensors, temporary / WEIGHTS)
         (temporary / CARD).write_text(_card(checkpoint, notes), "utf-8")
+        for name, text in read_licence_files(_folder_of(checkpoint)).items():
+            (temporary / name).write_bytes(text)
     kinds = frozenset(spec.kind for spec in parts.heads)
     return Conversion(out, CLASS_PREFIX[plan.family] + CLASS_SUFFIX[kinds], _count(kept), notes)
 
@@ -327,8 +356,12 @@ def _card(checkpoint: Checkpoint, notes: Sequence[str]) -> str:
     if checkpoint.foreign is None and (checkpoint.path / CARD).is_file():
         noted = "".join(f"\n- {note}" for note in notes)
         return (checkpoint.path / CARD).read_text("utf-8") + (f"\n## Converted\n{noted}\n" if notes else "")
-    licence = read_licence(checkpoint.path if checkpoint.path.is_dir() else checkpoint.path.parent)
-    front = f"---\nlicense: {licence}\n---\n" if licence and not licence.startswith("see ") else ""
-    lines = [f"# {checkpoint.path.name}", "", f"Converted by litebert from `{checkpoint.path.name}`."]
+    original = read_card(_folder_of(checkpoint))
+    title = f"{original.rstrip()}\n\n## Converted" if original else f"# {checkpoint.path.name}"
+    lines = [title, "", f"Converted by litebert from `{checkpoint.path.name}`."]
     lines += [f"- {note}" for note in notes]
-    return front + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def _folder_of(checkpoint: Checkpoint) -> Path:
+    return checkpoint.path if checkpoint.path.is_dir() else checkpoint.path.parent

@@ -3,9 +3,10 @@
 A kernel of thirty lines instead of one more compiled dependency: numba is here already.
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from litebert.core.compiled import compiled_with
 
 _POLYNOMIAL = 0x82F63B78  # reflected
 _MASK_DELTA = 0xA282EAD8
@@ -37,7 +38,7 @@ def _build_tables() -> npt.NDArray[np.uint32]:
 _TABLES = _build_tables()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled_with()
 def _checksum(data: npt.NDArray[np.uint8], tables: npt.NDArray[np.uint32]) -> np.uint32:
     crc = np.uint32(0xFFFFFFFF)
     whole = len(data) // 8 * 8

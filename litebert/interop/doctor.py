@@ -12,9 +12,11 @@ from litebert.checkpoint import Checkpoint
 from litebert.core.errors import LitebertError
 from litebert.interop.card import read_licence
 from litebert.interop.matching import list_some
+from litebert.interop.names import SEGMENTS
 from litebert.interop.opening import open_source
 from litebert.interop.source import Source, Wishes, model_shapes
 from litebert.interop.statistics import is_initial, is_matrix, summarize
+from litebert.interop.vocabulary_notes import note_vocabulary
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import count_parameters
 from litebert.model.presets import PRESETS
@@ -91,6 +93,7 @@ def _describe_model(opened: Checkpoint | Source) -> dict[str, str]:
         f"{config.hidden_dropout_rate:g} / attention {config.attention_dropout_rate:g}",
         "heads": ", ".join(_describe_head(spec) for spec in opened.heads) or "none",
         "pooler": "yes" if config.has_pooler else "no",
+        **({} if opened.embedding is None else {"vectors": str(opened.embedding)}),
         "step": f"{opened.step:,}" if opened.step else "not stated",
     }
 
@@ -127,10 +130,8 @@ def _look_at_tokenizer(opened: Checkpoint | Source, facts: dict[str, str]) -> It
         yield Finding("problem", str(error))
         return
     facts["tokenizer"] = f"{tokenizer.kind}, {tokenizer.vocab_size:,} pieces, {_describe_case(tokenizer)}"
-    if tokenizer.vocab_size != opened.config.vocab_size:
-        yield Finding(
-            "warning", f"the tokenizer has {tokenizer.vocab_size:,} pieces, the model {opened.config.vocab_size:,} rows"
-        )
+    for note in note_vocabulary(tokenizer, opened.config.vocab_size):
+        yield Finding("warning", note)
     stated = opened.stated.get("pad_token_id") if isinstance(opened, Source) else None
     if stated is not None and stated != tokenizer.pad_id:
         yield Finding("warning", f"config.json says pad_token_id = {stated}, and the tokenizer {tokenizer.pad_id}")
@@ -189,9 +190,11 @@ def _look_at_tensors(opened: Checkpoint | Source, facts: dict[str, str]) -> Iter
         summary = summarize(tensor)
         if not summary.is_finite:
             wrong["not finite"].append(name)
-        elif summary.is_zero and is_matrix(tensor):
+        elif summary.is_zero and is_matrix(name, tensor):
             wrong["all zero"].append(name)
-        elif is_matrix(tensor):
+        elif summary.is_zero and name == SEGMENTS and len(tensor) > 1:
+            yield Finding("warning", "every row of the segment table is zero: the model does not tell two texts apart")
+        elif is_matrix(name, tensor):
             drawn[name] = _Drawn(is_initial(summary, {std, 0.02}), summary.num_values)
     facts["dtype"] = ", ".join(f"{dtype} ({count:,})" for dtype, count in dtypes.most_common())
     yield from (Finding("problem", text) for text in damaged[:MAX_LISTED])

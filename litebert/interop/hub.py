@@ -7,7 +7,17 @@ from litebert.core.errors import DataError
 
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # what a model needs; never a pickle where safetensors are to be had, and no code
-_WANTED = ["*.json", "*.safetensors", "*.model", "*.toml", "vocab.txt", "merges.txt", "README.md"]
+_WANTED = [
+    "*.json",
+    "*.safetensors",
+    "*.model",
+    "*.toml",
+    "vocab.txt",
+    "merges.txt",
+    "README.md",
+    "LICENSE*",
+    "NOTICE*",
+]
 _PICKLES = ["pytorch_model*.bin"]
 _FILE_ENDINGS = (".safetensors", ".bin", ".json", ".index", ".ckpt")
 

@@ -1,17 +1,18 @@
-"""A Hugging Face folder of ALBERT, BERT or RoBERTa: which model it is, by its config.json and its tensors."""
+"""A Hugging Face folder of ALBERT, BERT, RoBERTa or their like: which model it is, by config.json and tensors."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
 from litebert.core.errors import DataError
 from litebert.core.files import read_json
-from litebert.interop.matching import Place, Store, match, note_rounding
+from litebert.interop.matching import Place, Store, Stored, match, note_rounding
 from litebert.interop.names import (
     CLASS_SUFFIX,
+    EMBEDDINGS,
     HEADS,
     LABELLED_KINDS,
     POOLER,
@@ -22,6 +23,7 @@ from litebert.interop.names import (
     Family,
     name_table,
 )
+from litebert.interop.other_models import FAMILIES, read_model_type
 from litebert.interop.own_files import check_tokenizer_files, checked_file
 from litebert.interop.source import Partial, Source, Wishes, blame_heads, model_shapes, note_partial
 from litebert.interop.tensor_files import open_tensor_files
@@ -44,7 +46,23 @@ TIED: dict[Family, dict[str, str]] = {
         "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
         "lm_head.decoder.bias": "lm_head.bias",
     },
+    "ernie": {
+        "cls.predictions.decoder.weight": "ernie.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+    "electra": {"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
+    "distilbert": {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
 }
+# A head's first tensors, by which it is recognised, and all of its prefixes, where it computes what none of ours does
+_OTHER_HEADS: dict[Family, dict[str, tuple[str, ...]]] = {
+    "electra": {
+        "classifier.dense.": ("classifier.",),  # GELU where our pooler has tanh
+        "sequence_summary.": ("sequence_summary.", "classifier."),
+    },
+    "distilbert": {"pre_classifier.": ("pre_classifier.", "classifier.")},  # ReLU
+}
+_REPLACED_TOKENS = "discriminator_predictions."  # ELECTRA's own pre-training task, which nobody asks a model
+_GELU_MLM: tuple[Family, ...] = ("roberta", "electra")  # whose head for masked words has this one activation
 
 
 def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None = None) -> Source:
@@ -54,10 +72,14 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None 
     store = _with_official_names(open_tensor_files(folder, named), family, folder)
     notes: list[str] = []
     store, ignored = _drop_repeated(store, family, folder, notes)
+    store = _drop_other_heads(store, family, wishes, folder, notes)
     expected = _expected_heads(stated)
     heads, partial = _find_heads(store, family, expected, wishes, folder)
     config = read_their_config(stated, family, "huggingface", folder / CONFIG_FILE)
     check_size(config, heads, store, folder / CONFIG_FILE)
+    if family == "distilbert":
+        store = _with_zero_segments(store, config)
+        notes.append("distilbert has no segments: both rows of the table are zero")
     config = replace(config, has_pooler=_has_pooler(store, family, heads))
     config, unread = _settle(config, family, store, heads, notes)
     places = {ours: Place(theirs) for ours, theirs in name_table(family, config, heads).items()}
@@ -89,29 +111,24 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None 
 
 
 def _read_family(stated: Mapping[str, Any], folder: Path) -> Family:
-    model_type = stated.get("model_type") or _type_of_class(stated)
-    families: tuple[Family, ...] = get_args(Family)
-    for family in families:
-        if family == model_type:
-            return family
-    raise DataError(
-        f"{folder / CONFIG_FILE}: model_type = '{model_type}' is not one of {', '.join(families)}: "
-        "another kind of model cannot be computed here"
-    )
+    return read_model_type(stated.get("model_type") or _type_of_class(stated), folder / CONFIG_FILE)
 
 
 def _type_of_class(stated: Mapping[str, Any]) -> str | None:
     """The family of files from before `model_type`, by the class's name."""
     name = _class_name(stated).lower()
-    return next((family for family in get_args(Family) if name.startswith(family)), None)
+    return next((model_type for model_type in FAMILIES if name.startswith(model_type.replace("-", ""))), None)
+
+
+_BASE_MODULES = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
 
 
 def _with_official_names(store: Store, family: Family, folder: Path) -> Store:
     """The store under the names that current files have: with the family before them, and weight for gamma."""
     real_names: dict[str, str] = {}
     for name in store.tensors:
-        official = name.removeprefix("module.")
-        if official.startswith(("embeddings.", "encoder.", "pooler.")):  # of a model without heads
+        official = name.removeprefix("module.").removeprefix("model.")
+        if official.startswith(_BASE_MODULES):  # of a model without heads
             official = f"{family}.{official}"
         if official.endswith((".gamma", ".beta")):
             official = official.removesuffix(".gamma").removesuffix(".beta") + (
@@ -150,8 +167,39 @@ def _drop_repeated(store: Store, family: Family, folder: Path, notes: list[str])
     return replace(store, tensors=tensors, read=lambda name: store.read(aliases.get(name, name))), ignored
 
 
+def _drop_other_heads(store: Store, family: Family, wishes: Wishes, folder: Path, notes: list[str]) -> Store:
+    """The store without heads that are computed differently from ours; refused unless heads may be missing."""
+    dropped: list[str] = [_REPLACED_TOKENS]
+    for sign, prefixes in _OTHER_HEADS.get(family, {}).items():
+        if not any(name.startswith(sign) for name in store.tensors):
+            continue
+        if not wishes.allows_missing_heads:
+            raise DataError(
+                f"{folder}: {family}'s classifier has another activation than the tanh of a pooler and cannot be "
+                "computed here; the encoder can (`litebert convert --allow-missing heads` leaves the head out)"
+            )
+        dropped += prefixes
+    left = {name: stored for name, stored in store.tensors.items() if not name.startswith(tuple(dropped))}
+    gone = sorted({name.partition(".")[0] for name in store.tensors.keys() - left.keys()})
+    notes += [f"the head {name} is left out: nothing here computes it" for name in gone]
+    return replace(store, tensors=left)
+
+
+def _with_zero_segments(store: Store, config: ModelConfig) -> Store:
+    """The store of a model without segments, with a table of zeros: it adds nothing, to the bit."""
+    name = f"distilbert.{EMBEDDINGS[SEGMENTS]}"
+    shape = (config.num_segments, config.embedding_size)
+    return replace(
+        store,
+        tensors={**store.tensors, name: Stored(shape, "float32")},
+        read=lambda asked: torch.zeros(shape) if asked == name else store.read(asked),
+    )
+
+
 def _expected_heads(stated: Mapping[str, Any]) -> set[HeadKind]:
     """The heads of the class that config.json names; none where it names none that we know."""
+    if _class_name(stated) == "ElectraForPreTraining":  # which replaces tokens instead of masking them
+        return set()
     for kinds, suffix in CLASS_SUFFIX.items():
         if kinds and _class_name(stated).endswith(suffix):
             return set(kinds)
@@ -196,7 +244,7 @@ def _candidates(store: Store, family: Family, expected: set[HeadKind], wishes: W
 
 
 def _tensors_of_head(family: Family, kind: HeadKind) -> set[str]:
-    modules = HEADS[family][kind].values()
+    modules = HEADS[family].get(kind, {}).values()
     return {
         name
         for module in modules
@@ -206,8 +254,8 @@ def _tensors_of_head(family: Family, kind: HeadKind) -> set[str]:
 
 def _has_pooler(store: Store, family: Family, heads: tuple[HeadSpec, ...]) -> bool:
     kinds = {spec.kind for spec in heads}
-    name = "classifier.dense" if family == "roberta" and "classification" in kinds else POOLER[family]
-    return any(f"{name}.{leaf}" in store.tensors for leaf in ("weight", "bias"))
+    name = "classifier.dense" if family == "roberta" and "classification" in kinds else POOLER.get(family)
+    return name is not None and any(f"{name}.{leaf}" in store.tensors for leaf in ("weight", "bias"))
 
 
 def _settle(
@@ -219,17 +267,16 @@ def _settle(
 ) -> tuple[ModelConfig, set[str]]:
     """The configuration with what depends on the tensors; and those tensors that nothing reads."""
     unread: set[str] = set()
-    if family == "roberta":
-        if any(spec.kind == "mlm" for spec in heads) and config.activation != "gelu":
-            raise DataError(
-                f"{store.files[0].parent / CONFIG_FILE}: hidden_act = '{config.activation}', but roberta's head for "
-                "masked words is computed with gelu: a model with two activations is not ours"
-            )
-        if any(spec.kind == "classification" for spec in heads):
-            unread = {name for name in store.tensors if name.startswith(f"{POOLER[family]}.")}
-            notes += [f"{name} is not read by roberta's classifier, and is left out" for name in sorted(unread)]
+    if family in _GELU_MLM and any(spec.kind == "mlm" for spec in heads) and config.activation != "gelu":
+        raise DataError(
+            f"{store.files[0].parent / CONFIG_FILE}: hidden_act = '{config.activation}', but {family}'s head for "
+            "masked words is computed with gelu: a model with two activations is not ours"
+        )
+    if family == "roberta" and any(spec.kind == "classification" for spec in heads):
+        unread = {name for name in store.tensors if name.startswith(f"{POOLER[family]}.")}
+        notes += [f"{name} is not read by roberta's classifier, and is left out" for name in sorted(unread)]
     if family == "albert" and config.embedding_size == config.hidden_size:
-        names = {f"albert.{theirs}.{leaf}" for theirs in PROJECTION.values() for leaf in ("weight", "bias")}
+        names = {f"{PROJECTION[family]}.{leaf}" for leaf in ("weight", "bias")}
         if names <= store.tensors.keys() and not _is_identity(store, *sorted(names, reverse=True)):
             return replace(config, projection="always"), unread
         if names <= store.tensors.keys():

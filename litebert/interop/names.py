@@ -9,7 +9,8 @@ from typing import Any, Literal
 from litebert.core.errors import ConfigError
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
-Family = Literal["albert", "bert", "roberta"]
+# The first three are also written; the others are read only. XLM-RoBERTa and CamemBERT have RoBERTa's names.
+Family = Literal["albert", "bert", "roberta", "ernie", "electra", "distilbert"]
 
 POSITIONS = "encoder.embeddings.position.weight"
 SEGMENTS = "encoder.embeddings.segment.weight"
@@ -19,7 +20,10 @@ EMBEDDINGS = {
     POSITIONS: "embeddings.position_embeddings.weight",
     "encoder.embeddings.norm": "embeddings.LayerNorm",
 }
-PROJECTION = {"encoder.embeddings.projection": "encoder.embedding_hidden_mapping_in"}
+PROJECTION: dict[Family, str] = {
+    "albert": "albert.encoder.embedding_hidden_mapping_in",
+    "electra": "electra.embeddings_project",
+}
 ATTENTION: dict[Family, dict[str, str]] = {
     "albert": {
         "query": "attention.query",
@@ -35,13 +39,34 @@ ATTENTION: dict[Family, dict[str, str]] = {
         "output": "attention.output.dense",
         "norm": "attention.output.LayerNorm",
     },
+    "distilbert": {
+        "query": "attention.q_lin",
+        "key": "attention.k_lin",
+        "value": "attention.v_lin",
+        "output": "attention.out_lin",
+        "norm": "sa_layer_norm",
+    },
 }
 FFN: dict[Family, dict[str, str]] = {
     "albert": {"up": "ffn", "down": "ffn_output", "norm": "full_layer_layer_norm"},
     "bert": {"up": "intermediate.dense", "down": "output.dense", "norm": "output.LayerNorm"},
+    "distilbert": {"up": "ffn.lin1", "down": "ffn.lin2", "norm": "output_layer_norm"},
 }
-ATTENTION["roberta"], FFN["roberta"] = ATTENTION["bert"], FFN["bert"]
-POOLER: dict[Family, str] = {"albert": "albert.pooler", "bert": "bert.pooler.dense", "roberta": "roberta.pooler.dense"}
+ATTENTION["roberta"] = ATTENTION["ernie"] = ATTENTION["electra"] = ATTENTION["bert"]
+FFN["roberta"] = FFN["ernie"] = FFN["electra"] = FFN["bert"]
+LAYERS: dict[Family, str] = {
+    "bert": "bert.encoder.layer",
+    "roberta": "roberta.encoder.layer",
+    "ernie": "ernie.encoder.layer",
+    "electra": "electra.encoder.layer",
+    "distilbert": "distilbert.transformer.layer",
+}
+POOLER: dict[Family, str] = {  # ELECTRA and DistilBERT have none
+    "albert": "albert.pooler",
+    "bert": "bert.pooler.dense",
+    "roberta": "roberta.pooler.dense",
+    "ernie": "ernie.pooler.dense",
+}
 
 _CLASSIFIER = {"output": "classifier"}
 _SPAN = {"output": "qa_outputs"}
@@ -74,18 +99,33 @@ HEADS: dict[Family, dict[HeadKind, dict[str, str]]] = {
         "choice": _CLASSIFIER,
         "span": _SPAN,
     },
+    "electra": {
+        "mlm": {
+            "dense": "generator_predictions.dense",
+            "norm": "generator_predictions.LayerNorm",
+            "bias": "generator_lm_head.bias",
+        },
+        "tokens": _CLASSIFIER,
+        "span": _SPAN,
+    },
+    "distilbert": {
+        "mlm": {"dense": "vocab_transform", "norm": "vocab_layer_norm", "bias": "vocab_projector.bias"},
+        "tokens": _CLASSIFIER,
+        "span": _SPAN,
+    },
 }
+HEADS["ernie"] = HEADS["bert"]
 
 
 def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = ()) -> dict[str, str]:
     """Our tensor names -> Hugging Face's, for a model of this family; what they cannot express is refused."""
     modules = {ours: f"{family}.{theirs}" for ours, theirs in EMBEDDINGS.items()}
     if config.has_projection:
-        if family != "albert":
+        if family not in PROJECTION:
             raise ConfigError(
                 f"{family} has no projection from E = {config.embedding_size} to H = {config.hidden_size}"
             )
-        modules |= {ours: f"{family}.{theirs}" for ours, theirs in PROJECTION.items()}
+        modules["encoder.embeddings.projection"] = PROJECTION[family]
     for index, theirs in enumerate(_layer_names(family, config)):
         modules |= _under(f"encoder.attention.{index}", theirs, ATTENTION[family])
         modules |= _under(f"encoder.ffn.{index}", theirs, FFN[family])
@@ -133,7 +173,7 @@ def _layer_names(family: Family, config: ModelConfig) -> list[str]:
         ]
     if plan.rows != tuple((layer, layer) for layer in range(num_blocks)):
         raise ConfigError(f"{family} shares nothing, but sharing = '{config.sharing}'")
-    return [f"{family}.encoder.layer.{block}" for block in range(num_blocks)]
+    return [f"{LAYERS[family]}.{block}" for block in range(num_blocks)]
 
 
 def _pooler_name(family: Family, heads: Iterable[HeadSpec]) -> str:
@@ -176,9 +216,19 @@ CLASSIFIER_DROPOUT_KEY: dict[Family, str] = {
     "albert": "classifier_dropout_prob",
     "bert": "classifier_dropout",
     "roberta": "classifier_dropout",
+    "ernie": "classifier_dropout",
+    "electra": "classifier_dropout",
+    "distilbert": "seq_classif_dropout",
 }
 ACTIVATION_NAMES = {"gelu_tanh": "gelu_new", "gelu": "gelu", "relu": "relu"}
-CLASS_PREFIX: dict[Family, str] = {"albert": "Albert", "bert": "Bert", "roberta": "Roberta"}
+CLASS_PREFIX: dict[Family, str] = {
+    "albert": "Albert",
+    "bert": "Bert",
+    "roberta": "Roberta",
+    "ernie": "Ernie",
+    "electra": "Electra",
+    "distilbert": "DistilBert",
+}
 CLASS_SUFFIX: dict[frozenset[HeadKind], str] = {
     frozenset(): "Model",
     frozenset({"mlm", "sentence"}): "ForPreTraining",
@@ -213,7 +263,7 @@ def find_family(
 
 
 def their_config(
-    family: Family, config: ModelConfig, heads: Sequence[HeadSpec], special_ids: Mapping[str, int]
+    family: Family, config: ModelConfig, heads: Sequence[HeadSpec], special_ids: Mapping[str, int | None]
 ) -> dict[str, object]:
     """The content of a Hugging Face config.json for this model; `special_ids` has pad, cls and sep."""
     values: dict[str, object] = {theirs: getattr(config, ours) for ours, theirs in CONFIG_KEYS.items()}

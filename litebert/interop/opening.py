@@ -1,16 +1,22 @@
 """Any checkpoint by what a person calls it: ours, Hugging Face's, Google's, or a name on the hub."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from litebert import checkpoint
 from litebert.checkpoint import MANIFEST, WEIGHTS, Checkpoint, list_checkpoints
 from litebert.core.errors import DataError
+from litebert.core.files import read_json
 from litebert.interop.foreign_task import read_foreign_task
 from litebert.interop.google import find_bundle, open_google
 from litebert.interop.hub import fetch_from_hub, is_hub_name
 from litebert.interop.huggingface import CONFIG_FILE, open_huggingface
+from litebert.interop.sentence_folder import SentenceFolder, read_sentence_folder
 from litebert.interop.source import Source, Wishes
 from litebert.interop.tensor_files import PICKLE_SUFFIX, SAFE_SUFFIX, has_tensor_files
+
+TRIALS_FILE = "trials.json"  # what several fine-tuning runs leave in the folder that holds theirs
+EXPORT_FILE = "export.json"  # what `litebert export` writes; infer/exported.py reads it
 
 
 def load_checkpoint(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint:
@@ -28,6 +34,7 @@ def load_checkpoint(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint
         state={},
         task=read_foreign_task(opened),
         foreign=opened,
+        embedding=opened.embedding,
     )
 
 
@@ -47,6 +54,11 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
         return checkpoint.load_checkpoint(ours)
     if path.suffix in (SAFE_SUFFIX, PICKLE_SUFFIX) and path.is_file():
         return open_huggingface(path.parent, wishes, path.name)
+    if (path / EXPORT_FILE).is_file():
+        raise DataError(f"{path} is an export: it answers, but has no weights for torch; take its checkpoint")
+    sentences = read_sentence_folder(path) if path.is_dir() else None
+    if sentences is not None:
+        return _open_sentences(path, sentences, wishes)
     if path.is_dir() and ((path / CONFIG_FILE).is_file() or has_tensor_files(path)):
         return open_huggingface(path, wishes)
     bundle = find_bundle(path)
@@ -54,15 +66,33 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
         return open_google(bundle, wishes)
     if (path / "checkpoints").is_dir():
         raise DataError(f"the run {path} has no finished checkpoint yet")
+    if (path / "predictions").is_dir() and (path / "report.json").is_file():
+        raise DataError(f"{path} is an ensemble: it answers, but has no weights of its own; take one of its members")
     raise DataError(
         f"{path} is no model: it has no {MANIFEST} (litebert), no {CONFIG_FILE} with weights (Hugging Face) and no "
         "*.index (TensorFlow)"
     )
 
 
+def _open_sentences(path: Path, folder: SentenceFolder, wishes: Wishes) -> Source:
+    """The encoder of a folder of sentence-transformers, with how its vectors are made."""
+    opened = open_huggingface(folder.encoder, wishes)
+    if folder.lowers_case and opened.load_tokenizer().normalize("A") != "a":
+        raise DataError(
+            f"{path}: texts are to be lower-cased (do_lower_case) before a cased tokenizer, which is not done here: "
+            "lower-case them yourself, and set do_lower_case to false"
+        )
+    return replace(opened, path=path, embedding=folder.embedding, notes=(*opened.notes, *folder.notes))
+
+
 def _find_ours(path: Path) -> Path | None:
-    """The checkpoint of ours that a person means: the folder itself, or of a run its model or else its last one."""
+    """The checkpoint of ours that a person means: the folder itself, or of a run its model or else its last one.
+
+    Of several runs side by side (seeds, a grid) it is the one with the best dev score.
+    """
     if path.name == WEIGHTS and (path.parent / MANIFEST).is_file():
         return path.parent
     in_run = [path / "model", *reversed(list_checkpoints(path / "checkpoints"))]
+    if (path / TRIALS_FILE).is_file():
+        in_run.append(path / str(read_json(path / TRIALS_FILE).get("best_run")) / "model")
     return next((folder for folder in (path, *in_run) if (folder / MANIFEST).is_file()), None)

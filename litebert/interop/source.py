@@ -14,6 +14,7 @@ from litebert.interop.names import Family
 from litebert.interop.statistics import check_has_content
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.model import build_model
+from litebert.model.pooling import EmbeddingSpec
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 SourceKind = Literal["huggingface", "tensorflow"]
@@ -27,6 +28,7 @@ class Wishes:
     allows_partial_heads: bool = True  # where heads may be missing: those that are there in part are left out too
     classifier: HeadKind | None = None  # what a plain classifier is: classification, tokens or choice
     tokenizer: Path | None = None
+    wants_tokenizer: bool = True  # False: a model that reads ids, of phonemes for one
     config: Path | None = None  # a TensorFlow checkpoint's, where it does not lie beside it
 
     @property
@@ -56,6 +58,7 @@ class Source:
     tokenizer_path: Path | None
     stated: Mapping[str, object]  # its configuration file as it is
     notes: tuple[str, ...] = ()  # what the person should know
+    embedding: EmbeddingSpec | None = None  # how its vectors are made, where a folder of sentence-transformers says so
 
     @property
     def weight_files(self) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from litebert.core.errors import DataError
+from litebert.interop.names import SEGMENTS
 
 TRUNCATED_STD = 0.8796  # of a normal distribution cut at two sigma
 TRUNCATED_KURTOSIS = 2.3654
@@ -29,9 +30,9 @@ class Summary(NamedTuple):
     kurtosis: float
 
 
-def is_matrix(tensor: Tensor) -> bool:
-    """Whether a tensor of nothing but zeros would be a fault: biases may be, and RoBERTa's one row of segments is."""
-    return tensor.ndim > 1 and len(tensor) > 1
+def is_matrix(name: str, tensor: Tensor) -> bool:
+    """Whether a tensor of nothing but zeros would be a fault: biases may be, and the segments of models without any."""
+    return tensor.ndim > 1 and len(tensor) > 1 and name != SEGMENTS
 
 
 def find_empty(weights: Mapping[str, Tensor]) -> dict[str, list[str]]:
@@ -43,14 +44,14 @@ def find_empty(weights: Mapping[str, Tensor]) -> dict[str, list[str]]:
         smallest, largest = torch.aminmax(tensor.detach())  # NaN comes through; takes no memory
         if not (bool(smallest.isfinite()) and bool(largest.isfinite())):
             empty["not finite"].append(name)
-        elif is_matrix(tensor) and not bool(smallest) and not bool(largest):
+        elif is_matrix(name, tensor) and not bool(smallest) and not bool(largest):
             empty["all zero"].append(name)
     return {what: names for what, names in empty.items() if names}
 
 
 def check_has_content(weights: Mapping[str, Tensor], where: Path) -> None:
     """Refuse a model whose encoder holds nothing: it would be trained and scored as if it were one."""
-    matrices = {name for name, tensor in weights.items() if name.startswith("encoder.") and is_matrix(tensor)}
+    matrices = {name for name, tensor in weights.items() if name.startswith("encoder.") and is_matrix(name, tensor)}
     empty = find_empty(weights)
     if matrices <= {name for names in empty.values() for name in names}:
         raise DataError(f"{where} is empty: every matrix of its encoder is {' or '.join(empty)}")

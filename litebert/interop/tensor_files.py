@@ -3,6 +3,8 @@
 Nothing outside the folder is read, whatever an index or a link says, and nothing in a pickle is run.
 """
 
+import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ PICKLE = "pytorch_model.bin"
 SAFE_SUFFIX = ".safetensors"
 PICKLE_SUFFIX = ".bin"
 INDEX_SUFFIX = ".index.json"
+_PART = 1 << 20  # bytes of a file that are looked at together
+STATE_KEYS = ("state_dict", "model_state_dict")
 OTHERS = {
     "tf_model.h5": "Keras",
     "flax_model.msgpack": "Flax",
@@ -93,7 +97,10 @@ def _dtype_name(code: str) -> str:
 
 
 def _open_pickle(file: Path) -> dict[str, tuple[Stored, Any]]:
+    _check_checksums(file)
     loaded = _load_pickle(file)
+    if isinstance(loaded, Mapping):  # a training state, whose weights have one of these names
+        loaded = next((loaded[key] for key in STATE_KEYS if isinstance(loaded.get(key), Mapping)), loaded)
     if not isinstance(loaded, Mapping) or not all(isinstance(tensor, Tensor) for tensor in loaded.values()):
         raise DataError(f"{file} holds more than tensors by name; is it a training state, and the weights elsewhere?")
     for name, tensor in loaded.items():
@@ -119,8 +126,26 @@ def _load_pickle(file: Path) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True, mmap=True)
         except RuntimeError:  # the format before torch 1.6, which cannot be mapped
             return torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises whatever the bytes lead to
-        reason = " ".join(str(error).split())[:200]
+    except Exception as error:  # torch raises whatever the bytes lead to, and advises what nobody should do
+        found = re.search(r"Unsupported global: GLOBAL ([\w.]+)", str(error))
+        what = f"holds more than tensors ({found[1]})" if found else "is damaged, or holds more than tensors"
         raise DataError(
-            f"{file} is damaged, or holds more than tensors, which could be a program: it was not run ({reason})"
+            f"{file} {what}, which could be a program: it was not run; take the model as {SAFE}, or save its tensors "
+            "alone where you trust the file"
         ) from None
+
+
+def _check_checksums(file: Path) -> None:
+    """Refuse a zip file, as torch writes them, whose contents changed since: torch itself does not look."""
+    if not zipfile.is_zipfile(file):  # the format before torch 1.6 has no checksums
+        return
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for entry in archive.infolist():
+                # torch can be told to write no checksum, which is then 0; it never compresses
+                if entry.CRC and entry.compress_type == zipfile.ZIP_STORED:
+                    with archive.open(entry) as stream:
+                        while stream.read(_PART):
+                            pass
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+        raise DataError(f"{file} is corrupt ({error}): copy or download it again") from None

@@ -11,6 +11,7 @@ from litebert.interop.matching import Store
 from litebert.interop.names import (
     CLASSIFIER_DROPOUT_KEY,
     CONFIG_KEYS,
+    PROJECTION,
     ROBERTA_DEAD_ROWS,
     Family,
     rows_of_groups,
@@ -53,6 +54,25 @@ DEFAULTS: dict[Family, dict[str, Any]] = {
     },
     "bert": _BERT,
     "roberta": {**_BERT, "vocab_size": 50_265, "pad_token_id": 1},
+    "ernie": _BERT,
+    "electra": {
+        **_BERT,
+        "embedding_size": 128,
+        "hidden_size": 256,
+        "num_attention_heads": 4,
+        "intermediate_size": 1_024,
+    },
+    "distilbert": {**_BERT, "num_hidden_layers": 6},
+}
+# DistilBERT's keys -> those of all others
+DISTILBERT_KEYS = {
+    "dim": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "hidden_dim": "intermediate_size",
+    "activation": "hidden_act",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
 }
 # "gelu" is the error function's at Hugging Face, and the tanh form in Google's code, BERT's included
 ACTIVATIONS: dict[Dialect, dict[str, str]] = {
@@ -74,6 +94,8 @@ _GOOGLE_DEFAULTS = {"hidden_act": "gelu"}
 
 def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialect, where: Path) -> ModelConfig:
     """Our configuration of theirs, with a pooler and without regard to what the weights say."""
+    if family == "distilbert":
+        values = {DISTILBERT_KEYS.get(key, key): value for key, value in values.items()}
     given = {**DEFAULTS[family], **(_GOOGLE_DEFAULTS if dialect == "google" else {}), **values}
     _check_numbers(given, where)
     _check_expressible(given, family, where)
@@ -86,7 +108,7 @@ def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialec
     dropout = given.get(CLASSIFIER_DROPOUT_KEY[family])
     fields = {ours: given[theirs] for ours, theirs in CONFIG_KEYS.items()}
     fields |= {
-        "embedding_size": given["embedding_size"] if family == "albert" else given["hidden_size"],
+        "embedding_size": _read_embedding_size(given, family, dialect),
         "activation": ACTIVATIONS[dialect][activation],
         "classifier_dropout_rate": given["hidden_dropout_prob"] if dropout is None else dropout,
         **(_read_groups(given, dialect) if family == "albert" else {"sharing": "none"}),
@@ -99,6 +121,12 @@ def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialec
         return build_options(ModelConfig, fields)
     except ConfigError as error:
         raise DataError(f"{where}: {error}") from None
+
+
+def _read_embedding_size(given: Mapping[str, Any], family: Family, dialect: Dialect) -> Any:
+    """E where the family's code reads it, else H; Google-style BERTs have been trained with a projection too."""
+    is_read = family in PROJECTION or dialect == "google"
+    return given.get("embedding_size", given["hidden_size"]) if is_read else given["hidden_size"]
 
 
 def read_google_groups(values: Mapping[str, Any]) -> Groups:
@@ -169,6 +197,11 @@ def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) ->
         raise DataError(
             f"{where}: quantization_config: its weights are quantized, and their numbers are not the model's; "
             "take the model that was quantized"
+        )
+    if family == "ernie" and given.get("use_task_id"):
+        raise DataError(
+            f"{where}: use_task_id = true: other embeddings (a table of task ids); only ERNIE without them can be "
+            "computed here, such as ernie-1.0"
         )
     if family == "roberta" and given["pad_token_id"] != 1:
         raise DataError(f"{where}: pad_token_id = {given['pad_token_id']}; roberta's positions are counted from 1")

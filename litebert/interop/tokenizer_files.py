@@ -27,12 +27,18 @@ CONFIG_FILE = "tokenizer_config.json"
 
 
 def write_tokenizer_files(
-    tokenizer: Tokenizer, directory: Path, *, has_segments: bool = True, max_length: int | None = None
+    tokenizer: Tokenizer,
+    directory: Path,
+    *,
+    has_segments: bool = True,
+    max_length: int | None = None,
+    cuts_itself: bool = False,
 ) -> None:
     """Write the files into an existing directory; the same tokenizer gives the same bytes.
 
     `has_segments` is whether the model tells the first text of a pair from the second: without, pairs are joined as
-    RoBERTa does it. `max_length` is where a user's `truncation=True` cuts, special tokens included.
+    RoBERTa does it. `max_length` is where a user's `truncation=True` cuts, special tokens included; `cuts_itself`:
+    tokenizer.json cuts there and pads a batch without being told, for who reads it with `tokenizers` alone.
     """
     if tokenizer.model_file == sentencepiece_front.MODEL_FILE:
         (directory / tokenizer.model_file).write_bytes(tokenizer.model)
@@ -42,6 +48,10 @@ def write_tokenizer_files(
     backend.no_truncation()
     backend.no_padding()
     backend.post_processor = _build_template(tokenizer, has_segments=has_segments)
+    if cuts_itself:
+        assert max_length is not None, "nothing says where to cut"
+        backend.enable_truncation(max_length)
+        backend.enable_padding(pad_id=tokenizer.pad_id, pad_token=tokenizer.pieces([tokenizer.pad_id])[0])
     facts = json.loads(backend.to_str())
     facts["added_tokens"] = _mark_special(tokenizer, facts["added_tokens"])
     write_json(directory / TOKENIZER_FILE, facts)

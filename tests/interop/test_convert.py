@@ -172,12 +172,6 @@ def test_heads_can_be_left_out(tmp_path: Path, tiny_tokenizer: Tokenizer) -> Non
         convert(tmp_path / "ours", tmp_path / "other", replace(options, heads=("span",)))
 
 
-def test_an_encoder_without_pooler_has_no_class_in_transformers(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    save(tmp_path / "ours", replace(ALBERT, has_pooler=False), (), tiny_tokenizer)
-    with pytest.raises(ConfigError, match="always has a pooler"):
-        convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
-
-
 def test_bert_becomes_a_shared_albert_by_averaging_and_says_that_it_is_a_beginning(
     tmp_path: Path, tiny_tokenizer: Tokenizer
 ) -> None:

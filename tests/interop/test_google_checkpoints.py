@@ -56,6 +56,8 @@ def write_config(folder: Path, family: GoogleFamily, config: ModelConfig, num_gr
     if family == "albert":
         values |= {"embedding_size": config.embedding_size, "num_hidden_groups": num_groups}
         values |= {"inner_group_num": config.num_inner, "net_structure_type": 0, "layers_to_keep": []}
+    elif config.has_projection:
+        values |= {"embedding_size": config.embedding_size}
     (folder / f"{family}_config.json").write_text(json.dumps(values), "utf-8")
 
 
@@ -140,6 +142,7 @@ SHAPES: dict[str, tuple[GoogleFamily, ModelConfig, int]] = {
     "E=H": ("albert", replace(CONFIG, embedding_size=16), 1),
     "relu": ("albert", replace(CONFIG, activation="relu"), 1),
     "bert": ("bert", replace(CONFIG, embedding_size=16, sharing="none"), 1),
+    "bert with a projection": ("bert", replace(CONFIG, sharing="none"), 1),
 }
 
 

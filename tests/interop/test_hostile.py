@@ -1,5 +1,6 @@
 """What comes from strangers: nothing in it is run, and nothing outside its folder is read."""
 
+import argparse
 import json
 import os
 import pickle
@@ -51,8 +52,10 @@ def test_a_pickle_that_runs_code_is_never_executed(is_zip: bool, way: str, folde
         torch.save(bomb, file, _use_new_zipfile_serialization=is_zip)
     else:
         file.write_bytes(pickle.dumps(Bomb(f"touch '{traces}'")))
-    with pytest.raises(DataError, match="could be a program: it was not run"):
+    with pytest.raises(DataError, match="could be a program: it was not run") as caught:
         load_checkpoint(folder)
+    assert "weights_only" not in str(caught.value)
+    assert "torch.load" not in str(caught.value)
     assert not traces.exists()
     os.system(f"touch '{traces}'")  # the command itself would have worked
     assert traces.exists()
@@ -159,6 +162,40 @@ def test_a_pickle_of_anything_but_tensors_is_refused(content: Any, folder: Path)
     torch.save(content, folder / "pytorch_model.bin")
     with pytest.raises(DataError, match="more than tensors by name"):
         open_tensor_files(folder)
+
+
+@pytest.mark.parametrize("key", ["state_dict", "model_state_dict"])
+def test_the_weights_of_a_training_state_are_found(key: str, folder: Path) -> None:
+    torch.save({key: {"model.w": torch.arange(3.0)}, "epoch": 3, "optimizer": {}}, folder / "pytorch_model.bin")
+    store = open_tensor_files(folder)
+    assert list(store.tensors) == ["model.w"]
+    assert store.read("model.w").tolist() == [0, 1, 2]
+
+
+def test_a_pickle_names_what_it_holds_besides_tensors(folder: Path) -> None:
+    torch.save({"w": torch.ones(2), "args": argparse.Namespace(rate=0.1)}, folder / "pytorch_model.bin")
+    with pytest.raises(DataError, match=r"holds more than tensors \(argparse.Namespace\), .* take the model as"):
+        open_tensor_files(folder)
+
+
+def test_a_flipped_bit_in_the_weights_of_a_pickle_is_detected(folder: Path) -> None:
+    file = folder / "pytorch_model.bin"
+    weights = torch.arange(50.0)
+    torch.save({"w": weights}, file)
+    content = bytearray(file.read_bytes())
+    content[content.index(weights.numpy().tobytes()) + 70] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"is corrupt \(Bad CRC-32 for file .*data/0'\): copy or download it again"):
+        open_tensor_files(folder)
+
+
+def test_a_pickle_written_without_checksums_is_read(folder: Path) -> None:
+    torch.serialization.set_crc32_options(False)
+    try:
+        torch.save({"w": torch.arange(3.0)}, folder / "pytorch_model.bin")
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert open_tensor_files(folder).read("w").tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def serve_models(
         list[str] | None,
         typer.Option(help="Another name that it may be asked by; at 127.0.0.1 only this machine's own are taken."),
     ] = None,
+    root_path: Annotated[str, typer.Option(help="Path under which a proxy offers the server, such as /bert.")] = "",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     engine: EngineWord = None,
     threads: Threads = 0,
@@ -33,7 +34,12 @@ def serve_models(
     max_wait_ms: Annotated[float, typer.Option(help="Milliseconds that a text waits for others.")] = 2.0,
     max_queue: Annotated[int, typer.Option(help="Texts that may wait; more are refused with 429.")] = 512,
     max_inputs: Annotated[int, typer.Option(help="Texts in one request; more are refused with 422.")] = 64,
-    max_characters: Annotated[int, typer.Option(help="Of one text; more are refused with 422.")] = 20_000,
+    max_characters: Annotated[
+        int, typer.Option(help="Characters of one input after normalization; more are refused with 422.")
+    ] = 20_000,
+    max_tokens: Annotated[
+        int, typer.Option(help="Tokens computed for one input, windows included; more are refused with 422.")
+    ] = 16_384,
     max_body: Annotated[int, typer.Option(help="Bytes of a request; more are refused with 413.")] = 1_000_000,
     timeout: Annotated[float, typer.Option(help="Seconds for a request; then it is refused with 503.")] = 30.0,
 ) -> None:
@@ -44,9 +50,18 @@ def serve_models(
     except ImportError as error:
         raise ConfigError(f"the server needs {error.name}: pip install 'litebert[serve]'") from error
 
-    limits = Limits(max_body, max_inputs, max_characters, max_queue, max_batch, max_wait_ms / 1000, timeout)
+    limits = Limits(
+        max_body_bytes=max_body,
+        max_inputs=max_inputs,
+        max_characters=max_characters,
+        max_tokens=max_tokens,
+        max_queue=max_queue,
+        max_batch=max_batch,
+        max_wait_seconds=max_wait_ms / 1000,
+        timeout_seconds=timeout,
+    )
     token = "" if token_file is None else _read_token(token_file)
-    options = ServeOptions(host, port, token, tuple(origin or ()), tuple(allow_host or ()), limits)
+    options = ServeOptions(host, port, token, tuple(origin or ()), tuple(allow_host or ()), limits, root_path)
     serve(checkpoints, options, Computing(device, engine, threads))
 
 

@@ -16,6 +16,7 @@ from litebert.graph.precision import Precision
 from litebert.infer.engines.engine import Engine, MemoryGraph
 from litebert.infer.engines.onnx_engine import OnnxEngine
 from litebert.infer.engines.threads import count_cores
+from litebert.infer.exported import PER_TOKEN
 from litebert.model.reading import ReadHead
 
 MAX_FLOAT_SHARE = 1 / 3  # of a model's matrices: with more of them in float it is no int8 model
@@ -77,7 +78,7 @@ def export_int8(
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
     graph = settle_int8(checkpoint, chosen, options)
-    facts: dict[str, Any] = {"precision": "int8", "in_float": graph.in_float}
+    facts: dict[str, Any] = {"precision": "int8", "activations": PER_TOKEN, "in_float": graph.in_float}
     facts["accuracy"] = None if graph.accuracy is None else asdict(graph.accuracy)
     exported = write_export(checkpoint, out, chosen, graph.content, facts)
     return Int8Export(exported, graph.accuracy, graph.in_float)
@@ -153,4 +154,4 @@ def list_matrices(choice: _Choice) -> dict[str, int]:
     model = onnx.load_from_string(choice.build(Precision(is_int8=True)))
     kinds = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
     in_bytes = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds]
-    return {tensor.name: math.prod(tensor.dims) for tensor in in_bytes if not tensor.name.endswith(".zero")}
+    return {tensor.name: math.prod(tensor.dims) for tensor in in_bytes if len(tensor.dims) == 2}  # others are zeros

@@ -82,7 +82,7 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     asked = _predictor(checkpoint, None)
     task = asked.task
     dataset = replace(_read_dev(asked, dev), task=task)  # scored as the model's own task is, whatever its file is like
-    examples = choose_examples(dataset, "", dev)
+    examples = choose_examples(dataset, "", dev).examples
     if any(example.label is None for example in examples):
         raise DataError(f"{dev} has examples without labels: nothing to measure accuracy by")
     # numbers count as the same that are the same to a model that answers early
@@ -149,10 +149,10 @@ def _judge_order(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
 def _judge_vectors(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
     """Of each line, which other is nearest; the score is the mean likeness (cosine) with what float gives."""
     del tokenizer
-    expected = _predictor(checkpoint, None).embed(lines)
+    expected = _predictor(checkpoint, None).embed(lines, normalize=True)
 
     def judge(engine: Engine) -> Verdict:
-        vectors = _predictor(checkpoint, engine).embed(lines)
+        vectors = _predictor(checkpoint, engine).embed(lines, normalize=True)
         likeness = vectors @ vectors.T - 2 * np.eye(len(vectors))
         return Verdict(100 * float(np.mean((vectors * expected).sum(1))), likeness.argmax(1).tolist())
 

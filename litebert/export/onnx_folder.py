@@ -6,12 +6,15 @@ from typing import Any
 
 from litebert.checkpoint import TOKENIZER, Checkpoint
 from litebert.core.errors import ConfigError
-from litebert.core.files import atomic_directory
+from litebert.core.files import atomic_directory, write_json
 from litebert.graph.heads import check_head
 from litebert.graph.model import build_graph
 from litebert.graph.precision import Precision
 from litebert.infer.engines.engine import load_arrays
-from litebert.infer.exported import GRAPH_FILE, write_facts
+from litebert.infer.exported import GRAPH_FILE, describe_export, write_facts
+from litebert.interop.foreign_task import OUR_KEY
+from litebert.interop.huggingface import CONFIG_FILE
+from litebert.interop.names import find_family, their_config, their_labels
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.reading import ReadHead
 from litebert.tasks.catalog import restore_task
@@ -52,6 +55,7 @@ def build_head_graph(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenize
         load_arrays(checkpoint),
         head,
         mask_id=tokenizer.mask_id,
+        pooling=checkpoint.embedding_spec.pooling,
         precision=precision,
         has_exits=has_exits(checkpoint, head),
     )
@@ -69,17 +73,35 @@ def learned_exits(checkpoint: Checkpoint, head: ReadHead) -> bool:
 
 
 def write_export(checkpoint: Checkpoint, out: Path, head: ReadHead, graph: bytes, facts: dict[str, Any]) -> Exported:
-    """Write a folder around a graph."""
+    """Write a folder around a graph, with all that is needed to ask it."""
     check_is_new(out)
-    tokenizer, config = checkpoint.load_tokenizer(), checkpoint.config
+    tokenizer = checkpoint.load_tokenizer()
     with atomic_directory(out) as temporary:
         (temporary / GRAPH_FILE).write_bytes(graph)
         write_tokenizer_files(
-            tokenizer, temporary, has_segments=config.num_segments > 1, max_length=config.max_positions
+            tokenizer,
+            temporary,
+            has_segments=checkpoint.config.num_segments > 1,
+            max_length=checkpoint.find_max_length(head),
+            cuts_itself=True,
         )
+        write_json(temporary / CONFIG_FILE, _describe_for_others(checkpoint, head, tokenizer))
         tokenizer.save(temporary / TOKENIZER)
         write_facts(temporary, checkpoint, head, {**facts, "exits": has_exits(checkpoint, head)})
     return Exported(out, head, len(graph))
+
+
+def _describe_for_others(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenizer) -> dict[str, Any]:
+    """config.json for who runs the graph without litebert: labels, length, pooling, and transformers' own keys."""
+    config, heads = checkpoint.config, [spec for spec in checkpoint.heads if spec.kind == head]
+    family = find_family(config, heads, pad_id=tokenizer.pad_id, prefers=checkpoint.layout)
+    special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
+    facts = describe_export(checkpoint, head)
+    return {
+        **({} if family is None else their_config(family, config, heads, special_ids)),
+        **their_labels(facts["task"] or {}),
+        OUR_KEY: {**facts, "max_length": checkpoint.find_max_length(head)},
+    }
 
 
 def check_is_new(out: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, write_json
+from litebert.core.sealed import hash_files, write_sealed
 from litebert.data.groups import build_form
 from litebert.export.int8 import Accuracy, Int8Options, settle_int8
 from litebert.export.onnx_folder import check_is_new, choose_head
@@ -67,8 +68,8 @@ def export_web(
                 (temporary / file.name).write_bytes(file.read_bytes())
         (temporary / "model.onnx").write_bytes(graph.content)
         write_json(temporary / "vocabulary.json", vocabulary)
-        write_json(temporary / "facts.json", facts)
         _copy_runtime(runtime, temporary / "runtime")
+        write_sealed(temporary / "facts.json", {**facts, "files": hash_files(temporary)})  # last: it has all hashes
     return WebExport(out, chosen, len(graph.content), graph.accuracy)
 
 

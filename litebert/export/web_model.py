@@ -32,9 +32,7 @@ def describe_model(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
         raise ConfigError(
             f"{checkpoint.path} has a head '{head}', but nothing says what it answers: `litebert finetune` would"
         )
-    length = config.max_positions
-    if checkpoint.task is not None and head != "mlm":  # gaps are filled in texts of any length, as in Python
-        length = min(checkpoint.task.get("max_length", length), length)
+    length = checkpoint.find_max_length(head)
     model = {
         "name": name_model(checkpoint.path),
         "functions": [FUNCTIONS[head]],

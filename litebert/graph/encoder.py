@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from litebert.graph.parts import Parts
-from litebert.graph.precision import FloatArray
+from litebert.graph.precision import MOSTLY_POSITIVE, FloatArray
 from litebert.graph.writer import FLOAT, INT64
 from litebert.model.config import ModelConfig
 
@@ -62,7 +62,8 @@ def write_layer(parts: Parts, hidden: str, visible: str, row: tuple[int, int], *
         query, read = (take_first(parts, states) for states in (query, hidden))
     context = _attend(parts, query, key, value, visible)
     hidden = parts.norm(graph.call("Add", read, parts.linear(context, f"{attention}.output")), f"{attention}.norm")
-    update = parts.linear(parts.activate(parts.linear(hidden, f"{ffn}.up")), f"{ffn}.down")
+    inner = parts.activate(parts.linear(hidden, f"{ffn}.up"))
+    update = parts.linear(inner, f"{ffn}.down", zero=MOSTLY_POSITIVE)
     return parts.norm(graph.call("Add", hidden, update), f"{ffn}.norm")
 
 

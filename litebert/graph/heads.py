@@ -11,12 +11,13 @@ from litebert.graph.parts import Parts
 from litebert.graph.writer import BOOL, FLOAT, INT64
 from litebert.model.config import HeadKind
 from litebert.model.heads import FORBIDDEN, NEEDS_POOLER
+from litebert.model.pooling import Pooling
 from litebert.model.reading import NUM_STARTS, ReadHead
 
 ALLOWED = "answer_mask"  # input of the start-conditioned head: 1 where an answer may lie
 
 
-def write_head(parts: Parts, head: ReadHead, *, mask_id: int) -> None:
+def write_head(parts: Parts, head: ReadHead, *, mask_id: int, pooling: Pooling = "mean") -> None:
     """The whole graph of a model that answers through one head."""
     inputs = add_inputs(parts)
     if head in NEEDS_POOLER:
@@ -26,6 +27,8 @@ def write_head(parts: Parts, head: ReadHead, *, mask_id: int) -> None:
     hidden = write_encoder(parts, inputs)
     if head == "mlm":
         _write_masked_words(parts, inputs[0], hidden, mask_id)
+    elif head == "embedding":
+        _write_embedding(parts, inputs[2], hidden, pooling)
     else:
         _WRITERS[head](parts, inputs[2], hidden)
 
@@ -67,13 +70,19 @@ def _write_spans(parts: Parts, mask: str, hidden: str) -> None:
         graph.add_output(graph.call("Squeeze", logits, graph.integers(-1)), name, FLOAT, ("batch", "length"))
 
 
-def _write_embedding(parts: Parts, mask: str, hidden: str) -> None:
-    """The mean (B, H) of the last states of real tokens."""
+def _write_embedding(parts: Parts, mask: str, hidden: str, pooling: Pooling) -> None:
+    """The vectors (B, H) that `model/pooling.py` makes of the last states."""
     graph = parts.graph
-    weights = graph.call("Unsqueeze", graph.call("Cast", mask, to=FLOAT), graph.integers(-1))  # (B, T, 1)
-    total = graph.call("ReduceSum", graph.call("Mul", hidden, weights), graph.integers(1), keepdims=0)
-    count = graph.call("ReduceSum", weights, graph.integers(1), keepdims=0)
-    graph.add_output(graph.call("Div", total, count), "embedding", FLOAT, ("batch", parts.config.hidden_size))
+    if pooling == "cls":
+        vectors = graph.call("Gather", hidden, graph.integer(0), axis=1)
+    elif pooling == "max":
+        real = graph.call("Unsqueeze", graph.call("Cast", mask, to=BOOL), graph.integers(-1))  # (B, T, 1)
+        vectors = graph.call("ReduceMax", _forbid(parts, hidden, real), graph.integers(1), keepdims=0)
+    else:
+        weights = graph.call("Unsqueeze", graph.call("Cast", mask, to=FLOAT), graph.integers(-1))  # (B, T, 1)
+        total = graph.call("ReduceSum", graph.call("Mul", hidden, weights), graph.integers(1), keepdims=0)
+        vectors = graph.call("Div", total, graph.call("ReduceSum", weights, graph.integers(1), keepdims=0))
+    graph.add_output(vectors, "embedding", FLOAT, ("batch", parts.config.hidden_size))
 
 
 def _write_conditional_spans(parts: Parts, mask: str, hidden: str) -> None:
@@ -126,7 +135,6 @@ _WRITERS: dict[str, Callable[[Parts, str, str], None]] = {
     "tokens": _write_tokens,
     "span": _write_spans,
     "conditional_span": _write_conditional_spans,
-    "embedding": _write_embedding,
 }
 
 

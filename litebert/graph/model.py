@@ -9,6 +9,7 @@ from litebert.graph.parts import Parts
 from litebert.graph.precision import FloatArray, Precision
 from litebert.graph.writer import GraphWriter
 from litebert.model.config import ModelConfig
+from litebert.model.pooling import Pooling
 from litebert.model.reading import ReadHead
 
 
@@ -18,6 +19,7 @@ def build_graph(
     head: ReadHead,
     *,
     mask_id: int,
+    pooling: Pooling = "mean",
     precision: Precision = Precision(),
     has_exits: bool = False,
 ) -> Any:
@@ -28,5 +30,5 @@ def build_graph(
         assert head == "classification", head
         write_early_exit(parts)
     else:
-        write_head(parts, head, mask_id=mask_id)
+        write_head(parts, head, mask_id=mask_id, pooling=pooling)
     return graph.to_model({"head": head})

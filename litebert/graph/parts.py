@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litebert.graph.precision import TABLE_ZERO, FloatArray, Precision, quantize_columns, quantize_rows
+from litebert.graph.precision import (
+    CENTRED,
+    LARGEST_INPUT,
+    TABLE_ZERO,
+    FloatArray,
+    Precision,
+    quantize_columns,
+    quantize_rows,
+)
 from litebert.graph.writer import FLOAT, GraphWriter
 from litebert.model.config import ModelConfig
 
@@ -21,11 +29,15 @@ class Parts:
     weights: Mapping[str, FloatArray]
     precision: Precision
 
-    def linear(self, x: str, *names: str) -> str:
-        """A linear map; of several names one map whose outputs lie side by side."""
+    def linear(self, x: str, *names: str, zero: int = CENTRED) -> str:
+        """A linear map; of several names one map whose outputs lie side by side.
+
+        `zero` is the byte that stands for 0 where x is rounded to bytes: low where x is mostly positive.
+        """
         weight = np.concatenate([self.weights[f"{name}.weight"] for name in names])  # (out, in)
         biases = [self.weights[f"{name}.bias"] for name in names if f"{name}.bias" in self.weights]
-        return self.multiply(x, matrix_name(*names), weight.T, np.concatenate(biases) if biases else None)
+        bias = np.concatenate(biases) if biases else None
+        return self.multiply(x, matrix_name(*names), weight.T, bias, zero=zero)
 
     def exact_linear(self, x: str, name: str) -> str:
         """A linear map that is never in eight bits: a head's, which is small and decides."""
@@ -33,27 +45,47 @@ class Parts:
         product = graph.call("MatMul", x, graph.store(name, self.weights[f"{name}.weight"].T))
         return product if bias is None else graph.call("Add", product, graph.store(f"{name}.bias", bias))
 
-    def multiply(self, x: str, name: str, matrix: FloatArray, bias: FloatArray | None = None) -> str:
+    def multiply(
+        self, x: str, name: str, matrix: FloatArray, bias: FloatArray | None = None, *, zero: int = CENTRED
+    ) -> str:
         """x times a matrix (in, out), which is stored under its name, plus a bias."""
         graph = self.graph
         if self.precision.quantizes(name):
-            product = self._multiply_bytes(x, name, matrix)
+            product = self._multiply_bytes(x, name, matrix, zero)
         else:
             product = graph.call("MatMul", x, graph.store(name, matrix))
         return product if bias is None else graph.call("Add", product, graph.store(f"{name}.bias", bias))
 
-    def _multiply_bytes(self, x: str, name: str, matrix: FloatArray) -> str:
-        # runtimes know this sequence and compute it as one
+    def _multiply_bytes(self, x: str, name: str, matrix: FloatArray, zero: int) -> str:
         graph = self.graph
         if not graph.has(name):
             values, scales = quantize_columns(matrix)
             graph.store(name, values)
             graph.store(f"{name}.scale", scales)
             graph.store(f"{name}.zero", np.zeros(len(scales), dtype=np.int8))
-        rounded, scale, zero = graph.call_many("DynamicQuantizeLinear", x, count=3)
-        product = graph.call("MatMulInteger", rounded, name, zero, f"{name}.zero")
-        scale = graph.call("Mul", scale, f"{name}.scale")
-        return graph.call("Mul", graph.call("Cast", product, to=FLOAT), scale)
+        rounded, row_scales, stored_zero = self._round_rows(x, zero)
+        product = graph.call("MatMulInteger", rounded, name, stored_zero, f"{name}.zero")
+        product = graph.call("Mul", graph.call("Cast", product, to=FLOAT), f"{name}.scale")
+        return graph.call("Mul", product, row_scales)
+
+    def _round_rows(self, x: str, zero: int = CENTRED) -> tuple[str, str, str]:
+        """x as bytes, the scale (..., 1) of each of its rows, and the byte that stands for 0.
+
+        Each token has a scale of its own. DynamicQuantizeLinear has one for the whole batch: an answer would depend
+        on the other texts of its batch, and on how much they are padded.
+        """
+        graph = self.graph
+        above = graph.call("ReduceMax", x, graph.integers(-1))
+        below = graph.call("ReduceMin", x, graph.integers(-1))
+        scales = graph.call(
+            "Max",
+            graph.call("Mul", above, graph.number(1 / (LARGEST_INPUT - zero))),
+            graph.call("Mul", below, graph.number(-1 / zero)),
+            graph.number(1e-12),
+        )
+        stored_zero = graph.store(f"byte {zero}", np.array(zero, dtype=np.uint8))
+        rounded = graph.call("QuantizeLinear", graph.call("Div", x, scales), graph.number(1.0), stored_zero)
+        return rounded, scales, stored_zero
 
     def norm(self, x: str, name: str) -> str:
         graph = self.graph
@@ -84,11 +116,12 @@ class Parts:
         if not self.precision.quantizes(TOKENS):
             return graph.call("Gemm", states, graph.store(TOKENS, table), stored_bias, transB=1)
         values, scales = self._store_table(table)
-        rounded, scale, zero = graph.call_many("DynamicQuantizeLinear", states, count=3)
+        rounded, row_scales, zero = self._round_rows(states)
         turned = graph.call("Transpose", values, perm=[1, 0])  # runtimes do this once, when they load
         table_zero = graph.store(f"{TOKENS}.zero", np.array(TABLE_ZERO, dtype=np.uint8))
         product = graph.call("Cast", graph.call("MatMulInteger", rounded, turned, zero, table_zero), to=FLOAT)
-        return graph.call("Add", graph.call("Mul", product, graph.call("Mul", scale, scales)), stored_bias)
+        product = graph.call("Mul", graph.call("Mul", product, scales), row_scales)
+        return graph.call("Add", product, stored_bias)
 
     def _store_table(self, table: FloatArray) -> tuple[str, str]:
         values, scales = quantize_rows(table)

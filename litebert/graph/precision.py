@@ -3,6 +3,7 @@
 Matrices in eight bits have a scale for each output. Their values keep to seven bits (-63 to 63): processors without
 VNNI add two products of bytes in sixteen bits, where larger ones would overflow without a word and spoil the answer.
 The table of tokens, which is looked up more than multiplied, has all eight, unsigned, which no processor overflows.
+What a matrix is multiplied with is rounded to unsigned bytes when it is computed, with a scale for each token.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ FloatArray = NDArray[np.float32]
 LARGEST = 63
 LARGEST_IN_TABLE = 127
 TABLE_ZERO = 128
+LARGEST_INPUT = 255
+CENTRED = 128  # the input byte that stands for 0, where values are as often negative as positive
+MOSTLY_POSITIVE = 32  # after GELU (never below -0.17) or ReLU: most bytes are for positive values
 _CLIPPINGS = np.linspace(1.0, 0.7, 7)  # of the largest value; less is finer for all the others
 
 

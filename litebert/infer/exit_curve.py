@@ -45,6 +45,10 @@ class _Counting:
     def batch_cost(self) -> int:
         return self.engine.batch_cost
 
+    @property
+    def batch_tokens(self) -> int:
+        return self.engine.batch_tokens
+
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         outputs = self.engine.read(head, inputs)
         self.layers.extend(outputs["layers"].tolist())

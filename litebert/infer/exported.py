@@ -1,31 +1,34 @@
 """An export: a folder with one graph, its tokenizer, and what has to be known to ask it.
 
 model.onnx                     the graph, which plain onnxruntime runs
-tokenizer.json, ...            what `tokenizers` and `transformers` read
+tokenizer.json, ...            what `tokenizers` and `transformers` read; it cuts where the model does
+config.json                    labels, length and pooling, for who runs the graph without litebert
 tokenizer/                     our tokenizer
 export.json                    head, shape, task, precision, accuracy, and the SHA-256 of every other file
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
 from torch import Tensor
 
-from litebert.checkpoint import TOKENIZER, Checkpoint
+from litebert.checkpoint import TOKENIZER, Checkpoint, read_embedding
 from litebert.core.errors import DataError
-from litebert.core.files import check_keys, hash_file, read_json, write_json
+from litebert.core.files import check_keys
 from litebert.core.options import build_options
+from litebert.core.sealed import find_changed, hash_files, read_sealed, write_sealed
+from litebert.interop.opening import EXPORT_FILE
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.reading import ReadHead
 from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
-EXPORT_FILE = "export.json"
 GRAPH_FILE = "model.onnx"
 FORMAT = "litebert-export"
 FORMAT_VERSION = 1
+PER_TOKEN = "per-token"  # "activations" of an int8 export: each token is rounded by a scale of its own
 _KEYS = {
     "files": dict,
     "model": dict,
@@ -73,6 +76,7 @@ class Export:
     head: ReadHead
     has_exits: bool  # whether the graph may answer before its last layer
     is_int8: bool
+    mixes_texts: bool  # an int8 export of before: one scale for a whole batch, so that texts change each other's answer
 
     @property
     def graph_file(self) -> Path:
@@ -85,13 +89,12 @@ def is_export(path: Path) -> bool:
 
 def open_export(path: Path) -> Export:
     """Open an export after comparing every file with its hash."""
-    facts = read_json(path / EXPORT_FILE)
+    facts = read_sealed(path / EXPORT_FILE, fix="export the model again")
     if facts.get("format") != FORMAT or facts.get("version") != FORMAT_VERSION:
         raise DataError(f"{path / EXPORT_FILE} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?")
     check_keys(path / EXPORT_FILE, facts, _KEYS)
-    for name, expected in facts["files"].items():
-        if not (path / name).is_file() or hash_file(path / name) != expected:
-            raise DataError(f"{path / name} is missing or damaged: its SHA-256 is not what {EXPORT_FILE} says")
+    if problems := find_changed(path, facts["files"]):
+        raise DataError(f"{problems[0]}; export the model again")
     checkpoint = Checkpoint(
         path=path,
         config=build_options(ModelConfig, facts["model"], where=f"{path / EXPORT_FILE}: model"),
@@ -101,27 +104,38 @@ def open_export(path: Path) -> Export:
         state={},
         task=facts["task"],
         foreign=ExportFiles(path),
+        embedding=read_embedding(facts.get("embedding"), where=f"{path / EXPORT_FILE}: embedding"),
     )
-    return Export(checkpoint, facts["head"], facts["exits"], facts["precision"] == "int8")
+    is_int8 = facts["precision"] == "int8"
+    mixes_texts = is_int8 and facts.get("activations") != PER_TOKEN
+    return Export(checkpoint, facts["head"], facts["exits"], is_int8, mixes_texts)
 
 
 def write_facts(folder: Path, checkpoint: Checkpoint, head: ReadHead, more: dict[str, Any]) -> None:
     """Write export.json, the last file of an export: it has the hashes of all others."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
     facts = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "litebert": version("litebert"),
-        "head": head,
         "model": asdict(checkpoint.config),
         "heads": [asdict(spec) for spec in checkpoint.heads if spec.kind == head],
         "step": checkpoint.step,
+        **describe_export(checkpoint, head),
+        **more,
+        "files": hash_files(folder),
+    }
+    write_sealed(folder / EXPORT_FILE, facts)
+
+
+def describe_export(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
+    """What a head answers, and how its vectors are made."""
+    embedding = replace(checkpoint.embedding_spec, max_length=checkpoint.find_max_length(head))
+    return {
+        "head": head,
         # an embedding of a classifier answers no task
         "task": checkpoint.task if _is_of_task(checkpoint, head) else None,
-        **more,
-        "files": {path.relative_to(folder).as_posix(): hash_file(path) for path in files},
+        "embedding": asdict(embedding) if head == "embedding" else None,
     }
-    write_json(folder / EXPORT_FILE, facts)
 
 
 def _is_of_task(checkpoint: Checkpoint, head: ReadHead) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor
 from litebert.core.errors import ConfigError, DataError
 from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, TokenSequence
-from litebert.infer.outputs import BATCH_COST, answer_in_batches
+from litebert.infer.outputs import BATCH_COST, BATCH_TOKENS, answer_in_batches
 from litebert.model.reading import Reader
 from litebert.tasks.asking import to_inputs
 from litebert.text.tokenizer import Tokenizer
@@ -40,6 +40,7 @@ def fill_masks(
     top_k: int = 5,
     *,
     max_length: int = 2**31,
+    batch_tokens: int = BATCH_TOKENS,
     batch_cost: int = BATCH_COST,
 ) -> list[list[list[Guess]]]:
     """For each text the `top_k` most probable pieces for each of its `[MASK]`s, the best first."""
@@ -51,7 +52,7 @@ def fill_masks(
         return [[next(guesses) for _ in range(group.about)] for group in chosen]
 
     groups = [encode_gaps(tokenizer, text, max_length) for text in texts]
-    return answer_in_batches(groups, guess, pad_id=tokenizer.pad_id, batch_cost=batch_cost)
+    return answer_in_batches(groups, guess, pad_id=tokenizer.pad_id, batch_tokens=batch_tokens, batch_cost=batch_cost)
 
 
 def check_top_k(tokenizer: Tokenizer, top_k: int) -> None:

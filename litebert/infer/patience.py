@@ -24,6 +24,10 @@ class Patient:
     def batch_cost(self) -> int:
         return self.engine.batch_cost
 
+    @property
+    def batch_tokens(self) -> int:
+        return self.engine.batch_tokens
+
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         return self.engine.read(head, inputs._replace(patience=self.patience))
 

@@ -1,10 +1,11 @@
 """A model ready to be asked: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
 
+import warnings
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +17,20 @@ from litebert.core.runtime import Runtime, RuntimeOptions, choose_runtime
 from litebert.data.group_batch import GroupBatch
 from litebert.data.groups import Group, SequenceForm, build_form
 from litebert.infer.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
+from litebert.infer.cutting import ReportCut, tell_cut
 from litebert.infer.engines.building import EngineBuilder, build_torch
 from litebert.infer.engines.choosing import PACKAGES, EngineChoice, Trial, choose_engine
 from litebert.infer.engines.engine import CheckpointGraphs, Engine, EngineName, ExportedGraph
+from litebert.infer.engines.interruptible import Interruptible
 from litebert.infer.engines.threads import choose_threads
 from litebert.infer.engines.torch_engine import TorchEngine
 from litebert.infer.exported import Export, is_export, open_export
 from litebert.infer.fill_mask import Guess, fill_masks
-from litebert.infer.outputs import answer_in_batches, compute_outputs
+from litebert.infer.outputs import BATCH_TOKENS, answer_in_batches, compute_outputs
 from litebert.infer.patience import Patient
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.truncating import truncate
+from litebert.interop.vocabulary_notes import note_vocabulary
 from litebert.model.config import HeadKind
 from litebert.model.model import Model
 from litebert.model.reading import ReadHead
@@ -34,7 +38,9 @@ from litebert.tasks.asking import to_inputs
 from litebert.tasks.catalog import restore_task
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.ensemble import is_ensemble, list_members
 from litebert.tasks.finetuning import FinetuneTask, Output
+from litebert.tasks.report import read_report
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample, join_texts
 from litebert.tasks.token_tags import TaggedWords, TokenTags
@@ -60,19 +66,27 @@ class Predictor:
         """Without an engine torch computes."""
         self.checkpoint = checkpoint
         self.runtime = runtime
-        self.tokenizer: Tokenizer = tokenizer or checkpoint.load_tokenizer()
+        self._tokenizer = tokenizer
         self.engine: Engine = engine or build_torch(checkpoint, runtime)
+        self.members: tuple[Predictor, ...] = ()  # of an ensemble, whose outputs are averaged
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer; a model that was loaded without one cannot read text."""
+        return self._tokenizer or self.checkpoint.load_tokenizer()
 
     @cached_property
     def model(self) -> Model:
         """The model in torch, for those who look inside; another engine does without it."""
-        inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
+        inner = self.engine
+        while isinstance(inner, Patient | Interruptible):
+            inner = inner.engine
         return (inner if isinstance(inner, TorchEngine) else build_torch(self.checkpoint, self.runtime)).model
 
     @property
     def has_exits(self) -> bool:
         """Whether it can be asked with a patience."""
-        return self._learned_exits and self.engine.can_exit("classification")
+        return self._learned_exits and not self.members and self.engine.can_exit("classification")
 
     @property
     def _learned_exits(self) -> bool:
@@ -80,6 +94,8 @@ class Predictor:
 
     def check_exits(self) -> None:
         """Refuse to be asked with a patience, unless it can be."""
+        if self.members:
+            raise ConfigError(f"{self.checkpoint.path} is an ensemble, which cannot answer early: take no patience")
         if not self._learned_exits:
             raise ConfigError(
                 f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true"
@@ -99,9 +115,16 @@ class Predictor:
             raise ConfigError(f"patience = {patience} must be 0 or above; 0 computes all layers")
         if patience:
             self.check_exits()
+        elif self.members:
+            return self
         inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
         chosen = Patient(inner, patience) if patience else inner
-        return Predictor(self.checkpoint, self.runtime, chosen, self.tokenizer)
+        return Predictor(self.checkpoint, self.runtime, chosen, self._tokenizer)
+
+    def interruptible(self, is_wanted: Callable[[], bool]) -> "Predictor":
+        """The same predictor, raising `Interrupted` before a batch that is not wanted any more."""
+        engine = Interruptible(self.engine, is_wanted)
+        return Predictor(self.checkpoint, self.runtime, engine, self.tokenizer)
 
     @property
     def only_fills_gaps(self) -> bool:
@@ -126,19 +149,54 @@ class Predictor:
         return build_form(self.tokenizer, max_length=length, num_segments=config.num_segments)
 
     def predict(
-        self, examples: Sequence[Any], *, max_length: int | None = None, report: Callable[[int], None] = lambda _: None
+        self,
+        examples: Sequence[Any],
+        *,
+        max_length: int | None = None,
+        report: Callable[[int], None] = lambda _: None,
+        report_cut: ReportCut | None = None,
     ) -> list[Output]:
-        """The task's outputs for its own kind of examples, in their order."""
-        groups = self.task.encode(examples, self.tokenizer, self.form(max_length))
-        pad_id, cost = self.tokenizer.pad_id, self.engine.batch_cost
+        """The task's outputs for its own kind of examples, in their order.
+
+        `report` hears how many are done, `report_cut` how many tokens of each example were not read, because it is
+        longer than the model reads; without it a warning tells of those.
+        """
+        if self.members:
+            return self._predict_together(examples, max_length, report, report_cut)
+        form = self.form(max_length)
+        groups = self.task.encode(examples, self.tokenizer, form)
+        tell_cut(groups, form.max_length, report_cut)
         return compute_outputs(
-            self.engine, self.task, groups, self.runtime, pad_id=pad_id, batch_cost=cost, report=report
+            self.engine,
+            self.task,
+            groups,
+            self.runtime,
+            pad_id=self.tokenizer.pad_id,
+            batch_tokens=self.engine.batch_tokens,
+            batch_cost=self.engine.batch_cost,
+            report=report,
         )
 
-    def classify(self, texts: Sequence[Text]) -> list[Label]:
+    def _predict_together(
+        self,
+        examples: Sequence[Any],
+        max_length: int | None,
+        report: Callable[[int], None],
+        report_cut: ReportCut | None,
+    ) -> list[Output]:
+        """The members' outputs, averaged; the first one tells what was cut."""
+        num_members, outputs = len(self.members), []
+        for number, member in enumerate(self.members):
+            progress = lambda done, before=number * len(examples): report((before + done) // num_members)  # noqa: E731
+            tell = report_cut if number == 0 else lambda _: None
+            outputs.append(member.predict(examples, max_length=max_length, report=progress, report_cut=tell))
+        return [self.task.combine(list(each)) for each in zip(*outputs, strict=True)]
+
+    def classify(self, texts: Sequence[Text], *, report_cut: ReportCut | None = None) -> list[Label]:
         """The label of each text or pair, with its probability and the others'; or the number, for regression."""
         task = self._expect(Classification, MultiLabel, Regression)
-        return [self._label(task, output) for output in self.predict(_to_examples(texts))]
+        outputs = self.predict(_to_examples(texts), report_cut=report_cut)
+        return [self._label(task, output) for output in outputs]
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tag of each word of each sentence."""
@@ -161,10 +219,10 @@ class Predictor:
         """The choice that fits the question about the context best; a choice takes the place of a `_`."""
         return self.choose_batch([to_choice_example(context, question, choices)])[0]
 
-    def choose_batch(self, examples: Sequence[ChoiceExample]) -> list[Choice]:
+    def choose_batch(self, examples: Sequence[ChoiceExample], *, report_cut: ReportCut | None = None) -> list[Choice]:
         """`choose` for many questions at once."""
         self._expect(Choices)
-        outputs = self.predict(examples)
+        outputs = self.predict(examples, report_cut=report_cut)
         return [read_choice(example.choices, output) for example, output in zip(examples, outputs, strict=True)]
 
     def fill_mask(self, text: str, top_k: int = 5) -> list[list[Guess]]:
@@ -174,37 +232,63 @@ class Predictor:
     def fill_mask_batch(self, texts: Sequence[str], top_k: int = 5) -> list[list[list[Guess]]]:
         """`fill_mask` for many texts at once."""
         self._need_head("mlm", "fill masks")
-        max_length, cost = self.checkpoint.config.max_positions, self.engine.batch_cost
-        return fill_masks(self.engine, self.tokenizer, texts, top_k, max_length=max_length, batch_cost=cost)
+        return fill_masks(
+            self.engine,
+            self.tokenizer,
+            texts,
+            top_k,
+            max_length=self.checkpoint.config.max_positions,
+            batch_tokens=self.engine.batch_tokens,
+            batch_cost=self.engine.batch_cost,
+        )
 
     def order(self, first: str, second: str) -> float:
         """How probable it is that the second text follows the first, rather than the other way round."""
         return self.order_batch([(first, second)])[0]
 
-    def order_batch(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    def order_batch(self, pairs: Sequence[tuple[str, str]], *, report_cut: ReportCut | None = None) -> list[float]:
         """`order` for many pairs at once."""
         self._need_head("sentence", "order sentences")
         # a head of three classes (segments.task = "three-way") also knows of texts that do not belong together
-        return [float(logits[:2].softmax(-1)[0]) for logits in self._read("sentence", "logits", pairs)]
+        found = self._read("sentence", "logits", pairs, report_cut)
+        return [float(logits[:2].softmax(-1)[0]) for logits in found]
 
-    def embed(self, texts: Sequence[Text], *, normalize: bool = True) -> NDArray[np.float32]:
-        """A vector (N, H) for each text: the mean of its tokens' last states, of length one unless told otherwise."""
-        found = self._read("embedding", "embedding", texts)
+    def embed(
+        self, texts: Sequence[Text], *, normalize: bool | None = None, report_cut: ReportCut | None = None
+    ) -> NDArray[np.float32]:
+        """A vector (N, H) for each text, made as the model says (sentence-transformers' modules.json).
+
+        A model that says nothing gives the mean of the tokens' last states, normalized to length one.
+        """
+        spec = self.checkpoint.embedding_spec
+        found = self._read("embedding", "embedding", texts, report_cut)
         width = self.checkpoint.config.hidden_size
         vectors = np.array([vector.numpy() for vector in found], dtype=np.float32).reshape(-1, width)
-        if normalize:
+        if spec.normalize if normalize is None else normalize:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors
 
-    def _read(self, head: ReadHead, name: str, texts: Sequence[Text]) -> list[Tensor]:
+    def _read(self, head: ReadHead, name: str, texts: Sequence[Text], report_cut: ReportCut | None) -> list[Tensor]:
         """One of a head's outputs, for each text."""
-        sequences = join_texts(_to_examples(texts), self.tokenizer, self.form())
+        if self.members:
+            raise ConfigError(f"{self.checkpoint.path} is an ensemble: it answers, but has no vectors; take a member")
+        form = self.form(self.checkpoint.find_max_length(head))
+        sequences = join_texts(_to_examples(texts), self.tokenizer, form)
+        pooling = self.checkpoint.embedding_spec.pooling
         groups = [Group((sequence,)) for sequence in sequences]
+        tell_cut(groups, form.max_length, report_cut)
 
         def read(batch: GroupBatch, _: Sequence[Group]) -> list[Tensor]:
-            return list(self.engine.read(head, to_inputs(batch))[name].float().cpu())
+            inputs = to_inputs(batch)._replace(pooling=pooling)
+            return list(self.engine.read(head, inputs)[name].float().cpu())
 
-        return answer_in_batches(groups, read, pad_id=self.tokenizer.pad_id, batch_cost=self.engine.batch_cost)
+        return answer_in_batches(
+            groups,
+            read,
+            pad_id=self.tokenizer.pad_id,
+            batch_tokens=self.engine.batch_tokens,
+            batch_cost=self.engine.batch_cost,
+        )
 
     def _label(self, task: Any, output: Output) -> Label:
         answer = task.decide(output)
@@ -236,15 +320,21 @@ def load(  # one line of a user's program: its options are words there, not an o
     threads: int = 0,
     patience: int = 0,
     layers: int = 0,
+    tokenizer: Literal["own"] | None = "own",
 ) -> Predictor:
-    """The predictor of a checkpoint, a run's model, a Hugging Face or TensorFlow model, a hub's name, or an export.
+    """The predictor of a checkpoint, run, ensemble, export, Hugging Face or TensorFlow model, or of a hub's name.
 
     `engine` computes it: torch, onnx, openvino, or auto for the fastest here; else torch, and onnx for exports.
     `threads` 0: what OMP_NUM_THREADS says, else as many as there are cores. `patience`: texts whose answer stays the
     same for so many layers are done, where the model has learned it. `layers`: compute only so many of the first.
+    `tokenizer` None: a model that has none; `predictor.model` takes token ids. Where a vocabulary does not fit the
+    model's table exactly, a warning says so.
     """
     if threads < 0:
         raise ConfigError(f"threads = {threads} must be 0 or above; 0 takes all cores")
+    if is_ensemble(Path(source)):
+        computing: dict[str, Any] = {"device": device, "engine": engine, "threads": threads, "layers": layers}
+        return _load_ensemble(Path(source), computing).with_patience(patience)
     exported = is_export(Path(source))
     if device not in ("auto", "cpu") and (exported or engine not in (None, "torch")):
         raise ConfigError(f"device '{device}' is for the engine torch; the others and exports compute on the CPU")
@@ -254,11 +344,27 @@ def load(  # one line of a user's program: its options are words there, not an o
         return _load_exported(open_export(Path(source)), engine or "onnx", threads).with_patience(patience)
     checkpoint = load_checkpoint(source)
     checkpoint = truncate(checkpoint, layers) if layers else checkpoint
+    if tokenizer is None:
+        if engine not in (None, "torch"):
+            raise ConfigError(f"engine '{engine}' reads text: without a tokenizer only torch computes")
+        return Predictor(checkpoint, choose_runtime(RuntimeOptions(device=device, num_threads=choose_threads(threads))))
     return _load_checkpoint(checkpoint, device, engine or "torch", threads).with_patience(patience)
+
+
+def _load_ensemble(path: Path, computing: dict[str, Any]) -> Predictor:
+    """A predictor that averages the outputs of an ensemble's members, and decides as the ensemble does."""
+    members = tuple(load(member, **computing) for member in list_members(path))
+    first = members[0]
+    checkpoint = replace(first.checkpoint, path=path, task=read_report(path)["facts"])
+    predictor = Predictor(checkpoint, first.runtime, first.engine, first.tokenizer)
+    predictor.members = members
+    return predictor
 
 
 def _load_checkpoint(checkpoint: Checkpoint, device: str, engine: EngineChoice, threads: int) -> Predictor:
     num_threads, tokenizer = choose_threads(threads), checkpoint.load_tokenizer()
+    for note in note_vocabulary(tokenizer, checkpoint.config.vocab_size):
+        warnings.warn(f"{checkpoint.path}: {note}", stacklevel=3)
     options = RuntimeOptions(device=device if engine == "torch" else "cpu", num_threads=num_threads)
     runtime = choose_runtime(options)
     builder = EngineBuilder(checkpoint, runtime, CheckpointGraphs(checkpoint, tokenizer.mask_id), num_threads)
@@ -270,7 +376,10 @@ def _load_checkpoint(checkpoint: Checkpoint, device: str, engine: EngineChoice, 
 def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predictor:
     checkpoint, runtime = export.checkpoint, choose_runtime(RuntimeOptions(device="cpu"))
     length = checkpoint.config.max_positions
-    graphs = ExportedGraph(export.graph_file, export.head, length, export.has_exits)
+    # OpenVINO sums in another order where the batch has another shape, and rounding to bytes makes that visible
+    is_alone = export.mixes_texts or (export.is_int8 and engine == "openvino")
+    batch_tokens = 1 if is_alone else BATCH_TOKENS
+    graphs = ExportedGraph(export.graph_file, export.head, length, export.has_exits, batch_tokens)
     builder = EngineBuilder(checkpoint, runtime, graphs, choose_threads(threads))
     # OpenVINO computes integers that are quantised on the way in float, slower than float itself; and loops not at all
     is_for_onnx = engine == "auto" and (export.is_int8 or export.has_exits)

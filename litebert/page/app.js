@@ -10,6 +10,7 @@ import { getLanguage, say, setLanguage } from "./words.js";
 
 const THEMES = ["auto", "light", "dark"];
 const SYMBOLS = { auto: "◐", light: "☀", dark: "☾" };
+const WINDOWED = ["answer", "tokens"]; // functions that read a text of any length
 const LANGUAGE = "litebert-language";
 const THEME = "litebert-theme";
 
@@ -45,7 +46,12 @@ export async function load() {
 
 function build() {
   document.title = page.model ? `${page.model.name} · litebert` : "litebert";
-  document.getElementById("skip").textContent = say("skip");
+  const skip = document.getElementById("skip");
+  skip.textContent = say("skip");
+  skip.onclick = (event) => { // the hash says which function is shown: it stays
+    event.preventDefault();
+    document.getElementById("panel")?.focus();
+  };
   buildTop();
   buildFoot();
   if (page.model) buildMain();
@@ -54,7 +60,7 @@ function build() {
 function buildTop() {
   const controls = el("div", { class: "controls" },
     page.models.length > 1 && buildPicker(),
-    el("button", { type: "button", class: "plain", lang: getLanguage() === "zh" ? "en" : "zh-Hans", "aria-label": say("language_label"),
+    el("button", { type: "button", class: "plain", lang: getLanguage() === "zh" ? "en" : "zh-Hans", title: say("language_label"),
       id: "language", onclick: switchLanguage }, say("language")),
     el("button", { type: "button", class: "plain symbol", id: "theme", onclick: switchTheme, "aria-label": say(`theme_${getTheme()}`),
       title: say(`theme_${getTheme()}`) }, SYMBOLS[getTheme()]));
@@ -83,7 +89,7 @@ function buildFacts() {
   const facts = [
     `${number.format(model.num_parameters)} ${say("parameters")}`,
     model.num_layers === 1 ? say("layers_one") : say("layers", { n: model.num_layers }),
-    say("reads", { n: model.max_length }),
+    say(model.functions.some((name) => WINDOWED.includes(name)) ? "reads_windows" : "reads", { n: model.max_length }),
     model.task && say("task", { task: model.task }),
   ];
   return el("p", { class: "facts soft small" }, el("strong", {}, model.name), ...facts.filter(Boolean).map((fact) => ` · ${fact.replaceAll(" ", "\u00a0")}`));
@@ -103,7 +109,9 @@ function buildMain() {
   const panel = el("section", { class: "card", id: "panel", role: "tabpanel", "aria-labelledby": `tab-${view.id}`, tabindex: -1 },
     buildPanel(view, page.model, (page.states[key] ??= {})));
   document.getElementById("main").replaceChildren(buildFacts(), list, panel);
-  list.querySelector("[aria-selected=true]").scrollIntoView({ block: "nearest", inline: "nearest" });
+  // not scrollIntoView: from there the first Tab would go on, past the skip link
+  const chosen = list.querySelector("[aria-selected=true]");
+  list.scrollLeft = chosen.offsetLeft - (list.clientWidth - chosen.offsetWidth) / 2;
 }
 
 function moveAlong(event) {

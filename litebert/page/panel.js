@@ -6,7 +6,7 @@ import { getLanguage, has, say } from "./words.js";
 
 const WAIT_WHILE_TYPING = 450; // milliseconds
 const WAIT_UNTIL_TOLD = 1500; // milliseconds after which a screen reader hears that it takes long
-const TELLING = ["too_long", "too_large", "too_many", "not_loaded"]; // refusals whose message says more than their code
+const TELLING = ["invalid", "too_long", "too_large", "too_many", "not_loaded"]; // refusals whose message says more than their code
 
 /**
  * A view describes a function:
@@ -107,7 +107,8 @@ async function run(panel, isWished) {
     if (abort.signal.aborted) return;
     const { nodes, spoken } = view.show(results, { values: { ...state.values }, model, state, panel });
     const focused = panel.output.contains(document.activeElement) ? document.activeElement.id : "";
-    panel.output.replaceChildren(...nodes);
+    const numCut = Math.max(0, ...results.map((result) => result.num_cut ?? 0));
+    panel.output.replaceChildren(...nodes, ...(numCut ? [el("p", { class: "soft cut" }, say("cut", { n: numCut }))] : []));
     if (focused) document.getElementById(focused)?.focus();
     tell(panel, spoken);
   } catch (error) {
@@ -132,6 +133,8 @@ function showError(panel, error) {
 export function buildAlert(error) {
   const known = `error.${error.code}`;
   const message = has(known) ? say(known) : error.message;
-  const adds = has(known) && error.message && getLanguage() === "en" && TELLING.includes(error.code);
-  return el("div", { class: "alert", role: "alert" }, el("strong", {}, message), adds && el("span", { class: "small" }, error.message));
+  const adds = has(known) && error.message && TELLING.includes(error.code);
+  // what the server says is English, whatever the page speaks
+  const lang = getLanguage() === "en" ? null : "en";
+  return el("div", { class: "alert", role: "alert" }, el("strong", {}, message), adds && el("span", { class: "small", lang }, error.message));
 }

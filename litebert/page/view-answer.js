@@ -44,7 +44,7 @@ function show([result], { values }) {
   const others = result.others.length > 0 && el("details", {}, el("summary", {}, say("answer.others")),
     el("ul", { class: "bars long" }, result.others.map((span) => bar({ name: span.text, probability: span.probability }))));
   const verdict = el("p", { class: "verdict" }, found ? found.text : say("answer.none"));
-  const sureness = found && el("p", { class: "soft small" }, percent(found.probability));
+  const sureness = found && el("p", { class: "soft small" }, say("probability", { p: percent(found.probability) }));
   return {
     nodes: [verdict, sureness, passage, others].filter(Boolean),
     spoken: found ? say("answer.say", { text: found.text, p: percent(found.probability) }) : say("answer.none"),

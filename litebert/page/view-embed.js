@@ -3,7 +3,7 @@
 import { el, splitLines } from "./dom.js";
 import { say } from "./words.js";
 
-const MAX_LINES = 12;
+const MAX_LINES = 64; // that a server takes at once, unless told otherwise; the table scrolls
 
 export const embed = {
   id: "embed",
@@ -15,15 +15,17 @@ export const embed = {
     ],
     zh: [{ lines: "小狗在花园里睡觉。\n一只小狗在草地上打盹。\n股市星期一大跌。" }],
   },
-  hint: (values) => (textLines(values).length < 2 ? say("embed.hint") : null),
-  body: (values) => ({ inputs: textLines(values) }),
+  hint: (values) => {
+    const n = splitLines(values.lines).length;
+    if (n > MAX_LINES) return say("embed.too_many", { n, most: MAX_LINES });
+    return n < 2 ? say("embed.hint") : null;
+  },
+  body: (values) => ({ inputs: splitLines(values.lines) }),
   show,
 };
 
-const textLines = (values) => splitLines(values.lines).slice(0, MAX_LINES);
-
 function show(results, { values }) {
-  const texts = textLines(values);
+  const texts = splitLines(values.lines);
   const vectors = results.map((result) => result.vector);
   const cosines = vectors.map((a) => vectors.map((b) => a.reduce((sum, value, at) => sum + value * b[at], 0)));
   const pairs = texts.flatMap((_, a) => texts.slice(a + 1).map((_, at) => ({ a, b: a + 1 + at, cosine: cosines[a][a + 1 + at] })));
@@ -40,7 +42,7 @@ function show(results, { values }) {
   const rows = texts.map((text, a) => el("tr", {},
     el("th", { scope: "row", dir: "auto" }, el("span", { class: "soft" }, `${a + 1} `), text), texts.map((_, b) => cell(a, b))));
   return {
-    nodes: [el("div", { class: "scroll" }, el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, rows)))],
+    nodes: [el("p", { class: "soft small" }, say("embed.scale")), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": say("embed") }, el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, rows)))],
     spoken: say("embed.say", { a: best.a + 1, b: best.b + 1, p: best.cosine.toFixed(2) }),
   };
 }

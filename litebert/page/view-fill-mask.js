@@ -56,7 +56,7 @@ function show([result], { values, model }) {
     lists.length > 1 && el("h2", {}, say("fill-mask.gap", { n: number + 1 })), list));
   const best = result.gaps[0][0];
   return {
-    nodes: [sentence, el("div", { class: "groups" }, groups)],
+    nodes: [sentence, el("p", { class: "soft small" }, say("best_of_all")), el("div", { class: "groups" }, groups)],
     spoken: say("fill-mask.say", { word: best.text, p: percent(best.probability) }),
   };
 }

@@ -84,13 +84,17 @@ export const choose = {
     ],
   },
   chip: (one) => one.question,
-  hint: (values) => (choiceLines(values).length < 2 ? say("choose.hint") : null),
+  hint: (values) => {
+    const n = choiceLines(values).length;
+    if (n > MAX_CHOICES) return say("choose.too_many", { n, most: MAX_CHOICES });
+    return n < 2 ? say("choose.hint") : null;
+  },
   body: (values) => ({ inputs: [{ context: values.context ?? "", question: values.question ?? "", choices: choiceLines(values) }] }),
   show: showChoices,
 };
 
 const MAX_CHOICES = 16;
-const choiceLines = (values) => splitLines(values.choices).slice(0, MAX_CHOICES);
+const choiceLines = (values) => splitLines(values.choices);
 
 /** GLUE's labels are numbers for some tasks: say what they mean. */
 function nameLabel(label, model) {
@@ -109,7 +113,7 @@ function showLabels([result], { model }) {
   const isBest = (name) => (isSet ? result.label.includes(name) : name === result.label);
   const bars = entries.map(([name, probability]) => bar({ name: nameLabel(name, model), probability, isBest: isBest(name), level: isSet ? 0.5 : null }));
   return {
-    nodes: [el("p", { class: "verdict" }, label), el("ul", { class: "bars" }, bars)],
+    nodes: [el("p", { class: "verdict" }, label), el("p", { class: "soft small" }, say(isSet ? "each_alone" : "shares")), el("ul", { class: "bars" }, bars)],
     spoken: say("classify.say", { label, p: percent(entries[0][1]) }),
   };
 }
@@ -119,7 +123,7 @@ function showChoices([result], { values }) {
   const bars = result.probabilities.map((probability, number) =>
     bar({ name: names[number], probability, isBest: number === result.number }));
   return {
-    nodes: [el("p", { class: "verdict" }, result.text), el("ul", { class: "bars long" }, bars)],
+    nodes: [el("p", { class: "verdict" }, result.text), el("p", { class: "soft small" }, say("shares")), el("ul", { class: "bars long" }, bars)],
     spoken: say("choose.say", { text: result.text, p: percent(result.probabilities[result.number]) }),
   };
 }

@@ -30,7 +30,7 @@ function show([given, swapped]) {
   const p = given.probability;
   const verdict = p >= SURE ? say("order.right") : p <= 1 - SURE ? say("order.wrong") : say("order.unsure");
   return {
-    nodes: [el("p", { class: "verdict" }, verdict), scale(say("order.ab"), p, true), scale(say("order.ba"), swapped.probability, false)],
+    nodes: [el("p", { class: "verdict" }, verdict), el("p", { class: "soft small" }, say("order.scale")), scale(say("order.ab"), p, true), scale(say("order.ba"), swapped.probability, false)],
     spoken: say("order.say", { p: percent(p) }),
   };
 }

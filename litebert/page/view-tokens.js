@@ -22,21 +22,19 @@ function show([result], { values, model }) {
   const kinds = [...new Set(model.labels.filter((tag) => tag !== OUTSIDE).map((tag) => (model.has_spans ? tag.slice(2) : tag)))];
   const colour = (kind) => `kind-${kinds.indexOf(kind) % NUM_COLOURS}`;
   const stretches = model.has_spans
-    ? result.spans.map((span) => ({ kind: span.kind, words: result.words.slice(span.start, span.end) }))
-    : result.words.filter((word) => word.tag !== OUTSIDE).map((word) => ({ kind: word.tag, words: [word] }));
+    ? result.spans
+    : result.words.filter(({ tag }) => tag !== OUTSIDE).map(({ tag, start, end, probability }) => ({ kind: tag, start, end, score: probability }));
   const cut = slicer(values.text);
   const nodes = [];
   let at = 0;
-  for (const { kind, words } of stretches) {
-    const [start, end] = [words[0].start, words.at(-1).end];
-    const sureness = Math.min(...words.map((word) => word.probability));
-    nodes.push(cut(at, start), el("span", { class: `entity ${colour(kind)}`, title: percent(sureness) }, cut(start, end), el("small", {}, kind)));
+  for (const { kind, start, end, score } of stretches) {
+    nodes.push(cut(at, start), el("span", { class: `entity ${colour(kind)}`, title: percent(score) }, cut(start, end), el("small", {}, kind)));
     at = end;
   }
   nodes.push(cut(at));
   const found = say("tokens.say", { n: stretches.length });
   return {
     nodes: [el("p", { class: "sentence tagged", dir: "auto" }, nodes), !stretches.length && el("p", { class: "soft" }, say("tokens.outside"))].filter(Boolean),
-    spoken: model.has_spans ? `${found}: ${stretches.map(({ kind, words }) => `${words.map((w) => w.word).join(" ")} (${kind})`).join(", ")}` : found,
+    spoken: model.has_spans ? `${found}: ${stretches.map(({ kind, text }) => `${text} (${kind})`).join(", ")}` : found,
   };
 }

@@ -1,18 +1,20 @@
 """The application: a route for each function that a served model has, and those for machines that watch it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, create_model
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from litebert.serve import schemas
 from litebert.serve.functions import FUNCTIONS, Function, choose_example
@@ -22,7 +24,7 @@ from litebert.serve.metrics import CONTENT_TYPE
 from litebert.serve.models import NamedModel
 from litebert.serve.options import ServeOptions
 from litebert.serve.pages import add_pages
-from litebert.serve.refusals import CODES, MEANINGS, Refused, describe_invalid
+from litebert.serve.refusals import CODES, MEANINGS, Refused
 from litebert.serve.service import Service
 
 _DESCRIPTION = (
@@ -51,10 +53,12 @@ def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
         redoc_url=None,
         responses=_refusals(401, 421, 500),
     )
+    app.state.metrics = service.metrics  # for refusals that no route sees
     app.add_middleware(Guard, options=options, metrics=service.metrics)
     if options.origins:  # around the guard, so that other sites' pages can read its refusals
         app.add_middleware(
-            CORSMiddleware,
+            _OtherSites,  # type: ignore[arg-type]  # mypy loses its parameters in **options
+            count_refusal=service.metrics.count_refusal,
             allow_origins=list(options.origins),
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
@@ -71,15 +75,17 @@ def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
 
 def _add_function(app: FastAPI, service: Service, name: str, function: Function) -> None:
     async def answer(request: Request, ask: BaseModel) -> Response:
-        return await service.answer(name, ask, request)
+        del ask  # FastAPI describes it in OpenAPI; parsed it is by the service, which counts first
+        return await service.answer(name, request)
 
     answer.__annotations__["ask"] = function.request
     title = function.request.__name__
     first = next(model for model in service.models.values() if name in model.functions)
     example = choose_example(function, first.predictor)
-    app.add_api_route(
+    app.router.add_api_route(
         f"/v1/{name}",
         answer,
+        route_class_override=_Unparsed,
         methods=["POST"],
         summary=function.summary,
         operation_id=name,
@@ -87,6 +93,36 @@ def _add_function(app: FastAPI, service: Service, name: str, function: Function)
         responses=_refusals(400, 404, 408, 413, 422, 429, 503),
         openapi_extra={"requestBody": {"content": {"application/json": {"example": {"inputs": example}}}}},
     )
+
+
+class _OtherSites(CORSMiddleware):
+    """The headers for pages of other sites; those that are not allowed are refused in our form, and counted."""
+
+    def __init__(self, app: ASGIApp, *, count_refusal: Callable[[int], None], **options: Any) -> None:
+        super().__init__(app, **options)
+        self._count_refusal = count_refusal
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        response = super().preflight_response(request_headers)
+        if response.status_code < 400:
+            return response
+        self._count_refusal(response.status_code)
+        refused = Refused(response.status_code, "pages of this site may not ask this server", code="wrong_origin")
+        answer = refused.to_response()
+        for name, value in response.headers.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+
+class _Unparsed(APIRoute):
+    """A route whose body FastAPI describes but does not read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        async def answer(request: Request) -> Response:
+            response: Response = await self.endpoint(request, None)
+            return response
+
+        return answer
 
 
 def _add_watching(app: FastAPI, service: Service) -> None:
@@ -113,7 +149,7 @@ def _add_watching(app: FastAPI, service: Service) -> None:
         if batcher.is_stopping:
             response.status_code = 503
             return schemas.State(status="stopping")
-        if batcher.num_waiting >= limits.max_queue:
+        if batcher.num_waiting >= limits.max_queue or batcher.is_late:
             response.status_code = 503
             return schemas.State(status="busy")
         return schemas.State(status="ready")
@@ -130,10 +166,6 @@ def _add_refusals(app: FastAPI) -> None:
     """All refusals have one form, whoever makes them."""
     paths = [path for path in app.openapi()["paths"] if path.startswith("/v1/")]
 
-    async def refuse_invalid(_: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return describe_invalid(error.errors()).to_response()
-
     async def refuse_http(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         status = error.status_code if error.status_code in CODES else 400
@@ -147,7 +179,6 @@ def _add_refusals(app: FastAPI) -> None:
         return error.to_response()
 
     handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
-        RequestValidationError: refuse_invalid,
         HTTPException: refuse_http,
         Refused: refuse,
     }

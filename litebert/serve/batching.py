@@ -1,25 +1,31 @@
 """The queue before the model: inputs of many requests become batches, and each request gets its own answers back.
 
 Inputs that can be computed together (same model, function and settings) stand in one lane. One thread computes: it
-takes the lane whose first input has waited longest, as many of its inputs as are allowed at once; the predictor then
-puts those of like length together. While it computes, new inputs gather; when it is idle, an input waits for company a
-bounded time, and only if there was company before.
+takes the lane whose turn it is, as many of its inputs as are allowed at once; the predictor then puts those of like
+length together. While it computes, new inputs gather; when it is idle, an input waits for company a bounded time, and
+only if there was company before.
+
+Turns are by cost (self-clocked fair queueing): an input's turn is the turn that is served when its request arrives,
+plus the cost of the request's inputs up to it. So a short request passes the later inputs of a long one, and each
+input's turn comes, whatever arrives after it.
 """
 
 import asyncio
+import heapq
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from litebert.infer.engines.interruptible import Interrupted
 from litebert.serve.logs import log
 from litebert.serve.options import Limits
 
-BATCH_CHARACTERS = 16_384  # in one batch: a few long texts must not keep everybody else waiting
+BATCH_COST = 16_384  # in one batch: a few long texts must not keep everybody else waiting
+_STOP_SECONDS = 10.0  # that the end waits for a batch that nobody wants any more
 
 
 class Lane(NamedTuple):
@@ -47,15 +53,17 @@ class Waiting:
     num_missing: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Job:
-    """One input of a request."""
+    """One input of a request; ordered by turn."""
 
-    waiting: Waiting
-    number: int  # among the request's inputs
-    input: Any
-    num_characters: int
-    arrived_at: float
+    turn: int
+    serial: int  # of all inputs that ever came, so that no two are equal
+    waiting: Waiting = field(compare=False)
+    number: int = field(compare=False)  # among the request's inputs
+    input: Any = field(compare=False)
+    cost: int = field(compare=False)
+    arrived_at: float = field(compare=False)
 
 
 Compute = Callable[[Lane, Sequence[Any]], Sequence[Any]]
@@ -70,9 +78,13 @@ class Batcher:
     limits: Limits
     observe: Observe = lambda *_: None
     clock: Callable[[], float] = time.monotonic
-    _lanes: dict[Lane, deque[Job]] = field(default_factory=dict)
+    _lanes: dict[Lane, list[Job]] = field(default_factory=dict)  # heaps
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _num_waiting: int = 0
+    _num_arrived: int = 0
+    _turn: int = 0  # that is being served
+    _computing: Sequence[Job] = ()
+    _computing_since: float = 0.0
     _is_crowded: bool = False  # the last batch had company, or others came while it was computed
     _is_stopping: bool = False
     _thread: threading.Thread | None = None
@@ -84,6 +96,16 @@ class Batcher:
     @property
     def is_stopping(self) -> bool:
         return self._is_stopping
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the batch that is computed takes so long that a request sent now might not be answered in time."""
+        is_computing = bool(self._computing)
+        return is_computing and self.clock() - self._computing_since > self.limits.timeout_seconds / 2
+
+    def is_wanted(self) -> bool:
+        """Whether somebody still waits for the batch that is computed, or nothing is."""
+        return not self._computing or any(not job.waiting.future.done() for job in self._computing)
 
     @property
     def is_broken(self) -> bool:
@@ -98,14 +120,16 @@ class Batcher:
             self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more, compute what waits, and return when it is done."""
+        """Take nothing more, compute what waits and is wanted, and return when it is done."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join()
+            while self._thread.is_alive() and self.is_wanted():
+                self._thread.join(timeout=0.05)
+            self._thread.join(_STOP_SECONDS)  # a daemon: what hangs in the model dies with the process
 
-    async def ask(self, lane: Lane, inputs: Sequence[Any], num_characters: Sequence[int]) -> list[Any]:
+    async def ask(self, lane: Lane, inputs: Sequence[Any], costs: Sequence[int]) -> list[Any]:
         """The result for each input; an input that could not be computed has an exception for its result."""
         waiting = Waiting(asyncio.get_running_loop().create_future(), [None] * len(inputs), len(inputs))
         with self._changed:
@@ -113,9 +137,12 @@ class Batcher:
                 raise IsStopping
             if self._num_waiting + len(inputs) > self.limits.max_queue:
                 raise QueueIsFull
-            now = self.clock()
-            for number, (one, size) in enumerate(zip(inputs, num_characters, strict=True)):
-                self._lanes.setdefault(lane, deque()).append(Job(waiting, number, one, size, now))
+            now, turn = self.clock(), self._turn
+            for number, (one, cost) in enumerate(zip(inputs, costs, strict=True)):
+                turn += cost
+                self._num_arrived += 1
+                job = Job(turn, self._num_arrived, waiting, number, one, cost, now)
+                heapq.heappush(self._lanes.setdefault(lane, []), job)
             self._num_waiting += len(inputs)
             self.start()
             self._changed.notify()
@@ -129,13 +156,17 @@ class Batcher:
         while (taken := self._take()) is not None:
             try:
                 self._answer(*taken)
+            except Interrupted:
+                pass  # nobody is there to be told
             except Exception as error:  # our own mistake: these are told, and the thread lives on for all others
                 log("failed", level=logging.ERROR, error=error)
                 with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
                     self._deliver(taken[1], [error] * len(taken[1]))
+            self._computing = ()
 
     def _answer(self, lane: Lane, jobs: Sequence[Job]) -> None:
-        started_at = self.clock()
+        self._computing_since = started_at = self.clock()
+        self._computing = jobs
         results = compute_apart(self.compute, lane, [job.input for job in jobs])
         self.observe(lane, len(jobs), self.clock() - started_at)
         self._deliver(jobs, results)
@@ -149,7 +180,7 @@ class Batcher:
                     if self._is_stopping:
                         return None
                     self._changed.wait()
-                lane = self._oldest_lane()
+                lane = min(self._lanes, key=lambda lane: self._lanes[lane][0])
                 remaining = self._lanes[lane][0].arrived_at + self.limits.max_wait_seconds - self.clock()
                 has_company = len(self._lanes[lane]) >= self.limits.max_batch
                 if has_company or not self._is_crowded or self._is_stopping or remaining <= 0:
@@ -160,21 +191,20 @@ class Batcher:
         """Take a request's inputs out of the queue, where others want their places."""
         with self._changed:
             for lane in list(self._lanes):
-                kept = deque(job for job in self._lanes[lane] if job.waiting is not waiting)
+                kept = [job for job in self._lanes[lane] if job.waiting is not waiting]
                 self._num_waiting -= len(self._lanes[lane]) - len(kept)
+                heapq.heapify(kept)
                 self._lanes[lane] = kept
                 if not kept:
                     del self._lanes[lane]
 
-    def _oldest_lane(self) -> Lane:
-        return min(self._lanes, key=lambda lane: self._lanes[lane][0].arrived_at)
-
     def _cut_batch(self, lane: Lane) -> list[Job]:
         queue = self._lanes[lane]
-        jobs = [queue.popleft()]
-        room = BATCH_CHARACTERS - jobs[0].num_characters
-        while queue and len(jobs) < self.limits.max_batch and (room := room - queue[0].num_characters) >= 0:
-            jobs.append(queue.popleft())
+        jobs = [heapq.heappop(queue)]
+        self._turn = max(self._turn, jobs[0].turn)
+        room = BATCH_COST - jobs[0].cost
+        while queue and len(jobs) < self.limits.max_batch and (room := room - queue[0].cost) >= 0:
+            jobs.append(heapq.heappop(queue))
         if not queue:
             del self._lanes[lane]
         self._num_waiting -= len(jobs)
@@ -196,6 +226,8 @@ def compute_apart(compute: Compute, lane: Lane, inputs: Sequence[Any]) -> list[A
     """The results, computed together; if that fails in halves, so that one bad input spoils no other's answer."""
     try:
         return list(compute(lane, inputs))
+    except Interrupted:
+        raise
     except Exception as error:
         if len(inputs) == 1:
             return [error]

@@ -17,9 +17,11 @@ from litebert.serve import schemas
 from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import Output
+from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask, to_reply
 from litebert.tasks.texts import TextExample, check_num_texts
 from litebert.tasks.token_tags import TaggedWords, TokenTags, find_spans
+from litebert.tasks.words import find_words
 from litebert.text.tokenizer import Tokenizer
 
 NUM_OTHERS = 3  # next best answers to a question
@@ -39,6 +41,8 @@ class Function(NamedTuple):
     check: Callable[[Predictor, Any], object] = lambda *_: None
     # a setting that the model cannot have, and why
     find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
+    # an input as the task's examples, where a long one is read in windows; None: it is cut to the model's length
+    to_examples: Callable[[Any], Sequence[Any]] | None = None
 
 
 def choose_example(function: Function, predictor: Predictor) -> list[Any]:
@@ -82,11 +86,12 @@ def _find_bad_count(predictor: Predictor, settings: Settings) -> tuple[str, str]
 
 def classify(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Classified]:
     asked = predictor.with_patience(settings["patience"]) if settings["patience"] else predictor
-    answers = asked.classify(texts)
+    num_cut: list[int] = []
+    answers = asked.classify(texts, report_cut=num_cut.extend)
     labels = [list(answer.label) if isinstance(answer.label, tuple) else answer.label for answer in answers]
     return [
-        schemas.Classified(label=label, probabilities=answer.probabilities)
-        for label, answer in zip(labels, answers, strict=True)
+        schemas.Classified(label=label, probabilities=answer.probabilities, num_cut=cut)
+        for label, answer, cut in zip(labels, answers, num_cut, strict=True)
     ]
 
 
@@ -103,54 +108,82 @@ def _find_bad_patience(predictor: Predictor, settings: Settings) -> tuple[str, s
 
 def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settings) -> list[schemas.Tagged]:
     del settings
-    placed = [list(_iter_words(text)) for text in texts]
-    examples = [TaggedWords(str(n), tuple(word for word, *_ in words)) for n, words in enumerate(placed)]
+    splits_words = bool(getattr(predictor.task, "splits_words", False))
+    found = [_find_words(text, splits_words=splits_words) for text in texts]
+    examples = [TaggedWords(str(n), tuple(word for word, *_ in words)) for n, (_, words) in enumerate(found)]
+    num_cut: list[int] = []
     # a text without words needs no model
-    outputs = iter(predictor.predict([example for example in examples if example.words]))
-    return [_tagged(predictor.task, words, next(outputs) if words else []) for words in placed]
+    outputs = predictor.predict([example for example in examples if example.words], report_cut=num_cut.extend)
+    answered = iter(zip(outputs, num_cut, strict=True))
+    return [_tagged(predictor.task, text, words, *(next(answered) if words else ([], 0))) for text, words in found]
 
 
-def _iter_words(text: str | list[str]) -> list[tuple[str, int, int]]:
-    """Each word and its place."""
-    if not isinstance(text, str):
-        return [(word, number, number + 1) for number, word in enumerate(text)]
-    words, end = [], 0
-    for word in text.split():
-        start = text.index(word, end)
+def _to_tagged_words(text: str | list[str]) -> list[TaggedWords]:
+    words = tuple(text.split() if isinstance(text, str) else text)
+    return [TaggedWords("", words)] if words else []
+
+
+def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
+    """The text, of a list of words these with a space between them, and each word with its place in it."""
+    if isinstance(text, str) and splits_words:  # as the texts were cut that it was trained on
+        return text, [(text[word.start : word.end], word.start, word.end) for word in find_words(text)]
+    words = text.split() if isinstance(text, str) else text
+    joined = text if isinstance(text, str) else " ".join(text)
+    found, end = [], 0
+    for word in words:
+        start = joined.index(word, end)
         end = start + len(word)
-        words.append((word, start, end))
-    return words
+        found.append((word, start, end))
+        end += not isinstance(text, str)  # an empty word of a list has its own place after the space
+    return joined, found
 
 
-def _tagged(task: Any, words: Sequence[tuple[str, int, int]], output: Output) -> schemas.Tagged:
+def _tagged(
+    task: Any, text: str, words: Sequence[tuple[str, int, int]], output: Output, num_cut: int
+) -> schemas.Tagged:
     tags = task.decide(output)
-    sure = [max(probabilities) for probabilities in output]
+    probabilities = [max(shares) for shares in output]
+    spans = []
+    for kind, first, last in find_spans(tags) if task.has_spans else []:
+        start, end = words[first][1], words[last - 1][2]
+        score = float(np.mean(probabilities[first:last]))
+        spans.append(schemas.TaggedSpan(kind=kind, text=text[start:end], start=start, end=end, score=score))
     return schemas.Tagged(
         words=[
             schemas.TaggedWord(word=word, start=start, end=end, tag=tag, probability=probability)
-            for (word, start, end), tag, probability in zip(words, tags, sure, strict=True)
+            for (word, start, end), tag, probability in zip(words, tags, probabilities, strict=True)
         ],
-        spans=[schemas.TaggedSpan(**span._asdict()) for span in find_spans(tags)] if task.has_spans else [],
+        spans=spans,
+        num_cut=num_cut,
     )
 
 
 def answer(predictor: Predictor, questions: Sequence[schemas.Question], settings: Settings) -> list[schemas.Answered]:
     del settings
-    outputs = predictor.predict(to_questions([(one.question, one.context) for one in questions]))
-    return [_answered(read_answer(predictor.task, output), output) for output in outputs]  # type: ignore[arg-type]
+    asked, num_cut = to_questions([(one.question, one.context) for one in questions]), list[int]()
+    outputs = predictor.predict(asked, report_cut=num_cut.extend)
+    return [
+        _answered(read_answer(predictor.task, output), output, cut)  # type: ignore[arg-type]
+        for output, cut in zip(outputs, num_cut, strict=True)
+    ]
 
 
 def _check_question(_: Predictor, one: schemas.Question) -> None:
-    to_questions([(one.question, one.context)])
+    _to_questions(one)
 
 
-def _answered(found: FoundAnswer, output: Output) -> schemas.Answered:
+def _to_questions(one: schemas.Question) -> list[Question]:
+    return to_questions([(one.question, one.context)])
+
+
+def _answered(found: FoundAnswer, output: Output, num_cut: int) -> schemas.Answered:
     spans = [
         schemas.Span(text=span.text, start=span.start, end=span.end, probability=span.probability)
         for span in to_reply(output).spans[: NUM_OTHERS + 1]
     ]
     best = spans[0] if found.text else None
-    return schemas.Answered(answer=best, others=spans[1:] if best else spans[:NUM_OTHERS], null_odds=found.null_odds)
+    others = spans[1:] if best else spans[:NUM_OTHERS]
+    return schemas.Answered(answer=best, others=others, null_odds=found.null_odds, num_cut=num_cut)
 
 
 def choose(
@@ -158,9 +191,11 @@ def choose(
 ) -> list[schemas.Chosen]:
     del settings
     examples = [to_choice_example(one.context, one.question, one.choices) for one in questions]
+    num_cut: list[int] = []
+    choices = predictor.choose_batch(examples, report_cut=num_cut.extend)
     return [
-        schemas.Chosen(number=choice.number, text=choice.text, probabilities=list(choice.probabilities))
-        for choice in predictor.choose_batch(examples)
+        schemas.Chosen(number=one.number, text=one.text, probabilities=list(one.probabilities), num_cut=cut)
+        for one, cut in zip(choices, num_cut, strict=True)
     ]
 
 
@@ -170,12 +205,15 @@ def _check_choices(_: Predictor, one: schemas.ChoiceQuestion) -> None:
 
 def order(predictor: Predictor, pairs: Sequence[tuple[str, str]], settings: Settings) -> list[schemas.Ordered]:
     del settings
-    return [schemas.Ordered(probability=probability) for probability in predictor.order_batch(pairs)]
+    num_cut: list[int] = []
+    ordered = predictor.order_batch(pairs, report_cut=num_cut.extend)
+    return [schemas.Ordered(probability=one, num_cut=cut) for one, cut in zip(ordered, num_cut, strict=True)]
 
 
 def embed(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Vector]:
-    vectors = predictor.embed(texts, normalize=settings["normalize"])
-    return [schemas.Vector(vector=vector) for vector in _to_digits(vectors, 7)]
+    num_cut: list[int] = []
+    vectors = predictor.embed(texts, normalize=settings["normalize"], report_cut=num_cut.extend)
+    return [schemas.Vector(vector=one, num_cut=cut) for one, cut in zip(_to_digits(vectors, 7), num_cut, strict=True)]
 
 
 def read(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.ReadTrace]:
@@ -211,7 +249,7 @@ def _has_head(kind: str) -> Callable[[Predictor], bool]:
 
 def _has_weights(predictor: Predictor) -> bool:
     """An export answers, but cannot be looked into; it has the one head that it was exported with."""
-    return not isinstance(predictor.checkpoint.foreign, ExportFiles)
+    return not predictor.members and not isinstance(predictor.checkpoint.foreign, ExportFiles)
 
 
 def _can_embed(predictor: Predictor) -> bool:
@@ -242,7 +280,14 @@ FUNCTIONS = {
         _check_texts,
         _find_bad_patience,
     ),
-    "tokens": Function("A tag for each word", schemas.Tag, schemas.Tagged, _has_task(TokenTags), tag),
+    "tokens": Function(
+        "A tag for each word",
+        schemas.Tag,
+        schemas.Tagged,
+        _has_task(TokenTags),
+        tag,
+        to_examples=_to_tagged_words,
+    ),
     "answer": Function(
         "The stretch of a text that answers a question",
         schemas.Answer,
@@ -250,6 +295,7 @@ FUNCTIONS = {
         _has_task(SpanTask),
         answer,
         _check_question,
+        to_examples=_to_questions,
     ),
     "choose": Function(
         "Which of several choices fits a question",

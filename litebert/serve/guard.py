@@ -20,6 +20,10 @@ from litebert.serve.refusals import ClientLeft, Refused
 # Whoever has no token may see these, and nothing else: the page, its description, and whether the server lives.
 _OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")
 _OPEN_FOLDER = "/page/"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")  # another may be anything, and is not logged
+# Of every body this much may be held in memory; the rest of all bodies together is bounded by so many full ones.
+_FREE_BODY_BYTES = 65_536
+_NUM_FULL_BODIES = 32
 _LEFT = 499  # nobody is there to be told; the number is what other servers log
 # The page loads nothing from elsewhere and may not be framed; a browser keeps it so.
 _HEADERS = {
@@ -37,6 +41,7 @@ class Exchange:
 
     status: int = 0
     is_answered: bool = False  # to the last byte
+    num_large_bytes: int = 0  # of its body, beyond what each may have
 
 
 class Guard:
@@ -47,11 +52,14 @@ class Guard:
     ) -> None:
         self.app, self.options, self.metrics, self.clock = app, options, metrics, clock
         self._routes: frozenset[str] = frozenset()
+        self._num_large_bytes = 0  # of all requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if self.options.root_path:  # a proxy may have removed it from the path, or not
+            scope["root_path"] = self.options.root_path
         started_at, exchange = self.clock(), Exchange()
         seconds = self.options.limits.timeout_seconds
         scope.setdefault("state", {})["give_up_at"] = asyncio.get_running_loop().time() + seconds
@@ -60,12 +68,13 @@ class Guard:
             with self.metrics.open_requests.track_inprogress(), suppress(ClientLeft):
                 await self._answer(scope, receive, _watch(send, exchange, seconds), exchange)
         finally:  # a request that is cut off is noted too
+            self._num_large_bytes -= exchange.num_large_bytes
             self._note(scope, exchange, self.clock() - started_at)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, exchange: Exchange) -> None:
         try:
             self._check(scope)
-            await self.app(scope, await self._read(scope, receive), send)
+            await self.app(scope, await self._read(scope, receive, exchange), send)
         except Refused as refused:
             await refused.to_response()(scope, receive, send)
         except ClientLeft:
@@ -88,13 +97,13 @@ class Guard:
         if length.isdecimal() and int(length) > self.options.limits.max_body_bytes:
             raise self._too_large()
 
-    async def _read(self, scope: Scope, receive: Receive) -> Receive:
+    async def _read(self, scope: Scope, receive: Receive, exchange: Exchange) -> Receive:
         """The whole body, within the limits of size and time, and from then on what the server says."""
         if scope["method"] in ("GET", "HEAD"):
             return receive
         try:
             async with asyncio.timeout_at(scope["state"]["give_up_at"]):
-                body = await self._gather(receive)
+                body = await self._gather(receive, exchange)
         except TimeoutError:
             raise Refused(408, f"the request took over {self.options.limits.timeout_seconds:g} s to arrive") from None
         whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -104,7 +113,7 @@ class Guard:
 
         return hand_on
 
-    async def _gather(self, receive: Receive) -> bytes:
+    async def _gather(self, receive: Receive, exchange: Exchange) -> bytes:
         parts: list[bytes] = []
         size = 0
         while True:
@@ -115,8 +124,17 @@ class Guard:
             size += len(parts[-1])
             if size > self.options.limits.max_body_bytes:
                 raise self._too_large()
+            self._claim(max(0, size - _FREE_BODY_BYTES), exchange)
             if not message.get("more_body", False):
                 return b"".join(parts)
+
+    def _claim(self, num_large_bytes: int, exchange: Exchange) -> None:
+        """Room for a large body until its request is answered; unfinished ones of many clients must not fill memory."""
+        added = num_large_bytes - exchange.num_large_bytes
+        if self._num_large_bytes + added > _NUM_FULL_BODIES * self.options.limits.max_body_bytes:
+            raise Refused(429, "too many large requests are being read; try again in a second")
+        self._num_large_bytes += added
+        exchange.num_large_bytes = num_large_bytes
 
     def _too_large(self) -> Refused:
         return Refused(
@@ -129,7 +147,7 @@ class Guard:
         values: dict[str, Any] = scope.get("state", {}).get("noted", {})
         log(
             "request",
-            method=scope["method"],
+            method=scope["method"] if scope["method"] in _METHODS else "other",
             route=route,
             status=status,
             milliseconds=round(seconds * 1000, 2),

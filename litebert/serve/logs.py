@@ -6,12 +6,16 @@ An exception's message may quote the text that caused it, so only its type and i
 import json
 import logging
 import sys
+import time
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 LOGGER = "litebert.serve"
 _FIELDS = "litebert_fields"  # under which a record carries its values
+_LEFT_OUT = "litebert_left_out"  # how many lines like it were not written before it
 
 
 class JsonLines(logging.Formatter):
@@ -24,6 +28,8 @@ class JsonLines(logging.Formatter):
         }
         fields = getattr(record, _FIELDS, None)
         values |= _describe_foreign(record) if fields is None else fields
+        if left_out := getattr(record, _LEFT_OUT, 0):
+            values["left_out"] = left_out
         if record.exc_info and record.exc_info[1] is not None:
             values |= describe_exception(record.exc_info[1])
         return json.dumps(values, ensure_ascii=False, default=str)
@@ -35,10 +41,36 @@ def _describe_foreign(record: logging.LogRecord) -> dict[str, Any]:
     return values | ({"message": str(record.msg)} if record.name.startswith("uvicorn") else {})
 
 
+@dataclass
+class RepeatLimit:
+    """A filter that lets a few lines of one origin through in a period; the next one says how many were left out.
+
+    Lines about requests always pass: there is one for each answer, and no more.
+    """
+
+    max_lines: int = 10
+    period_seconds: float = 10.0
+    clock: Callable[[], float] = time.monotonic
+    _periods: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)  # when it began, lines since
+
+    def __call__(self, record: logging.LogRecord) -> bool:
+        event = getattr(record, _FIELDS, {}).get("event")
+        if event == "request":
+            return True
+        origin, now = (record.name, record.pathname, record.lineno, event), self.clock()
+        began_at, count = self._periods.get(origin, (now, 0))
+        if now - began_at >= self.period_seconds:
+            setattr(record, _LEFT_OUT, max(0, count - self.max_lines))
+            began_at, count = now, 0
+        self._periods[origin] = (began_at, count + 1)
+        return count < self.max_lines
+
+
 def set_up_logging(level: str = "info") -> None:
     """Let everything that this process logs appear as JSON lines on standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(RepeatLimit())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel("WARNING")

@@ -1,11 +1,13 @@
 """What the server counts, for Prometheus; in a registry of its own, so that two servers in a process do not meet."""
 
+import logging
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
 from litebert.serve.batching import Lane
+from litebert.serve.logs import log
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -52,6 +54,11 @@ class Metrics:
     def observe_request(self, route: str, status: int, seconds: float) -> None:
         self.requests.labels(route, str(status)).inc()
         self.request_seconds.labels(route).observe(seconds)
+
+    def count_refusal(self, status: int) -> None:
+        """A connection or a request that no route has seen."""
+        self.requests.labels("unknown", str(status)).inc()
+        log("refused", level=logging.WARNING, status=status)
 
     def to_text(self) -> bytes:
         return generate_latest(self.registry)

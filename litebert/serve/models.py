@@ -11,6 +11,9 @@ from litebert.model.cost import count_parameters
 from litebert.serve import schemas
 from litebert.serve.functions import FUNCTIONS
 
+# Functions that the page hides where the head learned nothing; who asks for them is still answered.
+HEADS = {"fill-mask": "mlm", "order": "sentence"}
+
 
 @dataclass(frozen=True)
 class NamedModel:
@@ -29,7 +32,7 @@ class NamedModel:
         config, task = checkpoint.config, None if checkpoint.task is None else self.predictor.task
         return schemas.ServedModel(
             name=self.name,
-            functions=list(self.functions),
+            functions=[name for name in self.functions if HEADS.get(name) not in checkpoint.at_chance],
             task=None if task is None else task.name,
             labels=list(getattr(task, "labels", ())),
             num_texts=getattr(task, "num_texts", 0),

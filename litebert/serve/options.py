@@ -16,7 +16,8 @@ class Limits:
 
     max_body_bytes: int = 1_000_000  # of a request; above: 413
     max_inputs: int = 64  # in a request; above: 422
-    max_characters: int = 20_000  # of an input, all its texts together; above: 422
+    max_characters: int = 20_000  # of an input, all its texts together, after normalization; above: 422
+    max_tokens: int = 16_384  # computed for an input, all its windows together; above: 422
     max_queue: int = 512  # inputs that wait for the model; above: 429
     max_batch: int = 64  # inputs that the model is given at once
     max_wait_seconds: float = 0.002  # that an input waits for company while the model is idle
@@ -25,7 +26,8 @@ class Limits:
     timeout_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        for name in ("max_body_bytes", "max_inputs", "max_characters", "max_queue", "max_batch", "timeout_seconds"):
+        sizes = ("max_body_bytes", "max_inputs", "max_characters", "max_tokens", "max_queue", "max_batch")
+        for name in (*sizes, "timeout_seconds"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(f"{name} = {getattr(self, name)} must be above 0, and have an end")
         if not 0 <= self.max_wait_seconds < math.inf:
@@ -47,8 +49,11 @@ class ServeOptions:
     origins: tuple[str, ...] = ()  # of other sites whose pages may ask, such as https://example.org
     hosts: tuple[str, ...] = ()  # that requests may be addressed to; empty: any
     limits: Limits = field(default_factory=Limits)
+    root_path: str = ""  # under which a proxy offers the server, such as /bert
 
     def __post_init__(self) -> None:
+        if self.root_path and not re.fullmatch(r"(/[\w.~-]+)+", self.root_path):
+            raise ConfigError(f"root path '{self.root_path}' must be like /bert, with no slash at its end")
         if not 0 <= self.port < 65536:
             raise ConfigError(f"port = {self.port} is no port: 1 to 65535, or 0 for any free one")
         for host in self.hosts:

@@ -1,6 +1,6 @@
 """Why a request is not answered: a status, one word for programs, a sentence for people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -36,6 +36,9 @@ CODES = {
 }
 
 
+_MAX_KEY = 40  # characters of a key that a refusal repeats
+
+
 class ClientLeft(Exception):
     """Nobody is there to be answered."""
 
@@ -58,12 +61,10 @@ class Refused(Exception):
         return Response(body, self.status, headers=headers, media_type="application/json")
 
 
-def describe_invalid(errors: Sequence[Any]) -> Refused:
-    """The first thing that pydantic found wrong, without repeating what was sent."""
-    first = errors[0]
-    if first["type"] == "json_invalid":
-        return Refused(400, "the body is not JSON")
+def describe_invalid(error: Mapping[str, Any]) -> Refused:
+    """What pydantic found wrong, without repeating what was sent; of an unknown key no more than its beginning."""
     # pydantic also names which of several allowed types it tried
-    where = ".".join(str(part) for part in first["loc"][1:] if part != "str" and "[" not in str(part))
-    message = first["msg"][:1].lower() + first["msg"][1:]
+    parts = [str(part) for part in error["loc"] if part != "str" and "[" not in str(part)]
+    where = ".".join(part if len(part) <= _MAX_KEY else f"{part[:_MAX_KEY]}…" for part in parts)
+    message = error["msg"][:1].lower() + error["msg"][1:]
     return Refused(422, f"{where}: {message}" if where else message, where=where)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 
 def _check_letters(text: str) -> str:
@@ -15,7 +15,17 @@ def _check_letters(text: str) -> str:
     return text
 
 
+def _check_whole(value: object) -> object:
+    """A number as JSON Schema means it: 5.0 is whole, "5" and true are no numbers."""
+    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
+    if value is not None and not is_whole:
+        raise ValueError("a whole number is needed")
+    return value
+
+
 Text = Annotated[str, AfterValidator(_check_letters)]
+Whole = Annotated[int, BeforeValidator(_check_whole)]
+Words = Annotated[list[Text], Field(fail_fast=True)]  # no further than the first mistake
 Pair = Annotated[tuple[Text, Text], Field(description="Two texts that belong together.")]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -34,21 +44,24 @@ class Ask(BaseModel):
 
 
 class FillMask(Ask):
-    inputs: list[Text] = Field(min_length=1, examples=[["The function returns a [MASK] of strings."]])
-    top_k: int = Field(5, ge=1, le=50, description="Guesses for each [MASK].")
+    inputs: list[Text] = Field(fail_fast=True, min_length=1, examples=[["The function returns a [MASK] of strings."]])
+    top_k: Whole = Field(5, ge=1, le=50, description="Guesses for each [MASK].")
 
 
 class Classify(Ask):
     inputs: list[Text | Pair] = Field(
-        min_length=1, examples=[["A charming film.", "What a waste of time."], [["A man eats soup.", "Somebody eats."]]]
+        fail_fast=True,
+        min_length=1,
+        examples=[["A charming film.", "What a waste of time."], [["A man eats soup.", "Somebody eats."]]],
     )
-    patience: int = Field(
+    patience: Whole = Field(
         0, ge=0, le=48, description="Answer early: after so many layers with the same answer; 0 computes all of them."
     )
 
 
 class Tag(Ask):
-    inputs: list[Text | list[Text]] = Field(
+    inputs: list[Text | Words] = Field(
+        fail_fast=True,
         min_length=1,
         examples=[["Ada lived in London."]],
         description="Texts, cut into words at white space; or lists of words.",
@@ -64,6 +77,7 @@ class Question(BaseModel):
 
 class Answer(Ask):
     inputs: list[Question] = Field(
+        fail_fast=True,
         min_length=1,
         examples=[[{"question": "Where did Ada live?", "context": "Ada lived in London, near the river."}]],
     )
@@ -74,28 +88,31 @@ class ChoiceQuestion(BaseModel):
 
     context: Text = ""
     question: Text = Field("", description="A choice takes the place of each `_`, or follows the question.")
-    choices: list[Text] = Field(min_length=2, max_length=16)
+    choices: list[Text] = Field(fail_fast=True, min_length=2, max_length=16)
 
 
 class Choose(Ask):
     inputs: list[ChoiceQuestion] = Field(
+        fail_fast=True,
         min_length=1,
         examples=[[{"context": "It rained all day.", "question": "The street was _.", "choices": ["wet", "dry"]}]],
     )
 
 
 class Order(Ask):
-    inputs: list[Pair] = Field(min_length=1, examples=[[["He opened the door.", "Then he went in."]]])
+    inputs: list[Pair] = Field(fail_fast=True, min_length=1, examples=[[["He opened the door.", "Then he went in."]]])
 
 
 class Embed(Ask):
-    inputs: list[Text | Pair] = Field(min_length=1, examples=[["a small dog", "a little hound"]])
-    normalize: bool = Field(True, description="Vectors of length one.")
+    inputs: list[Text | Pair] = Field(fail_fast=True, min_length=1, examples=[["a small dog", "a little hound"]])
+    normalize: Annotated[bool, Strict()] | None = Field(
+        None, description="Vectors of length one; null: as the model says, else true."
+    )
 
 
 class Read(Ask):
-    inputs: list[Text | Pair] = Field(min_length=1, max_length=1, examples=[["The cat sees the dog."]])
-    head: int | None = Field(None, ge=0, description="An attention head, from 0; without it the mean of all.")
+    inputs: list[Text | Pair] = Field(fail_fast=True, min_length=1, max_length=1, examples=[["The cat sees the dog."]])
+    head: Whole | None = Field(None, ge=0, description="An attention head, from 0; without it the mean of all.")
 
 
 class Guess(BaseModel):
@@ -108,14 +125,20 @@ class Gaps(BaseModel):
     gaps: list[list[Guess]] = Field(description="For each [MASK], the best guess first.")
 
 
-class Classified(BaseModel):
+class Cut(BaseModel):
+    """What every result of a text that may be too long tells."""
+
+    num_cut: int = Field(description="Tokens that were not read, because the input is longer than the model reads.")
+
+
+class Classified(Cut):
     label: str | list[str] | float = Field(description="A label, or those that hold; or a number.")
     probabilities: dict[str, Probability] = Field(description="Of every label; empty for a number.")
 
 
 class TaggedWord(BaseModel):
     word: str
-    start: int = Field(description="In the text, in characters; in a list of words, the word's number.")
+    start: int = Field(description="In the text, in characters; of a list of words in these with a space between them.")
     end: int
     tag: str
     probability: Probability
@@ -123,11 +146,13 @@ class TaggedWord(BaseModel):
 
 class TaggedSpan(BaseModel):
     kind: str
-    start: int = Field(description="The number of its first word.")
-    end: int = Field(description="The number after that of its last word.")
+    text: str
+    start: int = Field(description="In characters, as of words.")
+    end: int
+    score: Probability = Field(description="The mean of its words' probabilities.")
 
 
-class Tagged(BaseModel):
+class Tagged(Cut):
     words: list[TaggedWord]
     spans: list[TaggedSpan] = Field(description="Of tags such as B-PER and I-PER.")
 
@@ -139,23 +164,23 @@ class Span(BaseModel):
     probability: Probability
 
 
-class Answered(BaseModel):
+class Answered(Cut):
     answer: Span | None = Field(description="Null where the model finds none.")
     others: list[Span] = Field(description="What it found next best.")
     null_odds: float = Field(description="The odds that there is no answer.")
 
 
-class Chosen(BaseModel):
+class Chosen(Cut):
     number: int = Field(description="Of the best choice, from 0.")
     text: str
     probabilities: list[Probability]
 
 
-class Ordered(BaseModel):
+class Ordered(Cut):
     probability: Probability = Field(description="That the second text follows the first.")
 
 
-class Vector(BaseModel):
+class Vector(Cut):
     vector: list[float]
 
 
@@ -193,7 +218,7 @@ class ServedModel(BaseModel):
     num_layers: int
     num_heads: int
     hidden_size: int
-    max_length: int = Field(description="In tokens; longer texts are cut.")
+    max_length: int = Field(description="In tokens; longer texts are cut, and `num_cut` of their results says so.")
 
 
 class ServedModels(BaseModel):

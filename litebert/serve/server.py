@@ -4,6 +4,7 @@ import logging
 import math
 import signal
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -15,13 +16,13 @@ from litebert.core.errors import ConfigError
 from litebert.infer.engines.choosing import EngineChoice
 from litebert.infer.predictor import load
 from litebert.serve.app import build_app
-from litebert.serve.connections import time_heads
+from litebert.serve.connections import ACCEPTED_AT_ONCE, MAX_CONNECTIONS, build_protocol, choose_max_connections
 from litebert.serve.functions import FUNCTIONS, choose_example
 from litebert.serve.logs import log, set_up_logging
 from litebert.serve.models import NamedModel, check_names, split_name
 from litebert.serve.options import ServeOptions
 
-_MAX_CONNECTIONS = 1024  # above it uvicorn itself answers 503
+_BACKLOG = 1024  # connections that the system holds until they are accepted
 
 
 class Computing(NamedTuple):
@@ -70,7 +71,8 @@ def warm_up(model: NamedModel) -> None:
 def bind(options: ServeOptions) -> socket.socket:
     """A socket at the wished address."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio turns off Nagle's delay only where the protocol is named: an answer would wait 40 ms for the client's ACK
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((options.host, options.port))
@@ -91,19 +93,42 @@ def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=_MAX_CONNECTIONS,
+        backlog=ACCEPTED_AT_ONCE,
+        ws="none",
         timeout_keep_alive=30,
-        http=time_heads(options.limits.timeout_seconds),
-        # an accepted request has its time to be answered, and as much to be read; what hangs beyond that is cut
-        timeout_graceful_shutdown=math.ceil(2 * options.limits.timeout_seconds) + 5,
+        http=build_protocol(
+            options.limits.timeout_seconds,
+            max_connections=choose_max_connections(_count_max_files()),
+            count_refusal=app.state.metrics.count_refusal,
+        ),
+        # an accepted request has its time to be answered; who does not read the answer then is cut off
+        timeout_graceful_shutdown=math.ceil(options.limits.timeout_seconds) + 5,
     )
-    listener.listen(config.backlog)  # from here on a connection waits instead of being refused: now it may be told
+    listener.listen(_BACKLOG)  # from here on a connection waits instead of being refused: now it may be told
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     log("listening", url=f"http://{shown}:{port}")
     print(f"Open http://{shown}:{port} in a browser; Ctrl-C stops the server.", flush=True)
     with _as_a_wish(signal.SIGTERM, signal.SIGINT):
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with a longer queue of connections before it than it accepts at once."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)
+
+
+def _count_max_files() -> int:
+    if sys.platform == "win32":  # there it is bounded by memory alone
+        return 2 * MAX_CONNECTIONS
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2 * MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else soft
 
 
 @contextmanager

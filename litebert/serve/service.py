@@ -1,27 +1,44 @@
-"""From a checked request to its answer: which model is meant, what is too much, and the way through the queue."""
+"""From a request to its answer: what it asks of which model, what is too much, and the way through the queue."""
 
 import asyncio
 import json
 import logging
 import textwrap
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
 from litebert.core.errors import LitebertError, suggest
-from litebert.infer.predictor import Predictor
 from litebert.serve.batching import Batcher, IsStopping, Lane, QueueIsFull
-from litebert.serve.functions import FUNCTIONS, Function
+from litebert.serve.costs import count_characters, count_tokens, estimate_cost, may_exceed
+from litebert.serve.functions import FUNCTIONS
 from litebert.serve.logs import log
 from litebert.serve.metrics import Metrics
 from litebert.serve.models import NamedModel
 from litebert.serve.options import Limits
+from litebert.serve.parsing import check_content_type, parse_ask
 from litebert.serve.refusals import ClientLeft, Refused
 
 _MAX_MESSAGE = 400  # characters: a message may quote a long text
+_LARGE_BODY = 16_384  # bytes: a larger one is read in a thread of its own, while others are answered
+
+
+class Sized(NamedTuple):
+    """An input, and its characters after normalization."""
+
+    value: Any
+    num_characters: int
+
+
+class Prepared(NamedTuple):
+    """A request that may be computed."""
+
+    lane: Lane
+    inputs: list[Sized]
+    costs: list[int]
 
 
 class Service:
@@ -32,29 +49,52 @@ class Service:
         self.limits = limits
         self.metrics = Metrics(lambda: self.batcher.num_waiting)
         self.batcher = Batcher(self._compute, limits, self.metrics.observe_batch)
+        self._predictors = {
+            model.name: model.predictor.interruptible(lambda: self.batcher.is_wanted()) for model in models
+        }
+        self._parser = ThreadPoolExecutor(1, thread_name_prefix="litebert-parser")
 
-    def _compute(self, lane: Lane, inputs: Sequence[Any]) -> list[Any]:
+    def _compute(self, lane: Lane, inputs: Sequence[Sized]) -> list[Any]:
         """Each input's result as JSON, made here and not by the thread that answers everybody.
 
         What is wrong with an input is its own result: it costs no other anything.
         """
-        function, predictor = FUNCTIONS[lane.function], self.models[lane.model].predictor
-        mistakes = [_find_mistake(function, predictor, one) for one in inputs]
-        fitting = [one for one, mistake in zip(inputs, mistakes, strict=True) if mistake is None]
+        function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
+        mistakes = [self._find_mistake(lane, one) for one in inputs]
+        fitting = [one.value for one, mistake in zip(inputs, mistakes, strict=True) if mistake is None]
         settings = dict(lane.settings)  # type: ignore[call-overload]
         results = iter(function.compute(predictor, fitting, settings) if fitting else ())
         return [next(results).model_dump_json() if mistake is None else mistake for mistake in mistakes]
 
-    async def answer(self, function: str, ask: Any, request: Request) -> Response:
-        """The answer to a request; what the log may know of it is noted in its state."""
-        model = self._find(function, ask.model)
-        request.state.noted = {"model": model.name, "inputs": len(ask.inputs)}
-        sizes = self._measure(ask.inputs)
-        if bad := FUNCTIONS[function].find_bad_setting(model.predictor, ask.settings):
-            raise Refused(422, bad[1], where=bad[0])
-        lane = Lane(model.name, function, tuple(ask.settings.items()))
+    def _find_mistake(self, lane: Lane, one: Sized) -> Refused | None:
+        """What is wrong with an input; it costs no other anything."""
+        function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
         try:
-            results = await _unless_left(self.batcher.ask(lane, ask.inputs, sizes), request)
+            function.check(predictor, one.value)
+        except LitebertError as error:
+            return Refused(422, textwrap.shorten(str(error), _MAX_MESSAGE))
+        if may_exceed(function, predictor, one.num_characters, self.limits.max_tokens):
+            num_tokens = count_tokens(function, predictor, one.value)
+            if num_tokens > self.limits.max_tokens:
+                limit = f"the server takes {self.limits.max_tokens:,}"
+                return Refused(
+                    422, f"{num_tokens:,} tokens in all windows, and {limit}: shorten the text", code="too_long"
+                )
+        return None
+
+    async def answer(self, function: str, request: Request) -> Response:
+        """The answer to a request; what the log may know of it is noted in its state."""
+        check_content_type(request.headers.get("content-type", ""))
+        body = await request.body()
+        if len(body) > _LARGE_BODY:
+            loop = asyncio.get_running_loop()
+            prepared = await loop.run_in_executor(self._parser, self._prepare, function, body)
+        else:
+            prepared = self._prepare(function, body)
+        lane, inputs, costs = prepared
+        request.state.noted = {"model": lane.model, "inputs": len(inputs)}
+        try:
+            results = await _unless_left(self.batcher.ask(lane, inputs, costs), request)
         except QueueIsFull:
             raise Refused(429, "too many texts are waiting already; try again in a second") from None
         except IsStopping:
@@ -66,8 +106,19 @@ class Service:
         for number, result in enumerate(results):
             if isinstance(result, Exception):
                 raise _refuse(result, number)
-        body = f'{{"model":{json.dumps(model.name)},"results":[{",".join(results)}]}}'
-        return Response(body, media_type="application/json")
+        answer = f'{{"model":{json.dumps(lane.model)},"results":[{",".join(results)}]}}'
+        return Response(answer, media_type="application/json")
+
+    def _prepare(self, name: str, body: bytes) -> Prepared:
+        function = FUNCTIONS[name]
+        ask: Any = parse_ask(body, function.request, self.limits.max_inputs)
+        model = self._find(name, ask.model)
+        if bad := function.find_bad_setting(model.predictor, ask.settings):
+            raise Refused(422, bad[1], where=bad[0])
+        inputs = [Sized(one, count_characters(one, model.predictor.tokenizer)) for one in ask.inputs]
+        self._check_sizes(inputs)
+        costs = [estimate_cost(function, model.predictor, one.num_characters) for one in inputs]
+        return Prepared(Lane(model.name, name, tuple(ask.settings.items())), inputs, costs)
 
     def _find(self, function: str, name: str | None) -> NamedModel:
         able = [model for model in self.models.values() if function in model.functions]
@@ -81,25 +132,16 @@ class Service:
             )
         return self.models[name]
 
-    def _measure(self, inputs: Sequence[Any]) -> list[int]:
-        """The characters of each input, none above what is taken."""
-        if len(inputs) > self.limits.max_inputs:
-            raise Refused(
-                422,
-                f"{len(inputs)} inputs, and the server takes {self.limits.max_inputs} at once: send them in parts",
-                code="too_many",
-                where="inputs",
-            )
-        sizes = [_count_characters(one) - 1 for one in inputs]
-        for number, size in enumerate(sizes):
-            if size > self.limits.max_characters:
+    def _check_sizes(self, inputs: Sequence[Sized]) -> None:
+        for number, one in enumerate(inputs):
+            if one.num_characters > self.limits.max_characters:
+                limit = f"the server takes {self.limits.max_characters:,}"
                 raise Refused(
                     422,
-                    f"{size:,} characters, and the server takes {self.limits.max_characters:,}: shorten the text",
+                    f"{one.num_characters:,} characters after normalization, and {limit}: shorten the text",
                     code="too_long",
                     where=f"inputs.{number}",
                 )
-        return sizes
 
 
 async def _unless_left(asking: Coroutine[Any, Any, list[Any]], request: Request) -> list[Any]:
@@ -121,25 +163,10 @@ async def _wait_until_left(request: Request) -> None:
         pass
 
 
-def _find_mistake(function: Function, predictor: Predictor, one: Any) -> LitebertError | None:
-    try:
-        function.check(predictor, one)
-    except LitebertError as error:
-        return error
-    return None
-
-
 def _refuse(error: Exception, number: int) -> Refused:
-    if isinstance(error, LitebertError):
-        return Refused(422, textwrap.shorten(str(error), _MAX_MESSAGE), where=f"inputs.{number}")
+    """The refusal of a request by one input's result. What fails in computing is our mistake, whatever it says."""
+    where = f"inputs.{number}"
+    if isinstance(error, Refused):
+        return Refused(error.status, error.problem.message, code=error.problem.code, where=where)
     log("failed", level=logging.ERROR, error=error)
-    return Refused(500, "the server made a mistake; its log says where", where=f"inputs.{number}")
-
-
-def _count_characters(value: Any) -> int:
-    """The letters of all texts in an input, and one more for each text: an empty word is a token too."""
-    if isinstance(value, str):
-        return len(value) + 1
-    if isinstance(value, BaseModel):
-        value = [getattr(value, name) for name in type(value).model_fields]
-    return sum(map(_count_characters, value))
+    return Refused(500, "the server made a mistake; its log says where", where=where)

@@ -80,8 +80,9 @@ def test_a_sensitive_matrix_stays_in_float(tmp_path: Path, tiny_tokenizer: Token
     said: list[str] = []
     done = export_int8(load_checkpoint(model), tmp_path / "out", Int8Options(dev, 5.0, said.append))
     assert done.in_float == ("ffn.0.down",)
-    how_read, *measurements = said
-    assert how_read == "columns of dev.jsonl: text = 'text', label = 'label'"
+    columns, first_row, *measurements = said
+    assert columns == "columns of dev.jsonl: text = 'text', label = 'label'"
+    assert first_row.startswith("first row of train: ")
     assert len(measurements) == 2
     assert done.accuracy is not None
     assert done.accuracy.drop <= 5

@@ -5,15 +5,23 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from shown_code import read_shown
 
 import litebert
-from litebert.checkpoint import load_checkpoint
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
+from litebert.export.int8 import export_int8
 from litebert.export.onnx_folder import export_onnx
+from litebert.model.config import ModelConfig
+from litebert.model.model import build_model
+from litebert.tasks.catalog import task_facts
+from litebert.tasks.classification import Classification
+from litebert.text.tokenizer import Tokenizer
 
 pytest.importorskip("onnxruntime")
 
@@ -57,6 +65,33 @@ def test_plain_onnxruntime_fills_masks_as_we_do(tiny_checkpoint: Path, tmp_path:
         assert predictor.tokenizer.pieces([max(allowed, key=lambda i: logits[i])]) == [guess.piece]
 
 
+def test_the_code_of_the_documentation_gives_our_answers(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cuts, pads, names labels, pools and normalizes, all from the files of the export."""
+    config = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size, embedding_size=16, hidden_size=32, ffn_size=64, num_layers=2,
+        num_heads=2, max_positions=64, initializer_range=0.3,
+    )  # fmt: skip
+    task = Classification("sst-2", ("dull", "fine", "odd"))
+    content = CheckpointContent(step=0, task=task_facts(task, max_length=48))
+    save_checkpoint(tmp_path / "model", build_model(config, task.heads, seed=3), tiny_tokenizer, content)
+    export_int8(load_checkpoint(tmp_path / "model"), tmp_path / "sst2-int8")
+    export_onnx(load_checkpoint(tmp_path / "model"), tmp_path / "embedder", head="embedding")
+    page = Path(__file__).parents[2] / "docs" / "inference.md"
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for shown in read_shown(page):
+        if shown.is_python and "onnxruntime" in shown.code:
+            exec(shown.code, names)
+    texts = names["texts"]
+    assert names["answers"] == [one.label for one in litebert.load("sst2-int8").classify(texts)]
+    assert len(names["encodings"][1].ids) == 48
+    assert names["num_cut"] == 1
+    np.testing.assert_allclose(names["vectors"], litebert.load("model").embed(texts), atol=1e-5)
+    np.testing.assert_allclose(names["vectors"], litebert.load("embedder").embed(texts), atol=1e-5)
+
+
 def test_an_export_is_loaded_as_a_checkpoint_is(tiny_checkpoint: Path, tmp_path: Path) -> None:
     export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out", head="embedding")
     texts = ["a cat", "the dog near the river"]
@@ -77,7 +112,7 @@ def test_a_damaged_export_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> N
     export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out", head="sentence")
     with (tmp_path / "out" / "model.onnx").open("ab") as file:
         file.write(b"x")
-    with pytest.raises(DataError, match=r"model\.onnx is missing or damaged"):
+    with pytest.raises(DataError, match=r"model\.onnx is corrupt: its SHA-256"):
         litebert.load(tmp_path / "out")
 
 
@@ -108,3 +143,9 @@ def test_words_that_would_do_nothing_are_refused(
 ) -> None:
     assert _run(["export", str(tmp_path), str(tmp_path / "out"), *words], debug=False) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_export_is_no_checkpoint_to_convert(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out")
+    with pytest.raises(DataError, match="is an export: it answers, but has no weights"):
+        litebert.load_checkpoint(tmp_path / "out")

@@ -85,6 +85,7 @@ class Inventing:
 
     name = "torch"
     batch_cost = 0
+    batch_tokens = 4096
 
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         ids, mask = inputs.token_ids, inputs.mask

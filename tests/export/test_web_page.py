@@ -5,7 +5,7 @@ Needs a chromium, playwright, and onnxruntime-web, whose folder $LITEBERT_ORT_WE
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -14,10 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from small_text import SIZES, make_sentences
-from torch import Tensor
-from torch.nn import functional as F
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.errors import ConfigError
@@ -29,7 +26,7 @@ from litebert.infer.engines.onnx_engine import OnnxEngine
 from litebert.infer.predictor import Predictor
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
-from litebert.model.reading import ReadHead, ReadInputs
+from litebert.model.reading import ReadHead
 from litebert.tasks.catalog import task_facts
 from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification
@@ -77,34 +74,11 @@ def serve() -> Iterator[Callable[[Path], str]]:
         server.server_close()
 
 
-class OneByOne:
-    """An engine that reads each sequence alone and without padding, as the page does: int8 rounds by what is beside."""
-
-    def __init__(self, engine: OnnxEngine) -> None:
-        self.engine, self.name, self.batch_cost = engine, engine.name, engine.batch_cost
-
-    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
-        width = inputs.mask.shape[1]
-        found = []
-        for row, length in enumerate(inputs.mask.sum(1).tolist()):
-            tensors = [None if one is None else one[row : row + 1, :length] for one in inputs[:4]]
-            outputs = self.engine.read(head, inputs._replace(**dict(zip(inputs._fields, tensors, strict=False))))
-            axis = -2 if head == "tokens" else -1  # the one that is as long as the text, if any is
-            pads = (0, 0, 0, width - length) if head == "tokens" else (0, width - length)
-            found.append(
-                {name: F.pad(one, pads) if one.shape[axis:][:1] == (length,) else one for name, one in outputs.items()}
-            )
-        return {name: torch.cat([one[name] for one in found]) for name in found[0]}
-
-    def can_exit(self, head: ReadHead) -> bool:
-        return self.engine.can_exit(head)
-
-
 def in_python(checkpoint: Path, page: Path, head: ReadHead) -> Predictor:
     """A predictor that computes the page's own graph."""
     opened = load_checkpoint(checkpoint)
     graph = ExportedGraph(page / "model.onnx", head, opened.config.max_positions, is_loop=False)
-    engine: Any = OneByOne(OnnxEngine(graph, 1))
+    engine = OnnxEngine(graph, 1)
     return Predictor(opened, CPU, engine)
 
 

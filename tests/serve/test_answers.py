@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from litebert.infer.predictor import Predictor
+from litebert.tasks.token_tags import find_spans
 
 TEXTS = ["the cat", "a small dog near the river and the old house", "bird"]
 
@@ -48,8 +49,24 @@ def test_words_are_tagged_where_they_stand(client: TestClient, predictors: dict[
     (result, nothing, of_words) = ask(client, "tokens", [text, " ", ["the", "old cat"]])
     assert [text[word["start"] : word["end"]] for word in result["words"]] == text.split()
     assert [word["tag"] for word in result["words"]] == predictors["names"].tag([text.split()])[0]
-    assert nothing == {"words": [], "spans": []}
+    assert nothing == {"words": [], "spans": [], "num_cut": 0}
     assert [word["word"] for word in of_words["words"]] == ["the", "old cat"]
+    assert [(word["start"], word["end"]) for word in of_words["words"]] == [(0, 3), (4, 11)]
+
+
+def test_spans_of_tags_are_places_in_the_text(client: TestClient) -> None:
+    text = "  😀 the old cat  sees a dog near\tthe river and the house"
+    words = ["the old", "cat", "", "sees", "😀", "dog", "near", "the river"]
+    of_text, of_words = ask(client, "tokens", [text, words])
+    for result, read in ((of_text, text), (of_words, " ".join(words))):
+        expected = find_spans([word["tag"] for word in result["words"]])
+        assert expected
+        assert len(result["spans"]) == len(expected)
+        for span, (kind, first, last) in zip(result["spans"], expected, strict=True):
+            inside = result["words"][first:last]
+            assert (span["kind"], span["start"], span["end"]) == (kind, inside[0]["start"], inside[-1]["end"])
+            assert read[span["start"] : span["end"]] == span["text"]
+            assert span["score"] == pytest.approx(sum(word["probability"] for word in inside) / len(inside))
 
 
 def test_an_answer_is_a_stretch_of_the_context(client: TestClient, predictors: dict[str, Predictor]) -> None:
@@ -108,3 +125,15 @@ def test_each_model_says_what_it_can_do(client: TestClient) -> None:
         "answers": {"answer", *always},
         "choices": {"choose", *always},
     }
+
+
+def test_results_say_how_many_tokens_were_not_read(client: TestClient) -> None:
+    long = "the " * 60  # the models read 48 tokens, the pre-trained one 64
+    assert [one["num_cut"] for one in ask(client, "classify", ["the cat", long], model="animals")] == [0, 14]
+    assert [one["num_cut"] for one in ask(client, "embed", ["the cat", long * 2], model="words")] == [0, 58]
+    assert [one["num_cut"] for one in ask(client, "order", [["the", "cat"], [long, long]], model="words")] == [0, 59]
+    asked = [{"question": question, "context": long} for question in ("who", "the " * 20)]
+    assert [one["num_cut"] for one in ask(client, "answer", asked)] == [0, 4]
+    chosen = [{"context": context, "choices": ["a", "the"]} for context in ("the", long)]
+    assert [one["num_cut"] for one in ask(client, "choose", chosen)] == [0, 16]
+    assert [one["num_cut"] for one in ask(client, "tokens", [long, ["the", "a" * 60]], model="names")] == [0, 14]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litebert.core.errors import DataError
-from litebert.serve.batching import BATCH_CHARACTERS, Batcher, IsStopping, Lane, QueueIsFull, compute_apart
+from litebert.serve.batching import BATCH_COST, Batcher, IsStopping, Lane, QueueIsFull, compute_apart
 from litebert.serve.options import Limits
 
 LANE = Lane("model", "shout", ())
@@ -95,7 +95,7 @@ def test_other_settings_are_computed_apart_and_whoever_waited_longest_comes_firs
 
 def test_a_batch_is_bounded_in_inputs_and_in_characters() -> None:
     model = Recorder()
-    quarter = "x" * (BATCH_CHARACTERS // 4)
+    quarter = "x" * (BATCH_COST // 4)
 
     async def story(batcher: Batcher) -> None:
         first = await occupy(batcher, model)

@@ -1,7 +1,9 @@
 """The playground in a real browser: each function, errors, keyboard, languages, colours, no request to elsewhere."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -377,6 +379,85 @@ def test_every_text_stands_out_and_every_field_has_a_name(open_page: OpenPage, s
             " + [...document.images].filter(one => !one.hasAttribute('alt')).length"
         )
         assert nameless == 0
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """axe-core's script, which checks a page for people who do not see it, or use no mouse."""
+    folder = os.environ.get("LITEBERT_AXE")
+    if not folder:
+        pytest.skip("LITEBERT_AXE is not set: the folder of the npm package axe-core")
+    return (Path(folder) / "axe.min.js").read_text("utf-8")
+
+
+def find_violations(page: Page, axe: str) -> list[str]:
+    page.evaluate("Promise.all(document.getAnimations().map((one) => one.finished))")
+    page.evaluate(axe)
+    found = page.evaluate("axe.run().then((found) => found.violations.map((one) => [one.id, one.nodes[0].html]))")
+    return [f"{rule}: {node[:200]}" for rule, node in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(open_page: OpenPage, address: str, axe: str, scheme: str) -> None:
+    page = open_page(color_scheme=scheme)
+    found = {}
+    for model, function in FUNCTIONS:
+        page.select_option("#model", model)
+        page.click(f"#tab-{function}")
+        page.wait_for_selector(f"{DONE} > *")
+        found[function] = find_violations(page, axe)
+    page.goto(f"{address}/docs")
+    page.wait_for_selector(".call")
+    found["docs"] = find_violations(page, axe)
+    assert {place: violations for place, violations in found.items() if violations} == {}
+
+
+@pytest.mark.parametrize("place", ["", "#embed"])
+def test_the_first_tab_goes_to_the_skip_link_and_that_to_the_panel(
+    open_page: OpenPage, address: str, place: str
+) -> None:
+    page = open_page(at=f"{address}/{place}")
+    page.wait_for_selector("#panel")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "skip"
+    before = page.evaluate("location.hash")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "panel"
+    assert page.evaluate("location.hash") == before
+
+
+def test_many_lines_are_compared_and_too_many_are_refused(open_page: OpenPage) -> None:
+    page = open_page("words", "embed")
+    ask(page, lines="\n".join(f"the cat {n}" for n in range(20)))
+    assert page.locator(".matrix tbody tr").count() == 20
+    page.fill("#field-embed-lines", "a\n" * 65)
+    page.wait_for_selector("text=65 lines: at most 64")
+
+
+def test_more_choices_than_can_be_judged_are_refused_and_not_dropped(open_page: OpenPage) -> None:
+    page = open_page("choices", "choose")
+    page.fill("#field-choose-choices", "a\n" * 17)
+    page.wait_for_selector("text=17 choices: at most 16")
+
+
+def test_numbers_say_what_they_are(open_page: OpenPage) -> None:
+    page = open_page("words", "order")
+    ask(page, a="the cat", b="the dog")
+    assert "Each order is judged on its own" in page.inner_text(".output")
+    assert "cuts texts at" in page.inner_text(".facts").replace("\u00a0", " ")
+    page.select_option("#model", "answers")
+    ask(page, question="who sees", context="the old cat sees")
+    assert "Probability" in page.inner_text(".output")
+    assert "in windows of 48 tokens" in page.inner_text(".facts").replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("code", ["invalid", "busy", "not_found", "too_slow", "unavailable"])
+def test_a_refusal_is_chinese_on_a_chinese_page(open_page: OpenPage, code: str) -> None:
+    page = open_page("animals", "classify", locale="zh-CN")
+    body = {"error": {"code": code, "message": "something odd", "where": ""}}
+    page.route("**/v1/classify", lambda route: route.fulfill(status=422, json=body))
+    ask(page, text="the old dog")
+    assert re.search("[\u4e00-\u9fff]", alert_of(page))
 
 
 def test_colours_can_be_chosen(open_page: OpenPage) -> None:

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from tiny_server import ServeTiny
 
+from litebert.core.errors import ConfigError
 from litebert.infer.predictor import Predictor
 from litebert.serve.app import build_app
 from litebert.serve.logs import JsonLines
@@ -148,3 +149,32 @@ def test_what_other_libraries_say_is_not_repeated() -> None:
     said = logging.LogRecord("asyncio", logging.ERROR, "base.py", 7, f"never retrieved: {SECRET}", None, None)
     assert json.loads(JsonLines().format(said))["at"] == ["base.py:7 None"]
     assert SECRET not in JsonLines().format(said)
+
+
+def test_a_site_that_is_not_named_is_refused_in_the_documented_form_and_counted(serve_tiny: ServeTiny) -> None:
+    wish = {"origin": "https://example.com", "access-control-request-method": "POST"}
+    with serve_tiny(origins=("https://example.org",)) as client:
+        refused = client.options("/v1/embed", headers=wish)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "wrong_origin")
+        assert 'litebert_requests_total{route="unknown",status="400"} 1.0' in client.get("/metrics").text
+
+
+def test_a_method_that_nobody_knows_is_not_logged(client: TestClient, lines: list[str]) -> None:
+    assert client.request(SECRET, "/v1/embed").status_code == 405
+    assert SECRET not in "\n".join(lines)
+    assert '"method": "other"' in "\n".join(lines)
+
+
+@pytest.mark.parametrize("prefix", ["", "/bert"])  # a proxy may remove it or not
+def test_a_server_under_a_root_path_answers_and_says_so(models: list[NamedModel], prefix: str) -> None:
+    client = TestClient(build_app(models[:1], ServeOptions(root_path="/bert", token="letmein")))
+    assert client.get(f"{prefix}/").status_code == 200
+    assert client.get(f"{prefix}/page/style.css").status_code == 200
+    assert client.get(f"{prefix}/v1/models").status_code == 401
+    assert client.get(f"{prefix}/openapi.json").json()["servers"] == [{"url": "/bert"}]
+
+
+@pytest.mark.parametrize("root_path", ["bert", "/bert/", "/", "/b rt", "//bert"])
+def test_a_root_path_begins_with_a_slash_and_ends_without(root_path: str) -> None:
+    with pytest.raises(ConfigError, match="must be like /bert"):
+        ServeOptions(root_path=root_path)

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from litebert.serve.refusals import CODES
+
 PACKAGE = Path(__file__).parents[2] / "litebert"
 PAGES = (PACKAGE / "page", PACKAGE / "serve" / "page", PACKAGE / "export" / "page")
 
@@ -36,3 +38,9 @@ def test_every_word_that_is_said_is_there() -> None:
     said = set(re.findall(r'\b(?:say\(|privacy: |words: )"([\w.-]+)"', scripts))
     assert said <= known, said - known
     assert len(said) > 40
+
+
+def test_every_refusal_of_the_server_has_its_words() -> None:
+    sources = "".join(file.read_text("utf-8") for file in (PACKAGE / "serve").glob("*.py"))
+    codes = set(re.findall(r'code="(\w+)"', sources)) | set(CODES.values())
+    assert {f"error.{code}" for code in codes} <= set(words_by_language()["en"])

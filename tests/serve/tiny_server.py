@@ -9,7 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from litebert.serve.connections import time_heads
+from litebert.serve.connections import MAX_CONNECTIONS, build_protocol
 from litebert.serve.options import ServeOptions
 from litebert.serve.server import bind
 
@@ -28,10 +28,13 @@ class Gate:
 
 
 @contextmanager
-def listen(app: FastAPI, timeout_seconds: float = 60.0) -> Iterator[str]:
+def listen(app: FastAPI, timeout_seconds: float = 60.0, *, max_connections: int = MAX_CONNECTIONS) -> Iterator[str]:
     """The address of an app that listens in a thread."""
     listener = bind(ServeOptions(port=0))
-    config = uvicorn.Config(app, log_config=None, access_log=False, http=time_heads(timeout_seconds))
+    protocol = build_protocol(
+        timeout_seconds, max_connections=max_connections, count_refusal=app.state.metrics.count_refusal
+    )
+    config = uvicorn.Config(app, log_config=None, access_log=False, http=protocol)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

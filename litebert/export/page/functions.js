@@ -30,16 +30,18 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
     },
 
     async classify(texts, { patience }) {
-      const { logits } = await read(encodeTexts(texts), patience);
+      const sequence = encodeTexts(texts);
+      const { logits } = await read(sequence, patience);
+      const cut = { num_cut: sequence.numCut };
       if (task.kind === "regression") {
         const number = logits.data[0] * task.scale + task.center;
-        return { label: task.low === null ? number : Math.min(Math.max(number, task.low), task.high), probabilities: {} };
+        return { label: task.low === null ? number : Math.min(Math.max(number, task.low), task.high), probabilities: {}, ...cut };
       }
       const isSet = task.kind === "multi-label";
       const values = Float64Array.from(logits.data);
       const shares = isSet ? values.map((x) => 1 / (1 + Math.exp(-x))) : softmax(values);
       const label = isSet ? task.labels.filter((_, n) => shares[n] > 0.5) : task.labels[rank(shares, 1)[0][0]];
-      return { label, probabilities: Object.fromEntries(task.labels.map((name, n) => [name, shares[n]])) };
+      return { label, probabilities: Object.fromEntries(task.labels.map((name, n) => [name, shares[n]])), ...cut };
     },
 
     async tokens(text) {
@@ -47,8 +49,11 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
       const words = findRuns(letters, buildTest(vocabulary.spaces))
         .map(([start, end]) => ({ word: letters.slice(start, end).join(""), start, end }));
       const pieces = words.map(({ word }) => tokenizer.encode(word)).map((ids) => (ids.length ? ids : [vocabulary.special.unk]));
+      let numCut = 0; // of a word that is longer than what the model reads
       for (const { ids, places } of placeWords(pieces, vocabulary.max_length - 2)) {
-        const { logits } = await read(join(vocabulary, ids));
+        const sequence = join(vocabulary, ids);
+        numCut = Math.max(numCut, sequence.numCut);
+        const { logits } = await read(sequence);
         const width = logits.dims[2];
         for (const { word, column } of places) {
           const shares = softmax(Float64Array.from(logits.data.subarray(column * width, (column + 1) * width)));
@@ -56,7 +61,13 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
           Object.assign(words[word], { tag: task.labels[best], probability });
         }
       }
-      return { words, spans: facts.model.has_spans ? findSpans(words.map(({ tag }) => tag)) : [] };
+      const spans = (facts.model.has_spans ? findSpans(words.map(({ tag }) => tag)) : []).map(({ kind, start, end }) => {
+        const inside = words.slice(start, end);
+        const place = { start: inside[0].start, end: inside.at(-1).end };
+        const score = inside.reduce((sum, { probability }) => sum + probability, 0) / inside.length;
+        return { kind, text: letters.slice(place.start, place.end).join(""), ...place, score };
+      });
+      return { words, spans, num_cut: numCut };
     },
 
     answer: (asked) => answerQuestion(asked, task, tokenizer, { read, report }),
@@ -64,25 +75,32 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
     async choose({ context, question, choices }) {
       const passage = tokenizer.encode(context);
       const scores = [];
+      let numCut = 0;
       for (const choice of choices) {
-        const side = tokenizer.encode(fillIn(question, choice)).slice(-task.max_choice_length);
-        const { logits } = await read(joinAsIs(vocabulary, passage.slice(0, roomOfPair(vocabulary) - side.length), side));
+        const whole = tokenizer.encode(fillIn(question, choice));
+        const side = whole.slice(-task.max_choice_length);
+        const kept = passage.slice(0, roomOfPair(vocabulary) - side.length);
+        numCut = Math.max(numCut, passage.length - kept.length + whole.length - side.length);
+        const { logits } = await read(joinAsIs(vocabulary, kept, side));
         scores.push(logits.data[0]);
       }
       const shares = softmax(Float64Array.from(scores));
       const [[number]] = rank(shares, 1);
-      return { number, text: choices[number], probabilities: [...shares] };
+      return { number, text: choices[number], probabilities: [...shares], num_cut: numCut };
     },
 
     async order(texts) {
-      const { logits } = await read(encodeTexts(texts));
-      return { probability: softmax(Float64Array.from(logits.data.subarray(0, 2)))[0] }; // a third: of another document
+      const sequence = encodeTexts(texts);
+      const { logits } = await read(sequence);
+      const [probability] = softmax(Float64Array.from(logits.data.subarray(0, 2))); // a third: of another document
+      return { probability, num_cut: sequence.numCut };
     },
 
     async embed(texts) {
-      const { embedding } = await read(encodeTexts(texts));
+      const sequence = encodeTexts(texts);
+      const { embedding } = await read(sequence);
       const length = Math.hypot(...embedding.data);
-      return { vector: Array.from(embedding.data, (value) => value / Math.max(length, 1e-12)) };
+      return { vector: Array.from(embedding.data, (value) => value / Math.max(length, 1e-12)), num_cut: sequence.numCut };
     },
   };
 }

@@ -8,9 +8,10 @@ import { joinAsIs, roomOfPair } from "./tokenizer.js";
 const NUM_ENDS = 5; // for each start that the start-conditioned head proposes
 const NUM_OTHERS = 3; // next best answers
 
-/** {answer, others, null_odds}; no answer where the model finds it more probable that there is none. */
+/** {answer, others, null_odds, num_cut}; no answer where the model finds it more probable that there is none. */
 export async function answerQuestion({ question, context }, task, tokenizer, { read, report }) {
-  const asked = tokenizer.encode(question).slice(0, task.max_question_length);
+  const whole = tokenizer.encode(question);
+  const asked = whole.slice(0, task.max_question_length);
   const passage = tokenizer.encodeWithOffsets(context);
   const windows = planWindows(passage.ids.length, roomOfPair(tokenizer.facts) - asked.length, task.stride);
   const owners = findOwners(windows, passage.ids.length);
@@ -33,7 +34,8 @@ export async function answerQuestion({ question, context }, task, tokenizer, { r
   if (!spans.length && !isConditioned && task.version === "1.1") { // the best of both lie outside, or in no order
     spans = list((outputs) => proposeAll(outputs, task.max_answer_length));
   }
-  return decide(spans, isConditioned ? nullScore : nullScore - (spans[0]?.score ?? 0), task);
+  const decided = decide(spans, isConditioned ? nullScore : nullScore - (spans[0]?.score ?? 0), task);
+  return { ...decided, num_cut: whole.length - asked.length };
 }
 
 /** 1 where an answer may lie: in the passage, and at [CLS] for none. */

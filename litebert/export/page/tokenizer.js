@@ -31,10 +31,10 @@ export function join(facts, first, second) {
   const { cls, sep } = facts.special;
   if (second === undefined) {
     const ids = [cls, ...first.slice(0, facts.max_length - 2), sep];
-    return { ids, types: ids.map(() => 0) };
+    return { ids, types: ids.map(() => 0), numCut: first.length + 2 - ids.length };
   }
   const [a, b] = shareRoom(first.length, second.length, roomOfPair(facts));
-  return joinAsIs(facts, first.slice(0, a), second.slice(0, b));
+  return { ...joinAsIs(facts, first.slice(0, a), second.slice(0, b)), numCut: first.length + second.length - a - b };
 }
 
 // [CLS] first [SEP] second [SEP] of texts that were cut to fit; `column` is where the second begins

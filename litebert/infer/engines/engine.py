@@ -13,6 +13,7 @@ from torch import Tensor
 
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError, DataError
+from litebert.infer.outputs import BATCH_TOKENS
 from litebert.model.reading import ReadHead, ReadInputs
 
 NEVER = 2**31  # a patience that no model has layers for
@@ -30,6 +31,11 @@ class Engine(Protocol):
         """How many tokens it computes, about, in the time that one batch more takes."""
         ...
 
+    @property
+    def batch_tokens(self) -> int:
+        """How many tokens a batch may have, padding included; 1 puts each text into a batch of its own."""
+        ...
+
     def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
         """The outputs of a head, as `Reader.read` describes them."""
         ...
@@ -44,6 +50,9 @@ class Graphs(Protocol):
 
     @property
     def max_positions(self) -> int: ...
+
+    @property
+    def batch_tokens(self) -> int: ...
 
     def can_exit(self, head: ReadHead) -> bool:
         """Whether there is a graph of this head that may answer early."""
@@ -67,6 +76,7 @@ class CheckpointGraphs:
 
     checkpoint: Checkpoint
     mask_id: int
+    batch_tokens: int = BATCH_TOKENS
 
     @property
     def max_positions(self) -> int:
@@ -92,7 +102,8 @@ class CheckpointGraphs:
         from litebert.graph.model import build_graph
 
         weights, config = load_arrays(self.checkpoint), self.checkpoint.config
-        model = build_graph(config, weights, head, mask_id=self.mask_id, has_exits=has_exits)
+        pooling = self.checkpoint.embedding_spec.pooling
+        model = build_graph(config, weights, head, mask_id=self.mask_id, pooling=pooling, has_exits=has_exits)
         # weights of their own file are mapped, and not copied
         onnx.save(model, file, save_as_external_data=True, location="weights")
 
@@ -105,6 +116,7 @@ class ExportedGraph:
     head: ReadHead
     max_positions: int
     is_loop: bool  # it takes a patience, and may answer before its last layer
+    batch_tokens: int = BATCH_TOKENS
 
     def can_exit(self, head: ReadHead) -> bool:
         return self.is_loop and head == self.head
@@ -131,6 +143,7 @@ class MemoryGraph:
     head: ReadHead
     max_positions: int
     is_loop: bool = False
+    batch_tokens: int = BATCH_TOKENS
 
     def can_exit(self, head: ReadHead) -> bool:
         return self.is_loop and head == self.head

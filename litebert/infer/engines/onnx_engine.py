@@ -27,6 +27,7 @@ class OnnxEngine:
 
     def __init__(self, graphs: Graphs, num_threads: int) -> None:
         self._graphs = graphs
+        self.batch_tokens = graphs.batch_tokens
         self._options = onnxruntime.SessionOptions()
         self._options.intra_op_num_threads = num_threads
         self._options.log_severity_level = ERRORS_ONLY

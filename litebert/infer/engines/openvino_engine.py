@@ -27,6 +27,7 @@ class OpenVinoEngine:
     def __init__(self, graphs: Graphs, num_threads: int) -> None:
         openvino = import_openvino()
         self._graphs = graphs
+        self.batch_tokens = graphs.batch_tokens
         self._core = openvino.Core()
         # float stays float: some processors would otherwise be given bfloat16
         self._settings = {

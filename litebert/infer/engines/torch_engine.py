@@ -8,7 +8,7 @@ from torch import Tensor
 
 from litebert.core.runtime import Runtime
 from litebert.infer.engines.engine import EngineName
-from litebert.infer.outputs import BATCH_COST
+from litebert.infer.outputs import BATCH_COST, BATCH_TOKENS
 from litebert.model.model import Model
 from litebert.model.reading import ReadHead, ReadInputs
 
@@ -22,6 +22,7 @@ class TorchEngine:
     model: Model
     runtime: Runtime
     name: EngineName = "torch"
+    batch_tokens: int = BATCH_TOKENS
 
     @property
     def batch_cost(self) -> int:

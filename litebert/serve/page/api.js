@@ -9,12 +9,12 @@ export function setToken(token) {
 }
 
 export async function listModels() {
-  return request("/v1/models", {});
+  return request("v1/models", {});
 }
 
 /** The results for a body of `inputs` and settings. */
 export async function ask(fn, body, signal) {
-  const answer = await request(`/v1/${fn}`, {
+  const answer = await request(`v1/${fn}`, {
     method: "POST",
     body: JSON.stringify(body),
     headers: { "Content-Type": "application/json" },
@@ -23,6 +23,7 @@ export async function ask(fn, body, signal) {
   return answer.results;
 }
 
+/** `path` is relative to the page, which a proxy may offer under a prefix. */
 async function request(path, options) {
   const token = sessionStorage.getItem(TOKEN);
   if (token) options.headers = { ...options.headers, Authorization: `Bearer ${token}` };

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 
 async function start() {
-  const api = await (await fetch("/openapi.json")).json();
+  const api = await (await fetch("openapi.json")).json();
   document.getElementById("version").textContent = `version ${api.info.version}`;
   const about = el("p", { class: "soft" }, ...code(api.info.description));
   const calls = Object.entries(api.paths).flatMap(([path, methods]) =>
@@ -31,12 +31,12 @@ function drawTry(path, method, example) {
   const send = async () => {
     const token = sessionStorage.getItem("litebert-token");
     const headers = { ...(example && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) };
-    const response = await fetch(path, { method: method.toUpperCase(), headers, body: example && JSON.stringify(example) });
+    const response = await fetch(path.slice(1), { method: method.toUpperCase(), headers, body: example && JSON.stringify(example) });
     const text = await response.text();
     output.hidden = false;
     output.textContent = `${response.status}\n${text.length > 4000 ? `${text.slice(0, 4000)} …` : text}`;
   };
-  return [el("h3", {}, "Try"), el("pre", { tabindex: 0 }, `curl ${location.origin}${path}${data}`),
+  return [el("h3", {}, "Try"), el("pre", { tabindex: 0 }, `curl ${new URL(path.slice(1), location.href)}${data}`),
     el("div", { class: "actions" }, el("button", { type: "button", onclick: send }, "Send", el("span", { class: "soft small" }, ` ${path}`))), output];
 }
 

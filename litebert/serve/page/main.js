@@ -29,5 +29,5 @@ document.addEventListener("litebert-unauthorized", askForToken);
 start({
   views: [fillMask, classify, tokens, answer, choose, order, embed, read],
   privacy: "health",
-  links: [{ href: "/docs", words: "api" }],
+  links: [{ href: "docs", words: "api" }],
 });

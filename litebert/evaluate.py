@@ -5,7 +5,7 @@ whatever the checkpoint was trained on. Scores on a task's labelled data are in 
 """
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.progress import ProgressBar
 from litebert.core.runtime import choose_device
+from litebert.data.segments import NoSequencesError
 from litebert.data.shards import Split, open_corpus
 from litebert.interop.opening import load_checkpoint
 from litebert.intrinsic.batches import Typesetter, build_typesetter
-from litebert.intrinsic.pairs import PairTable, draw_next_pairs, draw_order_pairs, draw_plain_pairs
+from litebert.intrinsic.pairs import PairTable, TooFewPairsError, draw_next_pairs, draw_order_pairs, draw_plain_pairs
 from litebert.intrinsic.passages import open_passages
 from litebert.intrinsic.reading import Advance, guess_words, probe, read_pairs
 from litebert.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs, Training
@@ -85,6 +86,13 @@ def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | N
             options,
             _counter(bar),
         )
+        measures: dict[str, Callable[[], Any]] = {
+            "sop": lambda: measure_pairs(bench, draw_order_pairs, guess_order),
+            "nsp": lambda: measure_pairs(bench, draw_next_pairs, guess_next),
+        }
+        if "mlm" in model.heads:
+            measures = {"mlm": lambda: measure_words(bench)} | measures
+        measured, skipped = measure_possible(measures)
         return IntrinsicReport(
             checkpoint=str(checkpoint.path),
             step=checkpoint.step,
@@ -94,10 +102,25 @@ def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | N
             length=length,
             training=training,
             seed=options.seed,
-            mlm=measure_words(bench) if "mlm" in model.heads else None,
-            sop=measure_pairs(bench, draw_order_pairs, guess_order),
-            nsp=measure_pairs(bench, draw_next_pairs, guess_next),
+            mlm=measured.get("mlm"),
+            sop=measured.get("sop"),
+            nsp=measured.get("nsp"),
+            skipped=skipped,
         )
+
+
+def measure_possible(measures: Mapping[str, Callable[[], Any]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What can be measured on this text, and why the rest cannot; refused where nothing can."""
+    measured: dict[str, Any] = {}
+    skipped: dict[str, str] = {}
+    for name, measure in measures.items():
+        try:
+            measured[name] = measure()
+        except (TooFewPairsError, NoSequencesError) as error:
+            if len(skipped) == len(measures) - 1:
+                raise
+            skipped[name] = str(error)
+    return measured, skipped
 
 
 def measure_words(bench: Bench) -> MaskedWords:

@@ -7,21 +7,25 @@ model/          the checkpoint that was best on dev, with its task, ready for `l
 predictions/    a line for each example of dev and test: its answer and the model's output
 report.json     scores, what chance would score, how they came about; reproducible to the last digit
 errors.md       the dev examples that were answered most wrongly
+data.json       hashes of the texts that it was trained on and chosen by: `litebert evaluate` recognizes them
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
+from litebert.checkpoint import CheckpointContent, drop_optimizer, list_checkpoints, load_checkpoint, save_checkpoint
 from litebert.core.files import exclusive_lock, remove_leftovers, write_json
 from litebert.core.runlog import RunLog
-from litebert.core.view import Status, View, open_view
+from litebert.core.stopping import Stop, end_by, noting_stops
+from litebert.core.view import Status, View, format_seconds, open_view
 from litebert.data.group_batch import GroupBatch, cut_into_parts
 from litebert.data.groups import Group, TuningPlan
+from litebert.finetune_recipe import describe_length
 from litebert.finetune_run import Job, Run, check_same_job, open_log, open_run, save
 from litebert.infer.outputs import compute_outputs
 from litebert.model.model import Model
+from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.catalog import finish_task, task_facts
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.predictions import PREDICTIONS, predict_answers, predictions_file, write_predictions
@@ -29,17 +33,20 @@ from litebert.tasks.report import (
     ERRORS_FILE,
     REPORT_FILE,
     describe_split,
+    explain_chance,
     is_labelled,
     read_report,
     write_errors,
     write_report,
 )
+from litebert.tasks.seen_texts import write_seen_texts
 from litebert.train.card import write_task_card
 from litebert.train.keeping import CHECKPOINTS, best_step, check_is_ours, checkpoint_path
-from litebert.train.loop import StepReport, check_finite, iter_updates
+from litebert.train.loop import StepReport, check_finite, iter_updates, time_batch
 from litebert.train.schedule import learning_rate
 
 MODEL = "model"
+LONG_BATCH = 5.0  # seconds: one such batch is enough to estimate a run by
 
 
 def finetune(job: Job, folder: Path) -> dict[str, Any]:
@@ -49,21 +56,22 @@ def finetune(job: Job, folder: Path) -> dict[str, Any]:
     with exclusive_lock(folder, purpose="training"):
         check_same_job(folder, job)
         if (folder / REPORT_FILE).is_file():
-            return read_report(folder)
+            return close(folder)
         for place in (folder, folder / CHECKPOINTS, folder / PREDICTIONS):
             remove_leftovers(place)
         with open_view(folder.name) as view:
             run = open_run(job, folder, view)
-            with open_log(run) as log:
-                train(run, view, log)
+            with open_log(run) as log, noting_stops() as stop:
+                train(run, view, log, stop)
             return finish(run, view)
 
 
-def train(run: Run, view: View, log: RunLog) -> None:
-    """Update, measure and save until the end, or until dev no longer improves."""
+def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
+    """Update, measure and save until the end, until dev no longer improves, or until this process is told to end."""
     recipe, length = run.job.recipe, run.length
     if run.progress.is_finished(length.options) or is_out_of_patience(run):
         return
+    announce(run, view)
     rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
         step, peak=recipe.optim.learning_rate, total_steps=length.options.steps, options=length.schedule
     )
@@ -75,21 +83,61 @@ def train(run: Run, view: View, log: RunLog) -> None:
         if scores or step % recipe.train.log_every == 0:
             speed = {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
             log.write(step, metrics=report.metrics | scores, timing=speed)
-        if scores:
+        if scores or stop.asked_by:
             save(run, log)
+            if stop.asked_by:
+                view.say(f"stopped after step {step:,}, which is saved: the same command continues from there")
+                end_by(stop.asked_by)
             if is_out_of_patience(run):
                 view.say(f"stopped after step {step:,}: {recipe.train.patience} evaluations without a better one")
                 return
 
 
+def announce(run: Run, view: View) -> None:
+    """Say what the run will do and about how long it will take, before its first step."""
+    recipe, length = run.job.recipe, run.length
+    name = f"recipe {run.job.recipe_name}: " if run.job.recipe_name else ""
+    view.say(f"{name}{describe_length(recipe, length, len(run.train))}")
+    device = run.engine.runtime.device.type
+    most = "at most " if recipe.train.patience else ""
+    view.say(f"{most}about {format_seconds(estimate_seconds(run))} on this {device}, judging by two batches")
+
+
+def estimate_seconds(run: Run) -> float:
+    """About how long the rest of a run takes, steps and evaluations, by the time that two batches take."""
+    plan = plan_batches(run)
+    for numbers in (plan.batches(0) * 2)[:2]:  # the first one warms up, unless it takes long
+        groups = [run.train[n] for n in numbers]
+        seconds = time_batch(run.engine, cut_batch(run, groups))
+        if seconds > LONG_BATCH:
+            break
+    num_steps = run.length.options.steps - run.progress.step
+    num_learned = num_steps * count_tokens(run.train) / plan.steps_per_epoch
+    num_evaluations = -(-num_steps // run.length.evaluate_every)
+    num_read = num_evaluations * sum(map(count_tokens, run.dev.values()))
+    return seconds / count_tokens(groups) * (num_learned + num_read / 3)  # gradients are two thirds of the work
+
+
+def count_tokens(groups: Sequence[Group]) -> int:
+    return sum(group.num_tokens for group in groups)
+
+
+def plan_batches(run: Run) -> TuningPlan:
+    options = run.job.recipe.train
+    return TuningPlan.of(run.train, options.batch_size, run.job.recipe.seed, options.bucket_batches)
+
+
+def cut_batch(run: Run, groups: Sequence[Group]) -> Sequence[GroupBatch]:
+    return cut_into_parts(groups, run.job.recipe.train.micro_batch, run.form.pad_id)
+
+
 def iter_parts(run: Run) -> Iterator[Sequence[GroupBatch]]:
     """The parts of each step's batch from where the run stands, epoch after epoch."""
-    options = run.job.recipe.train
-    plan = TuningPlan.of(run.train, options.batch_size, run.job.recipe.seed, options.bucket_batches)
+    plan = plan_batches(run)
     epoch, skipped = divmod(run.progress.step, plan.steps_per_epoch)
     while True:
         for numbers in plan.batches(epoch)[skipped:]:
-            yield cut_into_parts([run.train[n] for n in numbers], options.micro_batch, run.form.pad_id)
+            yield cut_batch(run, [run.train[n] for n in numbers])
         epoch, skipped = epoch + 1, 0
 
 
@@ -108,10 +156,16 @@ def outputs_of(run: Run, model: Model, groups: Sequence[Group]) -> list[Output]:
 
 
 def is_out_of_patience(run: Run) -> bool:
-    """Whether the last evaluations, as many as the patience, were none of them the best."""
-    patience = run.job.recipe.train.patience
-    measured = [r["step"] for r in run.records if run.job.best_by in r] if patience else []
-    return len(measured) > patience and best_step(run.records, run.job.best_by) < measured[-patience]
+    """Whether the last evaluations, as many as the patience, were none of them the best.
+
+    A model that is still at chance has only not begun to learn: it goes on.
+    """
+    patience, best_by = run.job.recipe.train.patience, run.job.best_by
+    measured = {r["step"]: r[best_by] for r in run.records if best_by in r} if patience else {}
+    if len(measured) <= patience or best_step(run.records, best_by) >= list(measured)[-patience]:
+        return False
+    chance = run.task.chance(next(iter(run.job.dataset.dev.values())))
+    return bool(max(measured.values()) > chance.score + chance.margin)
 
 
 def finish(run: Run, view: View) -> dict[str, Any]:
@@ -122,7 +176,8 @@ def finish(run: Run, view: View) -> dict[str, Any]:
     outputs = {name: outputs_of(run, model, groups) for name, groups in run.dev.items()}
     chosen_by, chosen = next(iter(outputs.items()))
     task, files = finish_task(run.task, chosen, job.dataset.dev[chosen_by])
-    dev = {name: describe_split(task, outputs[name], job.dataset.dev[name]) for name in outputs}
+    baseline = learn_baseline(task, job.dataset.train)
+    dev = {name: describe_split(task, outputs[name], job.dataset.dev[name], baseline) for name in outputs}
     save_model(run, model, task, step, dev[chosen_by]["scores"])
     test = answer_test(run, model, task, view)
     examples = {**job.dataset.dev, **job.dataset.test}
@@ -131,9 +186,20 @@ def finish(run: Run, view: View) -> dict[str, Any]:
     for name, value in files.items():
         write_json(run.folder / name, value)
     write_errors(run.folder / ERRORS_FILE, task, chosen, job.dataset.dev[chosen_by], title=run.folder.name)
-    scored = {n: describe_split(task, v, examples[n]) for n, v in test.items() if is_labelled(examples[n])}
+    scored = {n: describe_split(task, v, examples[n], baseline) for n, v in test.items() if is_labelled(examples[n])}
+    for facts in (*dev.values(), *scored.values()):
+        if facts["is_at_chance"]:
+            facts["likely_cause"] = explain_chance(facts, run.records, num_train=len(run.train))
+    write_seen_texts(run.folder, job.dataset)
     write_report(run.folder, build_report(run, task, step, dev, scored))
-    return read_report(run.folder)
+    return close(run.folder)
+
+
+def close(folder: Path) -> dict[str, Any]:
+    """The report of a finished run, which needs its optimizer states no more."""
+    for path in list_checkpoints(folder / CHECKPOINTS):
+        drop_optimizer(path)
+    return read_report(folder)
 
 
 def answer_test(run: Run, model: Model, task: FinetuneTask, view: View) -> dict[str, list[Output]]:

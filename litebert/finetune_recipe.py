@@ -1,9 +1,13 @@
-"""What decides a fine-tuning run beside its model and its data; the paper's own values, and ours for two cores."""
+"""What decides a fine-tuning run beside its model and its data.
+
+Three recipes have names: `paper`, the ALBERT paper's rows; `two-core`, a fixed number of epochs, which studies use; and
+`adaptive`, which is the same but for its length: as many steps as the data needs, and an end where dev no longer gains.
+"""
 
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,6 +131,20 @@ def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
     return Length(options, ScheduleOptions(warmup_steps=warmup), every)
 
 
+def describe_length(recipe: FinetuneRecipe, length: Length, num_examples: int) -> str:
+    """What a run will do, in a line for a person."""
+    train, steps = recipe.train, length.options.steps
+    epochs = steps / math.ceil(num_examples / train.batch_size)
+    parts = [
+        f"{steps:,} steps of {train.batch_size} examples ({epochs:.2g} epochs of {num_examples:,})",
+        f"length {train.max_length}",
+        f"{recipe.optim.name} at {recipe.optim.learning_rate:.2g}",
+    ]
+    if train.patience:
+        parts.append(f"stops after {train.patience} evaluations without a better one, every {length.evaluate_every:,}")
+    return ", ".join(parts)
+
+
 class PaperRow(NamedTuple):
     """A row of the ALBERT paper's table of fine-tuning hyper-parameters."""
 
@@ -177,6 +195,25 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
     "choice": {"train": {"max_length": 256, "batch_size": 8}},
 }
 
+# The length of adaptive runs. Few examples are read often, until dev no longer improves: three epochs of 300 rows are
+# 27 steps, after which a small model has hardly begun. Of many, a CPU reads what it can in about an hour.
+MIN_STEPS = 500
+MAX_CPU_STEPS = 4000
+PATIENCE = 3
+PAPER_WIDTH = 768  # models narrower than BERT-base hardly learn at the paper's learning rates
+
+
+def choose_recipe(task: str, *, hidden_size: int, has_gpu: bool) -> str:
+    """The recipe where none is named: the paper's where it was meant for such a model, and a GPU computes it."""
+    return "paper" if task in PAPER and has_gpu and hidden_size >= PAPER_WIDTH else "adaptive"
+
+
+def choose_epochs(usual: float, num_examples: int, batch_size: int, *, has_gpu: bool) -> float:
+    """The usual epochs, but no fewer than MIN_STEPS and, without a GPU, no more than MAX_CPU_STEPS."""
+    steps_per_epoch = max(1, math.ceil(num_examples / batch_size))
+    steps = max(MIN_STEPS, usual * steps_per_epoch)
+    return round((steps if has_gpu else min(steps, MAX_CPU_STEPS)) / steps_per_epoch, 3)
+
 
 def choose_two_core_rate(hidden_size: int) -> float:
     """A learning rate for batches of 32: 3e-4 up to H 330, less by the square of the width above; a rule of thumb.
@@ -188,14 +225,27 @@ def choose_two_core_rate(hidden_size: int) -> float:
 
 
 def load_finetune_recipe(
-    task: str, source: str = "", overrides: Sequence[str] = (), *, hidden_size: int = 256
+    task: str,
+    source: str = "",
+    overrides: Sequence[str] = (),
+    *,
+    hidden_size: int = 256,
+    num_examples: int = 0,
+    has_gpu: bool = False,
 ) -> FinetuneRecipe:
-    """The recipe of a task: `paper`, `two-core` or a .toml file; without a word the paper's, where it has one.
+    """The recipe of a task: `adaptive`, `paper`, `two-core` or a .toml file.
 
-    Overrides are words such as train.epochs=5; `lr` is short for optim.learning_rate. `hidden_size` is the model's.
+    Without a name it is the paper's, where it has one, else `two-core`: as studies have always had it. Overrides are
+    such as train.epochs=5; `lr` is short for optim.learning_rate. `hidden_size` is the model's; `adaptive` also depends
+    on the number of training examples and on whether a GPU computes.
     """
     words = [f"optim.learning_rate={word[3:]}" if word.startswith("lr=") else word for word in overrides]
-    return build_finetune_recipe(merge(_base_values(task, source, hidden_size), parse_assignments(words)))
+    changes = parse_assignments(words)
+    recipe = build_finetune_recipe(merge(_base_values(task, source, hidden_size), changes))
+    if source != "adaptive" or {"steps", "epochs"} & changes.get("train", {}).keys():
+        return recipe
+    epochs = choose_epochs(recipe.train.epochs, num_examples, recipe.train.batch_size, has_gpu=has_gpu)
+    return replace(recipe, train=replace(recipe.train, epochs=epochs))
 
 
 def build_finetune_recipe(values: Mapping[str, Any]) -> FinetuneRecipe:
@@ -210,12 +260,15 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
         if task not in PAPER:
             raise ConfigError(f"--recipe paper: the paper has none for '{task}', but for {', '.join(PAPER)}")
         return _paper_values(PAPER[task])
-    if source == "two-core":
+    if source in ("two-core", "adaptive"):
         optim = {"name": "adamw", "learning_rate": choose_two_core_rate(hidden_size)}
-        return merge({**TWO_CORE, "optim": optim}, TWO_CORE_BY_TASK.get(task, {}))
+        values = merge({**TWO_CORE, "optim": optim}, TWO_CORE_BY_TASK.get(task, {}))
+        return merge(values, {"train": {"patience": PATIENCE}}) if source == "adaptive" else values
     file = Path(source)
     if file.suffix != ".toml":
-        raise ConfigError(f"--recipe {source}: {suggest(source, ('paper', 'two-core'))}; or the path of a .toml file")
+        raise ConfigError(
+            f"--recipe {source}: {suggest(source, ('adaptive', 'paper', 'two-core'))}; or the path of a .toml file"
+        )
     if not file.is_file():
         raise ConfigError(f"there is no recipe file {file}")
     try:

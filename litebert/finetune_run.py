@@ -21,7 +21,7 @@ from litebert.checkpoint import (
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path
 from litebert.core.options import dump_toml
-from litebert.core.runlog import METRICS_FILE, RunLog, open_sinks, read_log
+from litebert.core.runlog import METRICS_FILE, RunLog, check_log, describe_log, open_sinks, read_log
 from litebert.core.runtime import choose_runtime
 from litebert.core.view import View
 from litebert.data.group_batch import GroupBatch
@@ -49,12 +49,15 @@ class Job:
     recipe: FinetuneRecipe
     is_from_scratch: bool = False  # the source gives its shape and tokenizer only; weights are drawn at random
     predicts_test: bool = True
+    recipe_name: str = ""  # for a person to read; its values decide
 
     @cached_property
     def values(self) -> dict[str, Any]:
         """All that decides the result; files count by their content, not by where they lie."""
         identity = {
             "task": self.dataset.task.name,
+            "metric": self.dataset.task.metric,
+            "positive": getattr(self.dataset.task, "positive", ""),
             "class_weights": list(getattr(self.dataset.task, "class_weights", ())),
             # where train ends and dev begins: the hash does not see it, as when more of one file is held out
             "num_train": len(self.dataset.train),
@@ -130,6 +133,8 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
     if note:
         view.say(note)
     last = find_last_whole(folder, view.say)
+    if last:
+        check_log(folder / METRICS_FILE, last.begun_with.get("metrics", {}))
     engine = build_engine(job, last)
     progress = Progress()
     if last:
@@ -202,7 +207,9 @@ def open_log(run: Run) -> RunLog:
             temporary.write_text(dump_toml(run.job.values), "utf-8")
     loggers = run.job.recipe.train.loggers
     sinks = open_sinks(loggers, run.folder, run_name=run.folder.name, config=run.job.values)
-    return RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
+    log = RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
+    forget_checkpoints(run)  # a kill may have come between saving and forgetting
+    return log
 
 
 def save(run: Run, log: RunLog) -> None:
@@ -213,12 +220,17 @@ def save(run: Run, log: RunLog) -> None:
         step=progress.step,
         recipe_toml=run.job.recipe.to_toml(),
         state={"tokens": progress.tokens, "seconds": progress.seconds, **pack_scaler(engine.scaler)},
-        begun_with={"dtype": engine.runtime.dtype_name},
+        begun_with={"dtype": engine.runtime.dtype_name, "metrics": describe_log(run.folder / METRICS_FILE)},
         optimizer=optimizer_tensors(engine.model, engine.optimizer),
         task=task_facts(run.task, max_length=run.form.max_length),
     )
     path = checkpoint_path(run.folder, progress.step)
     save_checkpoint(path, engine.model, run.job.source.load_tokenizer(), content)
+    forget_checkpoints(run)
+
+
+def forget_checkpoints(run: Run) -> None:
+    """Delete checkpoints that are neither among the last nor the best."""
     keep_last = run.job.recipe.train.keep_last
     forget_old_checkpoints(run.folder, run.records, keep_last=keep_last, best_by=run.job.best_by)
 
@@ -241,4 +253,7 @@ def list_job_changes(folder: Path, job: Job) -> list[str]:
     begun = tomllib.loads(file.read_text("utf-8"))
     if "job" not in begun:
         raise ConfigError(f"{folder} is a run of pre-training; choose another --out")
+    # runs of version 0.1 do not say these: a user's own classes were always chosen by accuracy
+    usual = "accuracy" if job.dataset.task.name == "classification" else job.dataset.task.metric
+    begun["job"] = {"metric": usual, "positive": "", **begun["job"]}
     return list_differences(begun, job.values)

@@ -9,12 +9,12 @@ from typing import Any
 
 from litebert.core.errors import ConfigError
 from litebert.core.files import write_json
+from litebert.core.runtime import choose_device
 from litebert.finetune import finetune
-from litebert.finetune_recipe import load_finetune_recipe
+from litebert.finetune_recipe import choose_recipe, load_finetune_recipe
 from litebert.finetune_run import Job, check_job
+from litebert.interop.opening import TRIALS_FILE
 from litebert.train.keeping import RECIPE_FILE
-
-TRIALS_FILE = "trials.json"
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,18 @@ def plan_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int)
 
 
 def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> Iterator[Trial]:
+    task, width, num_examples = job.dataset.task.name, job.source.config.hidden_size, len(job.dataset.train)
     for words, varied in expand_grid(overrides):
-        width = job.source.config.hidden_size
-        resolved = load_finetune_recipe(job.dataset.task.name, recipe, words, hidden_size=width)
+        device = load_finetune_recipe(task, recipe or "two-core", words).runtime.device
+        has_gpu = choose_device(device).type != "cpu"
+        name = recipe or choose_recipe(task, hidden_size=width, has_gpu=has_gpu)
+        resolved = load_finetune_recipe(
+            task, name, words, hidden_size=width, num_examples=num_examples, has_gpu=has_gpu
+        )
         if any(word.startswith("seed=") for word in varied) and num_seeds > 1:
             raise ConfigError("seed=... lists seeds, and so does --seeds: say it once")
         for seed in range(resolved.seed, resolved.seed + num_seeds):
-            yield Trial(varied, seed, replace(job, recipe=replace(resolved, seed=seed)))
+            yield Trial(varied, seed, replace(job, recipe=replace(resolved, seed=seed), recipe_name=name))
 
 
 def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
@@ -85,6 +90,7 @@ def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
                 "seed": trial.seed,
                 "scores": facts["scores"],
                 "is_at_chance": facts["is_at_chance"],
+                "test": {name: test["scores"] for name, test in report["test"].items()},
             }
         )
     summary = summarize(trials[0].job.dataset.task.metric, split, results)
@@ -102,12 +108,11 @@ def summarize(metric: str, split: str, results: Sequence[dict[str, Any]]) -> dic
             {
                 "words": list(words),
                 "num_runs": len(scores),
-                "median": statistics.median(scores),
-                "mean": statistics.fmean(scores),
-                "deviation": statistics.stdev(scores) if len(scores) > 1 else 0.0,
-                "lowest": min(scores),
-                "highest": max(scores),
+                **_describe(scores),
                 "at_chance": [result["folder"] for result in mine if result["is_at_chance"]],
+                "test": {
+                    name: _describe([run["test"][name][metric] for run in mine]) for name in mine[0].get("test", ())
+                },
             }
         )
     best = max(results, key=lambda result: result["scores"][metric])
@@ -117,4 +122,14 @@ def summarize(metric: str, split: str, results: Sequence[dict[str, Any]]) -> dic
         "combinations": sorted(combinations, key=lambda one: -one["median"]),
         "best_run": best["folder"],
         "runs": list(results),
+    }
+
+
+def _describe(scores: Sequence[float]) -> dict[str, float]:
+    return {
+        "median": statistics.median(scores),
+        "mean": statistics.fmean(scores),
+        "deviation": statistics.stdev(scores) if len(scores) > 1 else 0.0,
+        "lowest": min(scores),
+        "highest": max(scores),
     }

@@ -18,6 +18,8 @@ MAY_IMPORT = {
     "interop.names": ("core", "model.config", "interop.names"),
     "data": ("core", "text", "data"),
     "tasks": ("core", "text", "data", "model", "tasks"),
+    "objectives": ("core", "data", "model", "tasks.task", "recipe", "objectives"),
+    "objectives.registry": ("core", "objectives", "recipe"),
     "interop.layout": ("core", "model", "interop.names"),
     "interop.google_names": ("core", "model.config", "interop.names"),
     "interop.tokenizer_files": ("core", "text"),
@@ -27,14 +29,15 @@ MAY_IMPORT = {
     "graph": ("core", "model", "graph"),
     "infer": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "graph", "infer"),
     "export": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "graph", "infer", "export"),
-    "intrinsic": ("core", "text", "model", "data", "tasks", "intrinsic"),
-    "recipe": ("core", "text", "data", "model", "tasks", "train"),
+    "intrinsic": ("core", "text", "model", "data", "tasks", "objectives", "intrinsic"),
+    "recipe": ("core", "text", "data", "model", "tasks", "objectives.registry", "train"),
     "finetune_recipe": ("core", "text", "data", "model", "tasks", "train"),
 }
 MAY_IMPORT |= {run: (*MAY_IMPORT, run) for run in ("pretrain_run", "finetune_run")}
 BELOW_STORIES = tuple(MAY_IMPORT)
 MAY_IMPORT |= {story: (*BELOW_STORIES, story) for story in STORIES}
 MAY_IMPORT["finetune_trials"] = (*BELOW_STORIES, "finetune", "finetune_trials")
+MAY_IMPORT["verify"] = (*BELOW_STORIES, "verify")
 MAY_IMPORT["plan"] = (*BELOW_STORIES, "plan")
 MAY_IMPORT["plots"] = ("core", "infer.exit_curve", "plots")
 MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "serve", "demo")}
@@ -54,6 +57,7 @@ NO_TORCH = (
     "model.presets",
     "model.sharing",
     "model.cost",
+    "objectives.registry",
 )
 TORCH_ALLOWED = ("core.runtime", "data.batch", "data.group_batch", "data.stream")
 

@@ -175,6 +175,26 @@ def test_another_tokenizer_is_refused_with_the_one_to_use(source: Target, checkp
     assert load_tokenizer(Path(named)).has_fingerprint(load_checkpoint(checkpoint).load_tokenizer().fingerprint)
 
 
+def test_one_table_that_is_impossible_does_not_take_the_others_with_it(
+    checkpoint: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documents = [[sentence for document in invent_documents(80, seed=seed) for sentence in document] for seed in (1, 3)]
+    (tmp_path / "text.txt").write_text("\n\n".join("\n".join(document) for document in documents), "utf-8")
+    options = BuildOptions(valid_share=0.5, is_quiet=True)  # of each split one document
+    build_corpus([tmp_path / "text.txt"], tiny_tokenizer, tmp_path / "corpus", options)
+    report = evaluate_intrinsic(checkpoint, tmp_path / "corpus", OPTIONS)
+    assert report.mlm
+    assert report.sop
+    assert report.nsp is None
+    assert report.skipped.keys() == {"nsp"}
+    assert (
+        _run(["evaluate", str(checkpoint), "--intrinsic", str(tmp_path / "corpus"), "--pairs", "64"], debug=False) == 0
+    )
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "NSP was not measured: " in shown
+    assert "too few documents for pairs whose second segment is another document's" in shown
+
+
 def test_a_length_beyond_the_positions_is_refused(checkpoint: Path, tiny_corpus: Path) -> None:
     with pytest.raises(ConfigError, match="--length 64 does not fit the 32 positions"):
         evaluate_intrinsic(checkpoint, tiny_corpus, IntrinsicOptions(length=64))

@@ -1,6 +1,7 @@
 """Fine-tuning learns every kind of task, goes on as if it had never stopped, and says what cannot be meant."""
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,15 +16,24 @@ from litebert import finetune as story
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError, DataError, TrainingError
 from litebert.core.runlog import read_log
+from litebert.core.view import View
 from litebert.finetune import finetune
-from litebert.finetune_recipe import PAPER, FinetuneRecipe, build_finetune_recipe, load_finetune_recipe, settle_length
+from litebert.finetune_recipe import (
+    PAPER,
+    FinetuneRecipe,
+    build_finetune_recipe,
+    choose_recipe,
+    load_finetune_recipe,
+    settle_length,
+)
 from litebert.finetune_run import Job, build_task_model
 from litebert.tasks.catalog import read_dataset, restore_task, task_facts
 from litebert.tasks.choices import Choices
-from litebert.tasks.finetuning import Dataset
+from litebert.tasks.classification import Classification
+from litebert.tasks.finetuning import Chance, Dataset
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.report import read_report
+from litebert.tasks.report import explain_chance, read_report
 
 NO_DROPOUT = {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0}
 
@@ -120,6 +130,29 @@ def test_an_interrupted_run_gives_the_same_report(
         assert (tmp_path / "a" / "run" / file).read_bytes() == (tmp_path / "b" / "run" / file).read_bytes(), file
 
 
+def test_a_run_that_is_told_to_end_saves_its_step_and_continues_to_the_same_report(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_rows(tmp_path / "data", invent_rows(count=20))
+    job = make_job(tiny_checkpoint, "classification", data)
+    finetune(job, tmp_path / "a" / "run")
+    show = story.show
+
+    def show_and_stop(view: View, run: Any, report: Any) -> None:
+        show(view, run, report)
+        if run.progress.step == 6:  # evaluated and saved are 4, 8 and 12
+            signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as ending:
+        patch.setattr(story, "show", show_and_stop)
+        finetune(job, tmp_path / "b" / "run")
+    assert ending.value.code == 128 + signal.SIGTERM
+    assert list_checkpoints(tmp_path / "b" / "run" / "checkpoints")[-1].name == "step-00000006"
+    finetune(job, tmp_path / "b" / "run")
+    for file in ("report.json", "metrics.jsonl", "predictions/dev.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "a" / "run" / file).read_bytes() == (tmp_path / "b" / "run" / file).read_bytes(), file
+
+
 def test_parts_of_any_size_give_the_same_losses_without_dropout(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     losses = {}
@@ -170,6 +203,19 @@ def test_the_best_checkpoint_is_the_model_and_knows_its_task(tiny_checkpoint: Pa
     assert kept == [f"step-{step:08d}" for step in sorted({report["best_step"], 12})]
 
 
+def test_a_finished_run_has_intervals_a_baseline_and_no_optimizer(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(tiny_checkpoint, "classification", data)
+    split = finetune(job, tmp_path / "run")["dev"]["dev"]
+    low, high = split["intervals"]["accuracy"]
+    assert 0 <= low < split["scores"]["accuracy"] < high + 1e-6
+    assert split["baseline"]["lead"] == split["scores"]["accuracy"] - split["baseline"]["scores"]["accuracy"]
+    assert list(split["labels"]) == ["bird", "cat", "dog"]
+    assert not list((tmp_path / "run").rglob("optimizer.safetensors"))
+    for path in list_checkpoints(tmp_path / "run" / "checkpoints"):
+        assert load_checkpoint(path).load_model()  # its manifest does not miss what was dropped
+
+
 def test_transformers_gives_the_probabilities_of_our_predictions(tiny_checkpoint: Path, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     data = write_rows(tmp_path / "data", split_pairs(invent_rows()))
@@ -199,13 +245,17 @@ def test_a_run_for_one_task_can_be_the_start_for_another(tiny_checkpoint: Path, 
     )
 
 
-def test_patience_stops_a_run_that_no_longer_improves(tiny_checkpoint: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("chance", "last_step"), [(0.0, 3), (0.9, 12)], ids=["above chance", "at chance"])
+def test_patience_stops_a_run_that_no_longer_improves_unless_it_has_not_begun(
+    chance: float, last_step: int, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Classification, "chance", lambda *_: Chance(chance, 0.0))
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(
         tiny_checkpoint, "classification", data, train__patience=2, train__evaluations=12, optim__learning_rate=0.0
     )
     report = finetune(job, tmp_path / "run")
-    assert (report["best_step"], report["last_step"], report["steps"]) == (1, 3, 12)
+    assert (report["best_step"], report["last_step"], report["steps"]) == (1, last_step, 12)
 
 
 def test_a_dev_score_that_is_not_a_number_stops_before_anything_is_saved(
@@ -379,3 +429,86 @@ def test_other_weights_of_labels_or_other_test_rows_are_another_job(tiny_checkpo
     (data / "test.jsonl").write_text('{"text": "a cat"}\n')
     with pytest.raises(ConfigError, match=r"job\.test"):
         finetune(Job(source, read_dataset("classification", data), recipe), tmp_path / "run")
+
+
+def test_a_run_of_an_earlier_version_that_does_not_name_its_metric_is_still_known(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    job = make_job(tiny_checkpoint, "classification", write_rows(tmp_path / "data", invent_rows()))
+    report = finetune(job, tmp_path / "run")
+    file = tmp_path / "run" / "recipe.toml"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not line.startswith(("metric =", "positive ="))))
+    assert len(file.read_text().splitlines()) == len(lines) - 2
+    assert finetune(job, tmp_path / "run") == report
+    other = replace(job, dataset=replace(job.dataset, task=replace(job.dataset.task, metrics=("macro_f1",))))  # type: ignore[type-var]
+    with pytest.raises(ConfigError, match=r"job\.metric: 'accuracy' -> 'macro_f1'"):
+        finetune(other, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("num_examples", "has_gpu", "steps"),
+    [(270, False, 500), (40, False, 500), (9_000, False, 846), (67_349, False, 4000), (67_349, True, 6315)],
+)
+def test_an_adaptive_run_is_as_long_as_its_data_needs(num_examples: int, has_gpu: bool, steps: int) -> None:
+    options: dict[str, Any] = {"num_examples": num_examples, "has_gpu": has_gpu}
+    recipe = load_finetune_recipe("classification", "adaptive", **options)
+    assert settle_length(recipe, num_examples).options.steps == pytest.approx(steps, abs=1)
+    assert recipe.train.patience > 0
+    for change, expected in (("train.steps=7", 7), ("train.epochs=1", -(-num_examples // 32))):
+        recipe = load_finetune_recipe("classification", "adaptive", [change], **options)
+        assert settle_length(recipe, num_examples).options.steps == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "hidden_size", "has_gpu", "recipe"),
+    [
+        ("sst-2", 192, False, "adaptive"),
+        ("sst-2", 768, False, "adaptive"),
+        ("sst-2", 192, True, "adaptive"),
+        ("sst-2", 768, True, "paper"),
+        ("classification", 768, True, "adaptive"),
+    ],
+)
+def test_the_papers_recipe_is_the_default_only_for_such_models_on_a_gpu(
+    task: str, hidden_size: int, has_gpu: bool, recipe: str
+) -> None:
+    assert choose_recipe(task, hidden_size=hidden_size, has_gpu=has_gpu) == recipe
+
+
+def test_recipe_steps_and_time_are_announced_before_the_first_step_and_change_nothing(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = replace(make_job(tiny_checkpoint, "classification", data, train__patience=2), recipe_name="adaptive")
+    finetune(job, tmp_path / "a" / "run")
+    said = capsys.readouterr().out
+    line = (
+        "recipe adaptive: 12 steps of 8 examples (3 epochs of 32), length 32, adamw at 0.01, stops after 2 evaluations"
+    )
+    assert line in said
+    assert "at most about 0 s on this cpu" in said
+    assert said.index(line) < said.index("step 1/12")
+    monkeypatch.setattr(story, "announce", lambda *_: None)
+    finetune(job, tmp_path / "b" / "run")
+    for file in ("report.json", "metrics.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "a" / "run" / file).read_bytes() == (tmp_path / "b" / "run" / file).read_bytes(), file
+
+
+FALLING, FLAT = [2.0, *[0.1] * 20], [2.0, *[1.95] * 20]
+
+
+@pytest.mark.parametrize(
+    ("losses", "changes", "cause"),
+    [
+        (FLAT[:5], {}, "only 50 steps were made: train longer"),
+        (FLAT, {}, "the training examples were not learned either: try another learning rate"),
+        (FALLING, {"confusion": [[0, 150], [0, 50]]}, "every answer is the same label: weigh rare labels more"),
+        (FALLING, {"num_examples": 30}, "30 examples are few: only a score above 0.6000 shows anything; hold out more"),
+        (FALLING, {}, "the 270 training examples were learned by heart"),
+    ],
+)
+def test_a_run_at_chance_names_the_likely_cause(losses: list[float], changes: dict[str, Any], cause: str) -> None:
+    facts = {"num_examples": 200, "chance": {"score": 0.5, "margin": 0.1}, "confusion": [[60, 40], [50, 50]], **changes}
+    records = [{"step": 10 * number, "loss": loss} for number, loss in enumerate(losses, start=1)]
+    assert explain_chance(facts, records, num_train=270).startswith(cause)

@@ -231,9 +231,9 @@ def test_questions_are_evaluated_and_answered_from_files(
     code, printed = litebert_says(capsys, "evaluate", model, "--task", "squad-v2", "--data", str(data), "--json")
     assert code == 0
     report = json.loads((answered / "run1" / "report.json").read_text("utf-8"))
-    assert json.loads(printed[printed.index("{") :])["scores"] == pytest.approx(
-        report["dev"]["dev"]["scores"], abs=1e-5
-    )
+    facts, _ = json.JSONDecoder().raw_decode(printed[printed.index("{") :])
+    assert facts["scores"] == pytest.approx(report["dev"]["dev"]["scores"], abs=1e-5)
+    assert (facts["split"], facts["num_trained_on"], facts["num_examples"]) == ("all", 16, 16)
 
     code, printed = litebert_says(capsys, "predict", model, str(data))
     records = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]

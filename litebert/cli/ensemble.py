@@ -5,13 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from litebert.cli.scores import describe_baseline, describe_scores, print_split
 from litebert.cli.task_request import tell_notes
 from litebert.cli.words import (
+    ChoicesField,
     DataPath,
     DevFile,
     DevShare,
     Encoding,
+    GroupColumn,
+    HasHeader,
     LabelColumn,
+    MaxLabels,
+    MetricName,
+    OnErrorWord,
+    PositiveLabel,
     TaskName,
     TestFile,
     TextBColumn,
@@ -36,9 +44,11 @@ def show_scores(runs: Runs) -> None:
     width = max(len(name) for name in reports)
     for name, report in reports.items():
         for split, facts in report["dev"].items():
-            scores = ", ".join(f"{metric.replace('_', ' ')} {value:.4f}" for metric, value in facts["scores"].items())
+            scores = describe_scores(facts)
             chance = f"{'at chance: ' if facts['is_at_chance'] else ''}without reading {facts['chance']['score']:.4f}"
             print(f"{name:{width}}  {report['task']} {split}: {scores} ({chance})")
+            if "baseline" in facts:
+                print(f"{'':{width}}  {describe_baseline(facts['baseline'], report['metric'])}")
     missing = missing_tasks(list(reports.values()))
     if missing:
         print(f"no GLUE average: {', '.join(missing)} missing")
@@ -61,8 +71,15 @@ def run_ensemble(
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
     dev_share: DevShare = 0.1,
+    group: GroupColumn = None,
+    metric: MetricName = None,
+    positive: PositiveLabel = None,
+    header: HasHeader = None,
+    max_labels: MaxLabels = 500,
+    choices: ChoicesField = None,
+    on_error: OnErrorWord = "fail",
 ) -> None:
-    """Average the outputs of several runs; members are chosen on dev as long as each helps.
+    """Average the outputs of several runs; members are chosen on dev, one by one, up to the best score.
 
     The data is that of their fine-tuning, said in the same words.
     """
@@ -70,15 +87,29 @@ def run_ensemble(
     from litebert.tasks.ensemble import make_ensemble
     from litebert.tasks.reading import TableOptions
 
-    options = TableOptions(dev, test, text, text_b, label, encoding, dev_share)
+    options = TableOptions(
+        dev,
+        test,
+        text,
+        text_b,
+        label,
+        encoding,
+        dev_share,
+        group=group,
+        metric=metric,
+        positive=positive,
+        has_header=header,
+        max_labels=max_labels,
+        choices=choices,
+        on_error=on_error,
+    )
     dataset = read_dataset(task, data, options)
     tell_notes(dataset)
     report = make_ensemble(runs, dataset, out, selects=select)
     for name, value in report["member_scores"].items():
         print(f"{value:.4f}  {name}{'  (member)' if name in report['members'] else ''}")
     for split, facts in {**report["dev"], **report["test"]}.items():
-        scores = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in facts["scores"].items())
-        print(f"ensemble of {len(report['members'])}, {split}: {scores}")
+        print_split(f"ensemble of {len(report['members'])}, {split}", facts, report["metric"])
 
 
 def write_submission(

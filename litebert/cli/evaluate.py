@@ -2,18 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from litebert.cli.exit_curve import draw_exit_curve
+from litebert.cli.scores import print_split
 from litebert.cli.task_request import TaskRequest
 from litebert.cli.words import (
     CheckpointPath,
+    ChoicesField,
     Encoding,
     EngineWord,
+    HasHeader,
     LabelColumn,
     Layers,
+    OnErrorWord,
     Patience,
     TextBColumn,
     TextColumn,
@@ -34,14 +38,15 @@ IntrinsicCorpus = Annotated[
 SplitName = Annotated[
     str,
     typer.Option(
-        help="Of a corpus: valid or train. Of a task's folder: train, dev, test; MNLI's are dev_matched, "
-        "dev_mismatched, test_matched, test_mismatched. Of a file nothing: all of it is read."
+        help="Of a corpus: valid or train. Of a task's folder: train, dev (the default), test; MNLI's are dev_matched, "
+        "dev_mismatched, test_matched, test_mismatched. Of a file: all (the default); of the one that the model was "
+        "fine-tuned on dev (the default: its held-out rows), train or all."
     ),
 ]
 OutFile = Annotated[
     Path | None,
     typer.Option(
-        help="A file to write: of --intrinsic the JSON; of --task the answers, as JSON lines with all outputs, or if "
+        help="A file to write: of --intrinsic the JSON; of --data the answers, as JSON lines with all outputs, or if "
         "it ends in .json as the one object that SQuAD's scripts take; of --exit-curve a PNG."
     ),
 ]
@@ -51,7 +56,7 @@ def run_evaluation(
     checkpoint: CheckpointPath,
     intrinsic: IntrinsicCorpus = None,
     task: Annotated[
-        str | None, typer.Option("--task", help="Score on the task that the model was fine-tuned for, or ax.")
+        str | None, typer.Option("--task", help="The task of --data, if it is not the model's own, such as ax.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="The task's folder, GLUE's, or a file with labels.")
@@ -66,33 +71,43 @@ def run_evaluation(
     text_b: TextBColumn = None,
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
+    header: HasHeader = None,
+    choices: ChoicesField = None,
+    on_error: OnErrorWord = "fail",
     engine: EngineWord = None,
     threads: Threads = 0,
     patience: Patience = 0,
     layers: Layers = 0,
     exit_curve: Annotated[
-        bool, typer.Option("--exit-curve", help="Of --task: score, layers and time at every patience and depth.")
+        bool, typer.Option("--exit-curve", help="Of --data: score, layers and time at every patience and depth.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     out: OutFile = None,
 ) -> None:
-    """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--task)."""
+    """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--data)."""
     if out and out.is_dir():
         raise ConfigError(f"--out {out} is a folder; name a file in it")
     computing = {"engine": engine, "threads": threads, "patience": patience, "layers": layers}
     if intrinsic and not (task or data):
         if exit_curve or any(computing.values()):
-            raise ConfigError("--engine, --threads, --patience, --layers and --exit-curve are of --task")
+            raise ConfigError("--engine, --threads, --patience, --layers and --exit-curve are of --data")
         options = IntrinsicRequest(split or "valid", pairs, length, seed)
         _evaluate_intrinsic(checkpoint, intrinsic, options, out=out, as_json=as_json)
-    elif task and data and not intrinsic:
-        columns = {"text": text, "text_b": text_b, "label": label, "encoding": encoding}
+    elif data and not intrinsic:
+        columns: dict[str, Any] = {
+            "text": text,
+            "text_b": text_b,
+            "label": label,
+            "encoding": encoding,
+            "has_header": header,
+        }
+        columns |= {"choices": choices, "on_error": on_error}
         if exit_curve and (patience or layers):
             raise ConfigError("--exit-curve measures every patience and depth: leave --patience and --layers out")
         request = TaskRequest(checkpoint, task, data, split, columns, computing, out, as_json)
         (draw_exit_curve if exit_curve else _evaluate_task)(request)
     else:
-        raise ConfigError("say what to evaluate on: --intrinsic CORPUS, or --task TASK --data FILES")
+        raise ConfigError("say what to evaluate on: --intrinsic CORPUS, or --data FILES")
 
 
 class IntrinsicRequest(NamedTuple):
@@ -113,9 +128,10 @@ def _evaluate_task(request: TaskRequest) -> None:
     from litebert.tasks.report import is_labelled
 
     predictor, out = request.load(), request.out
-    dataset, examples = request.read(predictor)
+    dataset, chosen = request.read(predictor)
+    examples = chosen.examples
     if not (out or is_labelled(examples)):
-        where = f"{request.data}: {request.split or 'it'}"
+        where = f"{request.data}: {chosen.split}"
         raise DataError(f"{where} has no labels to score by; write its answers with --out FILE")
     with ProgressBar("evaluating", total=len(examples), unit="examples", scale=1) as progress:
         facts, outputs = evaluate(predictor, dataset, examples, progress.move_to)
@@ -123,10 +139,11 @@ def _evaluate_task(request: TaskRequest) -> None:
         answers = predict_answers(predictor.task, outputs, examples)
         write_json(out, to_sheet(answers)) if out.suffix == ".json" else write_predictions(out, answers)
     if request.as_json:
-        print(json.dumps(facts, indent=2))
+        known = {"split": chosen.split, "num_trained_on": chosen.num_trained}
+        print(json.dumps({**known, **facts} if facts else facts, indent=2))
     elif facts:
-        scores = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in facts["scores"].items())
-        print(f"{len(examples):,} examples: {scores} (without reading: {facts['chance']['score']:.4f})")
+        print_split(f"{chosen.split}, {len(examples):,} examples", facts, facts["metric"])
+        print(f"  without reading: {facts['chance']['score']:.4f}")
 
 
 def _evaluate_intrinsic(
@@ -151,17 +168,21 @@ def print_report(report: "IntrinsicReport", console: "Console") -> None:
     console.print(f"{report.checkpoint} (step {report.step:,})", style="bold", markup=False)
     console.print(f"tested on {report.tested_on} of {report.corpus}", markup=False)
     console.print(f"pairs of {report.length} tokens; probes and baselines learned from {report.learned_from}")
-    if report.sop.head and report.training.sentence_task:
+    if any(pairs and pairs.head for pairs in (report.sop, report.nsp)) and report.training.sentence_task:
         console.print(f"its own head was trained on {report.training.sentence_task.upper()}")
     if report.length > report.training.length:
         console.print(f"[yellow]trained on {report.training.length} tokens: positions beyond have learned nothing[/]")
     console.print()
     if report.mlm:
         console.print(_tabulate_words(report.mlm))
-    else:
+    elif "mlm" not in report.skipped:
         console.print("hidden words: this checkpoint has no head for them\n")
-    console.print(_tabulate_pairs("Sentence order: in order, or swapped (SOP)", "bag of words", report.sop))
-    console.print(_tabulate_pairs("Next sentence: next, or another document's (NSP)", "word overlap", report.nsp))
+    if report.sop:
+        console.print(_tabulate_pairs("Sentence order: in order, or swapped (SOP)", "bag of words", report.sop))
+    if report.nsp:
+        console.print(_tabulate_pairs("Next sentence: next, or another document's (NSP)", "word overlap", report.nsp))
+    for name, reason in report.skipped.items():
+        console.print(f"{name.upper()} was not measured: {reason}", markup=False)
     console.print("[dim]% right, 95 % interval by document; lead: begins a document; chance: 50 %[/]")
 
 

@@ -19,16 +19,16 @@ def draw_exit_curve(request: TaskRequest) -> None:
     if request.out:
         check_drawing()  # before minutes of measuring
     predictor = request.load()
-    dataset, examples = request.read(predictor)
+    dataset, chosen = request.read(predictor)
     engine, metric = predictor.engine.name, dataset.task.metric
     if not request.as_json:
-        print(f"{len(examples):,} examples of {request.data}, {engine}")
+        print(f"{chosen.split}, {len(chosen.examples):,} examples of {request.data}, {engine}")
         print(f"{'':>12} {metric.replace('_', ' '):>10} {'layers':>7} {'seconds':>8}")
     points = draw_curve(
         # the fastest engine is the fastest for all points: no need to measure that again
         lambda patience, layers: request.load(engine=engine, patience=patience, layers=layers),
         dataset,
-        examples,
+        chosen.examples,
         (lambda _: None) if request.as_json else _print_point,
     )
     if request.as_json:

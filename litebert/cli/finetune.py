@@ -5,13 +5,21 @@ from typing import Annotated, Any
 
 import typer
 
+from litebert.cli.scores import print_split
 from litebert.cli.words import (
     CheckpointPath,
+    ChoicesField,
     DataPath,
     DevFile,
     DevShare,
     Encoding,
+    GroupColumn,
+    HasHeader,
     LabelColumn,
+    MaxLabels,
+    MetricName,
+    OnErrorWord,
+    PositiveLabel,
     TaskName,
     TestFile,
     TextBColumn,
@@ -31,7 +39,8 @@ def run_finetuning(
     recipe: Annotated[
         str,
         typer.Option(
-            help="paper, two-core, or a .toml file, such as another run's. Default: paper, if the task has a row there."
+            help="adaptive (steps by the size of the data, early stopping), paper, two-core, or a .toml file, such as "
+            "another run's. Default: adaptive; paper for its tasks on a GPU with a model as wide as BERT-base."
         ),
     ] = "",
     from_scratch: Annotated[
@@ -45,6 +54,13 @@ def run_finetuning(
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
     dev_share: DevShare = 0.1,
+    group: GroupColumn = None,
+    header: HasHeader = None,
+    max_labels: MaxLabels = 500,
+    choices: ChoicesField = None,
+    on_error: OnErrorWord = "fail",
+    metric: MetricName = None,
+    positive: PositiveLabel = None,
     seeds: Annotated[int, typer.Option(min=1, help="Run with so many seeds, and report their median and spread.")] = 1,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
 ) -> None:
@@ -58,7 +74,23 @@ def run_finetuning(
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import TableOptions
 
-    options = TableOptions(dev, test, text, text_b, label, encoding, dev_share, is_balanced=balanced)
+    options = TableOptions(
+        dev,
+        test,
+        text,
+        text_b,
+        label,
+        encoding,
+        dev_share,
+        is_balanced=balanced,
+        group=group,
+        has_header=header,
+        max_labels=max_labels,
+        choices=choices,
+        on_error=on_error,
+        metric=metric,
+        positive=positive,
+    )
     source = load_checkpoint(checkpoint, FOR_TRAINING)
     job = Job(source, read_dataset(task, data, options), FinetuneRecipe(), from_scratch, answers_test)
     trials = plan_trials(job, recipe, overrides or [], seeds)
@@ -70,31 +102,24 @@ def run_finetuning(
 
 
 def show_run(report: dict[str, Any], folder: Path) -> None:
-    """Tell the scores of a finished run, and draw its confusion."""
+    """Tell the scores of a finished run, and draw its errors."""
     print_report(report, folder)
-    draw_confusion(report, folder)
+    draw_errors(report, folder)
 
 
 def show_trials(summary: dict[str, Any], folder: Path) -> None:
-    """Tell how several runs came out, and draw the confusion of each."""
+    """Tell how several runs came out, and draw the errors of each."""
     from litebert.tasks.report import read_report
 
     for run in summary["runs"]:
-        draw_confusion(read_report(folder / run["folder"]), folder / run["folder"])
+        draw_errors(read_report(folder / run["folder"]), folder / run["folder"])
     print_trials(summary, folder)
 
 
 def print_report(report: dict[str, Any], folder: Path) -> None:
     """The scores of a finished run, and where everything lies."""
     for name, split in {**report["dev"], **report["test"]}.items():
-        scores = ", ".join(f"{metric.replace('_', ' ')} {value:.4f}" for metric, value in split["scores"].items())
-        print(f"{name} ({split['num_examples']:,} examples): {scores}")
-        chance = split["chance"]
-        if split["is_at_chance"]:
-            print(
-                f"  at chance: without reading, {report['metric'].replace('_', ' ')} would be {chance['score']:.4f}, "
-                f"and up to {chance['score'] + chance['margin']:.4f} is luck"
-            )
+        print_split(f"{name} ({split['num_examples']:,} examples)", split, report["metric"])
     print(f"best after step {report['best_step']:,} of {report['steps']:,}: {folder}/model, {folder}/report.json")
 
 
@@ -103,22 +128,31 @@ def print_trials(summary: dict[str, Any], folder: Path) -> None:
     print(f"{summary['split']} {summary['metric'].replace('_', ' ')}")
     print(f"{'median':>8} {'mean':>8} {'spread':>8} {'lowest':>8} {'highest':>8}  runs")
     for one in summary["combinations"]:
-        figures = " ".join(f"{one[key]:8.4f}" for key in ("median", "mean", "deviation", "lowest", "highest"))
-        print(f"{figures}  {one['num_runs']} {' '.join(one['words'])}")
+        print(f"{_list_figures(one)}  {one['num_runs']} {' '.join(one['words'])}")
+        for split, scores in one["test"].items():
+            print(f"{_list_figures(scores)}  {split}")
         for run in one["at_chance"]:
             print(f"  at chance: {run} (counted above)")
-    print(f"best: {folder / summary['best_run']}/model; all of it: {folder}/trials.json")
+    print(f"best: {folder / summary['best_run']}/model, which {folder} stands for; all of it: {folder}/trials.json")
 
 
-def draw_confusion(report: dict[str, Any], folder: Path) -> None:
-    """The confusion of labels as a picture, where labels were confused and matplotlib is there."""
+def _list_figures(scores: dict[str, Any]) -> str:
+    return " ".join(f"{scores[key]:8.4f}" for key in ("median", "mean", "deviation", "lowest", "highest"))
+
+
+def draw_errors(report: dict[str, Any], folder: Path) -> None:
+    """Confused labels, or numbers against the right ones, as a picture, where matplotlib is there."""
     from litebert.core.errors import ConfigError
     from litebert.plots.confusion import plot_confusion
+    from litebert.plots.scatter import plot_numbers
+    from litebert.tasks.predictions import predictions_file, read_predictions
 
-    facts = next(iter(report["dev"].values()))
-    if "confusion" not in facts:
-        return
+    split, facts = next(iter(report["dev"].items()))
     try:
-        plot_confusion(facts["confusion"], report["facts"]["labels"], folder / "confusion.png", title=folder.name)
+        if "confusion" in facts:
+            plot_confusion(facts["confusion"], report["facts"]["labels"], folder / "confusion.png", title=folder.name)
+        elif report["facts"]["kind"] == "regression":
+            answers = [(one.label, one.answer) for one in read_predictions(predictions_file(folder, split))]
+            plot_numbers(answers, folder / "scatter.png", title=folder.name)
     except ConfigError as error:
-        print(f"no confusion.png: {error}")
+        print(f"no picture of the errors: {error}")

@@ -3,6 +3,7 @@
 import os
 import sys
 import traceback
+import warnings
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -22,16 +23,19 @@ from litebert.cli import (
     plot,
     predict,
     pretrain,
+    score,
     serve,
     study,
     tokenizer,
+    verify,
 )
-from litebert.core.errors import LitebertError, describe_refusal
+from litebert.core.errors import LitebertError, TextsCutWarning, describe_refusal
 from litebert.core.view import lead_nowhere
 from litebert.train.launcher import tell_launcher
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
+_PYTHONS_WARNING = warnings.formatwarning
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
@@ -43,6 +47,7 @@ app = typer.Typer(
 app.command("demo")(demo.run_demo)
 app.command("convert")(convert.convert_model)
 app.command("doctor")(doctor.examine)
+app.command("verify")(verify.verify_directories)
 app.command("models")(models.show_models)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(corpus.app, name="corpus")
@@ -54,6 +59,7 @@ app.command("finetune")(finetune.run_finetuning)
 app.command("evaluate")(evaluate.run_evaluation)
 app.command("predict")(predict.predict_texts)
 app.command("export")(export.export_model)
+app.command("score")(score.score_predictions)
 app.command("scores")(ensemble.show_scores)
 app.command("ensemble")(ensemble.run_ensemble)
 app.command("submission")(ensemble.write_submission)
@@ -66,8 +72,14 @@ def main() -> NoReturn:
     """Run the command line; --debug, anywhere on it, shows the traceback of an error."""
     # threads that wait by spinning starve the rest of a busy machine, us included; torch reads this when it loads
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    warnings.formatwarning = _show_warning
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     sys.exit(_run(arguments, debug=len(arguments) < len(sys.argv) - 1))
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
+    """Ours as a note, without the place in the code; others' as Python shows them."""
+    return f"note: {message}\n" if category is TextsCutWarning else _PYTHONS_WARNING(message, category, *place, **line)
 
 
 def _run(arguments: list[str], *, debug: bool) -> int:

@@ -13,8 +13,10 @@ import typer
 
 from litebert.cli.words import (
     CheckpointPath,
+    ChoicesField,
     Encoding,
     EngineWord,
+    HasHeader,
     Layers,
     Patience,
     TextBColumn,
@@ -42,6 +44,8 @@ def predict_texts(
     text: TextColumn = None,
     text_b: TextBColumn = None,
     encoding: Encoding = "utf-8",
+    header: HasHeader = None,
+    choices: ChoicesField = None,
     as_table: Annotated[bool, typer.Option("--table", help="Print a table instead of JSON lines.")] = False,
     engine: EngineWord = None,
     threads: Threads = 0,
@@ -54,45 +58,48 @@ def predict_texts(
     """
     from litebert.cli.gaps import print_guesses
     from litebert.core.progress import ProgressBar
+    from litebert.infer.cutting import describe_cut
     from litebert.infer.predictor import load
     from litebert.tasks.predictions import predict_answers
+    from litebert.tasks.reading import TableOptions
 
     predictor = load(checkpoint, engine=engine, threads=threads, patience=patience, layers=layers)
     has_files = len(files or []) > 1
-    examples = list(_iter_examples(predictor, files or [], text, text_b, encoding))
+    options = TableOptions(text=text, text_b=text_b, encoding=encoding, has_header=header, choices=choices)
+    examples = list(_iter_examples(predictor, files or [], options))
     if predictor.only_fills_gaps:
         print_guesses(predictor, examples, as_table=as_table, has_files=has_files)
         return
+    num_cut: list[int] = []
     with ProgressBar("answering", total=len(examples), unit="texts", scale=1) as progress:
         for start in range(0, len(examples), CHUNK):
             chunk = examples[start : start + CHUNK]
             move_to = lambda done, start=start: progress.move_to(start + done)  # noqa: E731
-            outputs = predictor.predict(chunk, report=move_to)
+            outputs = predictor.predict(chunk, report=move_to, report_cut=num_cut.extend)
             predictions = predict_answers(predictor.task, outputs, chunk)
             _print_answers(predictor, chunk, predictions, as_table=as_table, has_files=has_files)
+    if note := describe_cut(num_cut, predictor.form().max_length):
+        print(f"note: {note}", file=sys.stderr)
 
 
-def _iter_examples(
-    predictor: "Predictor", files: Sequence[Path], text: str | None, text_b: str | None, encoding: str
-) -> Iterator[Any]:
+def _iter_examples(predictor: "Predictor", files: Sequence[Path], options: "TableOptions") -> Iterator[Any]:
     from litebert.tasks.choices import Choices
-    from litebert.tasks.reading import TableOptions
     from litebert.tasks.squad.task import SpanTask
     from litebert.tasks.token_tags import TokenTags
 
-    options = TableOptions(text=text, text_b=text_b, encoding=encoding)
     task = None if predictor.only_fills_gaps else predictor.task
     if isinstance(task, Choices):
         read_lines, read_file = _choices_of_lines, _choices_of_file
     elif isinstance(task, SpanTask):
         read_lines, read_file = _questions_of_lines, _questions_of_file
     elif isinstance(task, TokenTags):
-        read_lines, read_file = _sentences_of_lines, _sentences_of_file
+        read_lines = partial(_sentences_of_lines, splits_words=task.splits_words)
+        read_file = partial(_sentences_of_file, splits_words=task.splits_words)
     else:
         num_texts = 1 if task is None else getattr(task, "num_texts", 0)
         read_lines, read_file = _texts_of_lines, partial(_texts_of_file, num_texts=num_texts)
     if not files:
-        yield from read_lines(_read_stdin(encoding), STDIN, options)
+        yield from read_lines(_read_stdin(options.encoding), STDIN, options)
     for file in files:
         yield from read_file(file, options)
 
@@ -137,25 +144,30 @@ def _questions_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
     return read_question_lines(read_text(file, options.encoding), str(file))
 
 
-def _sentences_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:
+def _sentences_of_lines(lines: str, where: str, options: "TableOptions", *, splits_words: bool) -> Iterable[Any]:
+    """A sentence a line; cut into words as the training texts were, or at white space."""
     from litebert.tasks.token_tags import TaggedWords
+    from litebert.tasks.words import find_words
 
     del options  # a line has no columns
     for number, line in enumerate(lines.split("\n"), start=1):
         if line.strip():
-            yield TaggedWords(str(number), tuple(line.split()), where=f"{where}:{number}")
+            found = [line[word.start : word.end] for word in find_words(line)] if splits_words else line.split()
+            yield TaggedWords(str(number), tuple(found), where=f"{where}:{number}")
 
 
-def _sentences_of_file(file: Path, options: "TableOptions") -> Iterable[Any]:
+def _sentences_of_file(file: Path, options: "TableOptions", *, splits_words: bool) -> Iterable[Any]:
     """A table, CoNLL columns with or without tags, or a sentence a line."""
     from litebert.tasks.columns import TAGGED_WORDS, find_columns
+    from litebert.tasks.conll import read_conll
     from litebert.tasks.tables import read_table, read_text
-    from litebert.tasks.tagged_files import is_table, read_conll, read_tagged_rows
+    from litebert.tasks.tagged_tables import is_table, join_word_rows, read_tagged_rows
 
     if file.suffix.lower() == ".txt":
-        return _sentences_of_lines(read_text(file, options.encoding), str(file), options)
+        lines = read_text(file, options.encoding)
+        return _sentences_of_lines(lines, str(file), options, splits_words=splits_words)
     if is_table(file):
-        table = read_table(file, encoding=options.encoding)
+        table = join_word_rows(read_table(file, encoding=options.encoding), options, needs_tags=False)
         columns = replace(find_columns(table, options, needs_label=False, usual=TAGGED_WORDS), label=None)
         _tell_columns(file, columns, options)
         return read_tagged_rows(table, columns, needs_tags=False)
@@ -183,17 +195,18 @@ def _texts_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable
 def _texts_of_file(file: Path, options: "TableOptions", *, num_texts: int) -> Iterable[Any]:
     """A table, or a text a line (a tab between the two of a pair)."""
     from litebert.tasks.columnar import is_columnar
-    from litebert.tasks.columns import find_columns
+    from litebert.tasks.columns import find_columns, read_named_table
     from litebert.tasks.custom import read_rows
-    from litebert.tasks.tables import read_table, read_text
+    from litebert.tasks.tables import read_text
 
     if not (file.suffix.lower() in TABLES or is_columnar(file) or options.text):
         return _texts_of_lines(read_text(file, options.encoding), str(file), options)
-    has_header = options.text is None or not options.text.isdecimal()
-    table = read_table(file, encoding=options.encoding, has_header=has_header)
+    table = read_named_table(file, options)
     columns = replace(find_columns(table, options, needs_label=False), label=None)
     if num_texts == 1 and options.text_b is None:
         columns = replace(columns, text_b=None)
+    for note in table.notes:
+        print(note, file=sys.stderr)
     _tell_columns(file, columns, options)
     return read_rows(table, columns)
 

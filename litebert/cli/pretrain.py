@@ -23,6 +23,7 @@ def run_pretraining(
 ) -> None:
     """Pre-train by a recipe, or go on where an interrupted run stopped."""
     from litebert.core.runtime import read_ranks
+    from litebert.plan.summary import announce_run
     from litebert.pretrain import pretrain
     from litebert.pretrain_run import check_before_launch
     from litebert.recipe import load_recipe
@@ -34,6 +35,8 @@ def run_pretraining(
         check_before_launch(resolved, folder, processes)
         command = [sys.executable, "-m", "litebert", "pretrain", recipe, *(overrides or []), "--out", str(folder)]
         raise typer.Exit(launch(command, processes, restarts))
+    if read_ranks().is_main:
+        print(announce_run(recipe, resolved))
     last = pretrain(resolved, folder)
     if read_ranks().is_main:
         print(f"done: {last}")
@@ -85,11 +88,13 @@ def _tell_text(summary: "Summary") -> dict[str, str]:
     text = summary.text
     if text is None:
         missing = ", ".join(summary.missing_corpora)
-        return {"corpus": f"none at {missing}, so its tokens, epochs and first batch are not shown (data.corpora=...)"}
+        none = f"none at {missing}" if missing else "none is named"
+        return {"corpus": f"{none}, so its tokens, epochs and first batch are not shown (data.corpora=...)"}
     batch = text.first_batch
     return {
         "corpus": f"{text.num_tokens:,} tokens, {text.steps_per_epoch:,} steps an epoch",
         "first batch": f"{batch.num_sequences} sequences in rows {tuple(batch.token_ids.shape)}, "
         f"{int(batch.mask.sum()) / batch.mask.numel():.1%} text, "
         f"{len(batch.mlm_labels) / int(batch.mask.sum()):.1%} masked",
+        **({"start": "; ".join(text.notes)} if text.notes else {}),
     }

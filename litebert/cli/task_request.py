@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from litebert.infer.evaluation import Chosen
     from litebert.infer.predictor import Predictor
     from litebert.tasks.finetuning import Dataset
 
@@ -17,7 +16,7 @@ class TaskRequest:
     """The words that `evaluate --task` reads."""
 
     checkpoint: Path
-    task: str
+    task: str | None  # None: the model's own
     data: Path
     split: str
     columns: dict[str, Any]  # of TableOptions
@@ -30,15 +29,19 @@ class TaskRequest:
 
         return load(self.checkpoint, **(self.computing | more))
 
-    def read(self, predictor: "Predictor") -> "tuple[Dataset, Sequence[Any]]":
+    def read(self, predictor: "Predictor") -> "tuple[Dataset, Chosen]":
         """The task's data, and the examples of the split that is asked for; tells what was guessed on the way."""
-        from litebert.infer.evaluation import choose_examples, read_for
+        from litebert.infer.evaluation import choose_examples, name_task, read_for
         from litebert.tasks.reading import TableOptions
+        from litebert.tasks.seen_texts import find_seen_texts
 
-        dataset = read_for(predictor, self.task, self.data, TableOptions(**self.columns))
-        examples = choose_examples(dataset, self.split, self.data)
+        name = self.task or name_task(predictor.task, self.data)
+        dataset = read_for(predictor, name, self.data, TableOptions(**self.columns))
+        chosen = choose_examples(dataset, self.split, self.data, find_seen_texts(predictor.checkpoint.path))
         tell_notes(dataset)
-        return dataset, examples
+        if chosen.note:
+            print(chosen.note, file=sys.stderr)
+        return dataset, chosen
 
 
 def tell_notes(dataset: "Dataset") -> None:

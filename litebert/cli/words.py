@@ -47,6 +47,35 @@ TextBColumn = Annotated[
     typer.Option("--text-b", help="The second text's column, of pairs; never guessed where --text is named."),
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="The label's column (for tags: the list of them).")]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option("--group", help="Hold out rows with the same value in this column together, such as an author's."),
+]
+MetricName = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="The score that chooses the model, for your own files: accuracy, f1, macro-f1, mcc; regression: pearson, "
+        "spearman; multi-label: micro-f1, exact-match. Default for classes: accuracy, macro-f1 if a label is rare.",
+    ),
+]
+PositiveLabel = Annotated[str | None, typer.Option("--positive", help="The label that f1 is of; chooses by f1.")]
+HasHeader = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether tables begin with column names. Default: yes; if columns are given by number, it is guessed.",
+    ),
+]
+ChoicesField = Annotated[
+    str | None,
+    typer.Option("--choices", help="For --task choice: the field of the choices, or of each with commas between."),
+]
+OnErrorWord = Annotated[
+    Literal["fail", "skip", "fix"],
+    typer.Option("--on-error", help="What to do about answers and names that are not where the file says."),
+]
+MaxLabels = Annotated[int, typer.Option("--max-labels", min=2, help="Accept up to so many different labels.")]
 DevShare = Annotated[float, typer.Option(help="Of the training rows held out for dev, where there is no dev file.")]
 EngineWord = Annotated[
     Literal["auto", "torch", "onnx", "openvino"] | None,

@@ -14,6 +14,7 @@ from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers,
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.glue import GLUE, glue_reader
 from litebert.tasks.reading import ExitOptions, PassageOptions, TableOptions
+from litebert.tasks.splitting import describe_shared
 from litebert.tasks.squad.files import squad_reader
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
@@ -43,14 +44,20 @@ READERS: dict[str, Callable[[Path, TableOptions], Dataset]] = {
     "choice": read_choice_dataset,
 }
 # What a reader does not read, by its name in TableOptions: saying it all the same is a slip, and would go unnoticed.
-_COLUMNS = ("text", "text_b", "label")
+_COLUMNS = ("text", "text_b", "label", "has_header", "max_labels", "choices")
+_CHOICE = ("metric", "positive")  # by which the best model is chosen
 UNREAD: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(GLUE, ("dev", "test", *_COLUMNS)),
-    "sts-b": ("dev", "test", *_COLUMNS, "is_balanced"),
-    **dict.fromkeys(("regression", "multi-label", "choice"), ("is_balanced",)),
-    "tags": ("text_b", "is_balanced"),
-    **dict.fromkeys(("squad-v1", "squad-v2", "squad-v2-simple"), (*_COLUMNS, "is_balanced")),
-    **dict.fromkeys(("race", "race-middle", "race-high"), ("dev", "test", *_COLUMNS, "encoding", "is_balanced")),
+    **dict.fromkeys(GLUE, ("dev", "test", *_COLUMNS, "group", "on_error", *_CHOICE)),
+    "sts-b": ("dev", "test", *_COLUMNS, "group", "on_error", "is_balanced", *_CHOICE),
+    "classification": ("choices", "on_error"),
+    **dict.fromkeys(("regression", "multi-label"), ("choices", "on_error", "is_balanced", "positive")),
+    "choice": ("has_header", "max_labels", "on_error", "is_balanced", *_CHOICE),
+    "tags": ("text_b", "choices", "is_balanced", *_CHOICE),
+    **dict.fromkeys(("squad-v1", "squad-v2", "squad-v2-simple"), (*_COLUMNS, "group", "is_balanced", *_CHOICE)),
+    **dict.fromkeys(
+        ("race", "race-middle", "race-high"),
+        ("dev", "test", *_COLUMNS, "group", "on_error", "encoding", "is_balanced", *_CHOICE),
+    ),
 }
 # Tasks that learn something more from the dev outputs of the finished model (a threshold), or write more files.
 Finish = Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]]
@@ -96,9 +103,11 @@ def read_dataset(name: str, path: Path, options: TableOptions | None = None) -> 
     options = options or TableOptions()
     for option in UNREAD.get(name, ()):
         if getattr(options, option) != getattr(TableOptions(), option):
-            flag = option.removeprefix("is_").replace("_", "-")
+            flag = option.removeprefix("is_").removeprefix("has_").replace("_", "-")
             raise ConfigError(f"--{flag} says nothing to --task {name}: leave it out")
-    return READERS[name](path, options)
+    dataset = READERS[name](path, options)
+    shared = describe_shared(dataset.train, {**dataset.dev, **dataset.test}) if options.is_learned else []
+    return replace(dataset, notes=(*dataset.notes, *shared))
 
 
 def task_facts(task: FinetuneTask, *, max_length: int) -> dict[str, Any]:

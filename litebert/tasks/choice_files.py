@@ -1,4 +1,7 @@
-"""Multiple choice in files: RACE's tree or its one-file form, and anybody's JSON lines with any number of choices."""
+"""Multiple choice in files: RACE's tree or its one-file form, and anybody's tables with any number of choices.
+
+How other data sets lay out their questions is in `choice_layouts`.
+"""
 
 import json
 import string
@@ -8,23 +11,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from litebert.core.errors import DataError
+from litebert.tasks.choice_layouts import CHOICES, NAMES, find_by_name, lay_out, read_choice_table
 from litebert.tasks.choices import ChoiceExample, Choices
+from litebert.tasks.columns import check_group
 from litebert.tasks.custom import forget_partial
 from litebert.tasks.finetuning import Dataset
+from litebert.tasks.first_rows import show_first_rows
 from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.tables import Row, Table, parse_value, read_table, read_text, tells_label
+from litebert.tasks.splitting import hold_out
+from litebert.tasks.tables import Row, Table, parse_value, read_text, tells_label
 
 LEVELS = ("middle", "high")
 _REMEDY = "is the file complete?"
 ONE_FILE = "all.txt"  # an article a line, as the official code of ALBERT wants RACE
 # the names under which a field is looked for where none is given, the likeliest first
-CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text")
-QUESTION = ("question", "query", "prompt")
-CHOICES = ("choices", "options", "endings", "candidates")
-LABEL = ("label", "answer", "correct", "target")
+CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text", "ctx", "dialogue", "sent1")
+QUESTION = ("question", "query", "prompt", "goal", "sent2")
+LABEL = ("label", "answer", "correct", "target", "answerKey", "gold")
 
 
 @dataclass(frozen=True)
@@ -71,33 +75,39 @@ def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExampl
 
 def read_choice_dataset(path: Path, options: TableOptions) -> Dataset:
     """A user's own questions: a folder with train, dev and test files, or a training file with --dev and --test."""
-    find = partial(find_split, suffixes=(".jsonl", ".json", ".parquet"))
+    find = partial(find_split, suffixes=(".jsonl", ".json", ".parquet", ".csv", ".tsv"))
     splits: dict[str, list[ChoiceExample]] = {}
     told: list[Fields] = []
     notes: list[str] = []
     for split, file in find_files(path, options, find, usual="train.jsonl").items():
-        table = read_table(file, encoding=options.encoding)
+        table = read_choice_table(file, options.encoding, options.choices)
         needs_label = split != "test"
         fields = find_fields(table, options, needs_label=needs_label)
         if fields not in told:
             notes.append(f"fields of {file.name}: {fields}")
             told.append(fields)
-        questions = _read_rows(table, fields, needs_label=needs_label)
+        check_group(table, options, is_needed=split == "train")
+        questions = _read_rows(table, fields, needs_label=needs_label, group=options.group)
         splits[split] = questions if needs_label else forget_partial(questions, notes)
     if "dev" not in splits and options.dev_share:
         notes.append(_hold_out(splits, options))
     counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
     notes.append(f"choices of each question: {', '.join(map(str, counts))}")
-    return Dataset.of(Choices("choice"), splits, notes)
+    return Dataset.of(Choices("choice"), splits, [*notes, *show_first_rows(splits)])
 
 
 def read_choices(path: Path, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:
     """The questions of a file of JSON lines."""
-    return build_choices(read_table(path, encoding=options.encoding), options, has_labels=has_labels)
+    table = read_choice_table(path, options.encoding, options.choices)
+    return _build_choices(table, options, has_labels=has_labels)
 
 
 def build_choices(table: Table, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:
     """A question of each row; without labels they are not looked at."""
+    return _build_choices(lay_out(table, options.choices), options, has_labels=has_labels)
+
+
+def _build_choices(table: Table, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:
     fields = find_fields(table, options, needs_label=has_labels)
     return _read_rows(table, fields if has_labels else replace(fields, label=None), needs_label=has_labels)
 
@@ -134,20 +144,27 @@ def _guess(free: Sequence[str], usual: Sequence[str]) -> str | None:
     return next((name for name in usual if name in free), None)
 
 
-def _read_rows(table: Table, fields: Fields, *, needs_label: bool) -> list[ChoiceExample]:
-    return [_read_row(row, number, fields, needs_label) for number, row in enumerate(table.rows)]
+def _read_rows(table: Table, fields: Fields, *, needs_label: bool, group: str | None = None) -> list[ChoiceExample]:
+    questions = [_read_row(row, number, fields, needs_label) for number, row in enumerate(table.rows)]
+    return [replace(one, group=row.group(group)) for one, row in zip(questions, table.rows, strict=True)]
 
 
 def _read_row(row: Row, number: int, fields: Fields, needs_label: bool) -> ChoiceExample:
-    choices = next((row.cells[name] for name in CHOICES if name in row.cells), None)
+    choices = row.cells.get("choices")
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
-        raise DataError(f"{row.where}: no list of two or more texts called {' or '.join(CHOICES)}")
+        raise DataError(
+            f"{row.where}: no list of two or more texts called {' or '.join(CHOICES)}, nor fields such as choice1 and "
+            f"choice2; name the field of the choices, or of each"
+        )
     texts = [row.cells.get(name) or "" if name else "" for name in (fields.context, fields.question)]
     if not any(str(text).strip() for text in texts):
         raise DataError(f"{row.where}: neither a passage ({', '.join(CONTEXT)}) nor a question ({', '.join(QUESTION)})")
     label, right = fields.label, None
     if label is not None and (needs_label or tells_label(row, label)):
-        right = _read_label(row.cells.get(label), choices, f"{row.where}: {label}")
+        value, names = row.cells.get(label), row.cells.get(NAMES)
+        right = find_by_name(value, names)
+        if right is None:
+            right = _read_label(value, choices, f"{row.where}: {label}")
     return ChoiceExample(row.identity(number), str(texts[0]), str(texts[1]), tuple(choices), right, where=row.where)
 
 
@@ -156,10 +173,12 @@ def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(choices):
         return value
     by_letter = _find_letter(value, choices)
+    by_letter = _find_digits(value, choices) if by_letter is None else by_letter
     by_text = choices.index(value) if isinstance(value, str) and value in choices else None
     if by_letter is not None and by_text not in (None, by_letter):
+        kind = "number" if str(value).strip().isdecimal() else "letter"
         raise DataError(
-            f"{where}: {json.dumps(value)} is the letter of choice {by_letter} and the text of choice {by_text}; "
+            f"{where}: {json.dumps(value)} is the {kind} of choice {by_letter} and the text of choice {by_text}; "
             f"give the number that is meant"
         )
     number = by_letter if by_text is None else by_text
@@ -180,6 +199,12 @@ def _find_letter(value: Any, choices: Sequence[str]) -> int | None:
     letters = string.ascii_uppercase[: len(choices)]
     is_letter = isinstance(value, str) and len(value) == 1 and value.upper() in letters
     return letters.index(value.upper()) if is_letter else None
+
+
+def _find_digits(value: Any, choices: Sequence[str]) -> int | None:
+    """A number from 0 that is written as text, as in HellaSwag and in CSV."""
+    is_number = isinstance(value, str) and value.strip().isdecimal() and int(value) < len(choices)
+    return int(value) if is_number else None
 
 
 def _iter_articles(folder: Path) -> list[tuple[str, Any]]:
@@ -221,12 +246,6 @@ def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
 def _hold_out(splits: dict[str, list[ChoiceExample]], options: TableOptions) -> str:
     """Take a share of the training questions for dev, always the same; questions about one passage stay together."""
     rows = splits["train"]
-    passages = list(dict.fromkeys(row.context or row.question for row in rows))
-    order = np.random.default_rng(0).permutation(len(passages))
-    num_held = max(1, round(len(passages) * options.dev_share))
-    if num_held == len(passages):
-        raise DataError(f"{rows[0].where}: {len(passages)} passages are too few to hold some out; give --dev")
-    held = {passages[number] for number in order[:num_held]}
-    splits["train"] = [row for row in rows if (row.context or row.question) not in held]
-    splits["dev"] = [row for row in rows if (row.context or row.question) in held]
-    return f"no dev file: {len(splits['dev']):,} of {len(rows):,} questions are held out, by passage"
+    splits["train"], splits["dev"] = hold_out(rows, options.dev_share, lambda row: row.context or row.question)
+    how = f"by passage and '{options.group}'" if options.group else "by passage"
+    return f"no dev file: {len(splits['dev']):,} of {len(rows):,} questions are held out, {how}"

@@ -6,7 +6,7 @@ The choices of a question stay together: one logit each from the pooled vector, 
 import math
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -41,6 +41,7 @@ class ChoiceExample:
     label: int | None = None  # the number of the right choice, from 0; None where it is not known
     level: str = ""  # such as middle or high; levels are also scored apart
     where: str = ""  # file and line, for messages
+    group: str = field(default="", repr=False, metadata={"is_shown": False})  # held out together; not part of the text
 
     @property
     def text(self) -> str:
@@ -87,9 +88,14 @@ class Choices:
         groups = []
         for example in examples:
             passage = ids_of[example.context]
-            sides = [next(sentences)[-self.max_choice_length :] for _ in example.choices]
-            sequences = tuple(form.join_as_is(passage[: room - len(side)], side) for side in sides)
-            groups.append(Group(sequences, None if example.label is None else np.array(example.label)))
+            sequences = []
+            for _ in example.choices:
+                whole = next(sentences)
+                side = whole[-self.max_choice_length :]
+                kept = passage[: room - len(side)]
+                num_cut = len(passage) - len(kept) + len(whole) - len(side)
+                sequences.append(form.join_as_is(kept, side)._replace(num_cut=num_cut))
+            groups.append(Group(tuple(sequences), None if example.label is None else np.array(example.label)))
         return groups
 
     def count(self, part: GroupBatch) -> dict[str, int]:

@@ -25,10 +25,11 @@ from litebert.text.tokenizer import Tokenizer
 
 SCORES = {
     "accuracy": metrics.accuracy,
-    "f1": metrics.f1,
+    "f1": metrics.f1,  # of the positive label
     "macro_f1": metrics.macro_f1,
     "matthews": metrics.matthews,
 }
+RARE = 0.5  # of its even share of the rows: a label with less makes accuracy prefer never to answer it
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Classification:
     class_weights: tuple[float, ...] = ()  # of each label in the loss; empty: all alike
     num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
     exits: bool = False  # learns to answer after every layer
+    positive: str = ""  # the label that F1 is of; empty: the second
 
     @property
     def metric(self) -> str:
@@ -82,19 +84,24 @@ class Classification:
 
     def score(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, float]:
         guesses = np.argmax(outputs, axis=1)
-        truths = [self.labels.index(example.label) for example in examples]
-        return {name: SCORES[name](guesses, truths) for name in self.metrics}
+        truths = np.array([self.labels.index(example.label) for example in examples])
+        return {name: self.measure(name, guesses, truths) for name in self.metrics}
+
+    def measure(self, name: str, guesses: NDArray[np.int64], truths: NDArray[np.int64]) -> float:
+        """One of the scores, of labels by their numbers."""
+        if name == "f1" and self.positive:
+            return metrics.f1(guesses, truths, self.labels.index(self.positive))
+        return SCORES[name](guesses, truths)
 
     def wrongness(self, output: Output, example: TextExample) -> float:
         truth = self.labels.index(example.label)
         return 0.0 if int(np.argmax(output)) == truth else -math.log(max(output[truth], 1e-7))
 
     def chance(self, examples: Sequence[TextExample]) -> Chance:
-        """Always the most frequent label."""
-        counts = Counter(example.label for example in examples)
-        label = self.labels.index(min(counts, key=lambda label: (-counts[label], label)))
-        truths = [self.labels.index(example.label) for example in examples]
-        score = SCORES[self.metric](np.full(len(truths), label), np.array(truths))
+        """Always the same label: the one that scores best."""
+        truths = np.array([self.labels.index(example.label) for example in examples])
+        present = sorted(set(truths.tolist()))
+        score = max(self.measure(self.metric, np.full(len(truths), label), truths) for label in present)
         spread = 1.0 if self.metric == "matthews" else math.sqrt(score * (1 - score))
         return Chance(score, ONE_SIDED * spread / math.sqrt(len(examples)))
 
@@ -111,10 +118,7 @@ class Regression:
     scale: float = 1.0
     num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
     exits: bool = False  # learns to answer after every layer
-
-    @property
-    def metric(self) -> str:
-        return "pearson"
+    metric: str = "pearson"  # or spearman
 
     @property
     def heads(self) -> tuple[HeadSpec, ...]:
@@ -157,7 +161,13 @@ class Regression:
 
     def score(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, float]:
         truths = [example.label for example in examples]
-        return {"pearson": metrics.pearson(outputs, truths), "spearman": metrics.spearman(outputs, truths)}
+        guesses = [self.decide(output) for output in outputs]
+        return {
+            "pearson": metrics.pearson(outputs, truths),
+            "spearman": metrics.spearman(outputs, truths),
+            "mae": metrics.mean_absolute_error(guesses, truths),
+            "rmse": metrics.root_mean_squared_error(guesses, truths),
+        }
 
     def wrongness(self, output: Output, example: TextExample) -> float:
         return abs(self.decide(output) - float(example.label))
@@ -173,10 +183,7 @@ class MultiLabel:
     name: str
     labels: tuple[str, ...]
     num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
-
-    @property
-    def metric(self) -> str:
-        return "micro_f1"
+    metric: str = "micro_f1"  # or exact_match
 
     @property
     def heads(self) -> tuple[HeadSpec, ...]:
@@ -211,7 +218,9 @@ class MultiLabel:
         return [label for label, probability in zip(self.labels, output, strict=True) if probability > 0.5]
 
     def score(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, float]:
-        guesses, truths = np.array(outputs) > 0.5, self._mark_all(examples)
+        return self._score(np.array(outputs) > 0.5, self._mark_all(examples))
+
+    def _score(self, guesses: NDArray[np.bool_], truths: NDArray[np.bool_]) -> dict[str, float]:
         exact = float(np.mean((guesses == truths).all(1)))
         return {"micro_f1": metrics.micro_f1(guesses, truths), "exact_match": exact}
 
@@ -222,11 +231,11 @@ class MultiLabel:
         return float(-np.log(np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-7)).sum())
 
     def chance(self, examples: Sequence[TextExample]) -> Chance:
-        """The same labels for every text: those that give the best F1 together, the most frequent first."""
+        """The same labels for every text: those that score best together, the most frequent first."""
         truths = self._mark_all(examples)
         order = np.argsort(-truths.sum(0), kind="stable")
         constant = [np.tile(np.isin(np.arange(len(order)), order[:n]), (len(truths), 1)) for n in range(len(order) + 1)]
-        best = max(metrics.micro_f1(guess, truths) for guess in constant)
+        best = max(self._score(guess, truths)[self.metric] for guess in constant)
         return Chance(best, ONE_SIDED * math.sqrt(best * (1 - best) / len(examples)))
 
     def _mark(self, example: TextExample) -> NDArray[np.bool_]:
@@ -257,6 +266,13 @@ def _ask(model: Reader, batch: GroupBatch) -> Tensor:
 def count_texts(part: GroupBatch) -> dict[str, int]:
     """Groups, to divide the loss by, and tokens, to tell the speed."""
     return {"groups": part.num_groups, "tokens": int(part.mask.sum()), "positions": part.mask.numel()}
+
+
+def choose_metric(examples: Sequence[TextExample], labels: Sequence[str]) -> str:
+    """Accuracy where labels are about equally frequent; macro-F1 where one is rare, so that it counts as much."""
+    counts = Counter(example.label for example in examples)
+    rarest = min(counts[label] for label in labels)
+    return "macro_f1" if rarest < RARE * len(examples) / len(labels) else "accuracy"
 
 
 def balanced_weights(examples: Sequence[TextExample], labels: Sequence[str]) -> tuple[float, ...]:

@@ -39,7 +39,10 @@ def read_columns(path: Path) -> tuple[list[dict[str, Any]], dict[str, tuple[str,
         table = pyarrow.concat_tables(parts)
     except pyarrow.ArrowInvalid as error:
         raise DataError(f"{path}: its parts have not the same columns ({error})") from None
-    return table.to_pylist(), _read_names(table.schema)
+    try:
+        return table.to_pylist(), _read_names(table.schema)
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+        raise DataError(f"{path}: its values or the names of its labels cannot be read ({error})") from None
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -57,16 +60,19 @@ def _list_files(path: Path) -> list[Path]:
 
 
 def _read_file(file: Path) -> "pyarrow.Table":
-    from pyarrow import ArrowInvalid, ipc, memory_map, parquet
+    from pyarrow import ArrowException, ipc, memory_map, parquet
 
     if not file.is_file():
         raise DataError(f"{file}: no such file")
     try:
         if file.suffix.lower() != ".arrow":
-            return parquet.read_table(file)
-        with memory_map(str(file)) as source:
-            return ipc.open_stream(source).read_all()
-    except (OSError, ArrowInvalid) as error:
+            table = parquet.read_table(file)
+        else:
+            with memory_map(str(file)) as source:
+                table = ipc.open_stream(source).read_all()
+        table.validate(full=True)  # offsets, and that text is UTF-8: nothing later looks
+        return table
+    except (OSError, ArrowException) as error:
         raise DataError(f"{file}: not {'Arrow' if file.suffix == '.arrow' else 'Parquet'} ({error})") from None
 
 

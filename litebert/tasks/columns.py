@@ -1,13 +1,15 @@
 """Which columns of a user's table are the text, the second text and the label: as they were named, else as such are
-usually called, and then shown."""
+usually called, and then shown. The other splits have the columns of the training file, by name, or are refused."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 from litebert.core.errors import DataError
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import Table
+from litebert.tasks.tables import Table, name_labels, read_table
 
 
 class Usual(NamedTuple):
@@ -23,7 +25,9 @@ TEXTS = Usual(
     ("text_b", "sentence2", "hypothesis", "question2", "answer"),
     ("label", "labels", "class", "category", "score", "target", "gold_label", "is_duplicate", "tags"),
 )
-TAGGED_WORDS = Usual(("tokens", "words"), (), ("tags", "ner_tags", "labels", "pos_tags"))
+TAGGED_WORDS = Usual(
+    ("tokens", "words", "sentence", "text"), (), ("tags", "ner_tags", "labels", "tag", "word_labels", "pos_tags", "pos")
+)
 OFTEN_LABEL = "answer"  # where no other column is the label, this one is hardly a second text
 _BY_NUMBER = "or where the file has no row of names, by number: --text 1 --label 2"
 
@@ -32,13 +36,19 @@ _BY_NUMBER = "or where the file has no row of names, by number: --text 1 --label
 class Columns:
     """Where text and label are."""
 
+    ROLES: ClassVar = ("text", "second text", "label")
+
     text: str
     text_b: str | None
     label: str | None
 
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        return self.text, self.text_b, self.label
+
     def __str__(self) -> str:
-        parts = {"text": self.text, "second text": self.text_b, "label": self.label}
-        return ", ".join(f"{name} = '{column}'" for name, column in parts.items() if column is not None)
+        parts = zip(self.ROLES, self.parts, strict=True)
+        return ", ".join(f"{role} = '{column}'" for role, column in parts if column is not None)
 
 
 def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usual: Usual = TEXTS) -> Columns:
@@ -48,9 +58,9 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usua
     """
     named = _check_named(table, options, needs_label=needs_label)
     free = [column for column in table.columns if column not in named.values()]
-    text = named.get("--text") or _guess(free, usual.text)
-    label = named.get("--label") or (_guess(free, usual.label) if options.label is None else None)
-    text_b = named.get("--text-b") or (_guess(free, usual.text_b) if options.text is None else None)
+    text = named.get("--text") or guess_column(free, usual.text)
+    label = named.get("--label") or (guess_column(free, usual.label) if options.label is None else None)
+    text_b = named.get("--text-b") or (guess_column(free, usual.text_b) if options.text is None else None)
     if "--text-b" not in named and text_b and text_b.lower() == OFTEN_LABEL and needs_label and label is None:
         text_b = None
     others = [column for column in table.columns if column not in (text, text_b, label, "id")]
@@ -66,31 +76,99 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usua
     return Columns(text, text_b, label)
 
 
-def reuse_columns(found: Columns, table: Table, options: TableOptions, *, needs_label: bool) -> TableOptions:
-    """Options that name what was found in the training file, so that another split is not guessed otherwise.
+def match_columns(found: Columns, trained: Table, table: Table, *, needs_label: bool) -> Columns:
+    """The columns of training in another split's table: by name, or by number where one of the two has no names.
 
-    A split whose columns are called otherwise is looked at for itself; but a label that may be missing is not taken
-    from a column that was none in training.
+    A label that is not needed may be missing; a text may not, and no other column is taken in its place.
     """
-    texts = [column for column in (found.text, found.text_b) if column is not None]
-    if all(column in table.columns for column in texts):
-        options = dataclasses.replace(options, text=found.text, text_b=found.text_b)
-    if found.label in table.columns or not needs_label:
-        options = dataclasses.replace(options, label=found.label)
-    return options
+    if trained.has_header and table.has_header:
+        places = {column.lower(): column for column in reversed(table.columns)}
+        same = [None if column is None else _find_same(column, table.columns, places) for column in found.parts]
+    else:
+        _check_width(trained, table, found)
+        numbers = [None if column is None else trained.columns.index(column) for column in found.parts]
+        same = [table.columns[n] if n is not None and n < len(table.columns) else None for n in numbers]
+    for role, column, other in zip(Columns.ROLES, found.parts, same, strict=True):
+        if column is not None and other is None and (role != "label" or needs_label):
+            raise DataError(
+                f"{table.path}: no column '{column}', which is the {role} of {trained.path.name}; "
+                f"it has {', '.join(table.columns)}: give both files the same names"
+            )
+    text, text_b, label = same
+    assert text is not None
+    return Columns(text, text_b, label)
 
 
-def has_header(options: TableOptions) -> bool:
-    """A column named by its number means that the file has no names."""
-    named = [column for column in (options.text, options.text_b, options.label) if column is not None]
-    return not (named and all(column.isdecimal() for column in named))
+def _find_same(column: str, columns: Sequence[str], by_lower_case: dict[str, str]) -> str | None:
+    return column if column in columns else by_lower_case.get(column.lower())
+
+
+def _check_width(trained: Table, table: Table, found: Columns) -> None:
+    """Without names a column is known by its number alone: refuse a table that has others, unless the label is last."""
+    expected, has = len(trained.columns), len(table.columns)
+    lacks_label = has == expected - 1 and found.label == trained.columns[-1]
+    if has != expected and not lacks_label:
+        raise DataError(
+            f"{table.path}: {has} columns, but {trained.path.name} has {expected}, and not both have names for them; "
+            f"give both files a first row of column names, or the same columns"
+        )
+
+
+def read_named_table(file: Path, options: TableOptions) -> Table:
+    """A user's table. Where all columns are named by number, its first row may still be one of names, and is then not
+    read as data."""
+    said = [column for column in (options.text, options.text_b, options.label) if column is not None]
+    by_number = bool(said) and all(column.isdecimal() for column in said)
+    is_told = options.has_header is not None
+    has_header = options.has_header is True or not (by_number or is_told)
+    table = name_labels(read_table(file, encoding=options.encoding, has_header=has_header))
+    if not table.has_header and not is_told and _begins_with_names(table, said, options.label):
+        table = read_table(file, encoding=options.encoding)
+        note = f"{file.name}: the first row is taken for column names: {', '.join(table.columns)}"
+        table = dataclasses.replace(table, notes=(*table.notes, note))
+    return table
+
+
+def _begins_with_names(table: Table, said: Sequence[str], label: str | None) -> bool:
+    """Whether the first row of a table without names has names in it.
+
+    Either a usual name stands in a column that was asked for and nowhere else in it; or every other cell of a column is
+    a number; or the label of this row is the only one that is not repeated.
+    """
+    first, *others = (row.cells for row in table.rows)
+    usual = {name for names in TEXTS for name in names}
+    for column, cell in first.items():
+        values = [row[column].strip() for row in others]
+        if column in said and cell.strip().lower() in usual and cell.strip() not in values:
+            return True
+        if len(values) > 1 and not _is_number(cell) and all(map(_is_number, values)):
+            return True
+    if label not in first:
+        return False
+    counts = Counter(row[label].strip() for row in others)
+    return len(counts) > 1 and min(counts.values()) > 1 and first[label].strip() not in counts
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def check_group(table: Table, options: TableOptions, *, is_needed: bool) -> None:
+    """Refuse a training file without the column by which rows are held out together."""
+    if options.group is not None and is_needed and options.group not in table.columns:
+        raise DataError(f"{table.path}: no column '{options.group}' to group by; it has {', '.join(table.columns)}")
 
 
 def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> dict[str, str]:
     """The columns that were named, by flag; a label that is not needed may be missing."""
     said = {"--text": options.text, "--text-b": options.text_b, "--label": options.label}
     named: dict[str, str] = {}
-    for flag, column in said.items():
+    for flag, said_column in said.items():
+        column = _resolve_number(said_column, table)
         if column is None or (flag == "--label" and not needs_label and column not in table.columns):
             continue
         if column not in table.columns:
@@ -102,6 +180,14 @@ def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> d
     return named
 
 
-def _guess(free: Sequence[str], usual: Sequence[str]) -> str | None:
+def _resolve_number(said: str | None, table: Table) -> str | None:
+    """The name of a column that was named by its number, counted from 1."""
+    if said is None or said in table.columns or not said.isdecimal():
+        return said
+    return table.columns[int(said) - 1] if 0 < int(said) <= len(table.columns) else said
+
+
+def guess_column(free: Sequence[str], usual: Sequence[str]) -> str | None:
+    """The column with the likeliest of the usual names, whatever its case."""
     by_lower_case = {column.lower(): column for column in reversed(free)}
     return next((by_lower_case[name] for name in usual if name in by_lower_case), None)

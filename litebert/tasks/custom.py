@@ -6,52 +6,110 @@ training rows is held out, always the same ones. Labels of a test file are score
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
+from litebert.tasks.character_spans import find_span_columns, read_character_spans
 from litebert.tasks.choices import ChoiceExample
-from litebert.tasks.classification import Classification, MultiLabel, Regression, balanced_weights
-from litebert.tasks.columns import TAGGED_WORDS, TEXTS, Columns, Usual, find_columns, has_header, reuse_columns
+from litebert.tasks.classification import (
+    SCORES,
+    Classification,
+    MultiLabel,
+    Regression,
+    balanced_weights,
+    choose_metric,
+)
+from litebert.tasks.columns import (
+    TAGGED_WORDS,
+    TEXTS,
+    Columns,
+    Usual,
+    check_group,
+    find_columns,
+    match_columns,
+    read_named_table,
+)
+from litebert.tasks.conll import SUFFIXES as CONLL_SUFFIXES
+from litebert.tasks.conll import read_conll
 from litebert.tasks.finetuning import Dataset
+from litebert.tasks.first_rows import show_first_rows
+from litebert.tasks.label_lists import ONE_HOT, find_one_hot, fold_one_hot, read_label_cell, split_label_cells
+from litebert.tasks.list_cells import parse_list
+from litebert.tasks.misplaced import Misplaced
 from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, is_blank, name_labels, read_table, tells_label
-from litebert.tasks.tagged_files import is_table, read_conll, read_tagged_rows
+from litebert.tasks.slash_tags import is_slash_tagged, read_slash_tags
+from litebert.tasks.splitting import hold_out
+from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, is_blank, read_text, tells_label
+from litebert.tasks.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
-MAX_LABELS = 500  # more distinct labels than this are no labels
 MAX_TOLD = 20
-SEPARATORS = ("|", ";", ",")  # between the labels of one cell
+MAX_UNSEEN_SHARE = 0.05  # of a split's tags; more means that it is another task's
 
 Example = TypeVar("Example", TextExample, TaggedWords)
+_Trained = tuple[Table, Columns]  # the first split that was read, whose columns the others must have
 AnyExample = TypeVar("AnyExample", TextExample, TaggedWords, ChoiceExample)
 
 
 def read_classes(path: Path, options: TableOptions) -> Dataset:
     """One label for each row."""
-    splits, notes = read_splits(path, options, _label_word)
-    labels = options.labels or _discover_labels([example.label for example in splits["train"]], path)
+    splits, notes = read_splits(_read_tables(path, options), options, _label_word)
+    labels = options.labels or _discover_labels(
+        [example.label for example in splits["train"]], path, options.max_labels
+    )
     _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [example.label for example in splits["train"]], options)
     weights = balanced_weights(splits["train"], labels) if options.is_balanced else ()
-    names = ("accuracy", "f1") if labels == ("0", "1") else ("accuracy", "macro_f1")
-    task = Classification("classification", labels, names, weights, num_texts=_count_texts(splits))
-    return Dataset.of(task, splits, notes)
+    names, positive = _choose_scores(splits["train"], labels, options, notes)
+    task = Classification("classification", labels, names, weights, num_texts=_count_texts(splits), positive=positive)
+    return Dataset.of(task, splits, [*notes, *show_first_rows(splits)])
+
+
+def _choose_scores(
+    train: Sequence[TextExample], labels: tuple[str, ...], options: TableOptions, notes: list[str]
+) -> tuple[tuple[str, ...], str]:
+    """The scores, the first of which chooses the model, and the label that F1 is of."""
+    if options.positive is not None and options.positive not in labels:
+        told = ", ".join(labels[:MAX_TOLD])
+        raise ConfigError(f"the positive label '{options.positive}' is not one of the labels: {told}")
+    usual = ("accuracy", "f1") if labels == ("0", "1") or options.positive else ("accuracy", "macro_f1")
+    if not options.is_learned:
+        return usual, options.positive or ""
+    chosen = _find_metric(options, SCORES) or ("f1" if options.positive else choose_metric(train, labels))
+    if chosen == "f1" and "f1" not in usual:
+        raise ConfigError("f1 is of one label: name the positive one, or choose macro-f1")
+    if chosen == "macro_f1" and not options.metric:
+        notes.append("some labels are rare: macro-F1 chooses the model, in which every label counts alike")
+    return tuple(dict.fromkeys((chosen, *usual))), options.positive or ""
+
+
+def _find_metric(options: TableOptions, known: Collection[str]) -> str | None:
+    """The score that was asked for, by its usual name."""
+    if options.metric is None:
+        return None
+    name = options.metric.lower().replace("-", "_")
+    name = {"mcc": "matthews", "macrof1": "macro_f1"}.get(name, name)
+    if name not in known:
+        names = ", ".join(one.replace("_", "-").replace("matthews", "mcc") for one in known)
+        raise ConfigError(f"metric {options.metric}: this task is scored by {names}; choose one of them")
+    return name
 
 
 def read_numbers(path: Path, options: TableOptions) -> Dataset:
     """A number for each row."""
-    splits, notes = read_splits(path, options, _label_number)
+    splits, notes = read_splits(_read_tables(path, options), options, _label_number)
     _hold_out(splits, options, notes)
     for examples in splits.values():
         _check_spread([example for example in examples if example.label is not None])
-    task = Regression("regression", num_texts=_count_texts(splits))
+    metric = _find_metric(options, ("pearson", "spearman")) or "pearson"
+    task = Regression("regression", num_texts=_count_texts(splits), metric=metric)
     learned = [example.label for example in splits["train"]] if options.is_learned else []
     if learned:
         task = dataclasses.replace(task, center=float(np.mean(learned)), scale=float(np.std(learned)))
@@ -64,55 +122,104 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
             if learned and examples is splits["train"]:
                 raise DataError(f"{same}: there is nothing to learn; is this the number's column?")
             notes.append(f"{same}: no correlation with it can be told, which counts as 0")
-    return Dataset.of(task, splits, notes)
+    return Dataset.of(task, splits, [*notes, *show_first_rows(splits)])
 
 
 def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
-    """Any number of labels for each row: a list in JSON, or one cell with | ; or , between them."""
-    splits, notes = read_splits(path, options, _label_cell, is_blank_told=True)
-    cells = [example.label for examples in splits.values() for example in examples]
-    # one mark for all files: a label may have a comma in it where another mark separates
-    joined = [cell for cell in cells if isinstance(cell, str) and cell.strip() not in options.labels]
-    mark = next((mark for mark in SEPARATORS if any(mark in cell for cell in joined)), "")
-    splits = {
-        split: [dataclasses.replace(example, label=_split_labels(example.label, mark)) for example in examples]
-        for split, examples in splits.items()
-    }
-    if mark:
-        notes.append(f"labels of one cell are separated by '{mark}'")
+    """Any number of labels for each row, in one column or in a column of 0 and 1 each."""
+    tables = _read_tables(path, options)
+    one_hot = find_one_hot(next(iter(tables.values())), options, TEXTS.label)
+    if one_hot:
+        options = dataclasses.replace(options, label=ONE_HOT)
+        tables = {split: fold_one_hot(one, one_hot, needs_label=split != "test") for split, one in tables.items()}
+    splits, notes = read_splits(tables, options, read_label_cell, is_blank_told=True)
+    splits = split_label_cells(splits, options.labels, notes)
     found = {label for example in splits["train"] for label in example.label}
-    labels = options.labels or _discover_labels(list(found), path)
+    labels = options.labels or one_hot or _discover_labels(list(found), path, options.max_labels)
     _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [label for example in splits["train"] for label in example.label], options)
-    return Dataset.of(MultiLabel("multi-label", labels, num_texts=_count_texts(splits)), splits, notes)
+    metric = _find_metric(options, ("micro_f1", "exact_match")) or "micro_f1"
+    task = MultiLabel("multi-label", labels, _count_texts(splits), metric)
+    return Dataset.of(task, splits, [*notes, *show_first_rows(splits)])
 
 
 def read_tags(path: Path, options: TableOptions) -> Dataset:
     """A tag for each word."""
     splits: dict[str, list[TaggedWords]] = {"train": []}
     notes: list[str] = []
-    first: Columns | None = None
+    first: _Trained | None = None
+    splits_words = False
     for split, file in _find_files(path, options).items():
         needs_tags = split != "test"
         if not is_table(file):
-            splits[split] = read_conll(file, options, needs_tags=needs_tags, notes=notes)
+            splits[split] = _read_tagged_text(file, options, needs_tags=needs_tags, notes=notes)
             continue
-        table = name_labels(read_table(file, encoding=options.encoding))
-        columns = _settle_columns(table, options, first, notes, needs_label=needs_tags, usual=TAGGED_WORDS)
-        first = first or columns
-        splits[split] = read_tagged_rows(table, columns, needs_tags=needs_tags)
+        table = read_named_table(file, options)
+        check_group(table, options, is_needed=split == "train")
+        places = find_span_columns(table, options)
+        if places:
+            splits_words, misplaced = True, Misplaced(options.on_error)
+            notes.append(f"columns of {file.name}: text = '{places[0]}', places of names = '{places[1]}'")
+            splits[split] = read_character_spans(table, places, misplaced, needs_tags=needs_tags, notes=notes)
+            notes += misplaced.tell(file.name)
+            continue
+        joined = join_word_rows(table, options, needs_tags=needs_tags)
+        said = dataclasses.replace(options, text=None, label=None) if joined is not table else options
+        columns = _settle_columns(joined, said, first, notes, needs_label=needs_tags, usual=TAGGED_WORDS)
+        first = first or (joined, columns)
+        splits[split] = read_tagged_rows(joined, columns, needs_tags=needs_tags, group=options.group)
     found = {tag for example in splits["train"] for tag in example.label or ()}
-    labels = options.labels or _discover_labels(list(found), path)
-    labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first, the others as they were
-    _settle_labels(splits, labels, options, notes)
+    labels = options.labels or _discover_labels(list(found), path, options.max_labels)
+    task = TokenTags("tags", tuple(sorted(labels, key=lambda tag: tag != OUTSIDE)), splits_words)  # O first
+    _settle_tags(splits, task.labels, notes)
     _hold_out(splits, options, notes)
-    notes += _tell("tags", labels, [tag for example in splits["train"] for tag in example.label or ()], options)
-    return Dataset.of(TokenTags("tags", labels), splits, notes)
+    notes += _tell("tags", task.labels, [tag for example in splits["train"] for tag in example.label or ()], options)
+    if options.is_learned:
+        notes.append(task.describe_scoring())
+    return Dataset.of(task, splits, [*notes, *show_first_rows(splits)])
+
+
+def _read_tagged_text(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:
+    """word/TAG in lines, or CoNLL's columns."""
+    text = read_text(file, options.encoding)
+    if is_slash_tagged(text):
+        notes.append(f"{file.name}: a sentence in each line, word/TAG")
+        return read_slash_tags(text, file)
+    return read_conll(file, options, needs_tags=needs_tags, notes=notes)
+
+
+def _settle_tags(splits: dict[str, list[TaggedWords]], labels: Sequence[str], notes: list[str]) -> None:
+    """Tell of tags that no training sentence has: no model can answer them, and they count as wrong.
+
+    Many of them mean that the file is another's, and are refused.
+    """
+    for split, sentences in splits.items():
+        if split == "test":
+            splits[split] = sentences = forget_partial(sentences, notes)
+        tags = Counter(tag for sentence in sentences for tag in sentence.label or ())
+        unseen = {tag: count for tag, count in tags.items() if tag not in labels}
+        if not unseen:
+            continue
+        tag = max(unseen, key=lambda one: unseen[one])
+        place = next(sentence.where for sentence in sentences if tag in (sentence.label or ()))
+        if sum(unseen.values()) > MAX_UNSEEN_SHARE * tags.total():
+            raise DataError(
+                f"{place}: tag '{tag}' and {len(unseen) - 1} more are not among those that are learned: "
+                f"{', '.join(labels[:MAX_TOLD])}; is this the right file, and the right column?"
+            )
+        notes.append(
+            f"{split}: {sum(unseen.values()):,} of {tags.total():,} tags are not among those that are learned "
+            f"('{tag}', {place}), and count as wrong"
+        )
 
 
 def read_splits(
-    path: Path, options: TableOptions, read_label: Callable[[Row, str], Any], *, is_blank_told: bool = False
+    tables: Mapping[str, Table],
+    options: TableOptions,
+    read_label: Callable[[Row, str], Any],
+    *,
+    is_blank_told: bool = False,
 ) -> tuple[dict[str, list[TextExample]], list[str]]:
     """The rows of each split, and what was guessed on the way.
 
@@ -120,14 +227,14 @@ def read_splits(
     """
     splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
     notes: list[str] = []
-    first: Columns | None = None
-    for split, file in _find_files(path, options).items():
-        table = name_labels(read_table(file, encoding=options.encoding, has_header=has_header(options)))
+    first: _Trained | None = None
+    for split, table in tables.items():
         needs_label = split != "test"
         columns = _settle_columns(table, options, first, notes, needs_label=needs_label)
-        first = first or columns
+        first = first or (table, columns)
         may_be_blank = not needs_label and not is_blank_told
-        rows = read_rows(table, columns, _unless_blank(read_label) if may_be_blank else read_label)
+        check_group(table, options, is_needed=split == "train")
+        rows = read_rows(table, columns, _unless_blank(read_label) if may_be_blank else read_label, group=options.group)
         splits[split] = forget_partial(rows, notes) if may_be_blank else rows
     return splits, notes
 
@@ -135,24 +242,31 @@ def read_splits(
 def _settle_columns(
     table: Table,
     options: TableOptions,
-    first: Columns | None,
+    first: _Trained | None,
     notes: list[str],
     *,
     needs_label: bool,
     usual: Usual = TEXTS,
 ) -> Columns:
-    """The columns of a split's table, those of the first one wherever they can be; what was chosen anew is told."""
-    said = reuse_columns(first, table, options, needs_label=needs_label) if first else options
-    columns = find_columns(table, said, needs_label=needs_label, usual=usual)
+    """The columns of a split's table, those of the first one if there is one; what was chosen anew is told."""
+    if first:
+        columns = match_columns(first[1], first[0], table, needs_label=needs_label)
+    else:
+        columns = find_columns(table, options, needs_label=needs_label, usual=usual)
+    notes += table.notes
     if not needs_label and not _is_labelled(table, columns.label):
         columns = dataclasses.replace(columns, label=None)
-    if columns != first:
+    if first is None or columns != first[1]:
         notes.append(f"columns of {table.path.name}: {columns}{'' if columns.label else '; no label'}")
     return columns
 
 
 def read_rows(
-    table: Table, columns: Columns, read_label: Callable[[Row, str], Any] = lambda *_: None
+    table: Table,
+    columns: Columns,
+    read_label: Callable[[Row, str], Any] = lambda *_: None,
+    *,
+    group: str | None = None,
 ) -> list[TextExample]:
     """An example for each row; without a label column its label is None."""
     return [
@@ -162,13 +276,18 @@ def read_rows(
             text_b=None if columns.text_b is None else cell_text(row, columns.text_b),
             label=None if columns.label is None else read_label(row, columns.label),
             where=row.where,
+            group=row.group(group),
         )
         for number, row in enumerate(table.rows)
     ]
 
 
+def _read_tables(path: Path, options: TableOptions) -> dict[str, Table]:
+    return {split: read_named_table(file, options) for split, file in _find_files(path, options).items()}
+
+
 def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:
-    find = partial(find_split, suffixes=(*SUFFIXES, ".conll", ".bio"))
+    find = partial(find_split, suffixes=(*SUFFIXES, *CONLL_SUFFIXES))
     return find_files(path, options, find, usual="train.csv, train.tsv, train.jsonl")
 
 
@@ -196,6 +315,12 @@ def _unless_blank(read_label: Callable[[Row, str], Any]) -> Callable[[Row, str],
 
 
 def _label_word(row: Row, column: str) -> str:
+    if parse_list(row.cells.get(column)) is not None:
+        shown = str(row.cells[column])[:40]
+        raise DataError(
+            f"{row.where}: '{column}' is a list, {shown}, and a class is one label; write it without brackets, or "
+            f"take the task multi-label"
+        )
     return cell_text(row, column).strip()
 
 
@@ -229,31 +354,16 @@ def _check_spread(examples: Sequence[TextExample]) -> None:
     )
 
 
-def _label_cell(row: Row, column: str) -> list[str] | str:
-    value = row.cells.get(column)
-    if isinstance(value, list):
-        if None in value:
-            raise DataError(f"{row.where}: a label of '{column}' is null; write [] for none, or leave the null out")
-        return [str(label).strip() for label in value]
-    return "" if value is None else str(value)  # no label at all is an answer too
-
-
-def _split_labels(cell: list[str] | str | None, mark: str) -> tuple[str, ...] | None:
-    if cell is None:
-        return None
-    parts = cell if isinstance(cell, list) else cell.split(mark) if mark else [cell]
-    return tuple(label.strip() for label in parts if label.strip())
-
-
-def _discover_labels(found: Sequence[str], path: Path) -> tuple[str, ...]:
+def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple[str, ...]:
     """The distinct labels in order: of numbers, or of the alphabet."""
     labels = set(found)
     if len(labels) < 2:
         shown = f"every training row has the label '{labels.pop()}'" if labels else "no training row has a label"
         raise DataError(f"{path}: {shown}: there is nothing to learn")
-    if len(labels) > MAX_LABELS:
+    if len(labels) > max_labels:
         raise DataError(
-            f"{path}: {len(labels):,} different labels; is this the label's column? (numbers: --task regression)"
+            f"{path}: {len(labels):,} different labels, more than max_labels = {max_labels:,}; is this the label's "
+            f"column? For numbers take the task regression; for so many labels raise max_labels"
         )
     are_numbers = all(label.removeprefix("-").isdecimal() for label in labels)
     return tuple(sorted(labels, key=lambda label: (int(label) if are_numbers else 0, label)))
@@ -294,19 +404,21 @@ def _forget_labels(examples: list[AnyExample], reason: str, notes: list[str]) ->
 
 
 def _list_labels(example: TextExample | TaggedWords) -> Sequence[str]:
-    return [example.label] if isinstance(example.label, str) else example.label or ()
+    if isinstance(example.label, str):
+        return [example.label]
+    return example.label if isinstance(example.label, tuple) else ()  # a number is none of several
 
 
 def _hold_out(splits: dict[str, list[Example]], options: TableOptions, notes: list[str]) -> None:
-    """Without a dev split, take a share of the training rows, spread evenly over a shuffle that is always the same."""
+    """Without a dev split, take a share of the training rows, those of one text or group together."""
     if "dev" in splits or not options.dev_share:
         return
     rows = splits["train"]
-    num_held = max(1, round(len(rows) * options.dev_share))
-    if num_held >= len(rows):
-        raise DataError(f"{rows[0].where}: {len(rows)} rows are too few to hold some out; give --dev")
-    order = np.random.default_rng(0).permutation(len(rows))
-    held = {int(number) for number in order[:num_held]}
-    splits["dev"] = [row for number, row in enumerate(rows) if number in held]
-    splits["train"] = [row for number, row in enumerate(rows) if number not in held]
-    notes.append(f"no dev file: {num_held:,} of {len(rows):,} training rows are held out")
+    splits["train"], splits["dev"] = hold_out(rows, options.dev_share, labels_of=_list_labels)
+    how = f", by '{options.group}'" if options.group else ""
+    notes.append(f"no dev file: {len(splits['dev']):,} of {len(rows):,} training rows are held out{how}")
+    missing = {label for row in rows for label in _list_labels(row)}
+    missing -= {label for row in splits["dev"] for label in _list_labels(row)}
+    if missing:
+        told = ", ".join(sorted(missing)[:MAX_TOLD])
+        notes.append(f"no held-out row has the label {told}: whether it is recognized cannot be measured")

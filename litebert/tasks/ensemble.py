@@ -1,5 +1,6 @@
 """Several models answer as one: their outputs are averaged, and who takes part can be chosen on dev."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_directory, write_json
+from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.catalog import finish_task, restore_task, task_facts, untuned
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, fingerprint
 from litebert.tasks.predictions import (
@@ -44,7 +46,11 @@ def average(task: FinetuneTask, members: Sequence[Sequence[Output]]) -> list[Out
 def select_greedily(
     members: Mapping[str, Sequence[Output]], score: Callable[[Sequence[Output]], float], task: FinetuneTask
 ) -> Selection:
-    """Begin with the best member, add the one that helps most, and stop when none does; ties go to the first named."""
+    """Begin with the best member and add the one that helps most until all take part; keep the best prefix.
+
+    A member that does not help alone may help together with the next. Of members that help alike the first named is
+    added; of prefixes that score alike the longest is kept, for an average of more models varies less.
+    """
     chosen: list[str] = []
     scores: list[float] = []
     while len(chosen) < len(members):
@@ -54,11 +60,10 @@ def select_greedily(
             if name not in chosen
         }
         best = max(candidates, key=lambda name: candidates[name])
-        if scores and candidates[best] <= scores[-1]:
-            break
         chosen.append(best)
         scores.append(candidates[best])
-    return Selection(tuple(chosen), tuple(scores))
+    size = max(range(1, len(scores) + 1), key=lambda size: (scores[size - 1], size))
+    return Selection(tuple(chosen[:size]), tuple(scores[:size]))
 
 
 def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects: bool) -> dict[str, Any]:
@@ -79,7 +84,8 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
     task, files = finish_task(task, average(task, [outputs[name] for name in members]), examples)
     asked = {**dataset.dev, **dataset.test}
     averaged = average_splits(task, [Path(name) for name in members], asked)
-    described = {n: describe_split(task, v, asked[n]) for n, v in averaged.items() if is_labelled(asked[n])}
+    baseline = learn_baseline(task, dataset.train)
+    described = {n: describe_split(task, v, asked[n], baseline) for n, v in averaged.items() if is_labelled(asked[n])}
     report = {
         "task": task.name,
         "metric": task.metric,
@@ -87,6 +93,8 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
         # as in a run's, for `may_have_answered` and `keep_held_out`
         "values": {"job": {"test": fingerprint(list(dataset.test.values())), "num_train": len(dataset.train)}},
         "members": members,
+        # from the ensemble's folder, so that both may move together
+        "member_paths": [Path(os.path.relpath(Path(name).resolve(), out.resolve())).as_posix() for name in members],
         "member_scores": member_scores,
         "dev": {name: facts for name, facts in described.items() if name in dataset.dev},
         "test": {name: facts for name, facts in described.items() if name not in dataset.dev},
@@ -100,10 +108,27 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
     return report
 
 
+def is_ensemble(path: Path) -> bool:
+    """Whether a folder is an ensemble's."""
+    is_run = (path / "model").is_dir()
+    return not is_run and (path / REPORT_FILE).is_file() and "members" in read_report(path)
+
+
+def list_members(path: Path) -> list[Path]:
+    """The runs that an ensemble averages."""
+    report = read_report(path)
+    members = [path / name for name in report.get("member_paths", ())] or [Path(name) for name in report["members"]]
+    for member in members:
+        if not member.is_dir():
+            raise DataError(
+                f"the ensemble {path} averages {member}, which is not there: bring it back, or make it again"
+            )
+    return members
+
+
 def check_out(out: Path) -> None:
     """Refuse to write over a fine-tuned run, or among somebody's other files; an ensemble may be made again."""
-    is_ensemble = (out / REPORT_FILE).is_file() and "members" in read_report(out)
-    if out.exists() and not is_ensemble and any(out.iterdir()):
+    if out.exists() and not is_ensemble(out) and any(out.iterdir()):
         raise ConfigError(f"{out} is not empty and no ensemble; choose another --out")
 
 

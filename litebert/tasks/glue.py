@@ -131,7 +131,9 @@ def _read_splits(
         # a test row that is left out would move the answers of all that follow
         skips_ragged = split != "test"
         has_header = _has_header(name, file)
-        table = read_table(file, encoding=options.encoding, has_header=has_header, skips_ragged=skips_ragged)
+        table = read_table(
+            file, encoding=options.encoding, has_header=has_header, skips_ragged=skips_ragged, may_be_quoted=False
+        )
         _check_ragged(table)
         if table.ragged:
             notes.append(f"{len(table.ragged)} ragged lines were left out ({', '.join(table.ragged[:3])}, ...)")

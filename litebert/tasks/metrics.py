@@ -21,8 +21,12 @@ def f1(guesses: ArrayLike, truths: ArrayLike, positive: float = 1) -> float:
 
 def macro_f1(guesses: ArrayLike, truths: ArrayLike) -> float:
     """The mean of all classes' F1."""
-    classes = np.union1d(np.asarray(guesses), np.asarray(truths))
-    return float(np.mean([f1(guesses, truths, float(one)) for one in classes]))
+    classes, numbers = np.unique(np.concatenate([np.asarray(guesses), np.asarray(truths)]), return_inverse=True)
+    guessed, true = numbers.reshape(2, -1)
+    both = np.bincount(guessed[guessed == true], minlength=len(classes))
+    return float(
+        np.mean(2 * both / (np.bincount(guessed, minlength=len(classes)) + np.bincount(true, minlength=len(classes))))
+    )
 
 
 def matthews(guesses: ArrayLike, truths: ArrayLike) -> float:
@@ -52,6 +56,16 @@ def spearman(guesses: ArrayLike, truths: ArrayLike) -> float:
     return pearson(_rank(np.asarray(guesses)), _rank(np.asarray(truths)))
 
 
+def mean_absolute_error(guesses: ArrayLike, truths: ArrayLike) -> float:
+    """How far guesses are from the truth, on average; less is better."""
+    return float(np.mean(np.abs(np.asarray(guesses, dtype=np.float64) - np.asarray(truths, dtype=np.float64))))
+
+
+def root_mean_squared_error(guesses: ArrayLike, truths: ArrayLike) -> float:
+    """The same, with large errors counting more."""
+    return float(np.sqrt(np.mean(np.square(np.asarray(guesses, np.float64) - np.asarray(truths, np.float64)))))
+
+
 def micro_f1(guesses: ArrayLike, truths: ArrayLike) -> float:
     """F1 over all decisions of a multi-label task: arrays of bool, examples by labels."""
     return f1(np.asarray(guesses).ravel(), np.asarray(truths).ravel())
@@ -62,6 +76,16 @@ def confusion_matrix(guesses: Sequence[int], truths: Sequence[int], num_labels: 
     counts = np.zeros((num_labels, num_labels), dtype=np.int64)
     np.add.at(counts, (np.asarray(truths, dtype=np.int64), np.asarray(guesses, dtype=np.int64)), 1)
     return counts
+
+
+def precision_recall(num_right: int, num_guessed: int, num_true: int) -> dict[str, float]:
+    """What a report says of one label; 0 where nothing was guessed, or nothing was there."""
+    return {
+        "precision": num_right / num_guessed if num_guessed else 0.0,
+        "recall": num_right / num_true if num_true else 0.0,
+        "f1": 2 * num_right / (num_guessed + num_true) if num_guessed + num_true else 0.0,
+        "num_examples": num_true,
+    }
 
 
 def _rank(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.columnar import find_columnar, is_columnar
+from litebert.tasks.misplaced import OnError
 from litebert.tasks.tables import SUFFIXES
 
 # the names under which a split's file is looked for in a folder
@@ -26,6 +27,13 @@ class TableOptions:
     labels: tuple[str, ...] = ()  # those that a model knows already; empty: whatever the training rows have
     is_learned: bool = True  # False: a finished model is asked, which has its labels and its scale
     is_balanced: bool = False  # weigh every label alike in the loss, however rare
+    group: str | None = None  # the column whose equal values are held out together
+    metric: str | None = None  # the score that chooses the model; None: the task's usual one
+    positive: str | None = None  # the label that F1 is of
+    on_error: OnError = "fail"  # what to do about answers and names that are not where the file says
+    choices: str | None = None  # the field of the choices, or the fields of each with commas between them
+    max_labels: int = 500  # more different ones are usually not labels
+    has_header: bool | None = None  # whether tables begin with column names; None: unless columns are named by number
 
     def __post_init__(self) -> None:
         if not 0 <= self.dev_share < 1:

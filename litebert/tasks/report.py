@@ -2,31 +2,45 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from litebert.core.errors import DataError
-from litebert.core.files import atomic_path, check_keys, read_json, write_json
+from litebert.core.files import atomic_path, check_keys
+from litebert.core.sealed import find_changed, hash_files, read_sealed, write_sealed
+from litebert.tasks.bag_of_words import Baseline
 from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification
+from litebert.tasks.classification import Classification, MultiLabel
 from litebert.tasks.finetuning import FinetuneTask, Output, fingerprint
-from litebert.tasks.metrics import confusion_matrix
-from litebert.tasks.token_tags import TokenTags
+from litebert.tasks.intervals import find_intervals, find_lead
+from litebert.tasks.metrics import confusion_matrix, precision_recall
+from litebert.tasks.predictions import PREDICTIONS
+from litebert.tasks.splitting import list_inputs
+from litebert.tasks.tag_errors import describe_tag_errors
+from litebert.tasks.token_tags import OUTSIDE, TokenTags, score_kinds
 
 REPORT_FILE = "report.json"
 ERRORS_FILE = "errors.md"
 NUM_ERRORS = 25
 MAX_SHOWN = 300  # characters of an output
+FEW_STEPS, FEW_EXAMPLES = 100, 100  # fewer explain a score at chance
+LEARNED = 0.9  # of the first loss: training that ends above has learned nothing
 
 
-def describe_split(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> dict[str, Any]:
-    """The scores of a labelled split, beside those of an answer that reads nothing."""
+def describe_split(
+    task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any], baseline: Baseline | None = None
+) -> dict[str, Any]:
+    """The scores of a labelled split with their intervals, next to chance and to a baseline."""
     scores = task.score(outputs, examples)
     chance = task.chance(examples)
     facts: dict[str, Any] = {
         "num_examples": len(examples),
+        "metric": task.metric,
         "scores": scores,
+        "intervals": find_intervals(task, outputs, examples),
         "chance": {"score": chance.score, "margin": min(chance.margin, 1.0 - chance.score)},
         # a difference that luck alone would make
         "is_at_chance": scores[task.metric] <= chance.score + chance.margin,
@@ -35,8 +49,64 @@ def describe_split(task: FinetuneTask, outputs: Sequence[Output], examples: Sequ
         numbers = {label: number for number, label in enumerate(task.labels)}
         guesses = [numbers[task.decide(output)] for output in outputs]
         truths = [numbers[example.label] for example in examples]
-        facts["confusion"] = confusion_matrix(guesses, truths, len(task.labels)).tolist()
+        confusion = confusion_matrix(guesses, truths, len(task.labels))
+        facts["confusion"] = confusion.tolist()
+        counts = zip(np.diag(confusion).tolist(), confusion.sum(0).tolist(), confusion.sum(1).tolist(), strict=True)
+        facts["labels"] = {label: precision_recall(*one) for label, one in zip(task.labels, counts, strict=True)}
+    elif isinstance(task, MultiLabel):
+        answers, wanted = [task.decide(output) for output in outputs], [example.label for example in examples]
+        pairs = list(zip(answers, wanted, strict=True))
+        facts["labels"] = {
+            label: precision_recall(
+                sum(label in one and label in other for one, other in pairs),
+                sum(label in one for one in answers),
+                sum(label in other for other in wanted),
+            )
+            for label in task.labels
+        }
+    elif isinstance(task, TokenTags) and task.has_spans:
+        tags = [list(example.label) for example in examples]
+        facts["labels"] = score_kinds([task.decide(output) for output in outputs], tags)
+        # what answering O to every word would have right: a tagger below it makes more errors than it mends
+        facts["outside_accuracy"] = sum(sentence.count(OUTSIDE) for sentence in tags) / sum(map(len, tags))
+    if baseline:
+        facts["baseline"] = _compare(task, outputs, baseline, examples)
     return facts
+
+
+def _compare(
+    task: FinetuneTask, outputs: Sequence[Output], baseline: Baseline, examples: Sequence[Any]
+) -> dict[str, Any]:
+    """The baseline's scores, and how far the model is ahead of it by the task's metric."""
+    others = baseline.answer(examples)
+    scores = task.score(others, examples)
+    return {
+        "name": baseline.name,
+        "num_train_examples": baseline.num_examples,
+        "scores": scores,
+        "lead": task.score(outputs, examples)[task.metric] - scores[task.metric],
+        "lead_interval": find_lead(task, outputs, others, examples),
+    }
+
+
+def explain_chance(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]], *, num_train: int) -> str:
+    """Why a run most likely ended at chance, from what it logged of its training."""
+    steps, losses = records[-1]["step"], [record["loss"] for record in records if "loss" in record]
+    if steps < FEW_STEPS:
+        return f"only {steps:,} steps were made: train longer (train.steps or train.epochs)"
+    if not losses or fmean(losses[-5:]) > LEARNED * losses[0]:
+        return "the training examples were not learned either: try another learning rate (optim.learning_rate)"
+    if sum(map(any, zip(*facts.get("confusion", ()), strict=True))) == 1:
+        return "every answer is the same label: weigh rare labels more, or try another learning rate"
+    if facts["num_examples"] < FEW_EXAMPLES:
+        score = facts["chance"]["score"] + facts["chance"]["margin"]
+        return (
+            f"{facts['num_examples']:,} examples are few: only a score above {score:.4f} shows anything; hold out more"
+        )
+    return (
+        f"the {num_train:,} training examples were learned by heart, and do not help with others: label more, "
+        f"or take a model that has read more; can a person tell the answer from the text alone?"
+    )
 
 
 def is_labelled(examples: Sequence[Any]) -> bool:
@@ -56,14 +126,16 @@ def write_errors(
 ) -> None:
     """The hardest errors as a page to read."""
     hardest = list_hardest(task, outputs, examples)
-    between = " " if isinstance(task, TokenTags) else " | "  # words make a sentence, answers and choices none
     lines = [f"# {title}: the {len(hardest)} answers that are most wrong", ""]
     for number in hardest:
         example = examples[number]
+        if isinstance(task, TokenTags):
+            lines += describe_tag_errors(task, task.decide(outputs[number]), example)
+            continue
         label = task.name_choice(example.label) if isinstance(task, Choices) else example.label
-        answer, right = (_show(value, between) for value in (task.decide(outputs[number]), label))
+        answer, right = (_show(value) for value in (task.decide(outputs[number]), label))
         lines += [f"## {example.id}: {answer} instead of {right}", ""]
-        lines += [f"- {_show(text, between)}" for text in _list_texts(example)]
+        lines += [f"- {_show(text)}" for text in _list_texts(example)]
         output = json.dumps(outputs[number], ensure_ascii=False)
         lines += [f"- output {output[:MAX_SHOWN]}{'...' if len(output) > MAX_SHOWN else ''}", f"- {example.where}", ""]
     with atomic_path(path) as temporary:
@@ -71,16 +143,24 @@ def write_errors(
 
 
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:
-    write_json(folder / REPORT_FILE, report)
+    """Write the report of a finished run, with the hashes of its predictions: ensembles are made of them."""
+    answers = {f"{PREDICTIONS}/{name}": sha256 for name, sha256 in hash_files(folder / PREDICTIONS).items()}
+    write_sealed(folder / REPORT_FILE, {**report, "files": answers})
 
 
 def read_report(folder: Path) -> dict[str, Any]:
-    """The report of a finished run."""
+    """The report of a finished run, whose predictions are as it left them."""
     file = folder / REPORT_FILE
     if not file.is_file():
         raise DataError(f"{folder} has no {REPORT_FILE}: is it a fine-tuned run, and finished?")
-    report = read_json(file)
-    check_keys(file, report, {"task": str})
+    report = read_sealed(file)
+    check_keys(file, report, {"task": str, "metric": str, "facts": dict, "dev": dict, "test": dict})
+    for split in (*report["dev"].values(), *report["test"].values()):
+        check_keys(file, split if isinstance(split, dict) else {}, {"scores": dict, "num_examples": int})
+    answers = report.get("files", {})  # reports of before have none
+    check_keys(file, {"files": answers}, {"files": dict})
+    if problems := find_changed(folder, {name: answers[name] for name in answers if (folder / name).is_file()}):
+        raise DataError(f"{problems[0]}; restore it, or run the fine-tuning again in a new folder")
     return report
 
 
@@ -97,11 +177,9 @@ def may_have_answered(report: Mapping[str, Any], test: Mapping[str, Sequence[Any
 
 def _list_texts(example: Any) -> list[Any]:
     """What a person needs to see of an example; its dataclass marks what they do not."""
-    shown = [field.name for field in fields(example) if field.metadata.get("is_shown", True)]
-    values = [getattr(example, name) for name in shown if name not in ("id", "label", "where")]
-    return [value for value in values if value not in (None, "")]
+    return [value for value in list_inputs(example) if value not in (None, "")]
 
 
-def _show(value: Any, between: str) -> str:
+def _show(value: Any) -> str:
     values = value if isinstance(value, list | tuple) else [value]
-    return between.join("(no answer)" if one == "" else str(one) for one in values) or "(none)"
+    return " | ".join("(no answer)" if one == "" else str(one) for one in values) or "(none)"

@@ -1,25 +1,22 @@
-"""Rows of a user's file with the line of each: CSV, TSV, JSON, Parquet and Arrow, read strictly.
+"""Rows of a user's file with the line of each, read strictly: a slip is named with file and line.
 
-CSV has its quotes (RFC 4180); in TSV a quotation mark is a letter like any other, as in GLUE's files. A slip is named
-with file and line.
+JSON is read here, CSV and TSV in `delimited`, Parquet and Arrow in `columnar`, lines with __label__ in `fasttext`.
 """
 
 import codecs
-import csv
-import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.columnar import is_columnar, read_columns
+from litebert.tasks.delimited import Delimited, advise_ragged, read_delimited
+from litebert.tasks.fasttext import COLUMNS, PREFIX, is_fasttext, read_fasttext
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet")
-_MAX_CELL = 10_000_000
-_SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _NO_TEXT = {
     b"PK\x03\x04": "an Office document or a zip",
     b"\xd0\xcf\x11\xe0": "an old Office document",
@@ -33,6 +30,11 @@ class Row:
 
     cells: dict[str, Any]
     where: str  # file:line
+
+    def group(self, column: str | None) -> str:
+        """The value of the column by which rows are held out together; empty where there is none."""
+        value = self.cells.get(column) if column else None
+        return "" if value is None else str(value).strip()
 
     def identity(self, number: int) -> str:
         """What its column `id` says, or else its number."""
@@ -48,10 +50,22 @@ class Table:
     rows: list[Row]
     ragged: tuple[str, ...] = ()
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what the numbers of a column's labels mean
+    has_header: bool = True  # False: the columns have no names and are called 1, 2, 3, ...
+    notes: tuple[str, ...] = ()  # what was guessed while reading
 
 
-def read_table(path: Path, *, encoding: str = "utf-8", has_header: bool = True, skips_ragged: bool = False) -> Table:
-    """All rows of a file; without a header the columns are called 1, 2, 3, ..."""
+def read_table(
+    path: Path,
+    *,
+    encoding: str = "utf-8",
+    has_header: bool = True,
+    skips_ragged: bool = False,
+    may_be_quoted: bool = True,
+) -> Table:
+    """All rows of a file; without a header the columns are called 1, 2, 3, ...
+
+    Without `may_be_quoted` quotation marks in TSV are letters, as in GLUE's official files.
+    """
     if is_columnar(path):
         return _read_columnar(path)
     if path.suffix.lower() not in SUFFIXES:
@@ -59,10 +73,11 @@ def read_table(path: Path, *, encoding: str = "utf-8", has_header: bool = True, 
     text = read_text(path, encoding)
     if path.suffix.lower() in (".jsonl", ".json"):
         return parse_json(path, text)
-    is_csv = path.suffix.lower() == ".csv"
-    separator = _guess_delimiter(text) if is_csv else "\t"
-    lines = _iter_csv(path, text, separator) if is_csv else _iter_tsv(text)
-    return _build_table(path, lines, separator, has_header=has_header, skips_ragged=skips_ragged)
+    if is_fasttext(text):
+        rows = [Row(dict(cells), f"{path}:{number}") for number, cells in read_fasttext(text, str(path))]
+        return Table(path, COLUMNS, rows, notes=(f"{path.name}: fastText's lines, with {PREFIX} before labels",))
+    found = read_delimited(path, text, may_be_quoted=may_be_quoted)
+    return _build_table(path, found, has_header=has_header, skips_ragged=skips_ragged)
 
 
 def name_labels(table: Table) -> Table:
@@ -141,40 +156,11 @@ def _decodes(data: bytes, encoding: str) -> bool:
     return True
 
 
-def _iter_tsv(text: str) -> Iterator[tuple[int, list[str]]]:
-    # not splitlines(): it would also break at characters that are part of sentences, such as U+2028
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip(" \r"):
-            yield number, line.removesuffix("\r").split("\t")
-
-
-def _iter_csv(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(_MAX_CELL)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    while True:
-        number = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(f"{path}:{number}: not CSV ({error}); is a quotation mark not closed?") from None
-        if cells and (len(cells) > 1 or cells[0].strip()):  # an empty line is none, a row of empty cells is a slip
-            yield number, cells
-
-
-def _guess_delimiter(text: str) -> str:
-    header = text.partition("\n")[0]
-    return max(_SEPARATORS, key=header.count)
-
-
-def _build_table(
-    path: Path, lines: Iterator[tuple[int, list[str]]], separator: str, *, has_header: bool, skips_ragged: bool
-) -> Table:
+def _build_table(path: Path, found: Delimited, *, has_header: bool, skips_ragged: bool) -> Table:
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     ragged: list[str] = []
-    for number, cells in lines:
+    for number, cells in found.lines:
         where = f"{path}:{number}"
         if not columns:
             columns = _name_columns(cells, has_header, where)
@@ -186,19 +172,16 @@ def _build_table(
             ragged.append(where)
         else:
             count = f"{len(cells)} cell{'s' if len(cells) > 1 else ''}"
-            remedy = _advise_ragged(path, separator, is_short=len(cells) < len(columns))
+            remedy = advise_ragged(found, is_short=len(cells) < len(columns))
             raise DataError(f"{where}: {count}, but the table has {len(columns)} columns; {remedy}")
     if not rows:
         raise DataError(f"{path}: there is no row in it")
-    return Table(path, columns, rows, tuple(ragged))
+    notes = (f"{path.name}: its cells are quoted, as pandas writes TSV",) if _is_quoted_tsv(path, found) else ()
+    return Table(path, columns, rows, tuple(ragged), has_header=has_header, notes=notes)
 
 
-def _advise_ragged(path: Path, separator: str, *, is_short: bool) -> str:
-    if is_short:
-        return f"add what is missing, {_SEPARATORS[separator]} before it"
-    if path.suffix.lower() == ".csv":
-        return f"quote the cell that has {_SEPARATORS[separator]} in it"
-    return "write a space for the tab that stands in a cell"
+def _is_quoted_tsv(path: Path, found: Delimited) -> bool:
+    return found.is_quoted and found.separator == "\t" and path.suffix.lower() != ".csv"
 
 
 def _name_columns(cells: Sequence[str], has_header: bool, where: str) -> tuple[str, ...]:
@@ -240,6 +223,8 @@ def parse_value(text: str, where: str, remedy: str) -> Any:
 
 
 def _build_row(value: Any, where: str) -> Row:
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict):
+        value = {"text": value[0], **value[1]}  # as spaCy has texts with entities
     if not isinstance(value, dict):
         raise DataError(f"{where}: a {type(value).__name__}, not an object with columns")
     return Row(value, where)

@@ -1,7 +1,7 @@
 """TextExample: a text or a pair of texts with its label, where it was read, and how it becomes a group."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ class TextExample:
     text_b: str | None = None
     label: Any = None  # a label, a number or a tuple of labels; None where it is not known
     where: str = ""  # file:line, for messages
+    group: str = field(default="", repr=False, metadata={"is_shown": False})  # held out together; not part of the text
 
 
 def join_texts(

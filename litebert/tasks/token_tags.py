@@ -1,9 +1,10 @@
 """A tag for each word: names in a text, parts of speech. The first piece of a word carries its tag."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from litebert.text.tokenizer import Tokenizer
 
 IGNORED = -100  # the target of pieces that carry no tag; torch's cross-entropy leaves it out
 OUTSIDE = "O"
+_SPAN_TAG = re.compile("[BIESLUM][-_].+")  # BIO, BIOES, BILOU and BMES, as B-PER or B_PER
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class TaggedWords:
     words: tuple[str, ...]
     label: tuple[str, ...] | None = None
     where: str = ""
+    group: str = field(default="", repr=False, metadata={"is_shown": False})  # held out together; not part of the text
 
 
 class Span(NamedTuple):
@@ -51,10 +54,21 @@ class TokenTags:
 
     name: str
     labels: tuple[str, ...]
+    splits_words: bool = False  # learned from texts that were cut into words as `find_words` does, not at spaces
 
     @property
     def has_spans(self) -> bool:
-        return OUTSIDE in self.labels and all(tag == OUTSIDE or tag[1:2] == "-" for tag in self.labels)
+        return OUTSIDE in self.labels and all(tag == OUTSIDE or _SPAN_TAG.fullmatch(tag) for tag in self.labels)
+
+    def describe_scoring(self) -> str:
+        """How its answers are scored, and why, for a person to check."""
+        if self.has_spans:
+            return "scored by whole spans (precision, recall and F1), as tags such as B-PER and I-PER are"
+        other = next((tag for tag in self.labels if tag != OUTSIDE and not _SPAN_TAG.fullmatch(tag)), None)
+        reason = (
+            "no tag is O" if other is None or OUTSIDE not in self.labels else f"'{other}' has no B- or I- before it"
+        )
+        return f"scored word by word (accuracy), not by spans: {reason}"
 
     @property
     def metric(self) -> str:
@@ -75,17 +89,21 @@ class TokenTags:
 
     def _build_group(self, example: TaggedWords, pieces: Sequence[Sequence[int]], form: SequenceForm) -> Group:
         """A sentence that is too long becomes several sequences, none of its words lost."""
-        numbers = [0] * len(pieces) if example.label is None else [self.labels.index(tag) for tag in example.label]
+        number_of = {tag: number for number, tag in enumerate(self.labels)}
+        # a tag that training did not have is not learned from; it is scored, by its name
+        numbers = [number_of.get(tag, IGNORED) for tag in example.label or [OUTSIDE] * len(pieces)]
         sequences: list[TokenSequence] = []
         targets: list[int] = []
+        firsts: list[bool] = []  # which tokens are the first of a word
         for start, end in _cut_words(pieces, form.max_length - form.num_special(is_pair=False)):
             sequence = form.join([piece for word in pieces[start:end] for piece in word])
             tags = [tag for n in range(start, end) for tag in [numbers[n], *[IGNORED] * (len(pieces[n]) - 1)]]
+            begins = [is_first for n in range(start, end) for is_first in [True, *[False] * (len(pieces[n]) - 1)]]
             targets += [IGNORED, *tags[: len(sequence.token_ids) - 2], IGNORED]
+            firsts += [False, *begins[: len(sequence.token_ids) - 2], False]
             sequences.append(sequence)
-        target = np.array(targets)
-        # which tokens are the first of a word
-        return Group(tuple(sequences), None if example.label is None else target, about=target != IGNORED)
+        target = None if example.label is None else np.array(targets)
+        return Group(tuple(sequences), target, about=np.array(firsts))
 
     def count(self, part: GroupBatch) -> dict[str, int]:
         tagged = 0 if part.targets is None else int((part.targets != IGNORED).sum())
@@ -126,12 +144,16 @@ class TokenTags:
         return float(sum(guess != tag for guess, tag in zip(self.decide(output), example.label or (), strict=True)))
 
     def chance(self, examples: Sequence[TaggedWords]) -> Chance:
-        """Always the most frequent tag; where that is none at all, no span is found."""
+        """Always the most frequent tag; of spans, every word a span of its own, all of the kind that scores best."""
         tags = Counter(tag for example in examples for tag in example.label or ())
-        if self.has_spans:
-            return Chance(0.0, 0.0)
-        share = max(tags.values()) / tags.total()
-        return Chance(share, ONE_SIDED * math.sqrt(share * (1 - share) / tags.total()))
+        if not self.has_spans:
+            share = max(tags.values()) / tags.total()
+            return Chance(share, ONE_SIDED * math.sqrt(share * (1 - share) / tags.total()))
+        truths = [list(example.label or ()) for example in examples]
+        num_spans = sum(len(find_spans(tags)) for tags in truths)
+        kinds = {tag[2:] for tag in tags if tag != OUTSIDE}
+        best = max((span_f1([[f"B-{kind}"] * len(tags) for tags in truths], truths) for kind in kinds), default=0.0)
+        return Chance(best, ONE_SIDED * math.sqrt(best * (1 - best) / max(num_spans, 1)))
 
     def _logits(self, model: Model, batch: GroupBatch) -> Tensor:
         hidden = model.encoder(batch.token_ids, batch.segment_ids, batch.mask).hidden
@@ -147,12 +169,22 @@ def span_f1(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -
     return 2 * len(guessed & true) / total if total else 0.0
 
 
+def score_kinds(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -> dict[str, dict[str, float]]:
+    """Precision, recall and F1 of the spans of each kind."""
+    guessed = [(number, span) for number, tags in enumerate(guesses) for span in find_spans(tags)]
+    true = [(number, span) for number, tags in enumerate(truths) for span in find_spans(tags)]
+    right = Counter(one[1].kind for one in set(guessed) & set(true))
+    num_guessed, num_true = (Counter(span.kind for _, span in spans) for spans in (guessed, true))
+    kinds = sorted({*num_guessed, *num_true})
+    return {kind: metrics.precision_recall(right[kind], num_guessed[kind], num_true[kind]) for kind in kinds}
+
+
 def find_spans(tags: Sequence[str]) -> list[Span]:
     """The spans of tags in BIO, or BIOES; an I- that follows nothing of its kind begins a span, as in conlleval."""
     spans: list[Span] = []
     kind, start = "", 0
     for number, tag in enumerate([*tags, OUTSIDE]):
-        prefix, _, current = tag.partition("-")
+        prefix, current = tag[:1], tag[2:]
         begins = prefix in "BSU" or current != kind or (number > 0 and tags[number - 1][:1] in "ESL")
         if kind and (prefix == OUTSIDE or begins):
             spans.append(Span(kind, start, number))

@@ -1,12 +1,14 @@
 """`litebert evaluate --task` and `ensemble`: any labelled file is scored, what was guessed is told."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from small_tasks import invent_rows, write_rows
 
 from litebert.cli.main import _run
+from litebert.cli.scores import describe_scores
 
 SHORT = ["train.steps=4", "train.evaluations=1", "train.batch_size=8"]
 
@@ -42,9 +44,9 @@ def test_an_unlabelled_test_file_alone_is_answered_by_a_regression(
 ) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "test.csv").write_text("text\na cat\na dog\n")
-    words = ["evaluate", regression, "--task", "regression", "--data", tmp_path / "mine"]
+    words = ["evaluate", regression, "--task", "regression", "--data", tmp_path / "mine", "--split", "test"]
     code, _, errors = run(capsys, *words)
-    assert (code, "it has no labels to score by; write its answers with --out FILE" in errors) == (2, True), errors
+    assert (code, "test has no labels to score by; write its answers with --out FILE" in errors) == (2, True), errors
     code, _, errors = run(capsys, *words, "--out", tmp_path / "answers.jsonl")
     assert (code, len((tmp_path / "answers.jsonl").read_text().splitlines())) == (0, 2), errors
 
@@ -65,9 +67,88 @@ def test_what_was_guessed_is_told_beside_the_scores(
     assert "columns of" not in printed
 
 
-def test_a_split_of_a_file_is_refused(regression: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_split_that_a_file_does_not_have_is_refused(regression: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = regression.parent / "data" / "dev.jsonl"
-    words = ["evaluate", regression, "--task", "regression", "--data", file, "--split", "test"]
+    code, printed, errors = run(capsys, "evaluate", regression, "--data", file, "--split", "test")
+    assert (code, printed) == (2, "")
+    assert f"{file} has no split 'test', but all: name the one to score" in errors
+
+
+@pytest.fixture(scope="module")
+def held_out(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose dev split was held out of its training file, rows.jsonl."""
+    folder = tmp_path_factory.mktemp("held-out")
+    write_lines(folder / "rows.jsonl", invent_rows(count=60, seed=5))
+    words = ["finetune", tiny_checkpoint, "--task", "classification", "--data", folder / "rows.jsonl"]
+    assert _run([str(word) for word in (*words, "--out", folder / "run", *SHORT)], debug=False) == 0
+    return folder / "run"
+
+
+def write_lines(path: Path, rows: list[dict[str, str]]) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_of_the_training_file_the_held_out_rows_are_scored(
+    held_out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = json.loads((held_out / "report.json").read_text())["dev"]["dev"]
+    rows = [json.loads(line) for line in (held_out.parent / "rows.jsonl").read_text().splitlines()]
+    moved = write_lines(tmp_path / "moved.jsonl", rows[::-1])  # known by its content, not by its place
+    code, printed, errors = run(capsys, "evaluate", held_out, "--data", moved)
+    scores = describe_scores(report)
+    number = report["num_examples"]
+    assert (code, f"dev, {number} examples: {scores}" in printed) == (0, True), errors + printed
+    assert f"is what the model was fine-tuned on: the {number} rows that were held out are scored" in errors
+    code, printed, _ = run(capsys, "evaluate", held_out, "--data", moved, "--json")
+    facts = json.loads(printed)
+    assert (facts["split"], facts["num_trained_on"], facts["num_examples"]) == ("dev", 0, number)
+    assert facts["scores"] == report["scores"]
+
+
+@pytest.mark.parametrize("split", ["all", "train"])
+def test_training_rows_are_scored_only_when_asked_for_and_said_to_be_such(
+    split: str, held_out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = held_out.parent / "rows.jsonl"
+    num_trained = json.loads((held_out / "report.json").read_text())["num_train_examples"]
+    number = 60 if split == "all" else num_trained
+    code, printed, errors = run(capsys, "evaluate", held_out / "model", "--data", data, "--split", split)
+    assert (code, f"{split}, {number} examples: " in printed) == (0, True), errors
+    assert f"the model was trained on {num_trained} of these {number} texts" in errors
+
+
+def test_texts_of_training_in_another_file_are_counted(
+    held_out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = invent_rows(count=60, seed=5)
+    file = write_lines(tmp_path / "mixed.jsonl", [*rows[:5], *invent_rows(count=5, seed=99)])
+    code, printed, errors = run(capsys, "evaluate", held_out, "--data", file)
+    assert (code, "all, 10 examples: " in printed) == (0, True), errors
+    assert " of these 10 texts: on new ones it may score lower" in errors
+
+
+def test_a_folder_without_dev_is_never_scored_on_test_unasked(
+    held_out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_lines(tmp_path / "mine" / "test.jsonl", invent_rows(count=8, seed=7))
+    words = ["evaluate", held_out, "--data", tmp_path / "mine"]
     code, printed, errors = run(capsys, *words)
     assert (code, printed) == (2, "")
-    assert f"--split test: {file} is a file, all of which is read; leave --split out, or name a folder" in errors
+    assert "has no split 'dev', but test: name the one to score" in errors
+    code, printed, errors = run(capsys, *words, "--split", "test")
+    assert (code, "test, 8 examples: " in printed) == (0, True), errors
+    write_lines(tmp_path / "mine" / "train.jsonl", invent_rows(count=60, seed=5))
+    code, printed, errors = run(capsys, *words)  # its dev rows are those that were held out of train
+    assert (code, printed.startswith("dev, ")) == (0, True), errors
+
+
+def test_a_model_that_does_not_record_its_training_says_so(
+    held_out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(held_out / "model", tmp_path / "alone" / "far" / "model")
+    data = held_out.parent / "rows.jsonl"
+    code, printed, errors = run(capsys, "evaluate", tmp_path / "alone" / "far" / "model", "--data", data, "--json")
+    assert (code, json.loads(printed)["num_trained_on"]) == (0, None), errors
+    assert "the model does not record what it was trained on: whether these texts were part of it" in errors

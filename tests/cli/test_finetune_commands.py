@@ -242,7 +242,7 @@ def test_a_model_of_a_known_task_is_scored_on_ones_own_file(
     run(capsys, "finetune", tiny_checkpoint, *words, *SHORT, "--out", tmp_path / "run")
     (tmp_path / "own.csv").write_text("text,label\na cat,1\na dog,0\n")
     own = ["--task", "classification", "--data", tmp_path / "own.csv"]
-    assert run(capsys, "evaluate", tmp_path / "run", *own)[1].startswith("2 examples: accuracy")
+    assert run(capsys, "evaluate", tmp_path / "run", *own)[1].startswith("all, 2 examples: accuracy")
     code, _, errors = run(capsys, "evaluate", tmp_path / "run", "--task", "cola", "--data", tmp_path)
     assert code == 2, errors
 
@@ -310,3 +310,21 @@ def test_a_slip_is_one_line_and_leaves_nothing(
     assert len(errors.splitlines()) == 1
     assert message in errors
     assert not (tmp_path / "run").exists()
+
+
+def test_the_metric_and_the_group_that_are_named_decide_the_run(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**row, "author": number // 4} for number, row in enumerate(invent_rows(count=40))]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["--task", "classification", "--data", tmp_path / "rows.jsonl", "--out", tmp_path / "run", *SHORT]
+    options = ["--positive", "cat", "--group", "author"]
+    code, printed, errors = run(capsys, "finetune", tiny_checkpoint, *words, *options)
+    assert (code, "training rows are held out, by 'author'" in printed) == (0, True), errors
+    assert "recipe adaptive: 4 steps of 8 examples" in printed
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert (report["metric"], list(report["dev"]["dev"]["scores"])) == ("f1", ["f1", "accuracy"])
+    assert report["values"]["job"]["positive"] == "cat"
+    code, printed, _ = run(capsys, "evaluate", tmp_path / "run", "--data", tmp_path / "rows.jsonl")
+    assert (code, printed.startswith("dev, ")) == (0, True)
+    assert f"examples: f1 {report['dev']['dev']['scores']['f1']:.4f}" in printed

@@ -24,7 +24,8 @@ def submit(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str
 
 
 def make_run(folder: Path, task: FinetuneTask, predictions: list[Prediction]) -> Path:
-    write_report(folder, {"task": task.name, "facts": task_facts(task, max_length=8)})
+    facts = {"task": task.name, "metric": task.metric, "facts": task_facts(task, max_length=8)}
+    write_report(folder, {**facts, "dev": {}, "test": {}})
     write_predictions(predictions_file(folder, "test"), predictions)
     return folder
 
@@ -102,7 +103,8 @@ def test_answers_to_questions_that_were_held_out_of_a_file_are_compared_with_tho
     words = ["--split", "dev", "--out", out, "--task", "squad-v1", "--data", data]
     for count, last in ((len(held), f"{out}: complete"), (len(held) - 1, f"{out}: written, with 19 things to mend")):
         run = tmp_path / f"run{count}"
-        report = {"task": "squad-v1", "facts": task_facts(SpanTask("squad-v1"), max_length=8)}
+        report = {"task": "squad-v1", "metric": "f1", "facts": task_facts(SpanTask("squad-v1"), max_length=8)}
+        report |= {"dev": {}, "test": {}}
         write_report(run, report | {"values": {"job": {"num_train": len(dataset.train)}}})
         write_predictions(predictions_file(run, "dev"), held[:count])
         assert submit(capsys, run, *words)[1].splitlines()[-1] == last

@@ -68,7 +68,7 @@ def test_columns_that_were_named_are_shown_too(tmp_path: Path) -> None:
         ("review\nfine\n", None, "columns of test.csv: text = 'review'; no label"),
         ("review,stars\nfine,\n", None, "columns of test.csv: text = 'review'; no label"),
         ("review,score\nfine,2\n", None, "columns of test.csv: text = 'review'; no label"),
-        ("text,stars\nfine,2\n", "2", "columns of test.csv: text = 'text', label = 'stars'"),
+        ("Stars,Review\n2,fine\n", "2", "columns of test.csv: text = 'Review', label = 'Stars'"),
     ],
 )
 def test_a_test_file_has_the_columns_of_the_training_file(
@@ -82,3 +82,72 @@ def test_a_test_file_has_the_columns_of_the_training_file(
     assert [(example.text, example.label) for example in dataset.dev["dev"]] == [("x", "1")]
     told = [one for one in dataset.notes if one.startswith("columns of")]
     assert told == ["columns of train.csv: text = 'review', label = 'stars'", *([note] if note else [])]
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        ("text,stars\nfine,2\n", "no column 'review', which is the text of train.csv; it has text, stars"),
+        ("question,answer\nfine,2\n", "no column 'review', which is the text of train.csv"),
+    ],
+)
+def test_a_test_file_with_other_names_is_refused(test: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("review,stars\nx,1\ny,2\n")
+    (tmp_path / "test.csv").write_text(test)
+    with pytest.raises(DataError, match=message):
+        read_dataset("classification", tmp_path, TableOptions(dev_share=0.5))
+
+
+@pytest.mark.parametrize(
+    ("rows", "has_header", "names"),
+    [
+        ("text\tlabel\nx\t1\ny\t0\n", None, "text, label"),
+        ("label\tx\nlabel\ty\nother\tz\nother\tw\n", None, None),  # a label may be called so
+        ("utterance\tintent\na\tgreet\nb\tleave\nc\tgreet\nd\tleave\n", None, "utterance, intent"),
+        ("utterance\tstars\na\t1\nb\t2\n", None, "utterance, stars"),
+        ("good\tpos\nbad\tneg\nfine\tpos\n", None, None),
+        ("good\trare\nbad\tneg\nfine\tpos\n", None, None),
+        ("good\trare\nbad\tneg\nworse\tneg\nfine\tpos\nbest\tpos\n", False, None),
+        ("good\tpos\nbad\tneg\nfine\tpos\nawful\tneg\n", True, "good, pos"),
+    ],
+)
+def test_a_row_of_names_is_no_data_though_columns_are_given_by_number(
+    rows: str, has_header: bool | None, names: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.tsv").write_text(rows)
+    options = TableOptions(dev_share=0.0, text="1", label="2", has_header=has_header)
+    dataset = read_dataset("classification", tmp_path / "rows.tsv", options)
+    assert len(dataset.train) == rows.count("\n") - (names is not None)
+    told = [note for note in dataset.notes if "taken for column names" in note]
+    assert told == (
+        [] if names is None or has_header else [f"rows.tsv: the first row is taken for column names: {names}"]
+    )
+
+
+def test_numbers_count_the_columns_of_training_and_other_files_are_matched_by_name(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text,label\nx,1\ny,0\n")
+    (tmp_path / "dev.csv").write_text("id,label,text\n7,1,z\n8,0,w\n")
+    dataset = read_dataset("classification", tmp_path, TableOptions(text="1", label="2"))
+    assert [(one.text, one.label) for one in dataset.dev["dev"]] == [("z", "1"), ("w", "0")]
+
+
+def test_without_names_other_columns_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("x\tpos\ny\tneg\n")
+    options = TableOptions(dev_share=0.0, text="1", label="2")
+    (tmp_path / "test.tsv").write_text("z\nw\n")  # it lacks the label, which is last
+    assert [one.text for one in read_dataset("classification", tmp_path, options).test["test"]] == ["z", "w"]
+    (tmp_path / "test.tsv").write_text("7\tz\tpos\n8\tw\tneg\n")
+    with pytest.raises(DataError, match=r"test\.tsv: 3 columns, but train\.tsv has 2, and not both have names"):
+        read_dataset("classification", tmp_path, options)
+
+
+def test_the_first_row_of_each_split_is_shown_as_it_was_understood(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text('sentence1,sentence2,label\n"a ""cat""\nhere",b,1\nc,d,0\n')
+    (tmp_path / "dev.csv").write_text(f"sentence1,sentence2,label\n{'long ' * 20},b,1\nc,d,0\n")
+    (tmp_path / "test.csv").write_text("sentence1,sentence2\ne,f\n")
+    notes = read_dataset("classification", tmp_path).notes
+    assert [note for note in notes if note.startswith("first row")] == [
+        r'first row of train: text = "a \"cat\"\nhere", second text = "b", label = "1"',
+        f'first row of dev: text = "{"long " * 12}...", second text = "b", label = "1"',
+        'first row of test: text = "e", second text = "f", no label',
+    ]

@@ -49,14 +49,32 @@ def test_an_ensemble_is_the_mean_of_its_members() -> None:
 def test_members_are_added_while_they_help_the_best_first() -> None:
     truths = [0, 0, 0, 1, 1, 1]
     members = {
-        "poor": [[0.4, 0.6]] * 6,
+        "poor": [[0.0, 1.0]] * 3 + [[1.0, 0.0]] * 3,
         "good": [[0.9, 0.1]] * 3 + [[0.6, 0.4], [0.1, 0.9], [0.1, 0.9]],  # one error, unsure
         "helper": [[0.45, 0.55]] * 3 + [[0.1, 0.9], [0.45, 0.55], [0.45, 0.55]],  # sure where the other errs
         "copy": [[0.9, 0.1]] * 3 + [[0.6, 0.4], [0.1, 0.9], [0.1, 0.9]],
     }
     chosen = select_greedily(members, lambda values: float(np.mean(np.argmax(values, 1) == truths)), TASK)
-    assert chosen.members == ("good", "helper")
-    assert chosen.scores == (pytest.approx(5 / 6), 1.0)
+    assert chosen.members == ("good", "helper", "copy")
+    assert chosen.scores == (pytest.approx(5 / 6), 1.0, 1.0)
+
+
+def test_members_that_help_only_together_are_found() -> None:
+    right, wrong = [0.7, 0.3], [0.2, 0.8]  # of two members the one that errs prevails, of three it does not
+    members = {
+        "first": [wrong, right, right, right],
+        "second": [right, wrong, right, right],
+        "third": [right, right, wrong, right],
+    }
+    chosen = select_greedily(members, lambda values: float(np.mean(np.argmax(values, 1) == 0)), TASK)
+    assert chosen.members == ("first", "second", "third")
+    assert chosen.scores == (0.75, 0.5, 1.0)
+
+
+def test_of_ensembles_that_score_alike_the_larger_is_kept() -> None:
+    members = {"one": [[0.9, 0.1]], "same": [[0.9, 0.1]], "wrong": [[0.0, 1.0]], "worse": [[0.0, 1.0]]}
+    chosen = select_greedily(members, lambda values: float(np.mean(np.argmax(values, 1) == [0])), TASK)
+    assert chosen.members == ("one", "same", "wrong")
 
 
 def make_run(
@@ -64,7 +82,8 @@ def make_run(
 ) -> Path:
     """A finished run, as far as ensembles and submissions see it; the rows of its test split get the first output."""
     values = {"job": {"test": fingerprint(list((test or {}).values()))}}
-    write_report(folder, {"task": task.name, "facts": task_facts(task, max_length=8), "values": values})
+    facts = {"task": task.name, "metric": task.metric, "facts": task_facts(task, max_length=8)}
+    write_report(folder, {**facts, "values": values, "dev": {}, "test": {}})
     write_predictions(predictions_file(folder, "dev"), predict_answers(task, outputs, examples))
     for name, rows in (test or {}).items():
         write_predictions(predictions_file(folder, name), predict_answers(task, outputs[:1] * len(rows), rows))
@@ -310,6 +329,6 @@ def test_labelled_rivals_have_one_right_row_each(real_data: Path) -> None:
 
 def test_two_runs_of_one_task_cannot_be_submitted(tmp_path: Path) -> None:
     for name in "ab":
-        write_report(tmp_path / name, {"task": "cola"})
+        write_report(tmp_path / name, {"task": "cola", "metric": "matthews", "facts": {}, "dev": {}, "test": {}})
     with pytest.raises(ConfigError, match="make an ensemble"):
         gather_sheets([tmp_path / "a", tmp_path / "b"])

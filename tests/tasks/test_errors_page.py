@@ -42,4 +42,11 @@ def test_labels_stand_apart_and_words_make_a_sentence(tmp_path: Path) -> None:
     assert page[0] == "## 1: (none) instead of dark red | blue"
     words = TaggedWords("2", ("a", "cat"), ("O", "B-ANIMAL"))
     page = write_page(tmp_path, TokenTags("tags", ("O", "B-ANIMAL")), [[1.0, 0.0], [1.0, 0.0]], words)
-    assert page[:3] == ["## 2: O O instead of O B-ANIMAL", "", "- a cat"]
+    assert page[:5] == ["## 2: 1 errors", "", "a [cat](ANIMAL)", "", "- missed ANIMAL: cat"]
+    page = write_page(
+        tmp_path,
+        TokenTags("tags", ("DT", "NN")),
+        [[1.0, 0.0], [1.0, 0.0]],
+        TaggedWords("3", ("a", "cat"), ("DT", "NN")),
+    )
+    assert page[2:5] == ["a cat", "", "- cat: DT instead of NN"]

@@ -50,3 +50,10 @@ def test_micro_f1_of_many_labels() -> None:
     rng = np.random.default_rng(1)
     guesses, truths = rng.random((2, 50, 7)) < 0.3
     assert metrics.micro_f1(guesses, truths) == pytest.approx(sklearn.f1_score(truths, guesses, average="micro"))
+
+
+def test_errors_of_numbers_are_scikit_learns() -> None:
+    guesses, truths = np.random.default_rng(5).normal(size=(2, 50))
+    assert metrics.mean_absolute_error(guesses, truths) == pytest.approx(sklearn.mean_absolute_error(truths, guesses))
+    theirs = sklearn.root_mean_squared_error(truths, guesses)
+    assert metrics.root_mean_squared_error(guesses, truths) == pytest.approx(theirs)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from litebert.core.errors import DataError
+from litebert.tasks.misplaced import Misplaced
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 
 
@@ -157,3 +158,23 @@ def test_rows_as_datasets_has_them_are_the_same_questions(tmp_path: Path) -> Non
     path.write_text(json.dumps({**row, "answers": {"text": ["cat"], "answer_start": []}}), "utf-8")
     with pytest.raises(DataError, match=r"squad.jsonl:1: 1 answers, and 0 starts"):
         read_squad(path)
+
+
+def test_misplaced_answers_are_refused_skipped_or_fixed_and_counted(tmp_path: Path) -> None:
+    path = squad_file(
+        tmp_path,
+        question(),
+        question(id="2", answers=[{"text": "cat", "answer_start": 8}]),
+        question(id="3", answers=[{"text": "dog", "answer_start": 2}]),
+        question(id="4", answers=[{"text": "dog", "answer_start": 2}, {"text": "cat", "answer_start": 12}]),
+        context="A cat, a cat and a mouse.",
+    )
+    with pytest.raises(DataError, match=r"qas\[1\]\.answers\[0\]: 'cat' is not at character 8"):
+        read_squad(path)
+    fixed = Misplaced("fix")
+    starts = {one.id: [answer.start for answer in one.answers or ()] for one in read_squad(path, misplaced=fixed)}
+    assert starts == {"1": [2], "2": [9], "4": [9]}
+    assert (fixed.num_fixed, len(fixed.skipped)) == (2, 2)
+    skipped = Misplaced("skip")
+    assert [one.id for one in read_squad(path, misplaced=skipped)] == ["1"]
+    assert skipped.tell("squad.json")[0].startswith("squad.json: 4 are left out; the first: ")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from official_squad import scores_v2
 
 from litebert.core.errors import DataError
 from litebert.data.group_batch import build_group_batch, cut_into_parts
@@ -109,6 +110,34 @@ def test_the_threshold_is_tuned_on_dev_and_then_kept() -> None:
     assert tuned.score(later, questions)["f1"] == 0.0
     assert tuned.score(later, questions)["best_f1"] == pytest.approx(2 / 3)
     assert tuned.decide(output_of("cat", 2.01)) == ""
+
+
+def official_f1(
+    predictions: dict[str, str], null_odds: dict[str, float], threshold: float, golds: dict[str, list[str]]
+) -> float:
+    """evaluate-v2.0.py with --na-prob-file and --na-prob-thresh: odds above the threshold count as no answer."""
+    total = 0.0
+    for id_, answers in golds.items():
+        if null_odds[id_] > threshold:
+            total += float(not answers)
+        else:
+            total += scores_v2(predictions[id_], answers)[1]
+    return total / len(golds)
+
+
+@pytest.mark.parametrize("shift", [-6.0, 0.0, 6.0])
+def test_the_official_script_with_our_odds_and_threshold_gives_our_score(shift: float) -> None:
+    task = SpanTask("v2", "2.0", "conditional_span")
+    odds = [0.5 + shift, 3.0 + shift, 1.0 + shift, 0.7 + shift]
+    golds = {"1": ["cat"], "2": [], "3": ["a cat and"], "4": []}
+    questions = [Question(id_, "?", "a cat and", tuple(Answer(text, 0) for text in golds[id_])) for id_ in golds]
+    outputs = [output_of("cat", value) for value in odds]
+    tuned, files = task.finish(outputs, questions)
+    predictions, null_odds = files["predictions.json"], files["null_odds.json"]
+    ours = tuned.score(outputs, questions)["f1"]
+    assert official_f1(predictions, null_odds, files["null_odds_threshold.json"], golds) == pytest.approx(ours)
+    if shift > 0:  # the script's default is not ours
+        assert official_f1(predictions, null_odds, 1.0, golds) < ours
 
 
 def test_where_it_is_best_to_say_nothing_nothing_is_said() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from litebert.data.groups import build_form
-from litebert.tasks.token_tags import IGNORED, Span, TaggedWords, TokenTags, find_spans, span_f1
+from litebert.tasks.token_tags import IGNORED, Span, TaggedWords, TokenTags, find_spans, score_kinds, span_f1
 from litebert.text.tokenizer import Tokenizer
 
 TASK = TokenTags("tags", ("O", "B-X", "I-X"))
@@ -18,6 +18,9 @@ TASK = TokenTags("tags", ("O", "B-X", "I-X"))
         ("B-X I-Y I-Y", [("X", 0, 1), ("Y", 1, 3)]),
         ("B-X E-X S-Y S-Y B-X", [("X", 0, 2), ("Y", 2, 3), ("Y", 3, 4), ("X", 4, 5)]),
         ("I-X E-X I-X", [("X", 0, 2), ("X", 2, 3)]),
+        ("B_X I_X O S_Y", [("X", 0, 2), ("Y", 3, 4)]),
+        ("B-X-Y I-X-Y", [("X-Y", 0, 2)]),
+        ("B-X M-X E-X B-X", [("X", 0, 3), ("X", 3, 4)]),
         ("O O", []),
         ("", []),
     ],
@@ -63,3 +66,46 @@ def test_a_word_longer_than_the_model_is_cut_and_still_answered(tiny_tokenizer: 
     (group,) = TASK.encode([TaggedWords("0", ("lo" * 20, "dog"))], tiny_tokenizer, form)
     assert group.about.sum() == 2
     assert group.target is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "metric", "told"),
+    [
+        (("O", "B-X", "I-X"), "span_f1", "scored by whole spans"),
+        (("O", "B_X", "I_X"), "span_f1", "scored by whole spans"),
+        (("O", "PER", "B-X"), "accuracy", "not by spans: 'PER' has no B- or I- before it"),
+        (("B", "M", "E"), "accuracy", "not by spans: no tag is O"),
+    ],
+)
+def test_how_tags_are_scored_follows_from_their_names_and_is_told(
+    labels: tuple[str, ...], metric: str, told: str
+) -> None:
+    task = TokenTags("tags", labels)
+    assert task.metric == metric
+    assert told in task.describe_scoring()
+
+
+def test_spans_that_anybody_could_find_are_chance() -> None:
+    examples = [TaggedWords(str(n), ("a", "b"), ("B-X", "O")) for n in range(50)]
+    chance = TASK.chance(examples)
+    assert chance.score == pytest.approx(2 * 50 / 150)  # every word a span: half of them are right, none is missed
+    assert 0 < chance.margin < 0.2
+    assert TASK.chance([TaggedWords("0", ("a",), ("O",))]).score == 0
+
+
+def test_each_kind_has_its_precision_and_recall() -> None:
+    kinds = score_kinds([["B-X", "O", "B-Y"], ["B-X", "O", "O"]], [["B-X", "O", "B-X"], ["O", "O", "O"]])
+    assert {name: kinds["X"][name] for name in ("precision", "recall", "f1")} == {
+        "precision": 0.5,
+        "recall": 0.5,
+        "f1": 0.5,
+    }
+    assert kinds["Y"]["precision"] == kinds["Y"]["f1"] == 0.0
+
+
+def test_a_tag_that_was_not_learned_is_no_target_and_its_word_is_answered(tiny_tokenizer: Tokenizer) -> None:
+    form = build_form(tiny_tokenizer, max_length=16, num_segments=2)
+    (group,) = TASK.encode([TaggedWords("0", ("cat", "house"), ("B-Z", "O"))], tiny_tokenizer, form)
+    assert group.about.sum() == 2
+    assert group.target is not None
+    assert (group.target != IGNORED).sum() == 1

@@ -57,9 +57,12 @@ def count_lost_answers(questions: Sequence[Question], groups: Sequence[Group]) -
 def _cut_sequences(tokens: SquadTokens, windows: Windows, form: SequenceForm) -> list[TokenSequence]:
     token_ids, bounds = write_sequences(tokens, windows, form)
     num_first: IntArray = windows.columns if form.num_segments > 1 else np.diff(bounds)
+    num_cut = tokens.question_lengths[windows.questions] - windows.question_lengths  # no token of a paragraph is lost
     return [
-        TokenSequence(token_ids[start:end], first)
-        for (start, end), first in zip(pairwise(bounds.tolist()), num_first.tolist(), strict=True)
+        TokenSequence(token_ids[start:end], first, cut)
+        for (start, end), first, cut in zip(
+            pairwise(bounds.tolist()), num_first.tolist(), num_cut.tolist(), strict=True
+        )
     ]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from litebert.core.errors import DataError
 from litebert.tasks.finetuning import Dataset
+from litebert.tasks.misplaced import Misplaced
 from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 from litebert.tasks.squad.task import SpanTask
@@ -17,8 +18,12 @@ def squad_reader(task: SpanTask) -> Callable[[Path, TableOptions], Dataset]:
     def read(path: Path, options: TableOptions) -> Dataset:
         find = partial(_find_split, version=task.version)
         files = find_files(path, options, find, usual=f"train-v{task.version}.json, train.json")
-        splits = {split: read_squad(file, options.encoding) for split, file in files.items()}
         notes: list[str] = []
+        splits: dict[str, list[Question]] = {}
+        for split, file in files.items():
+            misplaced = Misplaced(options.on_error)
+            splits[split] = read_squad(file, options.encoding, misplaced)
+            notes += misplaced.tell(file.name)
         if "dev" not in splits and options.dev_share:
             splits["train"], splits["dev"] = _hold_out(splits["train"], options, files["train"], notes)
         for split, questions in splits.items():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from litebert.core.errors import DataError
 from litebert.tasks.columnar import is_columnar
+from litebert.tasks.misplaced import Misplaced
 from litebert.tasks.tables import parse_value, read_table, read_text
 
 
@@ -50,13 +51,16 @@ class Question:
         return list(dict.fromkeys(answer.text for answer in self.answers)) or [""]
 
 
-def read_squad(path: Path, encoding: str = "utf-8") -> list[Question]:
+def read_squad(path: Path, encoding: str = "utf-8", misplaced: Misplaced | None = None) -> list[Question]:
     """The questions of a file in their order; DataError with the place where it is not SQuAD's JSON.
 
-    Also rows in JSON lines or Parquet, as the `datasets` library has them.
+    Also rows in JSON lines or Parquet, as the `datasets` library has them. An answer that is not where the file says is
+    refused, or as `misplaced` wants it: fixed if it stands elsewhere, or else left out, with its question if it has no
+    other.
     """
+    misplaced = misplaced or Misplaced()
     is_rows = path.suffix.lower() == ".jsonl" or is_columnar(path)
-    rows = _iter_rows(path, encoding) if is_rows else _iter_questions(path, encoding)
+    rows = _iter_rows(path, encoding, misplaced) if is_rows else _iter_questions(path, encoding, misplaced)
     questions: list[Question] = []
     place_by_id: dict[str, str] = {}
     for question in rows:
@@ -111,7 +115,7 @@ def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Qu
     return kept, [question for question in questions if question.article in held]
 
 
-def _iter_questions(path: Path, encoding: str) -> Iterator[Question]:
+def _iter_questions(path: Path, encoding: str, misplaced: Misplaced) -> Iterator[Question]:
     whole = parse_value(read_text(path, encoding), str(path), "is the file complete?")
     for number, article in enumerate(_take(whole, "data", list, str(path))):
         where = f"{path}: data[{number}]"
@@ -119,10 +123,10 @@ def _iter_questions(path: Path, encoding: str) -> Iterator[Question]:
             place = f"{where}.paragraphs[{index}]"
             context = _take(paragraph, "context", str, place)
             for position, value in enumerate(_take(paragraph, "qas", list, place)):
-                yield _read_question(value, context, number, f"{place}.qas[{position}]")
+                yield from _read_question(value, context, number, f"{place}.qas[{position}]", misplaced)
 
 
-def _iter_rows(path: Path, encoding: str) -> Iterator[Question]:
+def _iter_rows(path: Path, encoding: str, misplaced: Misplaced) -> Iterator[Question]:
     """A row for each question, with its context; texts and starts of the answers are two lists."""
     titles: dict[str, int] = {}
     for row in read_table(path, encoding=encoding).rows:
@@ -135,41 +139,49 @@ def _iter_rows(path: Path, encoding: str) -> Iterator[Question]:
                 raise DataError(f"{row.where}: {len(texts)} answers, and {len(starts)} starts of answers")
             value["answers"] = [{"text": t, "answer_start": s} for t, s in zip(texts, starts, strict=True)]
         article = titles.setdefault(str(value.get("title", context)), len(titles))
-        yield _read_question(value, context, article, row.where)
+        yield from _read_question(value, context, article, row.where, misplaced)
 
 
-def _read_question(value: Any, context: str, article: int, where: str) -> Question:
+def _read_question(value: Any, context: str, article: int, where: str, misplaced: Misplaced) -> Iterator[Question]:
+    """The question, or nothing where it is left out because all of its answers are."""
     identity = value.get("id") if isinstance(value, dict) else None
     if isinstance(identity, int):
         identity = str(identity)
     if not isinstance(identity, str):
         raise DataError(f"{where}: it has no 'id'; every question needs one, predictions are listed by it")
     text = _take(value, "question", str, where)
-    return Question(identity, text, context, _read_answers(value, context, where), article, where)
+    answers = _read_answers(value, context, where, misplaced)
+    if answers != () or not value.get("answers"):
+        yield Question(identity, text, context, answers, article, where)
 
 
-def _read_answers(value: dict[str, Any], context: str, where: str) -> tuple[Answer, ...] | None:
+def _read_answers(value: dict[str, Any], context: str, where: str, misplaced: Misplaced) -> tuple[Answer, ...] | None:
     is_impossible = value.get("is_impossible", False)
     if "answers" not in value:
         return () if is_impossible else None
-    answers = tuple(
-        _read_answer(answer, context, f"{where}.answers[{index}]")
+    found = [
+        _read_answer(answer, context, f"{where}.answers[{index}]", misplaced)
         for index, answer in enumerate(_take(value, "answers", list, where))
-    )
+    ]
+    answers = tuple(answer for answer in found if answer is not None)
     if answers and is_impossible:
         raise DataError(f"{where}: is_impossible is true, yet it has answers; correct one of the two")
     return answers
 
 
-def _read_answer(value: Any, context: str, where: str) -> Answer:
+def _read_answer(value: Any, context: str, where: str, misplaced: Misplaced) -> Answer | None:
     answer = Answer(_take(value, "text", str, where), _take(value, "answer_start", int, where))
     if not answer.text.strip():
         raise DataError(f"{where}: its text is empty; a question without an answer has no answers at all")
-    if answer.start < 0 or context[answer.start : answer.end] != answer.text:
-        place = context.find(answer.text)
-        remedy = f"it stands at {place}" if place >= 0 else "nor does it stand anywhere else there"
-        raise DataError(f"{where}: '{answer.text}' is not at character {answer.start} of the context; {remedy}")
-    return answer
+    if answer.start >= 0 and context[answer.start : answer.end] == answer.text:
+        return answer
+    nearest = misplaced.find_nearest(context, answer.text, answer.start)
+    if nearest is not None:
+        return Answer(answer.text, nearest)
+    place = context.find(answer.text)
+    remedy = f"it stands at {place}" if place >= 0 else "nor does it stand anywhere else there"
+    misplaced.skip(DataError(f"{where}: '{answer.text}' is not at character {answer.start} of the context; {remedy}"))
+    return None
 
 
 def _take(value: Any, name: str, kind: type, where: str) -> Any:

@@ -127,7 +127,7 @@ class SpanTask:
         return task, task.files(outputs, examples)
 
     def files(self, outputs: Sequence[Output], examples: Sequence[Question]) -> dict[str, Any]:
-        """predictions.json for the leaderboard, the n-best lists, and for 2.0 the null odds."""
+        """predictions.json for the leaderboard, the n-best lists, and for 2.0 the null odds and their threshold."""
         ids = [example.id for example in examples]
         nbest = [[span._asdict() for span in to_reply(output).spans] for output in outputs]
         files = {
@@ -136,10 +136,16 @@ class SpanTask:
         }
         if self.version == "2.0":
             files["null_odds.json"] = dict(zip(ids, [output["null_odds"] for output in outputs], strict=True))
+            # the official script takes 1.0 unless told: questions with larger odds would lose their answer
+            files["null_odds_threshold.json"] = self._silent_above
         return files
 
     def _is_silent(self, reply: Reply) -> bool:
-        return self.version == "2.0" and reply.null_odds > (self.threshold or 0.0)
+        return self.version == "2.0" and reply.null_odds > self._silent_above
+
+    @property
+    def _silent_above(self) -> float:
+        return self.threshold or 0.0
 
     def _tune(self, outputs: Sequence[Output], examples: Sequence[Question]) -> dict[str, Threshold]:
         replies = [to_reply(output) for output in outputs]

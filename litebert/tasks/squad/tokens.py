@@ -15,7 +15,8 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from litebert.core.files import atomic_path, cache_directory
+from litebert.core.caches import cache_directory
+from litebert.core.files import atomic_path
 from litebert.tasks.squad.reading import Question
 from litebert.text.tokenizer import Tokenizer
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from litebert.core.compiled import compiled
 from litebert.core.errors import ConfigError
-from litebert.data.compiled import compiled
 from litebert.data.groups import SequenceForm
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.tokens import IntArray, SquadTokens, locate_spans

@@ -1,18 +1,22 @@
-"""Sentences whose words have tags, in files: CoNLL columns (word first, tag last, a blank line between sentences), or
-a table, such as JSON lines, with a list of words and one of tags in each row."""
+"""CoNLL files: a word and its tag in each line, a blank line between sentences.
 
+The word is the first column and the tag the last, unless others are named: by number, or in CoNLL-U by name.
+"""
+
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.columnar import is_columnar
-from litebert.tasks.columns import Columns
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import Row, Table, read_text
+from litebert.tasks.tables import read_text
 from litebert.tasks.token_tags import TaggedWords
 
 DOCUMENT = "-DOCSTART-"  # begins a line that stands between documents
+SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".conllu", ".conllup")
+CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+_GLOBAL_COLUMNS = "# global.columns ="  # CoNLL-U Plus names its columns in the first line
 
 
 class Line(NamedTuple):
@@ -27,38 +31,61 @@ class Line(NamedTuple):
         return len(self.cells), self.has_tabs
 
 
-def is_table(file: Path) -> bool:
-    """Whether its sentences are rows with columns that have names."""
-    return file.suffix.lower() in (".jsonl", ".json") or is_columnar(file)
-
-
-def read_tagged_rows(table: Table, columns: Columns, *, needs_tags: bool) -> list[TaggedWords]:
-    """The sentence of each row; where no tags are needed, they are read if each word has one."""
-    return [_tagged_row(row, number, columns, needs_tags) for number, row in enumerate(table.rows)]
-
-
 def read_conll(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:
-    """The sentences of columns without names; where no tags are needed, they are read if each word has one."""
-    for flag, name in (("--text", options.text), ("--label", options.label)):
-        if name is not None:
-            raise ConfigError(
-                f"{flag} names a column of a table, and {file} has the word first, the tag last: leave it out"
-            )
-    blocks = _cut_at_blanks(read_text(file, options.encoding))
-    sentences = _drop_comments(blocks)
+    """The sentences of a file; where no tags are needed, they are read if each word has one."""
+    if options.group is not None:
+        raise ConfigError(f"{file} has no column for groups: leave --group out, or give a table")
+    text = read_text(file, options.encoding)
+    names = _name_columns(file, text)
+    blocks = _cut_at_blanks(text)
+    sentences = _drop_inner_ids(_drop_comments(blocks)) if names else _drop_comments(blocks)
     if not sentences:
         raise DataError(f"{file}: there is no sentence in it")
     num_dropped = sum(map(len, blocks)) - sum(map(len, sentences))
     if num_dropped:
-        notes.append(f"{file.name}: {num_dropped:,} lines with # above sentences are comments, and left out")
+        kind = "are comments, or parts of words," if names else "with # above sentences are comments,"
+        notes.append(f"{file.name}: {num_dropped:,} lines {kind} and left out")
     _check_columns(file, sentences, needs_tags=needs_tags)
-    return [_tagged_lines(lines, number, file) for number, lines in enumerate(sentences)]
+    width = len(sentences[0][0].cells)
+    word = _find_column(options.text, "form" if names else "1", names, width, file)
+    tag = _find_column(options.label, "upos" if names else str(width), names, width, file)
+    if names:
+        notes.append(f"columns of {file.name}: words = '{names[word]}', tags = '{names[tag]}'")
+    return [_tagged_lines(lines, number, file, word, tag) for number, lines in enumerate(sentences)]
+
+
+def _name_columns(file: Path, text: str) -> tuple[str, ...]:
+    """The names of the columns in lower case, where the format has them."""
+    first = text.partition("\n")[0]
+    if first.startswith(_GLOBAL_COLUMNS):
+        return tuple(first.removeprefix(_GLOBAL_COLUMNS).lower().split())
+    return CONLLU if file.suffix.lower() == ".conllu" else ()
+
+
+def _find_column(said: str | None, usual: str, names: Sequence[str], width: int, file: Path) -> int:
+    """The place of a column that is named, or given by its number from 1."""
+    column = (said or usual).lower()
+    if column in names:
+        return names.index(column)
+    if column.isdecimal() and 0 < int(column) <= width:
+        return int(column) - 1
+    has = ", ".join(names) if names else f"{width} columns without names, which are given by number"
+    raise DataError(f"{file}: no column '{said or usual}'; it has {has}")
+
+
+def _drop_inner_ids(sentences: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """CoNLL-U also lists words that were taken apart (1-2) and words that are not written (8.1)."""
+    kept = [[line for line in sentence if line.cells[0].isdecimal()] for sentence in sentences]
+    return [sentence for sentence in kept if sentence]
 
 
 def _cut_at_blanks(text: str) -> list[list[Line]]:
     blocks: list[list[Line]] = [[]]
     for number, line in enumerate(text.split("\n"), start=1):
-        cells = [cell.strip() for cell in line.split("\t")] if "\t" in line else line.split()
+        # not split(): a word may contain a no-break space, or be an ideographic one
+        cells = (
+            [cell.strip(" \r") for cell in line.split("\t")] if "\t" in line else re.split("[ \r]+", line.strip(" \r"))
+        )
         if any(cells) and cells[0] != DOCUMENT:
             blocks[-1].append(Line(number, cells, "\t" in line))
         elif blocks[-1]:
@@ -104,24 +131,7 @@ def _check_columns(file: Path, sentences: Sequence[Sequence[Line]], *, needs_tag
                 )
 
 
-def _tagged_lines(lines: Sequence[Line], number: int, file: Path) -> TaggedWords:
-    is_tagged = all(len(line.cells) > 1 for line in lines)
-    tags = tuple(line.cells[-1] for line in lines) if is_tagged else None
-    return TaggedWords(str(number), tuple(line.cells[0] for line in lines), tags, f"{file}:{lines[0].number}")
-
-
-def _tagged_row(row: Row, number: int, columns: Columns, needs_tags: bool) -> TaggedWords:
-    words = row.cells.get(columns.text)
-    tags: Any = None if columns.label is None else row.cells.get(columns.label)
-    if not isinstance(words, list) or not words or None in words:
-        raise DataError(
-            f'{row.where}: no list of words in \'{columns.text}\'; write ["one", "two"], or name another: --text'
-        )
-    is_tagged = isinstance(tags, list) and len(tags) == len(words) and None not in tags
-    if needs_tags and not is_tagged:
-        raise DataError(
-            f"{row.where}: {len(words)} words, and not as many tags in '{columns.label}'; "
-            f"mend it, or name another: --label"
-        )
-    labels = tuple(map(str, tags)) if is_tagged else None
-    return TaggedWords(row.identity(number), tuple(map(str, words)), labels, row.where)
+def _tagged_lines(lines: Sequence[Line], number: int, file: Path, word: int, tag: int) -> TaggedWords:
+    is_tagged = all(len(line.cells) > max(tag, 1) for line in lines)
+    tags = tuple(line.cells[tag] for line in lines) if is_tagged else None
+    return TaggedWords(str(number), tuple(line.cells[word] for line in lines), tags, f"{file}:{lines[0].number}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.reading import TableOptions
@@ -119,10 +119,50 @@ def test_a_column_of_tags_that_is_not_there_is_refused(tmp_path: Path) -> None:
         read_dataset("tags", path, TableOptions(label="ner"))
 
 
-@pytest.mark.parametrize("option", ["text", "label"])
-def test_columns_without_names_are_not_named(option: str, tmp_path: Path) -> None:
-    (tmp_path / "a.conll").write_text("a DT O\ncat NN B-X\n")
-    with pytest.raises(
-        ConfigError, match=f"--{option} names a column of a table, and .* has the word first, the tag last"
-    ):
-        read_dataset("tags", tmp_path / "a.conll", TableOptions(**{option: "2"}))
+def test_columns_without_names_are_given_by_number(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("1 a DT O\n2 cat NN B-X\n")
+    dataset = read_dataset("tags", tmp_path / "a.conll", TableOptions(dev_share=0.0, text="2", label="3"))
+    assert (dataset.train[0].words, dataset.train[0].label) == (("a", "cat"), ("DT", "NN"))
+    with pytest.raises(DataError, match=r"a\.conll: no column 'pos'; it has 4 columns without names"):
+        read_dataset("tags", tmp_path / "a.conll", TableOptions(label="pos"))
+
+
+CONLLU = """# sent_id = 1
+# text = vámonos al mar
+1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tvamos\tir\tVERB\tVBP\t_\t0\troot\t_\t_
+2\tnos\tnosotros\tPRON\tPRP\t_\t1\tobj\t_\t_
+2.1\tya\tya\tADV\t_\t_\t_\t_\t_\t_
+3\tmar\tmar\tNOUN\tNN\t_\t1\tobl\t_\t_
+"""
+
+
+@pytest.mark.parametrize(
+    ("label", "tags"), [(None, ("VERB", "PRON", "NOUN")), ("XPOS", ("VBP", "PRP", "NN")), ("8", ("root", "obj", "obl"))]
+)
+def test_conllu_has_named_columns_and_words_that_are_not_counted(
+    label: str | None, tags: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "a.conllu").write_text(CONLLU)
+    dataset = read_dataset("tags", tmp_path / "a.conllu", TableOptions(dev_share=0.0, label=label))
+    assert (dataset.train[0].words, dataset.train[0].label) == (("vamos", "nos", "mar"), tags)
+
+
+@pytest.mark.parametrize("mark", [" ", "\t"])
+def test_a_word_may_have_a_no_break_space_in_it_or_be_an_ideographic_one(mark: str, tmp_path: Path) -> None:
+    text = f"10\xa0000{mark}B-X\n\u3000{mark}O\nkm{mark}O\n"
+    dataset = read(tmp_path / "a.conll", text)
+    assert (dataset.train[0].words, dataset.train[0].label) == (("10\xa0000", "\u3000", "km"), ("B-X", "O", "O"))
+
+
+def test_a_tag_that_only_dev_has_counts_as_wrong_and_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.conll").write_text("a O\ncat B-X\n\nthe O\ndog B-X\n")
+    (tmp_path / "dev.conll").write_text("a O\nbig B-Y\ncat B-X\n" + "the O\n" * 30)
+    dataset = read_dataset("tags", tmp_path)
+    assert dataset.task.labels == ("O", "B-X")  # type: ignore[attr-defined]
+    assert dataset.dev["dev"][0].label[1] == "B-Y"
+    told = f"dev: 1 of 33 tags are not among those that are learned ('B-Y', {tmp_path}/dev.conll:1), and count as wrong"
+    assert told in dataset.notes
+    (tmp_path / "dev.conll").write_text("a DT\ncat NN\n")
+    with pytest.raises(DataError, match=r"dev\.conll:1: tag 'DT' and 1 more are not among those .* right column"):
+        read_dataset("tags", tmp_path)

@@ -1,0 +1,54 @@
+"""`litebert score`: a file of answers, whoever gave them, compared with a task's labels."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from litebert.cli.scores import print_split
+from litebert.cli.task_request import tell_notes
+from litebert.cli.words import DataPath, Encoding, LabelColumn, TaskName, TextBColumn, TextColumn
+from litebert.core.errors import DataError
+
+
+def score_predictions(
+    predictions: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON lines with id and answer (as predict and evaluate write them), a JSON object from ids to "
+            "answers, or a table of ids and answers.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ],
+    task: TaskName,
+    data: DataPath,
+    split: Annotated[str, typer.Option(help="Of a folder: train, dev, test, ... Default: dev; of a file all.")] = "",
+    text: TextColumn = None,
+    text_b: TextBColumn = None,
+    label: LabelColumn = None,
+    encoding: Encoding = "utf-8",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Score a file of answers to a task's labelled examples, with intervals and next to a baseline.
+
+    Example: litebert score predictions.jsonl --task sst-2 --data glue/
+    """
+    from litebert.infer.evaluation import choose_examples
+    from litebert.tasks.answer_scores import read_answers, score_answers
+    from litebert.tasks.catalog import read_dataset
+    from litebert.tasks.reading import TableOptions
+    from litebert.tasks.report import is_labelled
+
+    options = TableOptions(text=text, text_b=text_b, label=label, encoding=encoding, dev_share=0.0)
+    dataset = read_dataset(task, data, options)
+    tell_notes(dataset)
+    chosen = choose_examples(dataset, split, data)
+    if not is_labelled(chosen.examples):
+        raise DataError(f"{data}: {chosen.split} has no labels to score by")
+    facts = score_answers(dataset, chosen.examples, read_answers(predictions), where=str(predictions))
+    if as_json:
+        print(json.dumps({"split": chosen.split, **facts}, indent=2))
+    else:
+        print_split(f"{chosen.split}, {len(chosen.examples):,} examples", facts, facts["metric"])

@@ -1,0 +1,61 @@
+"""Scores for a person: with their intervals, next to chance and to a baseline, and label by label."""
+
+from collections.abc import Mapping
+from typing import Any
+
+MAX_LABELS = 20  # of which precision and recall are shown
+
+
+def print_split(title: str, facts: Mapping[str, Any], metric: str) -> None:
+    """What a report says of one split."""
+    print(f"{title}: {describe_scores(facts)}")
+    chance, name = facts["chance"], metric.replace("_", " ")
+    if facts["is_at_chance"]:
+        print(
+            f"  at chance: without reading, {name} would be {chance['score']:.4f}, "
+            f"and up to {chance['score'] + chance['margin']:.4f} is luck"
+        )
+        if "likely_cause" in facts:
+            print(f"  likely cause: {facts['likely_cause']}")
+    if "baseline" in facts:
+        print(f"  {describe_baseline(facts['baseline'], metric)}")
+    if facts.get("outside_accuracy", 0.0) > facts["scores"].get("accuracy", 1.0):
+        print(f"  fewer tags are right than by answering O to every word ({facts['outside_accuracy']:.4f})")
+    if "labels" in facts:
+        _print_labels(facts["labels"])
+
+
+def describe_scores(facts: Mapping[str, Any]) -> str:
+    """Each score, with its 95 % interval where it has one."""
+    intervals = facts.get("intervals", {})  # reports of older versions have none
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value:.4f}"
+        + (f" ({intervals[name][0]:.4f} to {intervals[name][1]:.4f})" if name in intervals else "")
+        for name, value in facts["scores"].items()
+    )
+
+
+def describe_baseline(baseline: Mapping[str, Any], metric: str) -> str:
+    """A baseline's score, and whether the model is above it."""
+    low, high = baseline["lead_interval"]
+    verdict = "above" if low > 0 else "below" if high < 0 else "not distinguishable from"
+    return (
+        f"{baseline['name']}: {metric.replace('_', ' ')} {baseline['scores'][metric]:.4f}; the model is {verdict} it "
+        f"({baseline['lead']:+.4f}, 95 % interval {low:+.4f} to {high:+.4f})"
+    )
+
+
+def _print_labels(labels: Mapping[str, Mapping[str, float]]) -> None:
+    """Precision and recall of each label; of many, those that are recognized worst."""
+    shown = (
+        list(labels) if len(labels) <= MAX_LABELS else sorted(labels, key=lambda one: labels[one]["f1"])[:MAX_LABELS]
+    )
+    width = max(len("label"), *(len(label) for label in shown))
+    print(f"  {'label':{width}} precision recall     f1  examples")
+    for label in shown:
+        one = labels[label]
+        print(
+            f"  {label:{width}} {one['precision']:9.4f} {one['recall']:6.4f} {one['f1']:6.4f}  {one['num_examples']:8,}"
+        )
+    if len(shown) < len(labels):
+        print(f"  (the {len(shown)} of {len(labels)} labels with the lowest f1)")

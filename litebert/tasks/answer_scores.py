@@ -1,0 +1,102 @@
+"""Scores of answers in a file, whoever gave them: by their ids, for any task whose data has labels."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import DataError
+from litebert.tasks.bag_of_words import learn_baseline
+from litebert.tasks.choices import Choices
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
+from litebert.tasks.glue import GLUE
+from litebert.tasks.report import describe_split
+from litebert.tasks.squad.task import SpanTask
+from litebert.tasks.tables import read_text
+from litebert.tasks.token_tags import TokenTags
+
+
+def read_answers(path: Path) -> dict[str, Any]:
+    """Answers by id: JSON lines with `id` and `answer`, a JSON object, or GLUE's table of index and prediction."""
+    text = read_text(path, "utf-8")
+    try:
+        if path.suffix == ".json":
+            pairs = list(json.loads(text).items())
+        elif path.suffix == ".jsonl":
+            rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+            pairs = [(str(row["id"]), row["answer"]) for row in rows]
+        else:
+            header, *lines = csv.reader(text.splitlines(), delimiter="," if path.suffix == ".csv" else "\t")
+            if len(header) != 2:
+                raise DataError(f"{path}: expected two columns, ids and answers, but line 1 has {len(header)}")
+            pairs = [(row[0], row[1]) for row in lines if row]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise DataError(
+            f"{path}: not a file of answers ({error!r}); expected JSON lines with id and answer, a JSON object from "
+            f"ids to answers, or a table of two columns"
+        ) from None
+    answers = dict(pairs)
+    if len(answers) < len(pairs):
+        raise DataError(f"{path}: an id occurs twice among its {len(pairs):,} answers; each example has one")
+    return answers
+
+
+def score_answers(
+    dataset: Dataset, examples: Sequence[Any], answers: Mapping[str, Any], *, where: str
+) -> dict[str, Any]:
+    """What a report says of a split, for answers instead of a model's outputs."""
+    missing = [example.id for example in examples if example.id not in answers]
+    unknown = sorted(set(answers) - {example.id for example in examples})
+    if missing or unknown:
+        which = f"'{missing[0]}' is not answered" if missing else f"'{unknown[0]}' is not the id of an example"
+        raise DataError(
+            f"{where}: {len(missing):,} of {len(examples):,} examples have no answer and {len(unknown):,} answers have "
+            f"no example ({which}); are these the answers to this split?"
+        )
+    task = _with_answered_labels(dataset.task, answers, where)
+    outputs = [_to_output(task, answers[example.id], example, f"{where}: '{example.id}'") for example in examples]
+    scored = {id(example) for example in examples}
+    baseline = learn_baseline(task, [example for example in dataset.train if id(example) not in scored])
+    return describe_split(task, outputs, examples, baseline)
+
+
+def _with_answered_labels(task: FinetuneTask, answers: Mapping[str, Any], where: str) -> FinetuneTask:
+    """The task with the labels of answers that no example has: they are wrong, and not an error."""
+    if isinstance(task, SpanTask):
+        return replace(task, threshold=0.0)  # an empty answer says that there is none
+    if not isinstance(task, Classification | MultiLabel | TokenTags):
+        return task
+    words = [word for one in answers.values() for word in (one if isinstance(one, list) else [one])]
+    new = sorted({str(word) for word in words} - set(task.labels))
+    if new and task.name in GLUE:
+        raise DataError(f"{where}: '{new[0]}' is not a label of {task.name}, which are {', '.join(task.labels)}")
+    return replace(task, labels=(*task.labels, *new))
+
+
+def _to_output(task: FinetuneTask, answer: Any, example: Any, where: str) -> Output:
+    """The output that is decided as this answer."""
+    try:
+        if isinstance(task, Regression):
+            return float(answer)
+        if isinstance(task, SpanTask):
+            assert isinstance(answer, str)
+            return {"spans": [[answer, 0, len(answer), 1.0, 0.0, 0.0]], "null_odds": -1.0 if answer else 1.0}
+        if isinstance(task, MultiLabel):
+            assert isinstance(answer, list)
+            return [float(label in answer) for label in task.labels]
+        if isinstance(task, TokenTags):
+            assert len(answer) == len(example.words)
+            return [[float(label == tag) for label in task.labels] for tag in answer]
+        if isinstance(task, Choices):
+            names = [(number, str(number), chr(ord("A") + number)) for number in range(len(example.choices))]
+            assert sum(answer in one for one in names) == 1
+            return [float(answer in one) for one in names]
+    except (AssertionError, ValueError, TypeError):
+        raise DataError(
+            f"{where}: {json.dumps(answer)[:60]} is not an answer of the kind that {task.name} has"
+        ) from None
+    assert isinstance(task, Classification), task
+    return [float(label == str(answer)) for label in task.labels]

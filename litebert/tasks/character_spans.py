@@ -1,0 +1,146 @@
+"""Texts with named places in them, as annotation tools export them: a text, and for each name start, end and label.
+
+Read are spaCy's and doccano's triples ([0, 5, "PER"]), objects with start, end and label under their usual names
+(Prodigy, Label Studio, Dataturks), and CLUENER's tables of names. The places become tags of words: B-PER, I-PER.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from litebert.core.errors import DataError
+from litebert.tasks.columns import guess_column
+from litebert.tasks.list_cells import parse_list
+from litebert.tasks.misplaced import Misplaced
+from litebert.tasks.reading import TableOptions
+from litebert.tasks.tables import Row, Table, cell_text
+from litebert.tasks.token_tags import OUTSIDE, TaggedWords
+from litebert.tasks.words import Word, find_words
+
+TEXT = ("text", "content", "sentence", "data")
+SPANS = ("entities", "spans", "label", "labels", "annotations", "annotation", "ner")
+_START = ("start", "start_offset", "start_char", "start_idx", "begin")
+_END = ("end", "end_offset", "end_char", "end_idx", "stop")
+_KIND = ("label", "type", "entity_type", "entity_group", "labels", "tag", "class", "entity")
+_SURFACE = ("text", "word", "value", "mention", "name")
+
+
+class Place(NamedTuple):
+    """text[start:end] is called `kind`."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def find_span_columns(table: Table, options: TableOptions) -> tuple[str, str] | None:
+    """The columns of text and places, if some row of the table has places; None for other tables."""
+    spans = options.label or guess_column(table.columns, SPANS)
+    text = options.text or guess_column(table.columns, TEXT)
+    if spans not in table.columns or text not in table.columns:
+        return None
+    values = (_list_values(row.cells.get(spans)) for row in table.rows)
+    first = next((value for value in values if value), [])
+    return (text, spans) if first and all(_is_place(one) for one in first) else None
+
+
+def read_character_spans(
+    table: Table, columns: tuple[str, str], misplaced: Misplaced, *, needs_tags: bool, notes: list[str]
+) -> list[TaggedWords]:
+    """A sentence for each text."""
+    sentences: list[TaggedWords] = []
+    num_widened = 0
+    for number, row in enumerate(table.rows):
+        text = cell_text(row, columns[0])
+        words = find_words(text)
+        tags: list[str] | None = None
+        if needs_tags or row.cells.get(columns[1]) is not None:
+            try:
+                places = _sort_places(_read_places(row, columns[1], text, misplaced), row, misplaced)
+            except DataError as error:
+                misplaced.skip(error)
+                continue
+            tags = [OUTSIDE] * len(words)
+            num_widened += sum(_tag_words(words, tags, place) for place in places)
+        shown = tuple(text[word.start : word.end] for word in words)
+        sentences.append(TaggedWords(row.identity(number), shown, None if tags is None else tuple(tags), row.where))
+    if num_widened:
+        notes.append(f"{table.path.name}: {num_widened:,} names begin or end inside a word: the whole word is tagged")
+    return sentences
+
+
+def _list_values(value: Any) -> list[Any]:
+    if isinstance(value, dict):  # CLUENER: {"name": {"Ada": [[0, 2]]}}
+        return [place for kind, names in value.items() for place in _iter_table(kind, names)]
+    return parse_list(value) or []
+
+
+def _iter_table(kind: str, names: Any) -> Iterator[dict[str, Any]]:
+    for surface, places in names.items() if isinstance(names, dict) else ():
+        for start, end in places:
+            yield {"start": start, "end": end, "label": kind, "text": surface}
+
+
+def _is_place(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "points" in value or _take(value, _START) is not None
+    return isinstance(value, list | tuple) and len(value) == 3 and isinstance(value[0], int)
+
+
+def _read_places(row: Row, column: str, text: str, misplaced: Misplaced) -> list[Place]:
+    values = _list_values(row.cells.get(column))
+    # Dataturks: several points, all of one label
+    flat = [{**point, "label": one["label"]} if point else one for one in values for point in _points(one)]
+    return [_read_place(value, text, f"{row.where}: {column}[{n}]", misplaced) for n, value in enumerate(flat)]
+
+
+def _points(value: Any) -> list[Any]:
+    return value["points"] if isinstance(value, dict) and "points" in value else [None]
+
+
+def _read_place(value: Any, text: str, where: str, misplaced: Misplaced) -> Place:
+    if isinstance(value, dict):
+        start, end, kind, surface = (_take(value, names) for names in (_START, _END, _KIND, _SURFACE))
+    else:
+        start, end, kind, surface = (*value, None) if len(value) == 3 else (None,) * 4
+    kind = kind[0] if isinstance(kind, list) and len(kind) == 1 else kind
+    if not (isinstance(start, int) and isinstance(end, int) and isinstance(kind, str) and kind):
+        raise DataError(f"{where}: expected whole numbers for start and end, and one label; got {str(value)[:60]}")
+    if isinstance(surface, str) and text[start:end] != surface:
+        if text[start : end + 1] == surface:  # its end is the last character, not the one after it
+            end += 1
+        else:
+            found = misplaced.find_nearest(text, surface, start)
+            if found is None:
+                raise DataError(f"{where}: '{surface}' is not at {start} of the text, which has '{text[start:end]}'")
+            start, end = found, found + len(surface)
+    if not 0 <= start < end <= len(text):
+        raise DataError(f"{where}: from {start} to {end}, but the text has {len(text)} characters")
+    return Place(start, end, kind)
+
+
+def _sort_places(places: Sequence[Place], row: Row, misplaced: Misplaced) -> list[Place]:
+    """Refuse places that overlap, for a word has one tag; where misplaced are fixed, the longer one is kept."""
+    kept: list[Place] = []
+    for place in sorted(places, key=lambda one: (one.start - one.end, one.start)):
+        other = next((one for one in kept if place.start < one.end and one.start < place.end), None)
+        if other is None:
+            kept.append(place)
+        elif place != other and not misplaced.fix():
+            raise DataError(
+                f"{row.where}: {place.kind} at {place.start} overlaps {other.kind} at {other.start}, and a word has "
+                f"one tag; keep one of them"
+            )
+    return sorted(kept)
+
+
+def _tag_words(words: Sequence[Word], tags: list[str], place: Place) -> bool:
+    """Tag the words of a place; whether it begins or ends inside one."""
+    inside = [n for n, word in enumerate(words) if word.start < place.end and place.start < word.end]
+    free = [n for n in inside if tags[n] == OUTSIDE]
+    for n in free:
+        tags[n] = f"{'B' if n == free[0] else 'I'}-{place.kind}"
+    return bool(inside) and (words[inside[0]].start < place.start or words[inside[-1]].end > place.end)
+
+
+def _take(value: dict[str, Any], names: Sequence[str]) -> Any:
+    return next((value[name] for name in names if name in value), None)

@@ -1,0 +1,128 @@
+"""CSV, TSV and other text with a mark between cells: which mark it is, and whether quotation marks enclose cells.
+
+CSV always has quotes (RFC 4180). TSV exists in both forms: pandas and spreadsheets quote a cell that contains a tab, a
+newline or a quotation mark; GLUE's official files quote nothing, and a quotation mark there is a letter like any other.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from litebert.core.errors import DataError
+
+SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
+_MAX_CELL = 10_000_000
+_NUM_SAMPLED = 200  # rows by which a separator is chosen
+
+
+class Line(NamedTuple):
+    """The cells of one row, and the number of its first line."""
+
+    number: int
+    cells: list[str]
+
+
+class Delimited(NamedTuple):
+    """What was read, and how."""
+
+    lines: list[Line]
+    separator: str
+    is_quoted: bool
+
+
+def read_delimited(path: Path, text: str, *, may_be_quoted: bool = True) -> Delimited:
+    """The rows of a file's text, without empty lines; `path` gives the format and names the place in messages.
+
+    Without `may_be_quoted` the cells of a TSV are taken as they are.
+    """
+    suffix = path.suffix.lower()
+    first = text.partition("\n")[0]
+    if suffix == ".csv" or (suffix == ".txt" and "\t" not in first):
+        separator = _choose_separator(first, text)
+        if separator != "\t":
+            return Delimited(list(_iter_quoted(path, text, separator)), separator, is_quoted=True)
+    elif not may_be_quoted or not _follows_quoting(text):
+        return Delimited(list(_iter_plain(text)), "\t", is_quoted=False)
+    quoted = list(_iter_quoted(path, text, "\t"))
+    if suffix == ".csv" or _is_even(quoted):
+        return Delimited(quoted, "\t", is_quoted=True)
+    plain = list(_iter_plain(text))
+    return Delimited(plain, "\t", is_quoted=False) if _is_even(plain) else Delimited(quoted, "\t", is_quoted=True)
+
+
+def advise_ragged(table: Delimited, *, is_short: bool) -> str:
+    """How to fix a row with too few or too many cells."""
+    mark = SEPARATORS[table.separator]
+    if is_short:
+        return f"add what is missing, {mark} before it"
+    if table.is_quoted:
+        return f"quote the cell that has {mark} in it"
+    return "write a space for the tab that stands in a cell"
+
+
+def _iter_plain(text: str) -> Iterator[Line]:
+    # not splitlines(): it would also break at characters that are part of sentences, such as U+2028
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip(" \r"):
+            yield Line(number, line.removesuffix("\r").split("\t"))
+
+
+def _iter_quoted(path: Path, text: str, separator: str) -> Iterator[Line]:
+    csv.field_size_limit(_MAX_CELL)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(f"{path}:{number}: not CSV ({error}); is a quotation mark not closed?") from None
+        if cells and (len(cells) > 1 or cells[0].strip()):  # an empty line is none, a row of empty cells is a slip
+            yield Line(number, cells)
+
+
+def _choose_separator(first: str, text: str) -> str:
+    """The most frequent mark of the first line that cuts all rows into as many cells; if none does, the most frequent.
+
+    Text has commas: in a file without column names they may outnumber the semicolon that separates.
+    """
+    marks = sorted((mark for mark in SEPARATORS if mark in first), key=first.count, reverse=True)
+    return next((mark for mark in marks if _cuts_evenly(text, mark)), marks[0] if marks else ",")
+
+
+def _cuts_evenly(text: str, mark: str) -> bool:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+    try:
+        widths = {len(cells) for cells, _ in zip(reader, range(_NUM_SAMPLED), strict=False) if cells}
+    except csv.Error:
+        return False
+    return len(widths) == 1 and widths.pop() > 1
+
+
+# a cell as a CSV writer leaves it: quoted as a whole with inner quotes doubled, or without any quotation mark
+_WRITTEN_CELL = re.compile(r'(?:"[^"]*(?:""[^"]*)*"|[^"\t\r\n]*)(?:\t|\r\n|\n|\r|\Z)')
+_OPENING_QUOTE = re.compile(r'(?:^|\t)"', re.MULTILINE)
+
+
+def _follows_quoting(text: str) -> bool:
+    """Whether some cell of a TSV is quoted, and every cell is as a CSV writer would have left it.
+
+    One cell such as `he said "no"` or `"Well," she said` shows that quotation marks are letters here.
+    """
+    if not _OPENING_QUOTE.search(text):
+        return False
+    position = 0
+    while position < len(text):
+        cell = _WRITTEN_CELL.match(text, position)
+        if cell is None:
+            return False
+        position = cell.end()
+    return True
+
+
+def _is_even(lines: Sequence[Line]) -> bool:
+    return len({len(line.cells) for line in lines}) == 1

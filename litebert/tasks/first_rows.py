@@ -1,0 +1,46 @@
+"""The first row of each split as it was understood, for a person to check before training begins."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.texts import TextExample
+from litebert.tasks.token_tags import TaggedWords
+
+MAX_TEXT = 60  # characters of a text
+MAX_WORDS = 12
+
+
+def show_first_rows(splits: Mapping[str, Sequence[Any]]) -> list[str]:
+    """A line for each split that has rows."""
+    return [f"first row of {name}: {_describe(examples[0])}" for name, examples in splits.items() if examples]
+
+
+def _describe(example: TextExample | TaggedWords | ChoiceExample) -> str:
+    if isinstance(example, TaggedWords):
+        return _describe_words(example)
+    if isinstance(example, ChoiceExample):
+        parts = {"passage": example.context, "question": example.question, "choices": list(example.choices)}
+    else:
+        parts = {"text": example.text, "second text": example.text_b or ""}
+    shown = {name: _show(value) for name, value in parts.items() if value}
+    label = "no label" if example.label is None else f"label = {_show(example.label)}"
+    return ", ".join([*(f"{name} = {value}" for name, value in shown.items()), label])
+
+
+def _describe_words(sentence: TaggedWords) -> str:
+    more = " ..." if len(sentence.words) > MAX_WORDS else ""
+    if sentence.label is None:
+        return f"{' '.join(sentence.words[:MAX_WORDS])}{more}, no tags"
+    tagged = [f"{word}/{tag}" for word, tag in zip(sentence.words, sentence.label, strict=True)]
+    return f"{' '.join(tagged[:MAX_WORDS])}{more}"
+
+
+def _show(value: Any) -> str:
+    """A value in one line: tabs, newlines and quotation marks can be seen."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_show, value))}]"
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        value = f"{value[:MAX_TEXT]}..."
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,104 @@
+"""Several labels for one row: a list, one cell with a mark between them or with a printed list in it, or a column of 0
+and 1 for each label."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from litebert.core.errors import DataError
+from litebert.tasks.list_cells import is_list_text, parse_list
+from litebert.tasks.reading import TableOptions
+from litebert.tasks.tables import Row, Table
+from litebert.tasks.texts import TextExample
+
+MARKS = ("|", ";", ",")  # between the labels of one cell
+ONE_HOT = "labels"  # the column that takes the place of those with 0 and 1
+_NO_LABELS = ("id", "idx", "index", "")  # what pandas calls its index, and others their row numbers
+
+
+def read_label_cell(row: Row, column: str) -> list[str] | str:
+    """The labels of a list, or a cell that is yet to be split; none at all is an answer too."""
+    value = row.cells.get(column)
+    labels = parse_list(value)
+    if labels is None:
+        return "" if value is None else str(value)
+    for label in labels:
+        if label is None or isinstance(label, list | dict):
+            shown = "null" if label is None else "a list of its own"
+            raise DataError(f"{row.where}: a label of '{column}' is {shown}; write [] for none, or leave it out")
+    return [str(label).strip() for label in labels]
+
+
+def split_label_cells(
+    splits: Mapping[str, Sequence[TextExample]], known: Sequence[str], notes: list[str]
+) -> dict[str, list[TextExample]]:
+    """The examples with a tuple of labels each. One mark holds for all files: where another one separates labels, a
+    label may have a comma in it."""
+    cells = [example.label for examples in splits.values() for example in examples]
+    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
+    in_brackets = bool(texts) and all(map(is_list_text, texts))  # [red, blue], without quotation marks
+    joined = [text for text in texts if text.strip() not in known]
+    mark = next((mark for mark in MARKS if any(mark in text for text in joined)), "")
+    if mark:
+        notes.append(f"labels of one cell are separated by '{mark}'")
+
+    def split(cell: list[str] | str | None) -> tuple[str, ...] | None:
+        if cell is None:
+            return None
+        if isinstance(cell, str):
+            inner = cell.strip()[1:-1] if in_brackets and cell.strip() else cell
+            cell = inner.split(mark) if mark else [inner]
+        return tuple(label.strip() for label in cell if label.strip())
+
+    return {
+        name: [dataclasses.replace(example, label=split(example.label)) for example in examples]
+        for name, examples in splits.items()
+    }
+
+
+def find_one_hot(table: Table, options: TableOptions, usual: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are a label each: those that were named with commas between them, else all of 0 and 1.
+
+    Empty where one column holds the labels.
+    """
+    if options.label is not None:
+        named = tuple(name.strip() for name in options.label.split(","))
+        return named if len(named) > 1 and options.label not in table.columns else ()
+    if options.labels and set(options.labels) <= set(table.columns):
+        return options.labels
+    others = [name for name in table.columns if name not in (options.text, options.text_b)]
+    binary = tuple(name for name in others if name.lower() not in _NO_LABELS and _is_binary(table, name))
+    has_label_column = any(name.lower() in usual for name in others if name not in binary)
+    return binary if len(binary) > 1 and not has_label_column else ()
+
+
+def fold_one_hot(table: Table, columns: Sequence[str], *, needs_label: bool) -> Table:
+    """The table with a list of labels in the place of a column for each; a test file may lack them all."""
+    missing = [name for name in columns if name not in table.columns]
+    if len(missing) == len(columns) and not needs_label:
+        return table
+    if missing:
+        raise DataError(f"{table.path}: no column '{missing[0]}', which is a label; it has {', '.join(table.columns)}")
+    rows = [_fold_row(row, columns, needs_label) for row in table.rows]
+    kept = tuple(name for name in table.columns if name not in (*columns, ONE_HOT))
+    return dataclasses.replace(table, columns=(*kept, ONE_HOT), rows=rows)
+
+
+def _fold_row(row: Row, columns: Sequence[str], needs_label: bool) -> Row:
+    marks = {name: _read_mark(row.cells.get(name)) for name in columns}
+    wrong = next((name for name, mark in marks.items() if mark is None), None)
+    if wrong is not None and needs_label:
+        raise DataError(f"{row.where}: '{row.cells.get(wrong)}' in '{wrong}' is neither 0 nor 1")
+    labels = None if wrong is not None else [name for name, mark in marks.items() if mark]
+    kept = {name: value for name, value in row.cells.items() if name not in columns}
+    return dataclasses.replace(row, cells={**kept, ONE_HOT: labels})
+
+
+def _is_binary(table: Table, column: str) -> bool:
+    return all(_read_mark(row.cells.get(column)) is not None for row in table.rows)
+
+
+def _read_mark(value: Any) -> bool | None:
+    """What a cell of 0 and 1 says; None where it is something else."""
+    text = str(value).strip().lower()
+    return {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}.get(text)

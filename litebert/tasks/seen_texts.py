@@ -1,0 +1,81 @@
+"""Which texts a run learned from, and which chose its model: hashes of their content, kept in the run's folder.
+
+With them a file is recognized wherever it is, and scores on texts that the model was trained on are not taken for
+scores on new ones.
+"""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from litebert.core.sealed import build_record, read_sealed, write_sealed
+from litebert.tasks.finetuning import Dataset
+from litebert.tasks.splitting import text_of
+
+SEEN_FILE = "data.json"
+_HASH_SIZE = 8  # characters of base64: six bytes, so that of a million texts hardly two are taken for one
+_FIX = "restore it, or delete it: then nothing is known of the training texts"
+
+AnyExample = TypeVar("AnyExample")
+
+
+@dataclass(frozen=True)
+class SeenTexts:
+    """The hashes of the texts that a model was trained on, and of those that chose it."""
+
+    trained: frozenset[str]
+    dev: frozenset[str]
+
+    def is_trained(self, example: Any) -> bool:
+        return hash_text(example) in self.trained
+
+    def split(self, examples: Sequence[AnyExample]) -> tuple[list[AnyExample], list[AnyExample]] | None:
+        """(trained, held out) of examples among which all of the run's training file is; None of other examples."""
+        hashes = [hash_text(example) for example in examples]
+        held = self.dev - self.trained
+        if not held or not set(hashes) >= self.trained | held:
+            return None
+        both = list(zip(examples, hashes, strict=True))
+        return [e for e, one in both if one in self.trained], [e for e, one in both if one not in self.trained]
+
+
+@dataclass(frozen=True)
+class _Hashes:
+    """The file: the hashes of each split's different texts, one after the other."""
+
+    train: str
+    dev: str
+
+
+def hash_text(example: Any) -> str:
+    """A short hash of all that a model reads of an example."""
+    digest = hashlib.sha256(text_of(example).encode("utf-8", "surrogatepass")).digest()
+    return b64encode(digest).decode()[:_HASH_SIZE]
+
+
+def write_seen_texts(folder: Path, dataset: Dataset) -> None:
+    """Note in a run's folder what its model was trained on and chosen by."""
+    dev = [example for examples in dataset.dev.values() for example in examples]
+    splits = {"train": dataset.train, "dev": dev}
+    write_sealed(folder / SEEN_FILE, {name: _join(map(hash_text, rows)) for name, rows in splits.items()})
+
+
+def find_seen_texts(checkpoint: Path) -> SeenTexts | None:
+    """What the run that a checkpoint is in was trained on; None where that is not recorded."""
+    places = [folder / SEEN_FILE for folder in (checkpoint, *checkpoint.resolve().parents[:2])]
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
+        return None
+    hashes = build_record(_Hashes, read_sealed(file, fix=_FIX), where=str(file), fix=_FIX)
+    return SeenTexts(_cut(hashes.train), _cut(hashes.dev))
+
+
+def _join(hashes: Iterable[str]) -> str:
+    return "".join(sorted(set(hashes)))
+
+
+def _cut(text: str) -> frozenset[str]:
+    return frozenset(text[start : start + _HASH_SIZE] for start in range(0, len(text), _HASH_SIZE))

@@ -1,0 +1,107 @@
+"""Which rows choose the model and which it learns from: no text is on both sides, nor a group of texts.
+
+Two texts are the same if they differ in nothing but case and white space.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from litebert.core.errors import DataError
+
+AnyExample = TypeVar("AnyExample")
+
+
+def text_of(example: Any) -> str:
+    """All that a model reads of an example, without case and white space: equal for duplicates."""
+    values = list_inputs(example)
+    parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
+    return "\x1f".join(" ".join(str(part).casefold().split()) for part in parts if part is not None)
+
+
+def list_inputs(example: Any) -> list[Any]:
+    """The texts of an example; its dataclass marks what is neither read nor shown."""
+    shown = [field.name for field in fields(example) if field.metadata.get("is_shown", True)]
+    return [getattr(example, name) for name in shown if name not in ("id", "label", "where")]
+
+
+def hold_out(
+    rows: Sequence[AnyExample],
+    share: float,
+    key_of: Callable[[AnyExample], Hashable] = text_of,
+    labels_of: Callable[[AnyExample], Sequence[str]] = lambda _: (),
+) -> tuple[list[AnyExample], list[AnyExample]]:
+    """(kept, held out): about `share` of the texts, always the same ones.
+
+    Rows with the same key, and rows of the same `group`, stay together. A rare label that chance left out, or nearly,
+    gets at least half of its share: without it, a model that never answers it would look best.
+    """
+    unit_of = _join_rows([(("text", key_of(row)), ("group", getattr(row, "group", ""))) for row in rows])
+    units = list(dict.fromkeys(unit_of))
+    num_held = max(1, round(len(units) * share))
+    if num_held >= len(units):
+        what = "rows" if len(units) == len(rows) else "different texts or groups"
+        where = getattr(rows[0], "where", "")
+        raise DataError(f"{where}: {len(units)} {what} are too few to hold some out; give a dev file")
+    order = np.random.default_rng(0).permutation(len(units))
+    held = {units[number] for number in order[:num_held]}
+    labels: dict[int, set[str]] = {unit: set() for unit in units}
+    for row, unit in zip(rows, unit_of, strict=True):
+        labels[unit].update(labels_of(row))
+    held |= _find_rare([units[number] for number in order[num_held:]], held, labels, share)
+    kept = [row for row, unit in zip(rows, unit_of, strict=True) if unit not in held]
+    return kept, [row for row, unit in zip(rows, unit_of, strict=True) if unit in held]
+
+
+def _find_rare(rest: Sequence[int], held: set[int], labels: Mapping[int, set[str]], share: float) -> set[int]:
+    """Which of the rest to hold out too, so that every label has half of its share there; one stays to learn from."""
+    totals = Counter(label for some in labels.values() for label in some)
+    counts = Counter(label for unit in held for label in labels[unit])
+    added: set[int] = set()
+    for unit in rest:
+        is_missed = any(counts[label] < max(1, round(totals[label] * share / 2)) for label in labels[unit])
+        if is_missed and all(counts[label] + 1 < totals[label] for label in labels[unit]):
+            counts.update(labels[unit])
+            added.add(unit)
+    return added
+
+
+def _join_rows(keys: Sequence[tuple[tuple[str, Hashable], ...]]) -> list[int]:
+    """A number for each row, the same for rows that a chain of shared keys connects; an empty key connects nothing."""
+    parents = list(range(len(keys)))
+
+    def find(row: int) -> int:
+        while parents[row] != row:
+            parents[row] = parents[parents[row]]
+            row = parents[row]
+        return row
+
+    first_with: dict[tuple[str, Hashable], int] = {}
+    for row, shared in enumerate(keys):
+        for kind, key in shared:
+            if key != "":
+                first, mine = find(first_with.setdefault((kind, key), row)), find(row)
+                parents[max(first, mine)] = min(first, mine)
+    return [find(row) for row in range(len(keys))]
+
+
+def describe_shared(train: Sequence[Any], others: Mapping[str, Sequence[Any]]) -> list[str]:
+    """How many rows of each other split have a text, or a group, that is also in training; nothing where none has."""
+    if not train:
+        return []
+    notes = []
+    texts = {text_of(example) for example in train}
+    groups = {getattr(example, "group", "") for example in train} - {""}
+    for split, examples in others.items():
+        num_texts = sum(text_of(example) in texts for example in examples)
+        num_groups = sum(getattr(example, "group", "") in groups for example in examples)
+        for number, what in ((num_texts, "a text"), (num_groups, "a group")):
+            if number:
+                notes.append(
+                    f"{number:,} of {len(examples):,} rows of {split} have {what} that is also in train: "
+                    f"scores on {split} may be too good"
+                )
+    return notes

@@ -1,0 +1,35 @@
+"""The errors of a tagger for a person to read: the sentence with its spans marked, and what was missed or invented."""
+
+from collections.abc import Sequence
+
+from litebert.tasks.token_tags import Span, TaggedWords, TokenTags, find_spans
+
+
+def describe_tag_errors(task: TokenTags, answer: Sequence[str], example: TaggedWords) -> list[str]:
+    """Lines of Markdown about one sentence."""
+    truth = example.label or ()
+    if task.has_spans:
+        guessed, true = find_spans(answer), find_spans(truth)
+        errors = [
+            *(f"- missed {_name(span, example)}" for span in true if span not in guessed),
+            *(f"- wrongly found {_name(span, example)}" for span in guessed if span not in true),
+        ] or ["- the spans are right, the tags inside them are not"]
+        shown = _mark(true, example)
+    else:
+        triples = zip(example.words, answer, truth, strict=True)
+        errors = [f"- {word}: {guess} instead of {tag}" for word, guess, tag in triples if guess != tag]
+        shown = " ".join(example.words)
+    return [f"## {example.id}: {len(errors)} errors", "", shown, "", *errors, f"- {example.where}", ""]
+
+
+def _name(span: Span, example: TaggedWords) -> str:
+    return f"{span.kind}: {' '.join(example.words[span.start : span.end])}"
+
+
+def _mark(spans: Sequence[Span], example: TaggedWords) -> str:
+    """The sentence with what should be found in brackets: [Ada](PER) lived in [London](LOC)."""
+    words = list(example.words)
+    for span in spans:
+        words[span.start] = f"[{words[span.start]}"
+        words[span.end - 1] = f"{words[span.end - 1]}]({span.kind})"
+    return " ".join(words)

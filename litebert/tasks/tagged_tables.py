@@ -1,0 +1,99 @@
+"""Tables with tagged words: a sentence in each row, its words and tags as lists or with spaces between them, or a word
+in each row and a column that says which sentence it belongs to."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import DataError
+from litebert.tasks.columnar import is_columnar
+from litebert.tasks.columns import Columns, guess_column
+from litebert.tasks.list_cells import is_list_text, parse_list
+from litebert.tasks.reading import TableOptions
+from litebert.tasks.tables import Row, Table, is_blank
+from litebert.tasks.token_tags import TaggedWords
+
+WORD = ("word", "token", "words", "tokens")
+TAG = ("tag", "ner_tag", "ner", "label", "tags", "ner_tags", "labels", "pos")
+SENTENCE = ("sentence #", "sentence_id", "sentence_idx", "sentence_no", "sentence_number", "sent_id", "sentence")
+
+
+def is_table(file: Path) -> bool:
+    """Whether its sentences are rows with columns that have names; of TSV, if they are called word and tag."""
+    if file.suffix.lower() == ".tsv" and file.is_file():
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            names = {name.strip().lower() for name in lines.readline().split("\t")}
+        return bool(names & {*WORD} and names & {*TAG})
+    return file.suffix.lower() in (".jsonl", ".json", ".csv") or is_columnar(file)
+
+
+def read_tagged_rows(
+    table: Table, columns: Columns, *, needs_tags: bool, group: str | None = None
+) -> list[TaggedWords]:
+    """The sentence of each row; where no tags are needed, they are read if each word has one."""
+    return [_tagged_row(row, number, columns, needs_tags, group) for number, row in enumerate(table.rows)]
+
+
+def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> Table:
+    """The table with a sentence in each row, if it has a word in each; else the table as it is.
+
+    A sentence begins where its column has something new in it: numbers, or `Sentence: 1` and blanks behind it.
+    """
+    word = options.text or guess_column(table.columns, WORD)
+    sentence = guess_column([column for column in table.columns if column != word], SENTENCE)
+    if word not in table.columns or not all(_is_one_word(row.cells.get(word)) for row in table.rows):
+        return table
+    if sentence is None:
+        if len(table.rows) > 1 and all(" " not in str(row.cells[word]).strip() for row in table.rows):
+            raise DataError(
+                f"{table.path}: a word in each row of '{word}', and no column that says where a sentence begins; call "
+                f"it sentence_id (it has {', '.join(table.columns)})"
+            )
+        return table
+    tag = options.label or guess_column([column for column in table.columns if column not in (word, sentence)], TAG)
+    if needs_tags and tag not in table.columns:
+        raise DataError(f"{table.path}: which column has the tags? It has {', '.join(table.columns)}")
+    rows: list[Row] = []
+    current: Any = None
+    for row in table.rows:
+        said = None if is_blank(row, sentence) else row.cells[sentence]
+        if not rows or (said is not None and said != current):
+            rows.append(Row({"tokens": [], "tags": []}, row.where))
+            current = said
+        if is_blank(row, word) or (needs_tags and is_blank(row, str(tag))):
+            raise DataError(f"{row.where}: a word or its tag is missing; fill it, or remove the row")
+        rows[-1].cells["tokens"].append(str(row.cells[word]).strip(" "))
+        rows[-1].cells["tags"].append(None if tag is None else row.cells.get(tag))
+    note = (
+        f"{table.path.name}: a word in each row; '{word}' has the words, '{tag}' the tags, '{sentence}' the sentences"
+    )
+    return dataclasses.replace(table, columns=("tokens", "tags"), rows=rows, notes=(*table.notes, note))
+
+
+def _is_one_word(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not is_list_text(value) and " " not in value.strip())
+
+
+def _tagged_row(row: Row, number: int, columns: Columns, needs_tags: bool, group: str | None) -> TaggedWords:
+    words, tags = _read_cell(row, columns.text), None if columns.label is None else _read_cell(row, columns.label)
+    if not words or None in words:
+        raise DataError(
+            f'{row.where}: no list of words in \'{columns.text}\'; write ["one", "two"], or name another: --text'
+        )
+    is_tagged = tags is not None and len(tags) == len(words) and None not in tags
+    if needs_tags and not is_tagged:
+        raise DataError(
+            f"{row.where}: {len(words)} words, and not as many tags in '{columns.label}'; "
+            f"mend it, or name another: --label"
+        )
+    labels = tuple(map(str, tags)) if is_tagged and tags is not None else None
+    return TaggedWords(row.identity(number), tuple(map(str, words)), labels, row.where, row.group(group))
+
+
+def _read_cell(row: Row, column: str) -> list[Any] | None:
+    """The list of a cell, written out or not; else what spaces separate in it."""
+    value = row.cells.get(column)
+    values = parse_list(value)
+    if values is None and isinstance(value, str):
+        values = [one for one in value.replace("\t", " ").split(" ") if one]
+    return values

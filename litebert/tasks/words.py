@@ -1,0 +1,38 @@
+"""Where the words of a text are: what tags are given to when a file has texts and places in them, and no words."""
+
+import unicodedata
+from typing import NamedTuple
+
+# kana, Chinese characters, and their compatibility forms and extensions
+_IDEOGRAPHS = (("\u3040", "\u30ff"), ("\u3400", "\u9fff"), ("\uf900", "\ufaff"), ("\U00020000", "\U0003ffff"))
+
+
+class Word(NamedTuple):
+    """A word of a text: text[start:end]."""
+
+    start: int
+    end: int
+
+
+def find_words(text: str) -> list[Word]:
+    """The words of a text: runs of letters and digits. Punctuation and Chinese or Japanese characters stand alone."""
+    words: list[Word] = []
+    start: int | None = None
+    for place, character in enumerate(text):
+        if _belongs_to_word(character):
+            start = place if start is None else start
+            continue
+        if start is not None:
+            words.append(Word(start, place))
+            start = None
+        if not character.isspace():
+            words.append(Word(place, place + 1))
+    return words if start is None else [*words, Word(start, len(text))]
+
+
+def _belongs_to_word(character: str) -> bool:
+    return not (character.isspace() or unicodedata.category(character)[0] in "PSC" or _is_ideograph(character))
+
+
+def _is_ideograph(character: str) -> bool:
+    return any(first <= character <= last for first, last in _IDEOGRAPHS)

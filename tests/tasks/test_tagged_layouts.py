@@ -1,0 +1,129 @@
+"""Tagged text as people have it: places in texts, CSV with a word or a sentence in each row, word/TAG."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litebert.core.errors import DataError
+from litebert.tasks.catalog import read_dataset
+from litebert.tasks.reading import TableOptions
+from litebert.tasks.words import find_words
+
+TEXT = "Ada Lovelace, b. 1815, met Babbage."
+WORDS = ("Ada", "Lovelace", ",", "b", ".", "1815", ",", "met", "Babbage", ".")
+TAGS = ("B-PER", "I-PER", "O", "O", "O", "B-DATE", "O", "O", "B-PER", "O")
+PLACES = [(0, 12, "PER"), (17, 21, "DATE"), (27, 34, "PER")]
+
+
+def read(path: Path, content: str, **options: Any) -> list[tuple[tuple[str, ...], tuple[str, ...] | None]]:
+    path.write_text(content)
+    dataset = read_dataset("tags", path, TableOptions(dev_share=0.0, **options))
+    return [(sentence.words, sentence.label) for sentence in dataset.train]
+
+
+def as_objects(start: str, end: str, label: str, *, is_list: bool = False, last: int = 0) -> list[dict[str, Any]]:
+    return [{start: a, end: b - last, label: [kind] if is_list else kind, "text": TEXT[a:b]} for a, b, kind in PLACES]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"text": TEXT, "entities": as_objects("start", "end", "label")},
+        {"text": TEXT, "spans": as_objects("start", "end", "label")},  # Prodigy
+        {"id": 1, "text": TEXT, "entities": as_objects("start_offset", "end_offset", "label")},  # doccano
+        {"text": TEXT, "label": PLACES},  # doccano
+        [TEXT, {"entities": PLACES}],  # spaCy
+        {"text": TEXT, "label": as_objects("start", "end", "labels", is_list=True)},  # Label Studio
+        {"text": TEXT, "entities": as_objects("start", "end", "type", last=1)},  # the last character counts
+        {
+            "content": TEXT,  # Dataturks
+            "annotation": [
+                {"label": [kind], "points": [{"start": a, "end": b - 1, "text": TEXT[a:b]}]} for a, b, kind in PLACES
+            ],
+        },
+        {
+            "text": TEXT,
+            "label": {"PER": {"Ada Lovelace": [[0, 11]], "Babbage": [[27, 33]]}, "DATE": {"1815": [[17, 20]]}},
+        },
+    ],
+    ids=["plain", "prodigy", "doccano", "doccano triples", "spacy", "label studio", "last", "dataturks", "cluener"],
+)
+def test_places_in_a_text_become_tags_of_its_words(row: Any, tmp_path: Path) -> None:
+    assert read(tmp_path / "a.json", json.dumps([row])) == [(WORDS, TAGS)]
+
+
+def test_places_are_read_from_a_cell_of_a_csv_too(tmp_path: Path) -> None:
+    rows = f'text,entities\n"{TEXT}","{PLACES}"\nnothing here,[]\n'
+    assert read(tmp_path / "a.csv", rows) == [(WORDS, TAGS), (("nothing", "here"), ("O", "O"))]
+
+
+def test_words_are_found_in_any_script() -> None:
+    text = "叶老桂a-1 naïve 10\xa0km नमस्ते"
+    words = [text[word.start : word.end] for word in find_words(text)]
+    assert words == ["叶", "老", "桂", "a", "-", "1", "naïve", "10", "km", "नमस्ते"]
+
+
+WRONG = [
+    {"text": "Ada met Ada", "entities": [{"start": 3, "end": 6, "label": "PER", "text": "Ada"}]},
+    {"text": "Ada met Ada", "entities": [{"start": 0, "end": 3, "label": "PER"}]},
+]
+
+
+def test_a_misplaced_name_is_refused_skipped_or_fixed(tmp_path: Path) -> None:
+    content = "\n".join(map(json.dumps, WRONG))
+    with pytest.raises(DataError, match=r"a\.jsonl:1: entities\[0\]: 'Ada' is not at 3 of the text, which has ' me'"):
+        read(tmp_path / "a.jsonl", content)
+    assert [tags for _, tags in read(tmp_path / "a.jsonl", content, on_error="skip")] == [("B-PER", "O", "O")]
+    fixed = [tags for _, tags in read(tmp_path / "a.jsonl", content, on_error="fix")]
+    assert fixed == [("B-PER", "O", "O"), ("B-PER", "O", "O")]
+    notes = read_dataset("tags", tmp_path / "a.jsonl", TableOptions(dev_share=0.0, on_error="fix")).notes
+    assert "a.jsonl: 1 places were wrong and are fixed" in notes
+
+
+def test_names_that_overlap_are_refused_or_the_longer_is_kept(tmp_path: Path) -> None:
+    content = json.dumps({"text": "New York City", "entities": [[0, 8, "LOC"], [0, 13, "GPE"]]})
+    with pytest.raises(DataError, match="LOC at 0 overlaps GPE at 0, and a word has one tag"):
+        read(tmp_path / "a.jsonl", content)
+    assert read(tmp_path / "a.jsonl", content, on_error="fix")[0][1] == ("B-GPE", "I-GPE", "I-GPE")
+
+
+KAGGLE = """Sentence #,Word,POS,Tag
+Sentence: 1,Ada,NNP,B-per
+,met,VBD,O
+,"1,000",CD,O
+Sentence: 2,None,NN,O
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", KAGGLE), ("a.tsv", KAGGLE.replace('"1,000"', "1.000").replace(",", "\t").replace("1.000", "1,000"))],
+)
+def test_a_word_in_each_row_is_joined_to_sentences(name: str, content: str, tmp_path: Path) -> None:
+    assert read(tmp_path / name, content) == [(("Ada", "met", "1,000"), ("B-per", "O", "O")), (("None",), ("O",))]
+    assert read(tmp_path / name, content, label="POS")[0][1] == ("NNP", "VBD", "CD")
+
+
+def test_words_without_sentences_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.csv: a word in each row of 'word', and no column .*; call it sentence_id"):
+        read(tmp_path / "a.csv", "word,tag\nAda,B-PER\nmet,O\n")
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["\"['Ada', 'met']\",\"['B-PER', 'O']\"", "\"['Ada' 'met']\",\"['B-PER' 'O']\"", "Ada met,B-PER O"],
+)
+def test_a_sentence_in_each_row_of_a_csv_is_a_list_or_has_spaces(row: str, tmp_path: Path) -> None:
+    assert read(tmp_path / "a.csv", f"tokens,ner_tags\n{row}\n") == [(("Ada", "met"), ("B-PER", "O"))]
+
+
+def test_word_slash_tag_is_a_sentence_in_each_line(tmp_path: Path) -> None:
+    text = "Ada/B-PER met/O 1/2/O\n\na\xa0b/O London/B-LOC\n"
+    assert read(tmp_path / "a.txt", text) == [
+        (("Ada", "met", "1/2"), ("B-PER", "O", "O")),
+        (("a\xa0b", "London"), ("O", "B-LOC")),
+    ]
+    with pytest.raises(DataError, match=r"a\.txt:22: 'lost' has no tag; write it as word/TAG"):
+        read(tmp_path / "a.txt", "a/O b/B-X\n" * 21 + "lost c/O\n")

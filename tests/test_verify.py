@@ -1,0 +1,86 @@
+"""`litebert verify` reads everything that we write, and names what is not as it was written."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from small_runs import make_recipe
+
+from litebert.cli.main import _run
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.sealed import read_sealed
+from litebert.export.onnx_folder import export_onnx
+from litebert.interop.opening import load_checkpoint
+from litebert.pretrain import pretrain
+from litebert.tasks.report import write_report
+from litebert.verify import verify
+
+REPORT = {"task": "sst-2", "metric": "accuracy", "facts": {}, "dev": {}, "test": {}}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
+    """One directory of each kind."""
+    folder = tmp_path_factory.mktemp("written")
+    shutil.copytree(tiny_corpus, folder / "corpus")
+    last = pretrain(make_recipe(folder / "corpus", train__steps=2), folder / "run")
+    export_onnx(load_checkpoint(last), folder / "export", head="mlm")
+    (folder / "tuned" / "predictions").mkdir(parents=True)
+    (folder / "tuned" / "predictions" / "dev.jsonl").write_text('{"id": "1", "answer": "no", "output": [1.0, 0.0]}\n')
+    write_report(folder / "tuned", REPORT)
+    return folder
+
+
+def test_all_that_we_write_is_verified(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["verify", str(written)], debug=False) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.endswith(": verified") for line in lines)
+    kinds = {line.split(f" {written}")[0] for line in lines}
+    assert kinds == {"corpus", "tokenizer", "run", "checkpoint", "export", "finished run"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "corpus/manifest.json",
+        "corpus/sources.jsonl",
+        "corpus/shards/train-00000.safetensors",
+        "corpus/tokenizer/tokenizer.json",
+        "run/metrics.jsonl",
+        "run/recipe.toml",
+        "run/checkpoints/step-00000002/litebert.json",
+        "run/checkpoints/step-00000002/model.safetensors",
+        "run/checkpoints/step-00000002/recipe.toml",
+        "export/export.json",
+        "export/model.onnx",
+        "tuned/report.json",
+        "tuned/predictions/dev.jsonl",
+    ],
+)
+def test_one_changed_digit_or_bit_is_found_and_its_file_named(
+    name: str, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    top = name.split("/")[0]
+    copy = Path(shutil.copytree(written / top, tmp_path / top))
+    file = tmp_path / name
+    data = file.read_bytes()
+    at = next(n for n in range(len(data) // 2, len(data)) if chr(data[n]).isdigit() or data[n] > 127)
+    file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    assert _run(["verify", str(copy)], debug=False) == 2
+    assert file.name in capsys.readouterr().err
+
+
+def test_a_directory_of_an_earlier_version_is_verified_as_far_as_it_can_be(written: Path, tmp_path: Path) -> None:
+    export = Path(shutil.copytree(written / "export", tmp_path / "export"))
+    (export / "export.json").write_text(json.dumps(read_sealed(export / "export.json")))
+    (found,) = [one for one in verify(export) if one.kind == "export"]
+    assert not found.problems
+    assert "was written by an earlier version and has no checksum" in found.notes[0]
+
+
+def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no directory that litebert wrote"):
+        verify(tmp_path)
+    with pytest.raises(ConfigError, match="is not a directory"):
+        verify(tmp_path / "nothing")

@@ -1,0 +1,61 @@
+"""Other people's files that are cut, rot or lie: refused by our exceptions, in no time."""
+
+import json
+from pathlib import Path
+
+import pytest
+from mutants import read_mutants
+
+from litebert.core.errors import DataError
+from litebert.data.sources import TruncatedError, detect_packing, iter_blocks
+from litebert.tasks.columnar import read_columns
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+
+def test_an_id_far_beyond_the_pieces_is_refused(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    facts = json.loads(tiny_tokenizer.model)
+    facts["model"]["vocab"]["e"] = 2**31
+    (tmp_path / "tokenizer.json").write_text(json.dumps(facts))
+    with pytest.raises(DataError, match=r"tokenizer\.json: the largest id is 2,147,483,648 and there are only"):
+        load_tokenizer(tmp_path)
+
+
+def test_mutants_of_a_foreign_tokenizer_raise_only_our_errors(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(tiny_tokenizer.model)
+    found = read_mutants(file, lambda: load_tokenizer(tmp_path).encode("the cat ☃"), seed=5, count=100, is_json=True)
+    assert found["refused"]
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.zst", b"\x28"), ("a.parquet", b"PA"), ("a.gz", b"\x1f")])
+def test_a_packed_file_cut_in_its_first_bytes_is_not_text(tmp_path: Path, name: str, start: bytes) -> None:
+    (tmp_path / name).write_bytes(start)
+    with pytest.raises(TruncatedError, match="breaks off"):
+        list(iter_blocks(tmp_path / name, detect_packing(tmp_path / name)))
+    (tmp_path / "a.txt").write_bytes(start)
+    assert detect_packing(tmp_path / "a.txt") == "plain"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Two rows, of which the second is not UTF-8 though its column says so."""
+    offsets = b"".join(n.to_bytes(4, "little") for n in (0, 3, 6))
+    column = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"abcd\xff\xfe")])
+    parquet.write_table(pa.table({"text": column}), tmp_path / "bad.parquet")
+    return tmp_path / "bad.parquet"
+
+
+def test_parquet_that_is_not_utf8_is_refused_by_its_name(table: Path) -> None:
+    with pytest.raises(DataError, match=r"bad\.parquet: not Parquet .*UTF"):
+        read_columns(table)
+
+
+def test_a_row_of_parquet_that_is_not_utf8_is_left_to_the_reader_of_rows(table: Path) -> None:
+    (block,) = iter_blocks(table, "parquet")
+    good, bad, _ = block.data.split(b"\n")
+    assert json.loads(good) == {"text": "abc"}
+    with pytest.raises(UnicodeDecodeError):
+        bad.decode("utf-8")

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "data"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "batches"))
 from official_data import PythonSource, make_pairs, mask
 
-from litebert.data.epoch import BatchOptions, StreamOptions
-from litebert.data.google import GOOGLE
-from litebert.data.masking import MaskingOptions
-from litebert.data.randomness import hash_integers
-from litebert.data.segments import SegmentOptions, outline_shards, plan_segments
-from litebert.data.shards import offsets
-from litebert.data.stream import Stream
+from litebert.batches.epoch import BatchOptions, StreamOptions
+from litebert.batches.google import GOOGLE
+from litebert.batches.masking import MaskingOptions
+from litebert.batches.randomness import hash_integers
+from litebert.batches.segments import SegmentOptions, outline_shards, plan_segments
+from litebert.batches.stream import Stream
+from litebert.corpus.shards import offsets
 
 VOCABULARY = 30_000
 SPECIAL = set(range(5))

@@ -83,7 +83,7 @@ PARTS: dict[str, Callable[[Path, int], None]] = {"build": measure_building, "mem
 _ENCODE_ALONE = """
 import sys, time
 from pathlib import Path
-from litebert.data.documents import iter_documents
+from litebert.corpus.documents import iter_documents
 from litebert.text.tokenizer import load_tokenizer
 tokenizer = load_tokenizer(Path(sys.argv[1]))
 texts = [tokenizer.normalize(s) for d in iter_documents(sys.argv[2:]) for s in d.sentences]
@@ -99,7 +99,7 @@ print(size / (time.monotonic() - started), size / (time.process_time() - cpu), s
 _BUILD = """
 import resource, sys, time
 from pathlib import Path
-from litebert.data.build import BuildOptions, build_corpus
+from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.text.tokenizer import load_tokenizer
 if __name__ == "__main__":
     tokenizer = load_tokenizer(Path(sys.argv[1]))

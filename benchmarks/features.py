@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from litebert.data.groups import build_form
+from litebert.tasks.groups import build_form
 from litebert.tasks.squad.features import build_groups
 from litebert.tasks.squad.reading import Question, read_squad
 from litebert.tasks.squad.windows import WindowOptions

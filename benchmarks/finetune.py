@@ -29,16 +29,16 @@ import torch
 import transformers
 
 from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.data.group_batch import build_group_batch
-from litebert.data.groups import Group, TokenSequence, TuningPlan
 from litebert.model.model import Model, build_model
 from litebert.model.presets import preset
 from litebert.tasks.classification import Classification
+from litebert.tasks.group_batch import build_group_batch
+from litebert.tasks.groups import Group, TokenSequence, TuningPlan
 from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import load_tokenizer
-from litebert.train.distributed import TaskLoss
-from litebert.train.loop import Engine, build_scaler, update
-from litebert.train.optim import OptimOptions, build_optimizer
+from litebert.training.distributed import TaskLoss
+from litebert.training.loop import Engine, build_scaler, update
+from litebert.training.optimizers import OptimOptions, build_optimizer
 
 RATE = 1e-5
 

@@ -43,19 +43,19 @@ from finetune import CASES, read_lengths, save_theirs
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.data.groups import Group, TokenSequence
-from litebert.infer.engines.building import EngineBuilder
-from litebert.infer.engines.engine import CheckpointGraphs, Engine, ExportedGraph, load_arrays
-from litebert.infer.engines.onnx_engine import OnnxEngine
-from litebert.infer.engines.openvino_engine import import_in_silence, import_openvino
-from litebert.infer.engines.threads import count_cores
-from litebert.infer.outputs import compute_outputs, plan_batches
-from litebert.infer.patience import Patient
+from litebert.inference.engines.building import EngineBuilder
+from litebert.inference.engines.engine import CheckpointGraphs, Engine, ExportedGraph, load_arrays
+from litebert.inference.engines.onnx_engine import OnnxEngine
+from litebert.inference.engines.openvino_engine import import_in_silence, import_openvino
+from litebert.inference.engines.threads import count_cores
+from litebert.inference.outputs import compute_outputs, plan_batches
+from litebert.inference.patience import Patient
 from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.tasks.catalog import task_facts
 from litebert.tasks.classification import Classification
+from litebert.tasks.groups import Group, TokenSequence
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 TASK = Classification("sst-2", ("0", "1"))

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from litebert.train.optim import OptimOptions, build_optimizer
+from litebert.training.optimizers import OptimOptions, build_optimizer
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -32,10 +32,10 @@ from litebert.model.model import build_model
 from litebert.objectives.registry import build_objective
 from litebert.plan.devices import BILLION, Device, Peaks, load_device
 from litebert.plan.plan import Way, plan_run
-from litebert.recipe import Recipe, load_recipe
-from litebert.train.distributed import TaskLoss
-from litebert.train.loop import Engine, build_scaler, update
-from litebert.train.optim import build_optimizer
+from litebert.pretraining.recipe import Recipe, load_recipe
+from litebert.training.distributed import TaskLoss
+from litebert.training.loop import Engine, build_scaler, update
+from litebert.training.optimizers import build_optimizer
 
 CASES = {
     "nano": ["nano", "batch.sequences=64"],

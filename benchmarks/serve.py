@@ -31,7 +31,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as `litebert serve` does
 import psutil
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
-from litebert.infer.predictor import Predictor, load
+from litebert.inference.predictor import Predictor, load
 from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.tasks.catalog import task_facts
@@ -100,7 +100,7 @@ def write_model(folder: Path, options: argparse.Namespace, texts: list[str]) -> 
     save_checkpoint(folder / "checkpoint", build_model(config, task.heads), tokenizer, content)
     if options.engine != "int8":
         return folder / "checkpoint"
-    from litebert.export.int8 import export_int8
+    from litebert.exporters.int8 import export_int8
 
     return export_int8(load_checkpoint(folder / "checkpoint"), folder / "int8").exported.path
 

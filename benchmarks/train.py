@@ -28,7 +28,7 @@ from rich.table import Table
 from training.batches import make_full_batch, make_real_batches, pad_like_a_collator
 from training.without import WITHOUT
 
-from litebert.data.batch import Batch
+from litebert.batches.batch import Batch
 from litebert.model.config import ModelConfig
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import build_model

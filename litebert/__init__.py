@@ -5,17 +5,17 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from litebert.batches.stream import Stream, open_stream
     from litebert.checkpoint import Checkpoint
     from litebert.core.errors import ConfigError, DataError, LitebertError, TrainingError
-    from litebert.data.shards import Corpus, open_corpus
-    from litebert.data.stream import Stream, open_stream
-    from litebert.infer.predictor import Predictor, load
+    from litebert.corpus.shards import Corpus, open_corpus
+    from litebert.inference.predictor import Predictor, load
     from litebert.interop.opening import load_checkpoint
     from litebert.model.config import HeadSpec, ModelConfig
     from litebert.model.encoder import Encoder, EncoderOutput
     from litebert.model.model import Model, build_model
     from litebert.model.presets import PRESETS, preset
-    from litebert.recipe import Recipe, load_recipe
+    from litebert.pretraining.recipe import Recipe, load_recipe
     from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 __version__ = version("litebert")
@@ -31,19 +31,19 @@ _PUBLIC = {
     "ModelConfig": "litebert.model.config",
     "Encoder": "litebert.model.encoder",
     "EncoderOutput": "litebert.model.encoder",
-    "Corpus": "litebert.data.shards",
-    "open_corpus": "litebert.data.shards",
-    "Stream": "litebert.data.stream",
-    "open_stream": "litebert.data.stream",
+    "Corpus": "litebert.corpus.shards",
+    "open_corpus": "litebert.corpus.shards",
+    "Stream": "litebert.batches.stream",
+    "open_stream": "litebert.batches.stream",
     "HeadSpec": "litebert.model.config",
-    "Predictor": "litebert.infer.predictor",
-    "load": "litebert.infer.predictor",
+    "Predictor": "litebert.inference.predictor",
+    "load": "litebert.inference.predictor",
     "Model": "litebert.model.model",
     "build_model": "litebert.model.model",
     "PRESETS": "litebert.model.presets",
     "preset": "litebert.model.presets",
-    "Recipe": "litebert.recipe",
-    "load_recipe": "litebert.recipe",
+    "Recipe": "litebert.pretraining.recipe",
+    "load_recipe": "litebert.pretraining.recipe",
     "Tokenizer": "litebert.text.tokenizer",
     "load_tokenizer": "litebert.text.tokenizer",
 }

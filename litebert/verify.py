@@ -13,14 +13,14 @@ from litebert import checkpoint
 from litebert.core.errors import ConfigError, DataError, LitebertError
 from litebert.core.runlog import METRICS_FILE, TIMING_FILE, check_log, read_log
 from litebert.core.sealed import find_changed, is_sealed, read_sealed
-from litebert.data import shards
-from litebert.data.encode import read_part
-from litebert.data.ledger import read_done, read_plan, read_sources
+from litebert.corpus import shards
+from litebert.corpus.encode import read_part
+from litebert.corpus.unfinished import read_done, read_plan, read_sources
 from litebert.interop.opening import EXPORT_FILE
-from litebert.recipe import build_recipe, list_changes, with_paths
+from litebert.pretraining.recipe import build_recipe, list_changes, with_paths
 from litebert.tasks.report import REPORT_FILE, read_report
 from litebert.text.tokenizer import is_saved_tokenizer, load_tokenizer
-from litebert.train.keeping import CHECKPOINTS, RECIPE_FILE
+from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE
 
 
 @dataclass(frozen=True)

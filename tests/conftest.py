@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
-from litebert.data.build import BuildOptions, build_corpus
+from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.text.tokenizer import Tokenizer

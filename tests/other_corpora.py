@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from litebert.data.sections import write_sections
-from litebert.data.shards import Split, open_corpus, read_manifest, write_manifest
+from litebert.corpus.sections import write_sections
+from litebert.corpus.shards import Split, open_corpus, read_manifest, write_manifest
 
 
 def rewrite_shard(corpus: Path, split: Split = "train", **arrays: np.ndarray) -> None:

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from litebert import pretrain as story
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
-from litebert.recipe import Recipe, build_recipe
+from litebert.pretraining import pretrain as story
+from litebert.pretraining.recipe import Recipe, build_recipe
 
 
 def make_recipe(corpus: Path, **changes: object) -> Recipe:

@@ -10,37 +10,38 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "litebert"
 
 # A room (a sub-package, or a module at the top) -> the rooms it may import. The longest matching name wins.
-STORIES = ("pretrain", "finetune", "evaluate")
+STORIES = ("pretraining", "finetuning", "evaluation")
 MAY_IMPORT = {
     "core": ("core",),
     "text": ("core", "text"),
     "model": ("core", "model"),
+    "corpus": ("core", "text", "corpus"),
+    "batches": ("core", "text", "corpus", "batches"),
     "interop.names": ("core", "model.config", "interop.names"),
-    "data": ("core", "text", "data"),
-    "tasks": ("core", "text", "data", "model", "tasks"),
-    "objectives": ("core", "data", "model", "tasks.task", "recipe", "objectives"),
-    "objectives.registry": ("core", "objectives", "recipe"),
+    "tasks": ("core", "text", "corpus", "batches", "model", "tasks"),
+    "objectives": ("core", "batches", "model", "tasks.task", "pretraining.recipe", "objectives"),
+    "objectives.registry": ("core", "objectives", "pretraining.recipe"),
     "interop.layout": ("core", "model", "interop.names"),
     "interop.google_names": ("core", "model.config", "interop.names"),
     "interop.tokenizer_files": ("core", "text"),
     "checkpoint": ("core", "text", "model", "interop.names", "interop.layout", "interop.tokenizer_files"),
-    "train": ("core", "model", "data.batch", "tasks.task", "checkpoint", "train"),
-    "interop": ("core", "text", "model", "data", "tasks", "checkpoint", "interop"),
+    "training": ("core", "model", "batches.batch", "tasks.task", "checkpoint", "training"),
+    "interop": ("core", "text", "model", "corpus", "tasks", "checkpoint", "interop"),
     "graph": ("core", "model", "graph"),
-    "infer": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "graph", "infer"),
-    "export": ("core", "text", "model", "data", "tasks", "checkpoint", "interop", "graph", "infer", "export"),
-    "intrinsic": ("core", "text", "model", "data", "tasks", "objectives", "intrinsic"),
-    "recipe": ("core", "text", "data", "model", "tasks", "objectives.registry", "train"),
-    "finetune_recipe": ("core", "text", "data", "model", "tasks", "train"),
+    "inference": ("core", "text", "model", "tasks", "checkpoint", "interop", "graph", "inference"),
+    "exporters": ("core", "text", "model", "tasks", "checkpoint", "interop", "graph", "inference", "exporters"),
+    "evaluation.intrinsic": (
+        *("core", "text", "model", "corpus", "batches", "tasks", "objectives", "evaluation.intrinsic"),
+    ),
+    "pretraining.recipe": ("core", "text", "batches", "model", "tasks", "objectives.registry", "training"),
+    "finetuning.recipe": ("core", "text", "model", "tasks", "training"),
 }
-MAY_IMPORT |= {run: (*MAY_IMPORT, run) for run in ("pretrain_run", "finetune_run")}
 BELOW_STORIES = tuple(MAY_IMPORT)
 MAY_IMPORT |= {story: (*BELOW_STORIES, story) for story in STORIES}
-MAY_IMPORT["finetune_trials"] = (*BELOW_STORIES, "finetune", "finetune_trials")
 MAY_IMPORT["verify"] = (*BELOW_STORIES, "verify")
-MAY_IMPORT["plan"] = (*BELOW_STORIES, "plan")
-MAY_IMPORT["plots"] = ("core", "infer.exit_curve", "plots")
-MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "serve", "demo")}
+MAY_IMPORT["plan"] = (*BELOW_STORIES, "pretraining.run_folder", "plan")
+MAY_IMPORT["plots"] = ("core", "inference.exit_curve", "plots")
+MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "server", "demo")}
 MAY_IMPORT["study"] += ("plan", "plots")
 MAY_IMPORT["demo"] += ("plots",)
 MAY_IMPORT |= dict.fromkeys(("cli", "__main__", "__init__"), ("",))  # "" matches everything
@@ -48,10 +49,11 @@ MAY_IMPORT |= dict.fromkeys(("cli", "__main__", "__init__"), ("",))  # "" matche
 NO_TORCH = (
     "core",
     "text",
-    "data",
+    "corpus",
+    "batches",
     "cli",
-    "recipe",
-    "finetune_recipe",
+    "pretraining.recipe",
+    "finetuning.recipe",
     "plan",
     "model.config",
     "model.presets",
@@ -59,7 +61,7 @@ NO_TORCH = (
     "model.cost",
     "objectives.registry",
 )
-TORCH_ALLOWED = ("core.runtime", "data.batch", "data.group_batch", "data.stream")
+TORCH_ALLOWED = ("core.runtime", "batches.batch", "batches.stream")
 
 
 MODULES = {

@@ -12,8 +12,8 @@ import litebert
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
-from litebert.finetune import Job, finetune
-from litebert.finetune_recipe import build_finetune_recipe
+from litebert.finetuning.finetune import Job, finetune
+from litebert.finetuning.recipe import build_finetune_recipe
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.tasks.answer_sheets import check_choices, check_spans

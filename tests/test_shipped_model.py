@@ -6,7 +6,7 @@ import pytest
 
 import litebert
 from litebert.checkpoint import load_checkpoint
-from litebert.infer.predictor import Predictor
+from litebert.inference.predictor import Predictor
 
 MODEL = Path(__file__).parents[1] / "models" / "cpu-small-en"
 

@@ -10,9 +10,9 @@ from small_runs import make_recipe
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.sealed import read_sealed
-from litebert.export.onnx_folder import export_onnx
+from litebert.exporters.onnx_folder import export_onnx
 from litebert.interop.opening import load_checkpoint
-from litebert.pretrain import pretrain
+from litebert.pretraining.pretrain import pretrain
 from litebert.tasks.report import write_report
 from litebert.verify import verify
 

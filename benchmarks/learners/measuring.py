@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 from learners.budget import read_record
 
+from litebert.batches.masking import MaskingOptions
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.files import write_json
-from litebert.data.masking import MaskingOptions
-from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
-from litebert.intrinsic.batches import build_typesetter
-from litebert.intrinsic.pairs import draw_order_pairs, draw_plain_pairs
-from litebert.intrinsic.passages import open_passages
-from litebert.intrinsic.reading import guess_words, read_pairs
-from litebert.intrinsic.score import Score, score_guesses
-from litebert.intrinsic.shallow import count_pieces
+from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic
+from litebert.evaluation.intrinsic.batches import build_typesetter
+from litebert.evaluation.intrinsic.pairs import draw_order_pairs, draw_plain_pairs
+from litebert.evaluation.intrinsic.passages import open_passages
+from litebert.evaluation.intrinsic.reading import guess_words, read_pairs
+from litebert.evaluation.intrinsic.score import Score, score_guesses
+from litebert.evaluation.intrinsic.shallow import count_pieces
 from litebert.text.tokenizer import load_tokenizer
-from litebert.train.keeping import CHECKPOINTS
+from litebert.training.kept_checkpoints import CHECKPOINTS
 
 CURVE_SHARE = 4  # points of a curve are measured on a quarter of the pairs, the end on all
 MEASURES = "measured"  # in a run's folder: what need not be measured again

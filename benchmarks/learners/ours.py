@@ -5,8 +5,8 @@ from pathlib import Path
 
 from learners.budget import Machine, Watch
 
-from litebert.pretrain import pretrain
-from litebert.recipe import load_recipe
+from litebert.pretraining.pretrain import pretrain
+from litebert.pretraining.recipe import load_recipe
 
 # The recipe asks three ways and continues positions since; docs/learning was measured without
 AS_MEASURED = ("segments.task=sop", "init.new_positions=drawn")

@@ -20,6 +20,10 @@ from learners.budget import Machine, Watch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from litebert.batches.epoch import BatchOptions, DataOptions, StreamOptions
+from litebert.batches.masking import MaskingOptions
+from litebert.batches.segments import SegmentOptions
+from litebert.batches.stream import Stream, open_stream
 from litebert.checkpoint import (
     Checkpoint,
     CheckpointContent,
@@ -31,10 +35,6 @@ from litebert.checkpoint import (
 )
 from litebert.core.options import dump_toml
 from litebert.core.runtime import Ranks, RuntimeOptions, choose_runtime
-from litebert.data.epoch import BatchOptions, DataOptions, StreamOptions
-from litebert.data.masking import MaskingOptions
-from litebert.data.segments import SegmentOptions
-from litebert.data.stream import Stream, open_stream
 from litebert.interop.layout import from_theirs
 from litebert.interop.names import their_config
 from litebert.interop.tokenizer_files import write_tokenizer_files
@@ -43,8 +43,8 @@ from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.objectives.masked_lm import MaskedLM
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
-from litebert.train.distributed import add_over_ranks, process_group
-from litebert.train.keeping import CHECKPOINTS, checkpoint_path
+from litebert.training.distributed import add_over_ranks, process_group
+from litebert.training.kept_checkpoints import CHECKPOINTS, checkpoint_path
 
 _TIED = ("predictions.decoder.weight", "predictions.decoder.bias")
 _CHECKPOINTS = 12  # in a run

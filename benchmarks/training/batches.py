@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from litebert.data.batch import Batch
+from litebert.batches.batch import Batch
 from litebert.text.sentences import split_sentences
 
 MLM_RATE = 0.15

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from litebert.data.batch import Batch
+from litebert.batches.batch import Batch
 from litebert.model.blocks import AttentionBlock, gather_positions
 from litebert.model.model import Model
 

@@ -45,9 +45,9 @@ class Lesson:
 
     def plan(self) -> list[Any]:
         """The runs, one of each seed."""
-        from litebert.finetune_recipe import FinetuneRecipe
-        from litebert.finetune_run import Job
-        from litebert.finetune_trials import plan_trials
+        from litebert.finetuning.recipe import FinetuneRecipe
+        from litebert.finetuning.run_folder import Job
+        from litebert.finetuning.trials import plan_trials
 
         job = Job(self.source, self.dataset, FinetuneRecipe(), self.is_from_scratch, predicts_test=False)
         words = (f"train.epochs={self.epochs}", f"train.evaluations={NUM_MEASUREMENTS}")
@@ -107,7 +107,7 @@ def read_outcome(file: Path, facts: dict[str, Any]) -> dict[str, Any]:
 
 def run_once(trial: Any, folder: Path) -> tuple[dict[str, Any], float]:
     """The report of a run and its processor seconds; its weights are not kept: 60 models are gigabytes."""
-    from litebert.finetune import finetune
+    from litebert.finetuning.finetune import finetune
 
     began = time.process_time()
     report = finetune(trial.job, folder)

@@ -9,10 +9,10 @@ import typer
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from litebert.data.epoch import StreamOptions
-    from litebert.data.examples import Example, MaskedGroup, StreamStatistics
-    from litebert.data.segments import SegmentOptions
-    from litebert.recipe import Recipe
+    from litebert.batches.epoch import StreamOptions
+    from litebert.batches.inspection import Example, MaskedGroup, StreamStatistics
+    from litebert.batches.segments import SegmentOptions
+    from litebert.pretraining.recipe import Recipe
     from litebert.text.tokenizer import Tokenizer
 
 Overrides = Annotated[list[str] | None, typer.Argument(help="Changes such as segments.task=nsp or data.compat=google.")]
@@ -36,9 +36,9 @@ def show_examples(
     """Print real training examples: segments, masks, n-grams, labels, and why each token was chosen."""
     from rich.console import Console
 
-    from litebert.data.epoch import DataOptions
-    from litebert.data.examples import read_examples
-    from litebert.data.stream import open_stream
+    from litebert.batches.epoch import DataOptions
+    from litebert.batches.inspection import read_examples
+    from litebert.batches.stream import open_stream
     from litebert.text.tokenizer import load_tokenizer
 
     options = _stream_options(count, overrides or [])
@@ -60,9 +60,9 @@ def print_batch_statistics(source: str, overrides: Sequence[str], num_batches: i
     from rich.console import Console
     from rich.table import Table
 
-    from litebert.data.examples import measure_batches
-    from litebert.data.stream import open_stream
-    from litebert.recipe import load_recipe
+    from litebert.batches.inspection import measure_batches
+    from litebert.batches.stream import open_stream
+    from litebert.pretraining.recipe import load_recipe
 
     recipe = load_recipe(source, overrides)
     stream, _ = open_stream(recipe.data, recipe.stream)
@@ -79,9 +79,9 @@ def print_batch_statistics(source: str, overrides: Sequence[str], num_batches: i
 
 
 def _stream_options(count: int, overrides: Sequence[str]) -> "StreamOptions":
+    from litebert.batches.epoch import StreamOptions
+    from litebert.batches.google import expand_compat
     from litebert.core.options import build_options, merge, parse_assignments
-    from litebert.data.epoch import StreamOptions
-    from litebert.data.google import expand_compat
 
     batch = {"sequences": count, "bucket": 1}  # of all lengths
     defaults = {"segments": {"max_length": 128}, "masking": {}, "batch": batch, "seed": 1}
@@ -183,7 +183,7 @@ def _legend() -> "Text":
 
 
 def _statistics_rows(statistics: "StreamStatistics", recipe: "Recipe", steps: int) -> list[tuple[str, str]]:
-    from litebert.data.masking import ACTIONS
+    from litebert.batches.masking import ACTIONS
 
     names = _label_names(recipe.segments)
     per_second = statistics.num_sequences / statistics.elapsed_seconds

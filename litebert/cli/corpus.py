@@ -12,8 +12,8 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.core.processors import list_processors
 
 if TYPE_CHECKING:
-    from litebert.data.build import BuildResult
-    from litebert.data.statistics import CorpusStatistics, SplitStatistics
+    from litebert.corpus.build import BuildResult
+    from litebert.corpus.statistics import CorpusStatistics, SplitStatistics
 
 app = typer.Typer(help="Turn raw text into a tokenised corpus, check it, look at it.", no_args_is_help=True)
 
@@ -53,8 +53,8 @@ def build(
     ] = None,
 ) -> None:
     """Build a corpus. Killed at any moment, the same command goes on; with more files, the corpus grows."""
-    from litebert.data.build import BuildOptions, build_corpus
-    from litebert.data.documents import ReadOptions
+    from litebert.corpus.build import BuildOptions, build_corpus
+    from litebert.corpus.documents import ReadOptions
     from litebert.text.tokenizer import load_tokenizer
 
     if on_error not in ("fail", "skip"):
@@ -71,7 +71,7 @@ def build(
 @app.command("check")
 def check(corpus: CorpusPath) -> None:
     """Read every shard and compare its hash with the manifest's."""
-    from litebert.data.statistics import check_corpus
+    from litebert.corpus.statistics import check_corpus
 
     manifest, damages = check_corpus(corpus)
     for damage in damages:
@@ -97,7 +97,7 @@ def stats(
     import json
     from dataclasses import asdict
 
-    from litebert.data.statistics import measure_corpus, plot_statistics
+    from litebert.corpus.statistics import measure_corpus, plot_statistics
 
     if batches and plot:
         raise ConfigError("--plot draws the lengths of a corpus, and --batches looks at a recipe; leave one out")

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from litebert.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs
-    from litebert.intrinsic.score import PairScores, Score
+    from litebert.evaluation.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs
+    from litebert.evaluation.intrinsic.score import PairScores, Score
 
 IntrinsicCorpus = Annotated[
     Path | None, typer.Option(metavar="CORPUS", help="Measure hidden words and sentence pairs on this corpus's text.")
@@ -122,7 +122,7 @@ class IntrinsicRequest(NamedTuple):
 def _evaluate_task(request: TaskRequest) -> None:
     from litebert.core.files import write_json
     from litebert.core.progress import ProgressBar
-    from litebert.infer.evaluation import evaluate
+    from litebert.inference.evaluation import evaluate
     from litebert.tasks.answer_sheets import to_sheet
     from litebert.tasks.predictions import predict_answers, write_predictions
     from litebert.tasks.report import is_labelled
@@ -152,7 +152,7 @@ def _evaluate_intrinsic(
     from rich.console import Console
 
     from litebert.core.files import write_json
-    from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
+    from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic
 
     report = evaluate_intrinsic(checkpoint, corpus, IntrinsicOptions(**request._asdict()))
     if out:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from litebert.cli.task_request import TaskRequest
 
 if TYPE_CHECKING:
-    from litebert.infer.exit_curve import CurvePoint
+    from litebert.inference.exit_curve import CurvePoint
 
 
 def draw_exit_curve(request: TaskRequest) -> None:
     """Measure every patience and every depth; print the points, and draw them into `out`."""
-    from litebert.infer.exit_curve import draw_curve
+    from litebert.inference.exit_curve import draw_curve
     from litebert.plots.exit_chart import check_drawing, plot_exit_curve
 
     if request.out:

@@ -10,7 +10,7 @@ from litebert.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from litebert.checkpoint import Checkpoint
-    from litebert.export.int8 import Int8Options
+    from litebert.exporters.int8 import Int8Options
 
 MAX_DROP = 1.0  # points
 
@@ -41,7 +41,7 @@ def export_model(
     ] = None,
 ) -> None:
     """Write a model for onnxruntime or for the browser, with its tokenizer; what layers share is stored once."""
-    from litebert.export.int8 import Int8Options
+    from litebert.exporters.int8 import Int8Options
     from litebert.interop.opening import load_checkpoint
     from litebert.interop.truncating import truncate
 
@@ -63,8 +63,8 @@ def export_model(
 
 def write_onnx(checkpoint: "Checkpoint", out: Path, options: "Int8Options | None", *, head: str) -> None:
     """The folder of an ONNX file, in float or as the options say in eight bits."""
-    from litebert.export.int8 import export_int8
-    from litebert.export.onnx_folder import export_onnx, has_exits, learned_exits
+    from litebert.exporters.int8 import export_int8
+    from litebert.exporters.onnx_folder import export_onnx, has_exits, learned_exits
 
     if options is None:
         done = export_onnx(checkpoint, out, head=head)
@@ -82,7 +82,7 @@ def write_onnx(checkpoint: "Checkpoint", out: Path, options: "Int8Options | None
 
 def write_page(checkpoint: "Checkpoint", out: Path, options: "Int8Options", *, head: str, runtime: Path | None) -> None:
     """The static folder of a page, always in eight bits."""
-    from litebert.export.web import MAX_BYTES, export_web
+    from litebert.exporters.web import MAX_BYTES, export_web
 
     done = export_web(checkpoint, out, options, head=head, runtime=runtime)
     if done.accuracy is None:

@@ -65,10 +65,10 @@ def run_finetuning(
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
 ) -> None:
     """Fine-tune a checkpoint for a task, or go on where an interrupted run stopped."""
-    from litebert.finetune import finetune
-    from litebert.finetune_recipe import FinetuneRecipe
-    from litebert.finetune_run import Job
-    from litebert.finetune_trials import plan_trials, run_trials
+    from litebert.finetuning.finetune import finetune
+    from litebert.finetuning.recipe import FinetuneRecipe
+    from litebert.finetuning.run_folder import Job
+    from litebert.finetuning.trials import plan_trials, run_trials
     from litebert.interop.opening import load_checkpoint
     from litebert.interop.source import FOR_TRAINING
     from litebert.tasks.catalog import read_dataset

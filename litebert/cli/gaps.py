@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from litebert.core.errors import DataError
 
 if TYPE_CHECKING:
-    from litebert.infer.predictor import Predictor
+    from litebert.inference.predictor import Predictor
 
 NUM_GUESSES = 5
 CHUNK = 1024  # texts that are answered together, before any is printed
@@ -16,7 +16,7 @@ CHUNK = 1024  # texts that are answered together, before any is printed
 def print_guesses(predictor: "Predictor", examples: Sequence[Any], *, as_table: bool, has_files: bool) -> None:
     """A line for each text, with the best guesses for each of its gaps; every text is looked at before any is read."""
     from litebert.core.progress import ProgressBar
-    from litebert.infer.fill_mask import MASK, count_masks, encode_gaps, show_guess
+    from litebert.inference.fill_mask import MASK, count_masks, encode_gaps, show_guess
 
     for example in examples:
         if example.text_b is not None:

@@ -31,7 +31,7 @@ from litebert.cli import (
 )
 from litebert.core.errors import LitebertError, TextsCutWarning, describe_refusal
 from litebert.core.view import lead_nowhere
-from litebert.train.launcher import tell_launcher
+from litebert.training.launcher import tell_launcher
 
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]

@@ -32,7 +32,7 @@ def plan_recipe(
     from litebert.plan.advice import advise
     from litebert.plan.devices import load_device, with_efficiency
     from litebert.plan.plan import plan_run
-    from litebert.recipe import load_recipe
+    from litebert.pretraining.recipe import load_recipe
 
     resolved = load_recipe(recipe, overrides or [])
     plan = plan_run(resolved, with_efficiency(load_device(device), efficiency), devices)

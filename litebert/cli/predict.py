@@ -26,7 +26,7 @@ from litebert.cli.words import (
 from litebert.core.errors import DataError
 
 if TYPE_CHECKING:
-    from litebert.infer.predictor import Predictor
+    from litebert.inference.predictor import Predictor
     from litebert.tasks.columns import Columns
     from litebert.tasks.predictions import Prediction
     from litebert.tasks.reading import TableOptions
@@ -58,8 +58,8 @@ def predict_texts(
     """
     from litebert.cli.gaps import print_guesses
     from litebert.core.progress import ProgressBar
-    from litebert.infer.cutting import describe_cut
-    from litebert.infer.predictor import load
+    from litebert.inference.cutting import describe_cut
+    from litebert.inference.predictor import load
     from litebert.tasks.predictions import predict_answers
     from litebert.tasks.reading import TableOptions
 
@@ -257,7 +257,7 @@ def _text_of(example: Any) -> str:
 
 def _place_of(predictor: "Predictor", example: Any, one: "Prediction") -> dict[str, Any]:
     """Where an answer stands in its text; which of the choices it is."""
-    from litebert.infer.answering import read_answer, read_choice
+    from litebert.inference.answering import read_answer, read_choice
     from litebert.tasks.choices import Choices
     from litebert.tasks.squad.task import SpanTask
 

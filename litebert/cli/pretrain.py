@@ -24,10 +24,10 @@ def run_pretraining(
     """Pre-train by a recipe, or go on where an interrupted run stopped."""
     from litebert.core.runtime import read_ranks
     from litebert.plan.summary import announce_run
-    from litebert.pretrain import pretrain
-    from litebert.pretrain_run import check_before_launch
-    from litebert.recipe import load_recipe
-    from litebert.train.launcher import launch
+    from litebert.pretraining.pretrain import pretrain
+    from litebert.pretraining.recipe import load_recipe
+    from litebert.pretraining.run_folder import check_before_launch
+    from litebert.training.launcher import launch
 
     folder = out or Path("runs") / Path(recipe).stem
     resolved = load_recipe(recipe, overrides or [])  # a mistake is found before processes are started
@@ -44,7 +44,7 @@ def run_pretraining(
 
 def show_recipes() -> None:
     """List the recipes that come with litebert; `litebert check NAME` shows one in full."""
-    from litebert.recipe import list_recipes
+    from litebert.pretraining.recipe import list_recipes
 
     recipes = list_recipes()
     width = max(map(len, recipes))
@@ -55,7 +55,7 @@ def show_recipes() -> None:
 def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:
     """Show a recipe in full and what it comes to: parameters, memory, tokens, steps, first batch. Trains nothing."""
     from litebert.plan.summary import summarize
-    from litebert.recipe import load_recipe
+    from litebert.pretraining.recipe import load_recipe
 
     resolved = load_recipe(recipe, overrides or [])
     summary = summarize(resolved)

@@ -35,7 +35,7 @@ def score_predictions(
 
     Example: litebert score predictions.jsonl --task sst-2 --data glue/
     """
-    from litebert.infer.evaluation import choose_examples
+    from litebert.inference.evaluation import choose_examples
     from litebert.tasks.answer_scores import read_answers, score_answers
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.reading import TableOptions

@@ -45,8 +45,8 @@ def serve_models(
 ) -> None:
     """Serve models over HTTP, with a page to play on at / and the API's description at /docs."""
     try:
-        from litebert.serve.options import Limits, ServeOptions
-        from litebert.serve.server import Computing, serve
+        from litebert.server.options import Limits, ServeOptions
+        from litebert.server.server import Computing, serve
     except ImportError as error:
         raise ConfigError(f"the server needs {error.name}: pip install 'litebert[serve]'") from error
 

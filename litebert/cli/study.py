@@ -208,10 +208,10 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
 
 def _shares_done(errand: _Errand, runs: "list[ArmRun]", costs: "dict[str, Cost]") -> dict[str, float]:
     """How much is done of each arm that was begun, as it is meant now, and has no report."""
-    from litebert.recipe import build_recipe, list_changes, read_recipe_values
+    from litebert.pretraining.recipe import build_recipe, list_changes, read_recipe_values
     from litebert.study.grid import share_done
     from litebert.study.place import Place
-    from litebert.train.keeping import RECIPE_FILE
+    from litebert.training.kept_checkpoints import RECIPE_FILE
 
     place, shares = Place(errand.folder, {}, None), {}
     for run in runs:
@@ -245,7 +245,7 @@ def _find_reports(errand: _Errand, runs: "list[ArmRun]") -> dict[str, _Found]:
 
     Texts are compared as far as they are here: a dry run needs none.
     """
-    from litebert.data.shards import MANIFEST, read_manifest
+    from litebert.corpus.shards import MANIFEST, read_manifest
     from litebert.study.identity import Texts, list_other_measures, list_staleness
     from litebert.study.place import is_finished, locate_corpora, read_arm_report, report_file
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from litebert.infer.evaluation import Chosen
-    from litebert.infer.predictor import Predictor
+    from litebert.inference.evaluation import Chosen
+    from litebert.inference.predictor import Predictor
     from litebert.tasks.finetuning import Dataset
 
 
@@ -25,13 +25,13 @@ class TaskRequest:
     as_json: bool = False
 
     def load(self, **more: Any) -> "Predictor":
-        from litebert.infer.predictor import load
+        from litebert.inference.predictor import load
 
         return load(self.checkpoint, **(self.computing | more))
 
     def read(self, predictor: "Predictor") -> "tuple[Dataset, Chosen]":
         """The task's data, and the examples of the split that is asked for; tells what was guessed on the way."""
-        from litebert.infer.evaluation import choose_examples, name_task, read_for
+        from litebert.inference.evaluation import choose_examples, name_task, read_for
         from litebert.tasks.reading import TableOptions
         from litebert.tasks.seen_texts import find_seen_texts
 

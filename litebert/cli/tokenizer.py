@@ -16,8 +16,8 @@ from litebert.core.errors import ConfigError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from litebert.data.documents import ReadOptions
-    from litebert.data.problems import Notes
+    from litebert.corpus.documents import ReadOptions
+    from litebert.corpus.notes import Notes
     from litebert.text.tokenizer import Tokenizer
 
 app = typer.Typer(help="Learn a vocabulary, look at one, see what it makes of a text.", no_args_is_help=True)
@@ -62,8 +62,8 @@ def train(
     force: Annotated[bool, typer.Option(help="Replace a tokenizer that is already there.")] = False,
 ) -> None:
     """Learn a vocabulary from text; the same text always gives the same one."""
-    from litebert.data.documents import ReadOptions
-    from litebert.data.problems import Notes
+    from litebert.corpus.documents import ReadOptions
+    from litebert.corpus.notes import Notes
     from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
     _check_free(out, force=force)
@@ -175,10 +175,10 @@ def _check_writable(out: Path) -> None:
 def _iter_sentences(paths: Sequence[str], options: "ReadOptions", notes: "Notes") -> Generator[str, None, None]:
     """The sentences of `iter_documents`, while showing how much of the files on disk is read; then that it learns."""
     from litebert.core.progress import ProgressBar
-    from litebert.data.chunks import iter_chunks
-    from litebert.data.documents import describe_source
-    from litebert.data.formats import parse_segment
-    from litebert.data.sources import STDIN, find_files, spool_stdin
+    from litebert.corpus.chunks import iter_chunks
+    from litebert.corpus.documents import describe_source
+    from litebert.corpus.formats import parse_segment
+    from litebert.corpus.sources import STDIN, find_files, spool_stdin
 
     text_bytes = 0
     with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
+from litebert.batches.batch import Batch
+from litebert.batches.epoch import BatchOptions
+from litebert.batches.masking import MaskingOptions
+from litebert.batches.stream import open_stream
 from litebert.checkpoint import load_checkpoint
 from litebert.core.runtime import choose_runtime
-from litebert.data.batch import Batch
-from litebert.data.epoch import BatchOptions
-from litebert.data.masking import MaskingOptions
-from litebert.data.shards import open_corpus
-from litebert.data.stream import open_stream
+from litebert.corpus.shards import open_corpus
 from litebert.demo.held_out import HeldOutScore, Share, score_constant, score_model
-from litebert.infer.fill_mask import Guess, fill_mask
-from litebert.intrinsic.distances import LayerDistances, apply_more_often, measure_distances
+from litebert.evaluation.intrinsic.distances import LayerDistances, apply_more_often, measure_distances
+from litebert.inference.fill_mask import Guess, fill_mask
 from litebert.model.model import Model, build_model
-from litebert.recipe import Recipe
+from litebert.pretraining.recipe import Recipe
 from litebert.text.tokenizer import Tokenizer
 
 GAPS = (

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-from litebert.data.batch import Batch
-from litebert.intrinsic.score import wilson_interval
+from litebert.batches.batch import Batch
+from litebert.evaluation.intrinsic.score import wilson_interval
 from litebert.model.model import Model
 from litebert.objectives.masked_lm import read_states
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from litebert.core.errors import DataError
-from litebert.data.documents import Document
+from litebert.corpus.documents import Document
 from litebert.demo.prose import iter_sentences
 
 # Tests, generated or vendored code, other people's packages, and topics, which come as data

@@ -11,7 +11,7 @@ import torch
 
 from litebert.core.errors import ConfigError
 from litebert.core.view import format_seconds
-from litebert.data.shards import open_corpus
+from litebert.corpus.shards import open_corpus
 from litebert.demo.evaluation import GAPS, Evaluation
 from litebert.demo.words import (
     describe_fillings,
@@ -21,12 +21,12 @@ from litebert.demo.words import (
     list_scores,
     next_commands,
 )
-from litebert.infer.fill_mask import MASK
+from litebert.inference.fill_mask import MASK
 from litebert.model.cost import count_parameters
 from litebert.objectives.registry import build_objective
 from litebert.plots.charts import Chart, Line, draw_chart
 from litebert.plots.curves import Run, read_run, smooth
-from litebert.recipe import Recipe
+from litebert.pretraining.recipe import Recipe
 
 _TEMPLATE = "page.html.j2"
 _MAX_POINTS = 150  # of a line: more cannot be seen, and would only make the page heavy

@@ -30,22 +30,22 @@ from litebert.core.files import (
 from litebert.core.options import build_options
 from litebert.core.runlog import TIMING_FILE, read_log
 from litebert.core.view import format_seconds
-from litebert.data.build import BuildOptions, build_corpus
-from litebert.data.documents import ReadOptions, iter_documents
-from litebert.data.ledger import UNFINISHED
-from litebert.data.shards import MANIFEST, open_corpus
+from litebert.corpus.build import BuildOptions, build_corpus
+from litebert.corpus.documents import ReadOptions, iter_documents
+from litebert.corpus.shards import MANIFEST, open_corpus
+from litebert.corpus.unfinished import UNFINISHED
 from litebert.demo.evaluation import Evaluation, evaluate_model
 from litebert.demo.library import collect_documents, load_topics, standard_library
 from litebert.demo.page import build_page
 from litebert.demo.words import describe_fillings, describe_scores, draw_fillings, draw_scores, next_commands
 from litebert.model.cost import count_parameters
 from litebert.objectives.registry import build_objective
-from litebert.pretrain import pretrain
-from litebert.recipe import Recipe, load_recipe
+from litebert.pretraining.pretrain import pretrain
+from litebert.pretraining.recipe import Recipe, load_recipe
 from litebert.text.tokenizer import load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
-from litebert.train.keeping import CHECKPOINTS
-from litebert.train.loop import Progress
+from litebert.training.kept_checkpoints import CHECKPOINTS
+from litebert.training.loop import Progress
 
 MARKER = "demo.json"  # says that a folder is a demo's, and of which recipe
 EVALUATION = "evaluation.json"

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from litebert.demo.evaluation import GAPS, Evaluation
 from litebert.demo.held_out import HeldOutScore, Share
-from litebert.infer.fill_mask import MASK
+from litebert.inference.fill_mask import MASK
 
 _SURE = 0.2  # mean probability of the best guess
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from litebert.data.batch import Batch
+from litebert.batches.batch import Batch
 
 _SURE = 1.645  # standard errors above the most frequent answer, of which luck reaches one in twenty
 _NAMES = {"mlm": "masked words", "sentence": "the sentence task"}

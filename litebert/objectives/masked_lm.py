@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from litebert.data.batch import Batch
-from litebert.data.masking import MaskingOptions
+from litebert.batches.batch import Batch
+from litebert.batches.masking import MaskingOptions
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import Model
@@ -17,7 +17,7 @@ from litebert.objectives.objective import Objective
 from litebert.tasks.task import Counts, PartLoss
 
 if TYPE_CHECKING:
-    from litebert.recipe import Recipe
+    from litebert.pretraining.recipe import Recipe
 
 
 @dataclass(frozen=True)

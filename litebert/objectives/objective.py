@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Self
 
 import torch
 
-from litebert.data.batch import Batch
+from litebert.batches.batch import Batch
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import Model, build_model
 from litebert.tasks.task import Counts, PartLoss
 
 if TYPE_CHECKING:
-    from litebert.recipe import Recipe
+    from litebert.pretraining.recipe import Recipe
 
 
 class Objective(ABC):

@@ -9,7 +9,7 @@ from litebert.core.errors import ConfigError, suggest
 
 if TYPE_CHECKING:
     from litebert.objectives.objective import Objective
-    from litebert.recipe import Recipe
+    from litebert.pretraining.recipe import Recipe
 
 ENTRY_POINTS = "litebert.objectives"  # the group under which an installed package offers its own
 _SHIPPED = {"mlm": "litebert.objectives.masked_lm:MaskedLM"}

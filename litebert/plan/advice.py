@@ -3,7 +3,7 @@
 from litebert.plan.devices import Device
 from litebert.plan.plan import WAYS, Plan, plan_run
 from litebert.plan.stages import list_stretches
-from litebert.recipe import Recipe
+from litebert.pretraining.recipe import Recipe
 
 
 def advise(recipe: Recipe, plan: Plan) -> list[str]:

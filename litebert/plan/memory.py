@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from litebert.model.config import ModelConfig
 from litebert.model.cost import Keeping, activation_memory, working_memory
 from litebert.plan.traffic import BYTES, Parameters, count, padded
-from litebert.train.options import Parallel
+from litebert.training.options import Parallel
 
 MOMENTS = 2  # LAMB and AdamW keep two numbers for each parameter
 

@@ -12,8 +12,8 @@ from litebert.plan.devices import BILLION, Device
 from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
 from litebert.plan.stages import list_stretches
 from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
-from litebert.recipe import Recipe
-from litebert.train.options import Parallel
+from litebert.pretraining.recipe import Recipe
+from litebert.training.options import Parallel
 
 NUMBER_BYTES = {"fp32": BYTES, "bf16": 2, "fp16": 2}
 RECOMPUTED = 4 / 3  # two thirds of a step are its backward pass; a second forward pass is another third

@@ -3,8 +3,8 @@
 import math
 from typing import NamedTuple
 
-from litebert.recipe import Recipe
-from litebert.train.options import TrainOptions
+from litebert.pretraining.recipe import Recipe
+from litebert.training.options import TrainOptions
 
 
 class Stretch(NamedTuple):

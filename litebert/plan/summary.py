@@ -12,10 +12,10 @@ from litebert.plan.devices import CPU_EFFICIENCY
 from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
 from litebert.plan.plan import NUMBER_BYTES, describe_batch, find_parameters
 from litebert.plan.stages import list_stretches
-from litebert.recipe import Recipe
+from litebert.pretraining.recipe import Recipe
 
 if TYPE_CHECKING:
-    from litebert.data.batch import Batch
+    from litebert.batches.batch import Batch
 
 
 class RunSize(NamedTuple):
@@ -69,8 +69,8 @@ def summarize(recipe: Recipe) -> Summary:
 
 def announce_run(name: str, recipe: Recipe) -> str:
     """One line before a run: recipe, model, parameters, corpus, tokens, and how long it may take on this machine."""
+    from litebert.batches.stream import open_corpora
     from litebert.core.runtime import choose_runtime, measure_peak_flops
-    from litebert.data.stream import open_corpora
 
     corpus_tokens = sum(corpus.num_tokens for corpus in open_corpora(recipe.data))
     runtime = choose_runtime(recipe.runtime)
@@ -128,8 +128,8 @@ def list_missing_corpora(stages: Sequence[Recipe]) -> tuple[str, ...]:
 
 def look_at_text(recipe: Recipe) -> TextSummary:
     """The corpora of the first stage and the first batch of them."""
-    from litebert.data.stream import open_stream
-    from litebert.pretrain_run import check_vocabulary, note_start, open_start
+    from litebert.batches.stream import open_stream
+    from litebert.pretraining.run_folder import check_vocabulary, note_start, open_start
     from litebert.text.tokenizer import load_tokenizer
 
     stream, corpora = open_stream(recipe.data, recipe.stream)
@@ -155,7 +155,7 @@ def count_run(recipe: Recipe, *, reads_text: bool = True) -> RunSize:
 
 def _measure_step(stage: Recipe, step: int) -> tuple[int, float]:
     """The tokens of a step, and the steps of an epoch."""
-    from litebert.data.stream import open_stream
+    from litebert.batches.stream import open_stream
 
     stream, _ = open_stream(stage.data, stage.stream)
     return int(stream.batch(step).mask.sum()), stream.steps_per_epoch

@@ -1,6 +1,6 @@
 """What processes send each other in one step, and how long it takes: the arithmetic of train/distributed.py.
 
-tests/train/test_collectives.py counts the messages of real steps and compares.
+tests/training/test_collectives.py counts the messages of real steps and compares.
 """
 
 import math
@@ -9,7 +9,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from litebert.model.config import HeadSpec, ModelConfig
-from litebert.train.options import Parallel
+from litebert.training.options import Parallel
 
 BYTES = 4  # weights and gradients are exchanged in fp32, whatever is computed in
 Shape = tuple[int, ...]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path
-from litebert.infer.exit_curve import CurvePoint
+from litebert.inference.exit_curve import CurvePoint
 
 _STYLES = {"patience": ("#0b6e99", "o", "early exit, by patience"), "depth": ("#b5651d", "s", "only the first layers")}
 

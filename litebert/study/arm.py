@@ -21,8 +21,8 @@ from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path, check_keys, exclusive_lock
 from litebert.core.runtime import choose_runtime, describe_processor
 from litebert.core.sealed import read_sealed, write_sealed
-from litebert.pretrain import pretrain
-from litebert.recipe import Recipe, build_recipe, read_recipe_values, with_paths
+from litebert.pretraining.pretrain import pretrain
+from litebert.pretraining.recipe import Recipe, build_recipe, read_recipe_values, with_paths
 from litebert.study.arms import ArmRun, list_ancestors, start_of
 from litebert.study.downstream import tune_all
 from litebert.study.identity import (
@@ -37,7 +37,7 @@ from litebert.study.identity import (
 from litebert.study.measured import Measured
 from litebert.study.measures import FUNCTIONS, Subject
 from litebert.study.place import FORMAT_VERSION, Place, Report, read_arm_report, report_file
-from litebert.train.keeping import CHECKPOINTS, RECIPE_FILE, check_is_ours, checkpoint_path
+from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE, check_is_ours, checkpoint_path
 
 BEGINNING = "begun-with.json"  # in the folder of an arm's pre-training
 PLACES = "places"  # where that lay, in the same file

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import merge, parse_assignments
-from litebert.finetune_recipe import FinetuneRecipe, load_finetune_recipe
+from litebert.finetuning.recipe import FinetuneRecipe, load_finetune_recipe
 from litebert.model.config import ModelConfig
-from litebert.recipe import Recipe, build_recipe, read_recipe_values, with_paths
+from litebert.pretraining.recipe import Recipe, build_recipe, read_recipe_values, with_paths
 from litebert.study.spec import ArmSpec, Scale, ScaleSpec, Study, TaskSpec
 
 MAIN_CORPUS = "main"

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from litebert.finetune import MODEL, finetune
-from litebert.finetune_run import Job, list_job_changes
+from litebert.evaluation.intrinsic.score import wilson_interval
+from litebert.finetuning.finetune import MODEL, finetune
+from litebert.finetuning.run_folder import Job, list_job_changes
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
-from litebert.intrinsic.score import wilson_interval
 from litebert.study.arms import ArmRun
 from litebert.study.measured import Measured
 from litebert.study.metrics import AVERAGE, ENSEMBLE, EXACT

@@ -5,14 +5,14 @@ import time
 import torch
 from torch import Tensor
 
+from litebert.batches.batch import Batch
 from litebert.core.runtime import choose_runtime
-from litebert.data.batch import Batch
 from litebert.objectives.registry import build_objective
 from litebert.plan.plan import describe_batch
-from litebert.recipe import Recipe
-from litebert.train.distributed import TaskLoss
-from litebert.train.loop import Engine, build_scaler, update
-from litebert.train.optim import build_optimizer
+from litebert.pretraining.recipe import Recipe
+from litebert.training.distributed import TaskLoss
+from litebert.training.loop import Engine, build_scaler, update
+from litebert.training.optimizers import build_optimizer
 
 _WARM_UP_STEPS = 1  # the first step builds the optimizer's state
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError
-from litebert.data.ledger import read_sources
-from litebert.data.shards import open_corpus
-from litebert.finetune_recipe import build_finetune_recipe, list_differences
-from litebert.recipe import build_recipe, list_changes
+from litebert.corpus.shards import open_corpus
+from litebert.corpus.unfinished import read_sources
+from litebert.finetuning.recipe import build_finetune_recipe, list_differences
+from litebert.pretraining.recipe import build_recipe, list_changes
 from litebert.study.arms import ArmRun, corpora_of, list_ancestors
 from litebert.study.place import RUNS, Place, Report
 from litebert.study.spec import TaskSpec

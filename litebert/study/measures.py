@@ -7,19 +7,19 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from litebert.batches.batch import Batch
 from litebert.core.errors import DataError
 from litebert.core.runlog import METRICS_FILE, read_log
-from litebert.data.batch import Batch
-from litebert.evaluate import IntrinsicOptions, evaluate_intrinsic
+from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic
+from litebert.evaluation.intrinsic.distances import apply_more_often, measure_distances
+from litebert.evaluation.intrinsic.report import SentencePairs
+from litebert.evaluation.intrinsic.score import Score
+from litebert.evaluation.intrinsic.similarity import compare_effects, compare_weights, mean_off_diagonal
 from litebert.interop.opening import load_checkpoint
-from litebert.intrinsic.distances import apply_more_often, measure_distances
-from litebert.intrinsic.report import SentencePairs
-from litebert.intrinsic.score import Score
-from litebert.intrinsic.similarity import compare_effects, compare_weights, mean_off_diagonal
 from litebert.model.cost import count_parameters
 from litebert.model.model import Model
-from litebert.pretrain import draw_held_out
-from litebert.recipe import Recipe
+from litebert.pretraining.pretrain import draw_held_out
+from litebert.pretraining.recipe import Recipe
 from litebert.study.effort import measure_memory, measure_speed
 from litebert.study.measured import Measured
 from litebert.study.spec import Measure, ScaleSpec

@@ -17,8 +17,8 @@ from typing import Any
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path, check_keys
 from litebert.core.sealed import read_sealed
-from litebert.finetune_recipe import build_finetune_recipe
-from litebert.recipe import build_recipe
+from litebert.finetuning.recipe import build_finetune_recipe
+from litebert.pretraining.recipe import build_recipe
 from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
 from litebert.study.spec import Scale, Study, TaskSpec, load_study, parse_study
 

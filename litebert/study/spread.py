@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean, variance
 from typing import NamedTuple
 
-from litebert.intrinsic.student import student
+from litebert.evaluation.intrinsic.student import student
 
 _ROUNDING = 1e-9
 

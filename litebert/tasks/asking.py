@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from litebert.data.group_batch import GroupBatch
 from litebert.model.reading import ReadInputs
+from litebert.tasks.group_batch import GroupBatch
 
 
 def to_inputs(batch: GroupBatch, allowed: Tensor | None = None, mask_id: int = -1) -> ReadInputs:

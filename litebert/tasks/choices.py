@@ -14,8 +14,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from litebert.core.errors import ConfigError
-from litebert.data.group_batch import GroupBatch
-from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
 from litebert.model.heads import forbid
 from litebert.model.model import Model
@@ -23,6 +21,8 @@ from litebert.model.reading import Reader
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.classification import count_texts
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
+from litebert.tasks.group_batch import GroupBatch
+from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.task import Counts, PartLoss
 from litebert.tasks.texts import to_floats
 from litebert.text.tokenizer import Tokenizer

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from litebert.data.group_batch import GroupBatch
-from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
 from litebert.model.model import Model
 from litebert.model.reading import Reader
@@ -19,6 +17,8 @@ from litebert.tasks import metrics
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.exits import read_layers, weigh_layers
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
+from litebert.tasks.group_batch import GroupBatch
+from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.task import Counts, PartLoss
 from litebert.tasks.texts import TextExample, group_texts, join_texts, to_floats
 from litebert.text.tokenizer import Tokenizer

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from litebert.data.group_batch import GroupBatch
 from litebert.model.early_exit import read_every_layer
 from litebert.model.model import Model
+from litebert.tasks.group_batch import GroupBatch
 
 
 def read_layers(model: Model, batch: GroupBatch) -> Tensor:

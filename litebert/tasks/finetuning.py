@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, Self
 
-from litebert.data.group_batch import GroupBatch
-from litebert.data.groups import Group, SequenceForm
 from litebert.model.reading import Reader
+from litebert.tasks.group_batch import GroupBatch
+from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
 

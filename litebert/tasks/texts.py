@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.core.errors import DataError
-from litebert.data.groups import Group, SequenceForm, TokenSequence
+from litebert.tasks.groups import Group, SequenceForm, TokenSequence
 from litebert.text.tokenizer import Tokenizer
 
 

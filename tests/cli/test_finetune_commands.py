@@ -8,8 +8,8 @@ import pytest
 from small_tasks import invent_rows, write_rows
 
 from litebert.cli.main import _run
-from litebert.infer.fill_mask import show_guess
-from litebert.infer.predictor import load
+from litebert.inference.fill_mask import show_guess
+from litebert.inference.predictor import load
 
 SHORT = ["train.steps=4", "train.evaluations=1", "train.batch_size=8"]
 

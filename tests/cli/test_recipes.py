@@ -13,12 +13,12 @@ from litebert import open_corpus
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.cli.main import _run
 from litebert.model.model import build_model
-from litebert.recipe import load_recipe
+from litebert.pretraining.recipe import load_recipe
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from tests.conftest import invent_documents
 
-SHIPPED = sorted(path.stem for path in (Path(litebert.__file__).parent / "recipes").glob("*.toml"))
+SHIPPED = sorted(path.stem for path in (Path(litebert.__file__).parent / "pretraining" / "recipes").glob("*.toml"))
 
 
 def test_every_shipped_recipe_is_listed_with_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from litebert.cli.main import _run
 from litebert.core.runlog import RunLog
-from litebert.data.shards import read_manifest
+from litebert.corpus.shards import read_manifest
 from litebert.study.arms import plan_arms
 from litebert.study.spec import list_studies, load_study
 from tests.study.invented import invent_everything, write_invented

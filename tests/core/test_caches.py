@@ -12,15 +12,15 @@ import numba
 import pytest
 
 import litebert
+from litebert.batches.randomness import draw_unit
 from litebert.core.caches import cache_directory
 from litebert.core.compiled import compiled, name_sources
-from litebert.data.randomness import draw_unit
 
 USES_EVERY_KERNEL = """
 import numpy as np
-from litebert.data.randomness import draw_unit
+from litebert.batches.randomness import draw_unit
 from litebert.interop.crc32c import crc32c
-from litebert.train.lamb_kernels import accumulate
+from litebert.training.lamb_kernels import accumulate
 from litebert.tasks.squad import windows
 print(crc32c(b"123456789"), draw_unit._cache.cache_path)
 """

@@ -11,9 +11,9 @@ from litebert.demo.held_out import Share, score_constant, score_model
 from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.objectives.masked_lm import MaskedLM
-from litebert.recipe import load_recipe
+from litebert.pretraining.recipe import load_recipe
 from litebert.text.tokenizer import Tokenizer
-from tests.intrinsic.test_distances import batch_of
+from tests.evaluation.intrinsic.test_distances import batch_of
 
 
 @pytest.mark.parametrize(("right", "total"), [(0, 10), (7, 10), (10, 10), (512, 1000), (3, 4000)])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from litebert.core.errors import DataError
-from litebert.data.documents import Document
+from litebert.corpus.documents import Document
 from litebert.demo.library import collect_documents, list_docstrings, load_topics, standard_library
 from litebert.demo.prose import iter_sentences
 

@@ -12,7 +12,7 @@ import torch
 from litebert.graph.model import build_graph
 from litebert.graph.parts import TOKENS
 from litebert.graph.precision import Precision, quantize_columns, quantize_rows
-from litebert.infer.engines.engine import to_feeds
+from litebert.inference.engines.engine import to_feeds
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.model.presets import preset

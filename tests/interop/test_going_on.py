@@ -16,11 +16,11 @@ from torch import Tensor
 
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError, DataError
-from litebert.data.build import BuildOptions, build_corpus
+from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import name_table
-from litebert.pretrain import pretrain
-from litebert.recipe import Recipe, build_recipe
+from litebert.pretraining.pretrain import pretrain
+from litebert.pretraining.recipe import Recipe, build_recipe
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 SMALL = small_runs.make_recipe(Path("unread")).model

@@ -12,7 +12,7 @@ from small_checkpoints import ALBERT, PRETRAINING, TO_HUGGINGFACE, load_theirs, 
 from small_text import SIZES, make_sentences
 
 from litebert import load_checkpoint
-from litebert.infer.fill_mask import fill_mask
+from litebert.inference.fill_mask import fill_mask
 from litebert.interop.convert import convert
 from litebert.model.config import HeadSpec
 from litebert.text.normalize import Normalization

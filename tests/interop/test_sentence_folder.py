@@ -14,8 +14,8 @@ from transformers import AutoTokenizer
 import litebert
 from litebert.checkpoint import load_checkpoint as open_ours
 from litebert.core.errors import DataError
-from litebert.export.int8 import export_int8
-from litebert.export.onnx_folder import export_onnx
+from litebert.exporters.int8 import export_int8
+from litebert.exporters.onnx_folder import export_onnx
 from litebert.interop.convert import convert
 from litebert.interop.doctor import diagnose
 from litebert.interop.opening import load_checkpoint

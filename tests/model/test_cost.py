@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from litebert.batches.batch import Batch
 from litebert.core.errors import ConfigError
-from litebert.data.batch import Batch
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.cost import LOGITS_AT_ONCE, Keeping, activation_memory, count_parameters, forward_flops_per_token
 from litebert.model.lean import CHUNK_LOGITS

@@ -7,11 +7,11 @@ from small_runs import make_recipe
 
 from litebert import load_checkpoint
 from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.infer.predictor import Predictor
+from litebert.inference.predictor import Predictor
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.objectives.chance import find_at_chance
-from litebert.pretrain import draw_held_out, pretrain
-from litebert.serve.models import NamedModel
+from litebert.pretraining.pretrain import draw_held_out, pretrain
+from litebert.server.models import NamedModel
 
 
 def test_a_head_is_at_chance_unless_it_is_clearly_better_than_one_answer(tiny_corpus: Path) -> None:

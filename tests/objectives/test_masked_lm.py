@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from litebert.data.batch import Batch
+from litebert.batches.batch import Batch
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.model.sharing import Sharing

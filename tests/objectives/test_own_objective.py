@@ -10,18 +10,18 @@ import torch
 from small_runs import make_recipe
 from torch.nn import functional as F
 
+from litebert.batches.batch import Batch
 from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.runlog import read_log
-from litebert.data.batch import Batch
 from litebert.model.config import HeadSpec
 from litebert.model.model import Model
 from litebert.objectives.objective import Objective
 from litebert.objectives.registry import build_objective, register_objective
 from litebert.plan.devices import load_device
 from litebert.plan.plan import plan_run
-from litebert.pretrain import pretrain
-from litebert.recipe import Recipe, load_recipe
+from litebert.pretraining.pretrain import pretrain
+from litebert.pretraining.recipe import Recipe, load_recipe
 from litebert.study.effort import measure_memory
 from litebert.tasks.task import Counts, PartLoss
 

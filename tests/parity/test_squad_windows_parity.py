@@ -6,7 +6,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from litebert.data.groups import SequenceForm
+from litebert.tasks.groups import SequenceForm
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.tokens import encode_squad
 from litebert.tasks.squad.windows import WindowOptions, plan_windows, write_sequences

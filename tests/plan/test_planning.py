@@ -16,7 +16,7 @@ from litebert.plan.devices import Device, Peaks, load_device
 from litebert.plan.memory import Spreading, count_shard
 from litebert.plan.plan import WAYS, bert_of_same_width, plan_run
 from litebert.plan.traffic import Message, list_messages, list_parameters
-from litebert.recipe import Recipe, load_recipe
+from litebert.pretraining.recipe import Recipe, load_recipe
 
 HEADS = (HeadSpec("mlm"), HeadSpec("sentence"))
 DEVICES = ("a100-80g", "a100-40g", "h100-80g", "v100-32g", "tpu-v3")

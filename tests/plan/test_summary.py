@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from litebert.data.stream import open_stream
+from litebert.batches.stream import open_stream
 from litebert.plan.devices import Device, Peaks
 from litebert.plan.plan import WAYS, plan_run
 from litebert.plan.summary import count_run, summarize
-from litebert.recipe import Recipe, build_recipe, load_recipe
+from litebert.pretraining.recipe import Recipe, build_recipe, load_recipe
 
 
 def make_recipe(corpus: Path | str, *, length: int = 32, **sections: Any) -> Recipe:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from litebert.recipe import build_recipe
+from litebert.pretraining.recipe import build_recipe
 from litebert.study.arms import build_arm_recipe
 from litebert.study.spec import ArmAtScale, ArmSpec, Scale, ScaleSpec, Study, TaskSpec
 from tests.small_tasks import find_animal, invent_rows, split_pairs, write_rows

@@ -17,7 +17,7 @@ from litebert.cli.study import _Errand
 from litebert.objectives.masked_lm import MaskedLM
 from litebert.study import arm
 from litebert.study.arms import ArmRun
-from litebert.train import loop
+from litebert.training import loop
 
 
 def note(line: str) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from other_corpora import change_text
 
-from litebert import pretrain as pretraining
 from litebert.checkpoint import list_checkpoints
 from litebert.core.errors import BusyError, ConfigError
 from litebert.core.files import exclusive_lock
 from litebert.core.runlog import read_log
 from litebert.core.runtime import read_ranks
 from litebert.core.sealed import read_sealed, write_sealed
-from litebert.pretrain_run import save
+from litebert.pretraining import pretrain as pretraining
+from litebert.pretraining.run_folder import save
 from litebert.study import arm as story
 from litebert.study.arm import alone, find_report, help_arm, run_arm
 from litebert.study.arms import ArmRun, plan_arms

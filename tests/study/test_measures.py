@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from litebert.data.batch import Batch
+from litebert.batches.batch import Batch
 from litebert.model.cost import activation_memory
 from litebert.model.model import build_model
-from litebert.recipe import Recipe, load_recipe
+from litebert.pretraining.recipe import Recipe, load_recipe
 from litebert.study import effort
 from litebert.study.downstream import _summarize, average, name_scores
 from litebert.study.effort import build_engine, make_batch, measure_memory, measure_speed
 from litebert.study.measured import Measured
 from litebert.study.measures import Subject, count, summarize_curve, trace
 from litebert.study.spec import ScaleSpec, TaskSpec
-from litebert.train.loop import Engine
+from litebert.training.loop import Engine
 
 SMALL = ("model.vocab_size=60", "model.hidden_size=16", "model.embedding_size=16", "model.ffn_size=32")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from litebert.core.errors import ConfigError
-from litebert.finetune_recipe import load_finetune_recipe
+from litebert.finetuning.recipe import load_finetune_recipe
 from litebert.plan.devices import load_device
-from litebert.recipe import list_recipes
+from litebert.pretraining.recipe import list_recipes
 from litebert.study.arms import build_arm_recipe, choose_arms, corpora_of, plan_arms
 from litebert.study.claims import holds, published_sides
 from litebert.study.estimate import estimate_arm

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from litebert.core.errors import DataError
-from litebert.data.group_batch import build_group_batch, cut_into_parts
-from litebert.data.groups import SequenceForm
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.tasks.choice_files import race_reader, read_choice_dataset, read_choices, read_race
 from litebert.tasks.choices import ChoiceExample, Choices, fill_in
+from litebert.tasks.group_batch import build_group_batch, cut_into_parts
+from litebert.tasks.groups import SequenceForm
 from litebert.tasks.reading import TableOptions
 from litebert.text.tokenizer import Tokenizer
 

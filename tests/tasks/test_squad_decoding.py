@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litebert.data.groups import SequenceForm
+from litebert.tasks.groups import SequenceForm
 from litebert.tasks.squad import decoding
 from litebert.tasks.squad.decoding import Passage, Reply, Span
 from litebert.tasks.squad.features import build_groups

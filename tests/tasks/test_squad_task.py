@@ -8,11 +8,11 @@ import torch
 from official_squad import scores_v2
 
 from litebert.core.errors import DataError
-from litebert.data.group_batch import build_group_batch, cut_into_parts
-from litebert.data.groups import SequenceForm
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.model.reading import ReadHead, ReadInputs
+from litebert.tasks.group_batch import build_group_batch, cut_into_parts
+from litebert.tasks.groups import SequenceForm
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.files import squad_reader

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litebert.core.errors import ConfigError
-from litebert.data.groups import SequenceForm
+from litebert.tasks.groups import SequenceForm
 from litebert.tasks.reading import PassageOptions
 from litebert.tasks.squad.features import build_groups
 from litebert.tasks.squad.reading import Answer, Question, read_squad

@@ -2,7 +2,7 @@
 
 import pytest
 
-from litebert.data.groups import build_form
+from litebert.tasks.groups import build_form
 from litebert.tasks.token_tags import IGNORED, Span, TaggedWords, TokenTags, find_spans, score_kinds, span_f1
 from litebert.text.tokenizer import Tokenizer
 

@@ -10,9 +10,9 @@ import pytest
 from litebert.cli.main import _run
 from litebert.cli.tokenizer import _iter_sentences
 from litebert.core import progress
-from litebert.data.chunks import Limits
-from litebert.data.documents import ReadOptions
-from litebert.data.problems import Notes
+from litebert.corpus.chunks import Limits
+from litebert.corpus.documents import ReadOptions
+from litebert.corpus.notes import Notes
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 

@@ -145,7 +145,7 @@ def _content(job: Job, file: Path) -> bytes:
 def import_everything() -> None:
     """Import what the forked jobs need, once."""
     import litebert.cli.main
-    import litebert.export.onnx_folder
-    import litebert.finetune
+    import litebert.exporters.onnx_folder
+    import litebert.finetuning.finetune
     import litebert.interop.convert
-    import litebert.pretrain  # noqa: F401
+    import litebert.pretraining.pretrain  # noqa: F401

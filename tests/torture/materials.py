@@ -5,7 +5,7 @@ from pathlib import Path
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.files import atomic_directory
-from litebert.data.build import BuildOptions, build_corpus
+from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer

@@ -8,9 +8,9 @@ import pytest
 from mutants import iter_mutants
 
 from litebert.core.errors import DataError, LitebertError
-from litebert.data.build import BuildOptions, build_corpus
-from litebert.data.chunks import Limits
-from litebert.data.documents import ReadOptions
+from litebert.corpus.build import BuildOptions, build_corpus
+from litebert.corpus.chunks import Limits
+from litebert.corpus.documents import ReadOptions
 from litebert.text.tokenizer import Tokenizer
 
 LIMITS = Limits(chunk=2000, shard=6000, line=4000, whole_file=4000)

@@ -13,8 +13,8 @@ from other_corpora import rewrite_shard
 from litebert.core import verified
 from litebert.core.errors import DataError
 from litebert.core.sealed import is_sealed
-from litebert.data.shards import open_corpus
-from litebert.data.statistics import check_corpus
+from litebert.corpus.shards import open_corpus
+from litebert.corpus.statistics import check_corpus
 
 SHARD = "shards/train-00000.safetensors"
 
@@ -89,7 +89,7 @@ def test_a_shard_is_read_for_its_hash_once_and_again_after_it_changed(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[str] = []
-    from litebert.data import shards
+    from litebert.corpus import shards
 
     real = shards.hash_file
     monkeypatch.setattr(shards, "hash_file", lambda path: hashed.append(path.name) or real(path))

@@ -7,7 +7,7 @@ import pytest
 from mutants import read_mutants
 
 from litebert.core.errors import DataError
-from litebert.data.sources import TruncatedError, detect_packing, iter_blocks
+from litebert.corpus.sources import TruncatedError, detect_packing, iter_blocks
 from litebert.tasks.columnar import read_columns
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 

@@ -11,8 +11,8 @@ from mutants import read_mutants
 from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import DataError
 from litebert.core.sealed import read_sealed
-from litebert.export.onnx_folder import export_onnx
-from litebert.infer.exported import open_export
+from litebert.exporters.onnx_folder import export_onnx
+from litebert.inference.exported import open_export
 from litebert.tasks.report import read_report, write_report
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from litebert.data.groups import Group, SequenceForm, TokenSequence
+from litebert.tasks.groups import Group, SequenceForm, TokenSequence
 from litebert.tasks.squad.decoding import Passage
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.tokens import IntArray, SquadTokens, encode_squad

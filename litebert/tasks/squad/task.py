@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from litebert.data.group_batch import GroupBatch
-from litebert.data.groups import Group, SequenceForm
 from litebert.model.config import HeadSpec
 from litebert.model.heads import forbid
 from litebert.model.model import Model
 from litebert.model.reading import Reader
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
+from litebert.tasks.group_batch import GroupBatch
+from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.squad import decoding
 from litebert.tasks.squad.decoding import Passage, Reply, Span
 from litebert.tasks.squad.features import build_groups

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from litebert.core.compiled import compiled
 from litebert.core.errors import ConfigError
-from litebert.data.groups import SequenceForm
+from litebert.tasks.groups import SequenceForm
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.tokens import IntArray, SquadTokens, locate_spans
 

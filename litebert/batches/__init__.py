@@ -1,0 +1,1 @@
+"""Shards to batches: segments, masks and packed rows, addressed by step."""

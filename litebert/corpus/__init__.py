@@ -1,0 +1,1 @@
+"""Text files to shards: reading, splitting, encoding and storing a corpus."""

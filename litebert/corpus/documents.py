@@ -1,0 +1,76 @@
+"""Reading text of any kind and size as documents of sentences, in constant memory.
+
+for document in iter_documents(["wiki/*.gz", "books/"], ReadOptions(on_error="skip")):
+    print(document.id, document.sentences)
+"""
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from litebert.core.errors import ConfigError, suggest
+from litebert.corpus.chunks import Limits, Segment, iter_chunks
+from litebert.corpus.formats import FORMATS, Document, guess_format, parse_segment
+from litebert.corpus.notes import Notes, OnError
+from litebert.corpus.sources import STDIN, Source, detect_packing, find_files, read_head, spool_stdin
+
+__all__ = ["Document", "ReadOptions", "check_format", "describe_source", "iter_documents", "read_segment"]
+
+_HEAD_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read. `format` "auto" guesses for each file; a bad place in the input stops the reading unless skipped."""
+
+    format: str = "auto"
+    field: str = "text"
+    first_sentences: int | None = None  # of each document its beginning alone
+    on_error: OnError = "fail"
+    limits: Limits = dataclasses.field(default_factory=Limits)
+
+
+def iter_documents(
+    paths: Sequence[str | Path], options: ReadOptions | None = None, *, notes: Notes | None = None
+) -> Iterator[Document]:
+    """The documents of files, folders, globs and standard input ("-"), in order.
+
+    What was skipped, and why, is in `notes` afterwards.
+    """
+    options = options or ReadOptions()
+    notes = notes or Notes(options.on_error)
+    patterns = [str(path) for path in paths]
+    with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:
+        if STDIN in patterns:
+            patterns[patterns.index(STDIN)] = str(spool_stdin(Path(spool)))
+        sources = [describe_source(path, options) for path in find_files(patterns)]
+        for chunk in iter_chunks(sources, limits=options.limits):
+            for segment in chunk.segments:
+                yield from read_segment(segment, options, notes)
+
+
+def read_segment(segment: Segment, options: ReadOptions, notes: Notes) -> Iterator[Document]:
+    """The documents of a piece of a file, as long as the options want them."""
+    for document in parse_segment(segment, notes):
+        yield document._replace(sentences=document.sentences[: options.first_sentences])
+
+
+def describe_source(path: Path, options: ReadOptions, *, sha256: str = "") -> Source:
+    """What a file is, judged by its first bytes unless the options say."""
+    check_format(options.format)
+    packing = detect_packing(path)
+    facts = path.stat()
+    if packing.startswith("parquet"):
+        format_: str = "jsonl"
+    elif options.format != "auto":
+        format_ = options.format
+    else:
+        format_ = guess_format(read_head(path, packing, num_bytes=_HEAD_BYTES, field=options.field))
+    return Source(path, facts.st_size, facts.st_mtime_ns, sha256, packing, format_, options.field)
+
+
+def check_format(name: str) -> None:
+    if name not in ("auto", *FORMATS):
+        raise ConfigError(f"unknown format '{name}'; {suggest(name, ('auto', *FORMATS))}")

@@ -1,1 +1,0 @@
-"""From documents to batches: reading, shards, segments, masking, the stream."""

@@ -1,0 +1,139 @@
+"""Sentence pairs to test on: as many of one label as of the other, among those that begin a document and the rest.
+
+Away from the labels, the two kinds of pair must look alike, or a score says nothing. SOP pairs come from the planner
+of the training data. NSP pairs are made here: a pair that is not next gets its second segment from another such pair
+of its own kind, of the same length. No segment of a document's start is then ever a second one, and a document's
+opening is followed by what follows openings: neither tells the label.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.batches.randomness import hash_integers, permute
+from litebert.batches.relations import RANDOM, SWAPPED
+from litebert.batches.segments import SegmentOptions, SegmentPlan, SentenceTask, plan_segments
+from litebert.core.errors import DataError
+from litebert.evaluation.intrinsic.passages import Passages
+
+IN_ORDER, NOT_IN_ORDER = 0, 1  # SOP: swapped; NSP: the second segment is another document's
+FEWEST_PAIRS = 8
+_SOP, _NSP, _PLAIN, _ORDER = range(4)  # what a key is for
+
+
+class TooFewPairsError(DataError):
+    """A text of which too few pairs can be made to say anything."""
+
+
+class PairTable(NamedTuple):
+    """Pairs to show a model (S of them)."""
+
+    ranges: NDArray[np.int64]  # (S, 4) token addresses: first start, first stop, second start, second stop
+    labels: NDArray[np.int64]  # (S,) IN_ORDER or NOT_IN_ORDER
+    is_lead: NDArray[np.bool_]  # (S,) holds the beginning of a document
+    documents: NDArray[np.int64]  # (S,) the document of the pair, or of its first segment
+    alternative: int = SWAPPED  # how the segments of a pair that is NOT_IN_ORDER are related: SWAPPED or RANDOM
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """Tokens with [CLS] and [SEP]."""
+        sizes = self.ranges[:, 1] - self.ranges[:, 0] + self.ranges[:, 3] - self.ranges[:, 2]
+        return (sizes + 3).astype(np.int32)
+
+
+def draw_order_pairs(passages: Passages, *, length: int, count: int, seed: int) -> PairTable:
+    """At most `count` pairs for SOP, half of them swapped."""
+    plan = _plan(passages, "sop", length, hash_integers(seed, _SOP))
+    candidates = _own_pairs(passages, plan, seed)
+    kinds = [
+        [candidates[(plan.is_lead[candidates] == is_lead) & (plan.labels[candidates] == label)] for label in (0, 1)]
+        for is_lead in (True, False)
+    ]
+    available = [min(map(len, labels)) for labels in kinds]
+    wanted = _share_out(available, count // 2)
+    chosen = np.concatenate([of[:n] for labels, n in zip(kinds, wanted, strict=True) for of in labels])
+    _check_enough(passages, len(chosen), length)
+    return _take(passages, plan, chosen, plan.labels[chosen].astype(np.int64))
+
+
+def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -> PairTable:
+    """At most `count` pairs for NSP, in half of them the second segment is another document's."""
+    plan = _plan(passages, "none", length, hash_integers(seed, _NSP))
+    candidates = _own_pairs(passages, plan, seed)
+    kinds = [candidates[plan.is_lead[candidates] == is_lead] for is_lead in (True, False)]
+    shares = _share_out([len(kind) // 2 for kind in kinds], count // 2)
+    _check_enough(passages, 2 * sum(shares), length)
+    documents = [passages.find_documents(plan.ranges[kind, 0]) for kind in kinds]
+    # every second pair gets another document's segment; a kind where all of those are one document's is left out
+    wanted = [n if len(np.unique(of[1 : 2 * n : 2])) > 1 else 0 for of, n in zip(documents, shares, strict=True)]
+    if not any(wanted):
+        raise TooFewPairsError(
+            f"{passages.where}: too few documents for pairs whose second segment is another document's; add text"
+        )
+    chosen = np.concatenate([kind[: 2 * n] for kind, n in zip(kinds, wanted, strict=True)])
+    labels = np.concatenate([np.arange(2 * n) % 2 for n in wanted])
+    _check_enough(passages, len(chosen), length)
+    pairs = _take(passages, plan, chosen, labels)._replace(alternative=RANDOM)
+    for is_lead in (True, False):
+        exchange_seconds(pairs, np.flatnonzero((labels == NOT_IN_ORDER) & (pairs.is_lead == is_lead)))
+    return pairs
+
+
+def draw_plain_pairs(passages: Passages, *, length: int, count: int, seed: int) -> PairTable:
+    """At most `count` pairs as they were written, to hide words in."""
+    plan = _plan(passages, "none", length, hash_integers(seed, _PLAIN))
+    candidates = _own_pairs(passages, plan, seed)
+    _check_enough(passages, len(candidates), length)  # before the cut: few may be wanted
+    chosen = candidates[:count]
+    return _take(passages, plan, chosen, np.zeros(len(chosen), np.int64))
+
+
+def exchange_seconds(pairs: PairTable, chosen: NDArray[np.int64]) -> None:
+    """Give each chosen pair, longest second segment first, that of the next of them from another document.
+
+    The chosen are of two documents at least, or none.
+    """
+    sizes = pairs.ranges[chosen, 3] - pairs.ranges[chosen, 2]
+    order = chosen[np.argsort(-sizes, kind="stable")]
+    donors = np.full(len(order), -1)
+    for further in range(1, len(order)):
+        others = np.roll(order, -further)
+        fits = (donors < 0) & (pairs.documents[others] != pairs.documents[order])
+        donors[fits] = others[fits]
+        if (donors >= 0).all():
+            break
+    assert (donors >= 0).all(), "all chosen pairs are of one document"
+    starts, stops = pairs.ranges[donors, 2], pairs.ranges[donors, 3]
+    sizes = pairs.ranges[order, 3] - pairs.ranges[order, 2]
+    pairs.ranges[order, 2], pairs.ranges[order, 3] = starts, np.minimum(stops, starts + sizes)
+
+
+def _plan(passages: Passages, task: SentenceTask, length: int, key: np.uint64) -> SegmentPlan:
+    options = SegmentOptions(format="segment-pair", task=task, max_length=length)
+    return plan_segments(passages.outline, options, key, where=passages.where)
+
+
+def _own_pairs(passages: Passages, plan: SegmentPlan, seed: int) -> NDArray[np.int64]:
+    """The planned pairs of these documents, in random order."""
+    order = permute(hash_integers(seed, _ORDER), len(plan))
+    return order[passages.is_ours[passages.find_documents(plan.ranges[order, 0])]]
+
+
+def _share_out(available: list[int], count: int) -> list[int]:
+    """How many of each kind to take, in proportion to what there is."""
+    share = min(1.0, count / max(1, sum(available)))
+    return [int(number * share) for number in available]
+
+
+def _take(passages: Passages, plan: SegmentPlan, chosen: NDArray[np.int64], labels: NDArray[np.int64]) -> PairTable:
+    ranges = plan.ranges[chosen]
+    return PairTable(ranges, labels, plan.is_lead[chosen], passages.find_documents(ranges[:, 0]))
+
+
+def _check_enough(passages: Passages, count: int, length: int) -> None:
+    if count < FEWEST_PAIRS:
+        raise TooFewPairsError(
+            f"{passages.where}: {passages.name} ({passages.num_documents} documents) give {count} pairs of length "
+            f"{length}, too few to say anything; build the corpus from more text, or with a larger --valid-share"
+        )

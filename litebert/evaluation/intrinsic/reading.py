@@ -1,0 +1,124 @@
+"""What a model makes of pairs: the state of [CLS], its own answer where it has one, and the words it puts into gaps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from litebert.batches.batch import Batch
+from litebert.evaluation.intrinsic.batches import Typesetter
+from litebert.evaluation.intrinsic.logistic import fit_classifier
+from litebert.evaluation.intrinsic.pairs import IN_ORDER, NOT_IN_ORDER, PairTable
+from litebert.evaluation.intrinsic.shallow import FrequentPieces
+from litebert.model.model import Model
+from litebert.objectives.masked_lm import read_states
+
+Advance = Callable[[int], None]  # told how many sequences have been read
+
+
+@dataclass(frozen=True)
+class PairStates:
+    """What a model says of pairs (S of them)."""
+
+    first: Tensor  # (S, H) the last state of [CLS]
+    answers: NDArray[np.int64] | None  # (S,) its own head's IN_ORDER or NOT_IN_ORDER; None without a head
+
+
+@dataclass(frozen=True)
+class GuessedWords:
+    """Hidden words (M of them): which were guessed right, and by whom."""
+
+    by_model: NDArray[np.bool_]  # every target hidden
+    by_model_usual: NDArray[np.bool_]  # 80/10/10
+    by_frequency: NDArray[np.bool_]
+    by_left_neighbour: NDArray[np.bool_]
+    losses: NDArray[np.float64]  # of the model, every target hidden
+    losses_usual: NDArray[np.float64]
+    documents: NDArray[np.int64]  # which document each word is of
+
+
+@torch.no_grad()
+def read_pairs(model: Model, typesetter: Typesetter, pairs: PairTable, advance: Advance) -> PairStates:
+    """Read whole pairs, nothing hidden."""
+    first = torch.empty(len(pairs.labels), model.config.hidden_size)
+    answers = np.empty(len(pairs.labels), np.int64)
+    has_head = "sentence" in model.heads
+    for numbers, batch in typesetter.iter_batches(pairs):
+        states, _ = read_states(model, _prepare(batch, model))
+        first[torch.from_numpy(numbers)] = states.cpu()
+        if has_head:
+            logits = model.heads["sentence"](model.encoder.pool(states))
+            answers[numbers] = answer(logits, pairs.alternative).cpu().numpy()
+        advance(len(numbers))
+    return PairStates(first, answers if has_head else None)
+
+
+def answer(logits: Tensor, alternative: int) -> Tensor:
+    """IN_ORDER where class 0, the original order, is at least as probable as the other class that is asked about.
+
+    Of three classes that is `alternative`, SWAPPED or RANDOM; a head of two has one word for both.
+    """
+    other = logits[:, min(alternative, logits.shape[1] - 1)]
+    return torch.where(logits[:, 0] >= other, IN_ORDER, NOT_IN_ORDER)
+
+
+def probe(states: PairStates, learned_states: PairStates, learned: PairTable) -> NDArray[np.int64]:
+    """A label for each pair by a linear probe on the state of [CLS], learned from other pairs."""
+    mean, std = learned_states.first.mean(0), learned_states.first.std(0).clamp_min(1e-6)
+    classifier = fit_classifier(
+        ((learned_states.first - mean) / std).double(),
+        torch.from_numpy(learned.labels),
+        torch.from_numpy(learned.documents),
+    )
+    logits = classifier.logits(((states.first - mean) / std).double())
+    return np.where(logits.numpy() > 0, NOT_IN_ORDER, IN_ORDER)
+
+
+@torch.no_grad()
+def guess_words(
+    model: Model, typesetter: Typesetter, pairs: PairTable, frequent: FrequentPieces, advance: Advance
+) -> GuessedWords:
+    """Hide words in pairs and guess them: once all by [MASK], once as in training."""
+    parts = []
+    for numbers, usual in typesetter.iter_batches(pairs, is_masked=True):
+        hidden_ids = usual.token_ids.flatten().clone()
+        hidden_ids[usual.mlm_positions] = typesetter.vocabulary.mask_id
+        hidden = replace(usual, token_ids=hidden_ids.view_as(usual.token_ids))
+        labels = usual.mlm_labels.numpy()
+        left = hidden_ids[usual.mlm_positions - 1].numpy()
+        is_right, losses = _guess(model, hidden)
+        is_right_usual, losses_usual = _guess(model, usual)
+        rows = (usual.mlm_positions // usual.token_ids.shape[1]).numpy()
+        parts.append(
+            (
+                is_right,
+                is_right_usual,
+                labels == frequent.anywhere,
+                labels == frequent.after[left],
+                losses,
+                losses_usual,
+                pairs.documents[numbers][rows],
+            )
+        )
+        advance(2 * len(numbers))
+    return GuessedWords(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _guess(model: Model, batch: Batch) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    on_device = _prepare(batch, model)
+    _, states = read_states(model, on_device)
+    logits = model.masked_lm_logits(states)  # (M, V)
+    is_right = logits.argmax(-1) == on_device.mlm_labels
+    losses = F.cross_entropy(logits.float(), on_device.mlm_labels, reduction="none")
+    return is_right.cpu().numpy(), losses.double().cpu().numpy()
+
+
+def _prepare(batch: Batch, model: Model) -> Batch:
+    """On the model's device, and with one segment type where it knows no more."""
+    if model.config.num_segments == 1:
+        batch = replace(batch, segment_ids=torch.zeros_like(batch.segment_ids))
+    return batch.to(model.encoder.embeddings.token.weight.device)

@@ -1,0 +1,85 @@
+"""How many guesses were right, and how sure that figure is when guesses about one document resemble each other."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.evaluation.intrinsic.student import student
+
+_NORMAL_QUANTILE = 1.959964  # 95 % of a normal distribution lie within
+
+
+@dataclass(frozen=True)
+class Score:
+    """A share of right guesses with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    right: int
+    total: int
+    documents: int  # that the guesses are about
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Right guesses about sentence pairs: all of them, those that begin a document, and the others."""
+
+    any: Score
+    lead: Score
+    inner: Score
+
+
+def score_guesses(is_right: NDArray[np.bool_], documents: NDArray[np.int64]) -> Score:
+    """The share of right guesses; `documents` says which document each is about.
+
+    The interval is Wilson's, for as many guesses as would spread as much if they were independent: those about one
+    document are often right or wrong together. How much they are, few documents tell poorly: hence Student's t.
+    """
+    right, total = int(is_right.sum()), len(is_right)
+    if not total:
+        return Score(0.0, 0.0, 1.0, 0, 0, 0)
+    _, numbers = np.unique(documents, return_inverse=True)
+    per_document = np.bincount(numbers)
+    count = len(per_document)
+    # where every guess has a document of its own, there is no spread of documents to be learned
+    quantile = _NORMAL_QUANTILE if count == total else student(max(1, count - 1))
+    low, high = wilson_interval(right / total, _count_independent(is_right, numbers, per_document), quantile)
+    return Score(right / total, low, high, right, total, count)
+
+
+def score_pairs(is_right: NDArray[np.bool_], documents: NDArray[np.int64], is_lead: NDArray[np.bool_]) -> PairScores:
+    """The same for sentence pairs, split by whether they begin a document."""
+    return PairScores(
+        any=score_guesses(is_right, documents),
+        lead=score_guesses(is_right[is_lead], documents[is_lead]),
+        inner=score_guesses(is_right[~is_lead], documents[~is_lead]),
+    )
+
+
+def wilson_interval(value: float, total: float, quantile: float = _NORMAL_QUANTILE) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of `total` independent guesses."""
+    z2 = quantile**2 / total
+    center = (value + z2 / 2) / (1 + z2)
+    half = sqrt(z2 * (value * (1 - value) + z2 / 4)) / (1 + z2)
+    return center - half, center + half
+
+
+def _count_independent(
+    is_right: NDArray[np.bool_], numbers: NDArray[np.int64], per_document: NDArray[np.int64]
+) -> float:
+    """How many independent guesses would spread as whole documents do (Kish); never more than there are.
+
+    Where documents do not differ, because there is one or because all guesses agree, nothing tells how much the guesses
+    of a document go together: then a document counts as one.
+    """
+    total, count = len(is_right), len(per_document)
+    value = is_right.mean()
+    if count < 2 or value in (0, 1):
+        return count
+    variance = value * (1 - value) / (total - 1)
+    excess = np.bincount(numbers, weights=is_right) - value * per_document
+    spread = count / (count - 1) * float(excess @ excess) / total**2
+    return total / max(1.0, spread / float(variance))

@@ -1,0 +1,60 @@
+"""How alike the layers of a model are: in their weights, and in what they do to the same input."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from litebert.batches.batch import Batch
+from litebert.model.encoder import attention_mask
+from litebert.model.model import Model
+
+Matrix = list[list[float]]
+
+
+@torch.no_grad()
+def compare_weights(model: Model) -> Matrix:
+    """For each two layers, the mean over their corresponding weight matrices of the cosine between them."""
+    vectors = [_weights_of_layer(model, attention, ffn) for attention, ffn in model.config.layer_plan.rows]
+    return [[_mean_cosine(one, other) for other in vectors] for one in vectors]
+
+
+def _weights_of_layer(model: Model, attention: int, ffn: int) -> list[Tensor]:
+    blocks = model.encoder.attention[attention], model.encoder.ffn[ffn]
+    return [weight.flatten() for block in blocks for weight in block.parameters() if weight.dim() == 2]
+
+
+def _mean_cosine(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
+    cosines = [torch.cosine_similarity(a, b, dim=0) for a, b in zip(one, other, strict=True)]
+    return float(torch.stack(cosines).mean())
+
+
+@torch.no_grad()
+def compare_effects(model: Model, batches: Sequence[Batch]) -> Matrix:
+    """In row i and column j, the cosine between what layers i and j add to the states that layer i reads.
+
+    The mean over real tokens. A layer in the place of another that had the same effect would not be noticed.
+    """
+    model.eval()
+    rows = model.config.layer_plan.rows
+    sums = torch.zeros(len(rows), len(rows), dtype=torch.float64)
+    num_tokens = 0
+    for batch in batches:
+        output = model.encoder(batch.token_ids, batch.segment_ids, batch.mask, return_layers=True)
+        visible = attention_mask(batch.mask, None, output.hidden.dtype)
+        num_tokens += int(batch.mask.sum())
+        for number in range(len(rows)):
+            states = output.layers[number]  # (B, T, H)
+            own = (output.layers[number + 1] - states)[batch.mask]  # (tokens, H)
+            for other, (attention, ffn) in enumerate(rows):
+                block = model.encoder.attention[attention]
+                moved = model.encoder.ffn[ffn](block(states, None, visible, None, None), None) - states
+                sums[number, other] += torch.cosine_similarity(own, moved[batch.mask], dim=-1).sum()
+    matrix: Matrix = (sums / num_tokens).tolist()
+    return matrix
+
+
+def mean_off_diagonal(matrix: Matrix) -> float:
+    """The mean over pairs of different layers; 1 where there is one layer only, which is like itself."""
+    others = [value for i, row in enumerate(matrix) for j, value in enumerate(row) if i != j]
+    return sum(others) / len(others) if others else 1.0

@@ -1,0 +1,163 @@
+"""How well a model answers a person's own dev file, whatever computes it: what eight bits are held against."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.checkpoint import Checkpoint
+from litebert.core.errors import DataError
+from litebert.core.runtime import RuntimeOptions, choose_runtime
+from litebert.inference.engines.engine import Engine
+from litebert.inference.evaluation import choose_examples, evaluate, read_for, without_learning
+from litebert.inference.outputs import answer_in_batches
+from litebert.inference.predictor import Predictor
+from litebert.model.early_exit import TOLERANCE
+from litebert.model.reading import ReadHead
+from litebert.tasks.asking import to_inputs
+from litebert.tasks.catalog import read_dataset
+from litebert.tasks.classification import Regression
+from litebert.tasks.finetuning import Dataset
+from litebert.tasks.glue import GLUE
+from litebert.tasks.group_batch import GroupBatch
+from litebert.tasks.groups import Group
+from litebert.tasks.reading import TableOptions
+from litebert.tasks.tables import read_text
+from litebert.text.tokenizer import Tokenizer
+
+HIDE_EVERY = 7  # of the tokens of a line, about as many as in training
+MAX_LINES = 2000
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An engine's score, and what it answered, to compare with what another answers."""
+
+    score: float  # in points: 100 is perfect
+    answers: Sequence[Any]
+    tolerance: float | None = None  # of answers that are numbers: what differs by less is the same
+
+    def count_changes(self, other: "Verdict") -> int:
+        """How many answers are not the other's."""
+        pairs = zip(self.answers, other.answers, strict=True)
+        if self.tolerance is None:
+            return sum(one != another for one, another in pairs)
+        return sum(abs(one - another) > self.tolerance for one, another in pairs)
+
+    def distance(self, other: "Verdict") -> float:
+        """How far the answers are from the other's: the mean difference of numbers, the share of labels that differ."""
+        if self.tolerance is None:
+            return self.count_changes(other) / len(self.answers)
+        return float(np.mean(np.abs(np.subtract(self.answers, other.answers))))
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A dev file: `judge` lets an engine answer it."""
+
+    metric: str
+    num_examples: int
+    judge: Callable[[Engine], Verdict]
+    notes: tuple[str, ...] = ()  # what was guessed or left out while reading the file
+
+
+def build_judge(checkpoint: Checkpoint, head: ReadHead, dev: Path) -> Judge:
+    """The judge of a fine-tuned model reads labelled examples; of other heads plain text, a line a text."""
+    if checkpoint.task is not None and head in {spec.kind for spec in checkpoint.heads}:
+        return _judge_task(checkpoint, dev)
+    tokenizer = checkpoint.load_tokenizer()
+    lines = [line for line in read_text(dev, "utf-8").split("\n") if line.strip()][:MAX_LINES]
+    if len(lines) < 2:
+        raise DataError(f"{dev} has {len(lines)} lines of text: too few to measure a model by")
+    judges = {"mlm": _judge_masks, "sentence": _judge_order, "embedding": _judge_vectors}
+    return judges[head](checkpoint, tokenizer, lines)
+
+
+def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
+    asked = _predictor(checkpoint, None)
+    task = asked.task
+    dataset = replace(_read_dev(asked, dev), task=task)  # scored as the model's own task is, whatever its file is like
+    examples = choose_examples(dataset, "", dev).examples
+    if any(example.label is None for example in examples):
+        raise DataError(f"{dev} has examples without labels: nothing to measure accuracy by")
+    # numbers count as the same that are the same to a model that answers early
+    tolerance = TOLERANCE * task.scale if isinstance(task, Regression) else None
+
+    def judge(engine: Engine) -> Verdict:
+        facts, outputs = evaluate(_predictor(checkpoint, engine), dataset, examples)
+        return Verdict(100 * facts["scores"][task.metric], [task.decide(output) for output in outputs], tolerance)
+
+    return Judge(task.metric, len(examples), judge, tuple(dataset.notes))
+
+
+def _read_dev(asked: Predictor, dev: Path) -> Dataset:
+    """The examples of a dev file; GLUE's tasks lie in folders, and a file of one is read as any user's own."""
+    if not (dev.is_file() and asked.task.name in GLUE):
+        return read_for(asked, asked.task.name, dev, TableOptions())
+    kind = str((asked.checkpoint.task or {})["kind"])
+    return read_dataset(kind, dev, without_learning(asked.task, TableOptions()))
+
+
+def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
+    """Every seventh token of each line is hidden; the score is how many are guessed."""
+    groups, hidden = [], []
+    form = _predictor(checkpoint, None).form()
+    for ids in tokenizer.encode_batch(lines):
+        sequence = form.join(ids)
+        places = np.arange(1 + HIDE_EVERY // 2, len(sequence.token_ids) - 1, HIDE_EVERY)
+        if not len(places):
+            continue
+        hidden.append(sequence.token_ids[places])
+        masked = sequence.token_ids.copy()
+        masked[places] = tokenizer.mask_id
+        groups.append(Group((sequence._replace(token_ids=masked),), about=len(places)))
+    if not groups:
+        raise DataError(f"all lines are shorter than {HIDE_EVERY // 2 + 1} tokens: too short to hide a word in")
+    truth = np.concatenate(hidden)
+
+    def guess(engine: Engine, batch: GroupBatch, chosen: Sequence[Group]) -> list[NDArray[Any]]:
+        logits = engine.read("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
+        ends = np.cumsum([group.about for group in chosen])[:-1]
+        return np.split(logits.argmax(-1).numpy(), ends)
+
+    def judge(engine: Engine) -> Verdict:
+        cost = engine.batch_cost
+        guesses = np.concatenate(answer_in_batches(groups, partial(guess, engine), pad_id=form.pad_id, batch_cost=cost))
+        return Verdict(100 * float(np.mean(guesses == truth)), guesses.tolist())
+
+    return Judge("hidden words", len(truth), judge)
+
+
+def _judge_order(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
+    """Each line with the next, and the other way round; the score is how many orders are told."""
+    del tokenizer
+    pairs = [pair for first, second in pairwise(lines) for pair in ((first, second), (second, first))]
+    truth = np.arange(len(pairs)) % 2
+
+    def judge(engine: Engine) -> Verdict:
+        guesses = np.array(_predictor(checkpoint, engine).order_batch(pairs)) < 0.5
+        return Verdict(100 * float(np.mean(guesses == truth)), guesses.tolist())
+
+    return Judge("sentence order", len(pairs), judge)
+
+
+def _judge_vectors(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
+    """Of each line, which other is nearest; the score is the mean likeness (cosine) with what float gives."""
+    del tokenizer
+    expected = _predictor(checkpoint, None).embed(lines, normalize=True)
+
+    def judge(engine: Engine) -> Verdict:
+        vectors = _predictor(checkpoint, engine).embed(lines, normalize=True)
+        likeness = vectors @ vectors.T - 2 * np.eye(len(vectors))
+        return Verdict(100 * float(np.mean((vectors * expected).sum(1))), likeness.argmax(1).tolist())
+
+    return Judge("likeness", len(lines), judge)
+
+
+def _predictor(checkpoint: Checkpoint, engine: Engine | None) -> Predictor:
+    return Predictor(checkpoint, choose_runtime(RuntimeOptions(device="cpu")), engine)

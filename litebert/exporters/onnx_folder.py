@@ -1,0 +1,109 @@
+"""A checkpoint becomes a folder with an ONNX file, which plain onnxruntime runs, and its tokenizer."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from litebert.checkpoint import TOKENIZER, Checkpoint
+from litebert.core.errors import ConfigError
+from litebert.core.files import atomic_directory, write_json
+from litebert.graph.heads import check_head
+from litebert.graph.model import build_graph
+from litebert.graph.precision import Precision
+from litebert.inference.engines.engine import load_arrays
+from litebert.inference.exported import GRAPH_FILE, describe_export, write_facts
+from litebert.interop.foreign_task import OUR_KEY
+from litebert.interop.huggingface import CONFIG_FILE
+from litebert.interop.names import find_family, their_config, their_labels
+from litebert.interop.tokenizer_files import write_tokenizer_files
+from litebert.model.reading import ReadHead
+from litebert.tasks.catalog import restore_task
+from litebert.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    path: Path
+    head: ReadHead
+    num_bytes: int  # of the graph
+
+
+def export_onnx(checkpoint: Checkpoint, out: Path, *, head: str = "", facts: dict[str, Any] | None = None) -> Exported:
+    """Write a checkpoint as it is; `out` appears when it is complete, or nothing does."""
+    chosen = choose_head(checkpoint, head)
+    graph = build_head_graph(checkpoint, chosen, checkpoint.load_tokenizer(), Precision())
+    return write_export(checkpoint, out, chosen, graph, {"precision": "float32", **(facts or {})})
+
+
+def choose_head(checkpoint: Checkpoint, wanted: str = "") -> ReadHead:
+    """The head of a name; without a name what the model was fine-tuned for, else its first, else embeddings."""
+    has = tuple(spec.kind for spec in checkpoint.heads)
+    if wanted:
+        check_head(wanted, has)
+        return wanted  # type: ignore[return-value]
+    if checkpoint.task is not None:
+        return restore_task(checkpoint.task, where=str(checkpoint.path)).heads[0].kind
+    return has[0] if has else "embedding"
+
+
+def build_head_graph(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenizer, precision: Precision) -> bytes:
+    """The graph's file."""
+    model = build_graph(
+        checkpoint.config,
+        load_arrays(checkpoint),
+        head,
+        mask_id=tokenizer.mask_id,
+        pooling=checkpoint.embedding_spec.pooling,
+        precision=precision,
+        has_exits=has_exits(checkpoint, head),
+    )
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def has_exits(checkpoint: Checkpoint, head: ReadHead) -> bool:
+    """Whether the export may answer early: the model has learned it, and its layers are one, so that they can loop."""
+    return learned_exits(checkpoint, head) and checkpoint.config.layer_plan.is_one_layer
+
+
+def learned_exits(checkpoint: Checkpoint, head: ReadHead) -> bool:
+    return head == "classification" and bool((checkpoint.task or {}).get("exits", False))
+
+
+def write_export(checkpoint: Checkpoint, out: Path, head: ReadHead, graph: bytes, facts: dict[str, Any]) -> Exported:
+    """Write a folder around a graph, with all that is needed to ask it."""
+    check_is_new(out)
+    tokenizer = checkpoint.load_tokenizer()
+    with atomic_directory(out) as temporary:
+        (temporary / GRAPH_FILE).write_bytes(graph)
+        write_tokenizer_files(
+            tokenizer,
+            temporary,
+            has_segments=checkpoint.config.num_segments > 1,
+            max_length=checkpoint.find_max_length(head),
+            cuts_itself=True,
+        )
+        write_json(temporary / CONFIG_FILE, _describe_for_others(checkpoint, head, tokenizer))
+        tokenizer.save(temporary / TOKENIZER)
+        write_facts(temporary, checkpoint, head, {**facts, "exits": has_exits(checkpoint, head)})
+    return Exported(out, head, len(graph))
+
+
+def _describe_for_others(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenizer) -> dict[str, Any]:
+    """config.json for who runs the graph without litebert: labels, length, pooling, and transformers' own keys."""
+    config, heads = checkpoint.config, [spec for spec in checkpoint.heads if spec.kind == head]
+    family = find_family(config, heads, pad_id=tokenizer.pad_id, prefers=checkpoint.layout)
+    special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
+    facts = describe_export(checkpoint, head)
+    return {
+        **({} if family is None else their_config(family, config, heads, special_ids)),
+        **their_labels(facts["task"] or {}),
+        OUR_KEY: {**facts, "max_length": checkpoint.find_max_length(head)},
+    }
+
+
+def check_is_new(out: Path) -> None:
+    if out.exists():
+        raise ConfigError(f"{out} exists already; choose another name, or remove it")

@@ -1,0 +1,104 @@
+"""A checkpoint becomes a static folder: a page that answers in the visitor's browser, and asks no other server.
+
+index.html, *.js, *.css                    the page, the same for all models: the server's views, and what computes here
+model.onnx, vocabulary.json, facts.json    the model in eight bits, and what has to be known to ask it
+runtime/                                   onnxruntime-web
+"""
+
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from litebert.checkpoint import Checkpoint
+from litebert.core.errors import ConfigError
+from litebert.core.files import atomic_directory, write_json
+from litebert.core.sealed import hash_files, write_sealed
+from litebert.exporters.int8 import Accuracy, Int8Options, settle_int8
+from litebert.exporters.onnx_folder import check_is_new, choose_head
+from litebert.exporters.web_model import describe_model
+from litebert.exporters.web_vocabulary import describe_vocabulary
+from litebert.model.reading import ReadHead
+from litebert.tasks.groups import build_form
+
+RUNTIME_VERSION = "1.30.0"
+RUNTIME_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
+# of a model: more is too much to wait for on a page
+MAX_BYTES = 16_000_000
+PAGE_FOLDERS = (
+    files("litebert") / "page",
+    files("litebert.exporters") / "page",
+)  # what every page of ours has, and this one's
+
+
+@dataclass(frozen=True)
+class WebExport:
+    """What was written."""
+
+    path: Path
+    head: ReadHead
+    num_bytes: int  # of the model
+    accuracy: Accuracy | None
+
+
+def export_web(
+    checkpoint: Checkpoint,
+    out: Path,
+    options: Int8Options = Int8Options(),
+    *,
+    head: str = "",
+    runtime: Path | None = None,
+) -> WebExport:
+    """Write the folder; `runtime` is where onnxruntime-web lies, without it npm fetches it."""
+    check_is_new(out)
+    chosen = choose_head(checkpoint, head)
+    facts = describe_model(checkpoint, chosen)
+    form = build_form(
+        checkpoint.load_tokenizer(),
+        max_length=facts["model"]["max_length"],
+        num_segments=checkpoint.config.num_segments,
+    )
+    vocabulary = describe_vocabulary(checkpoint.load_tokenizer(), form)
+    graph = settle_int8(checkpoint, chosen, options)
+    with atomic_directory(out) as temporary:
+        for folder in PAGE_FOLDERS:
+            for file in folder.iterdir():
+                (temporary / file.name).write_bytes(file.read_bytes())
+        (temporary / "model.onnx").write_bytes(graph.content)
+        write_json(temporary / "vocabulary.json", vocabulary)
+        _copy_runtime(runtime, temporary / "runtime")
+        write_sealed(temporary / "facts.json", {**facts, "files": hash_files(temporary)})  # last: it has all hashes
+    return WebExport(out, chosen, len(graph.content), graph.accuracy)
+
+
+def _copy_runtime(source: Path | None, target: Path) -> None:
+    target.mkdir()
+    if source is not None:
+        _copy_files(source, target)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        _copy_files(fetch_runtime(Path(folder)), target)
+
+
+def fetch_runtime(folder: Path) -> Path:
+    """onnxruntime-web by npm, and where it lies."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise ConfigError("onnxruntime-web is fetched by npm, which is not here: install npm, or give --runtime FOLDER")
+    # no scripts: nothing of a package is run, and one of them would download more
+    words = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
+    done = subprocess.run([*words, f"onnxruntime-web@{RUNTIME_VERSION}"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ConfigError(f"npm could not fetch onnxruntime-web ({reason}); give its folder with --runtime")
+    return folder / "node_modules" / "onnxruntime-web"
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    folder = source / "dist" if (source / "dist").is_dir() else source
+    for name in RUNTIME_FILES:
+        if not (folder / name).is_file():
+            raise ConfigError(f"--runtime {source}: it has no {name}; is it the folder of onnxruntime-web?")
+        shutil.copyfile(folder / name, target / name)

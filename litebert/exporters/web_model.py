@@ -1,0 +1,50 @@
+"""The facts of a model that the page needs to ask it, and to show what it answers."""
+
+from typing import Any
+
+from litebert.checkpoint import Checkpoint
+from litebert.core.errors import ConfigError
+from litebert.exporters.onnx_folder import has_exits
+from litebert.inference.naming import name_model, tell_language
+from litebert.model.cost import count_parameters
+from litebert.model.reading import ReadHead
+from litebert.tasks.catalog import restore_task, task_facts
+
+# What the page does with a head: the name of a function of page/functions.js, and of a view.
+FUNCTIONS: dict[ReadHead, str] = {
+    "mlm": "fill-mask",
+    "classification": "classify",
+    "tokens": "tokens",
+    "span": "answer",
+    "conditional_span": "answer",
+    "choice": "choose",
+    "sentence": "order",
+    "embedding": "embed",
+}
+NEEDS_NO_TASK: tuple[ReadHead, ...] = ("mlm", "sentence", "embedding")
+
+
+def describe_model(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
+    """What goes into facts.json: the model as the server would list it, and its task."""
+    config, tokenizer = checkpoint.config, checkpoint.load_tokenizer()
+    task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
+    if head not in NEEDS_NO_TASK and (task is None or head not in {spec.kind for spec in task.heads}):
+        raise ConfigError(
+            f"{checkpoint.path} has a head '{head}', but nothing says what it answers: `litebert finetune` would"
+        )
+    length = checkpoint.find_max_length(head)
+    model = {
+        "name": name_model(checkpoint.path),
+        "functions": [FUNCTIONS[head]],
+        "task": None if task is None else task.name,
+        "labels": list(getattr(task, "labels", ())),
+        "num_texts": getattr(task, "num_texts", 0),
+        "has_spans": getattr(task, "has_spans", False),
+        "has_exits": has_exits(checkpoint, head),
+        "language": tell_language(tokenizer),
+        "mask": tokenizer.pieces([tokenizer.mask_id])[0],
+        "num_parameters": count_parameters(config, checkpoint.heads).total,
+        "num_layers": len(config.layer_plan.rows),
+        "max_length": length,
+    }
+    return {"model": model, "task": None if task is None else task_facts(task, max_length=length)}

@@ -1,0 +1,1 @@
+"""Fine-tuning: the story, its recipe, its run folder, seeds and grids."""

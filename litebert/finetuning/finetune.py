@@ -1,0 +1,266 @@
+"""The story of fine-tuning: a pre-trained model and a task's examples become a model that answers, and its score.
+
+Interrupted at any moment and started again with the same words, it ends with the same weights and the same report as if
+it had never stopped. A run's folder has, beside recipe.toml, metrics.jsonl, timing.jsonl and checkpoints/:
+
+model/          the checkpoint that was best on dev, with its task, ready for `litebert predict`
+predictions/    a line for each example of dev and test: its answer and the model's output
+report.json     scores, what chance would score, how they came about; reproducible to the last digit
+errors.md       the dev examples that were answered most wrongly
+data.json       hashes of the texts that it was trained on and chosen by: `litebert evaluate` recognizes them
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from litebert.checkpoint import CheckpointContent, drop_optimizer, list_checkpoints, load_checkpoint, save_checkpoint
+from litebert.core.files import exclusive_lock, remove_leftovers, write_json
+from litebert.core.runlog import RunLog
+from litebert.core.stopping import Stop, end_by, noting_stops
+from litebert.core.view import Status, View, format_seconds, open_view
+from litebert.finetuning.recipe import describe_length
+from litebert.finetuning.run_folder import Job, Run, check_same_job, open_log, open_run, save
+from litebert.inference.outputs import compute_outputs
+from litebert.model.model import Model
+from litebert.tasks.bag_of_words import learn_baseline
+from litebert.tasks.catalog import finish_task, task_facts
+from litebert.tasks.finetuning import FinetuneTask, Output
+from litebert.tasks.group_batch import GroupBatch, cut_into_parts
+from litebert.tasks.groups import Group, TuningPlan
+from litebert.tasks.predictions import PREDICTIONS, predict_answers, predictions_file, write_predictions
+from litebert.tasks.report import (
+    ERRORS_FILE,
+    REPORT_FILE,
+    describe_split,
+    explain_chance,
+    is_labelled,
+    read_report,
+    write_errors,
+    write_report,
+)
+from litebert.tasks.seen_texts import write_seen_texts
+from litebert.training.card import write_task_card
+from litebert.training.kept_checkpoints import CHECKPOINTS, best_step, check_is_ours, checkpoint_path
+from litebert.training.loop import StepReport, check_finite, iter_updates, time_batch
+from litebert.training.schedule import learning_rate
+
+MODEL = "model"
+LONG_BATCH = 5.0  # seconds: one such batch is enough to estimate a run by
+
+
+def finetune(job: Job, folder: Path) -> dict[str, Any]:
+    """Fine-tune, or go on, in a folder; gives the report."""
+    job = job.with_lengths()
+    check_is_ours(folder)
+    with exclusive_lock(folder, purpose="training"):
+        check_same_job(folder, job)
+        if (folder / REPORT_FILE).is_file():
+            return close(folder)
+        for place in (folder, folder / CHECKPOINTS, folder / PREDICTIONS):
+            remove_leftovers(place)
+        with open_view(folder.name) as view:
+            run = open_run(job, folder, view)
+            with open_log(run) as log, noting_stops() as stop:
+                train(run, view, log, stop)
+            return finish(run, view)
+
+
+def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
+    """Update, measure and save until the end, until dev no longer improves, or until this process is told to end."""
+    recipe, length = run.job.recipe, run.length
+    if run.progress.is_finished(length.options) or is_out_of_patience(run):
+        return
+    announce(run, view)
+    rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
+        step, peak=recipe.optim.learning_rate, total_steps=length.options.steps, options=length.schedule
+    )
+    for report in iter_updates(run.engine, iter_parts(run), run.progress, length.options, rate_at):
+        step = run.progress.step
+        show(view, run, report)
+        scores = measure_dev(run, view) if length.is_evaluated(step) else {}
+        check_finite(scores, step)
+        if scores or step % recipe.train.log_every == 0:
+            speed = {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
+            log.write(step, metrics=report.metrics | scores, timing=speed)
+        if scores or stop.asked_by:
+            save(run, log)
+            if stop.asked_by:
+                view.say(f"stopped after step {step:,}, which is saved: the same command continues from there")
+                end_by(stop.asked_by)
+            if is_out_of_patience(run):
+                view.say(f"stopped after step {step:,}: {recipe.train.patience} evaluations without a better one")
+                return
+
+
+def announce(run: Run, view: View) -> None:
+    """Say what the run will do and about how long it will take, before its first step."""
+    recipe, length = run.job.recipe, run.length
+    name = f"recipe {run.job.recipe_name}: " if run.job.recipe_name else ""
+    view.say(f"{name}{describe_length(recipe, length, len(run.train))}")
+    device = run.engine.runtime.device.type
+    most = "at most " if recipe.train.patience else ""
+    view.say(f"{most}about {format_seconds(estimate_seconds(run))} on this {device}, judging by two batches")
+
+
+def estimate_seconds(run: Run) -> float:
+    """About how long the rest of a run takes, steps and evaluations, by the time that two batches take."""
+    plan = plan_batches(run)
+    for numbers in (plan.batches(0) * 2)[:2]:  # the first one warms up, unless it takes long
+        groups = [run.train[n] for n in numbers]
+        seconds = time_batch(run.engine, cut_batch(run, groups))
+        if seconds > LONG_BATCH:
+            break
+    num_steps = run.length.options.steps - run.progress.step
+    num_learned = num_steps * count_tokens(run.train) / plan.steps_per_epoch
+    num_evaluations = -(-num_steps // run.length.evaluate_every)
+    num_read = num_evaluations * sum(map(count_tokens, run.dev.values()))
+    return seconds / count_tokens(groups) * (num_learned + num_read / 3)  # gradients are two thirds of the work
+
+
+def count_tokens(groups: Sequence[Group]) -> int:
+    return sum(group.num_tokens for group in groups)
+
+
+def plan_batches(run: Run) -> TuningPlan:
+    options = run.job.recipe.train
+    return TuningPlan.of(run.train, options.batch_size, run.job.recipe.seed, options.bucket_batches)
+
+
+def cut_batch(run: Run, groups: Sequence[Group]) -> Sequence[GroupBatch]:
+    return cut_into_parts(groups, run.job.recipe.train.micro_batch, run.form.pad_id)
+
+
+def iter_parts(run: Run) -> Iterator[Sequence[GroupBatch]]:
+    """The parts of each step's batch from where the run stands, epoch after epoch."""
+    plan = plan_batches(run)
+    epoch, skipped = divmod(run.progress.step, plan.steps_per_epoch)
+    while True:
+        for numbers in plan.batches(epoch)[skipped:]:
+            yield cut_batch(run, [run.train[n] for n in numbers])
+        epoch, skipped = epoch + 1, 0
+
+
+def measure_dev(run: Run, view: View) -> dict[str, float]:
+    """The scores of every dev split, by split and metric."""
+    scores: dict[str, float] = {}
+    for name, groups in run.dev.items():
+        outputs = outputs_of(run, run.engine.model, groups)
+        scores |= {f"{name}_{k}": v for k, v in run.task.score(outputs, run.job.dataset.dev[name]).items()}
+    view.say(f"step {run.progress.step:,}: " + ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in scores.items()))
+    return scores
+
+
+def outputs_of(run: Run, model: Model, groups: Sequence[Group]) -> list[Output]:
+    return compute_outputs(model, run.task, groups, run.engine.runtime, pad_id=run.form.pad_id)
+
+
+def is_out_of_patience(run: Run) -> bool:
+    """Whether the last evaluations, as many as the patience, were none of them the best.
+
+    A model that is still at chance has only not begun to learn: it goes on.
+    """
+    patience, best_by = run.job.recipe.train.patience, run.job.best_by
+    measured = {r["step"]: r[best_by] for r in run.records if best_by in r} if patience else {}
+    if len(measured) <= patience or best_step(run.records, best_by) >= list(measured)[-patience]:
+        return False
+    chance = run.task.chance(next(iter(run.job.dataset.dev.values())))
+    return bool(max(measured.values()) > chance.score + chance.margin)
+
+
+def finish(run: Run, view: View) -> dict[str, Any]:
+    """Keep the best model, let it answer dev and test, and write the report: last, for it says that all is there."""
+    job, step = run.job, best_step(run.records, run.job.best_by)
+    best = load_checkpoint(checkpoint_path(run.folder, step))
+    model = best.load_model().to(run.engine.runtime.device)
+    outputs = {name: outputs_of(run, model, groups) for name, groups in run.dev.items()}
+    chosen_by, chosen = next(iter(outputs.items()))
+    task, files = finish_task(run.task, chosen, job.dataset.dev[chosen_by])
+    baseline = learn_baseline(task, job.dataset.train)
+    dev = {name: describe_split(task, outputs[name], job.dataset.dev[name], baseline) for name in outputs}
+    save_model(run, model, task, step, dev[chosen_by]["scores"])
+    test = answer_test(run, model, task, view)
+    examples = {**job.dataset.dev, **job.dataset.test}
+    for name, values in (outputs | test).items():
+        write_predictions(predictions_file(run.folder, name), predict_answers(task, values, examples[name]))
+    for name, value in files.items():
+        write_json(run.folder / name, value)
+    write_errors(run.folder / ERRORS_FILE, task, chosen, job.dataset.dev[chosen_by], title=run.folder.name)
+    scored = {n: describe_split(task, v, examples[n], baseline) for n, v in test.items() if is_labelled(examples[n])}
+    for facts in (*dev.values(), *scored.values()):
+        if facts["is_at_chance"]:
+            facts["likely_cause"] = explain_chance(facts, run.records, num_train=len(run.train))
+    write_seen_texts(run.folder, job.dataset)
+    write_report(run.folder, build_report(run, task, step, dev, scored))
+    return close(run.folder)
+
+
+def close(folder: Path) -> dict[str, Any]:
+    """The report of a finished run, which needs its optimizer states no more."""
+    for path in list_checkpoints(folder / CHECKPOINTS):
+        drop_optimizer(path)
+    return read_report(folder)
+
+
+def answer_test(run: Run, model: Model, task: FinetuneTask, view: View) -> dict[str, list[Output]]:
+    """The outputs for the test splits, if they are wanted."""
+    outputs: dict[str, list[Output]] = {}
+    for name, examples in run.job.dataset.test.items() if run.job.predicts_test else ():
+        view.say(f"answering {name} ({len(examples):,} examples)")
+        groups = task.encode(examples, run.job.source.load_tokenizer(), run.form)
+        outputs[name] = outputs_of(run, model, groups)
+    return outputs
+
+
+def save_model(run: Run, model: Model, task: FinetuneTask, step: int, scores: Mapping[str, float]) -> None:
+    """Write the finished model, over one that a killed run left."""
+    recipe_toml = run.job.recipe.to_toml()
+    card = write_task_card(
+        model=run.folder.name, task=task.name, source=run.job.source.path.name, scores=scores, recipe_toml=recipe_toml
+    )
+    content = CheckpointContent(
+        step=step, recipe_toml=recipe_toml, card=card, task=task_facts(task, max_length=run.form.max_length)
+    )
+    save_checkpoint(run.folder / MODEL, model, run.job.source.load_tokenizer(), content, replaces=True)
+
+
+def build_report(
+    run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any], test: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All that is worth knowing of the run, and nothing that differs between two runs of the same words."""
+    parameters = list(run.engine.model.parameters())
+    history = [
+        {k: v for k, v in record.items() if k == "step" or k.startswith(tuple(dev))}
+        for record in run.records
+        if run.job.best_by in record
+    ]
+    return {
+        "task": task.name,
+        "metric": task.metric,
+        "facts": task_facts(task, max_length=run.form.max_length),
+        "values": run.job.values,
+        "num_parameters": sum(p.numel() for p in parameters),
+        "num_trained_parameters": sum(p.numel() for p in parameters if p.requires_grad),
+        "num_train_examples": len(run.train),
+        "steps": run.length.options.steps,
+        "last_step": run.progress.step,
+        "best_step": step,
+        "dev": dict(dev),
+        "test": dict(test),  # empty where the right answers are not known
+        "history": history,
+    }
+
+
+def show(view: View, run: Run, report: StepReport) -> None:
+    """Tell the person at the terminal where the run stands."""
+    done = run.progress.step / run.length.options.steps
+    view.show(
+        Status(
+            step=run.progress.step,
+            total_steps=run.length.options.steps,
+            progress=done,
+            values={name: report.metrics[name] for name in ("loss", "train_accuracy") if name in report.metrics},
+            tokens_per_second=report.num_tokens / report.seconds,
+            seconds_left=run.progress.seconds * (1 - done) / done,
+        )
+    )

@@ -1,0 +1,297 @@
+"""What decides a fine-tuning run beside its model and its data.
+
+Three recipes have names: `paper`, the ALBERT paper's rows; `two-core`, a fixed number of epochs, which studies use; and
+`adaptive`, which is the same but for its length: as many steps as the data needs, and an end where dev no longer gains.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from litebert.core.errors import ConfigError, suggest
+from litebert.core.options import build_options, describe_changes, dump_toml, merge, parse_assignments
+from litebert.core.runtime import RuntimeOptions
+from litebert.tasks.reading import ExitOptions, PassageOptions
+from litebert.training.optimizers import OptimOptions
+from litebert.training.options import TrainOptions
+from litebert.training.schedule import ScheduleOptions
+
+# what may change between stop and resume: nothing that a score or a weight depends on
+_FREE_KEYS = {"train.keep_last", "train.loggers", "runtime.num_threads"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions:
+    """The run: how long, in which pieces, and what of the model learns."""
+
+    batch_size: int = 32  # groups: sentences, pairs, questions
+    max_length: int = 128
+    steps: int = 0  # 0: by epochs
+    epochs: float = 3.0
+    warmup_steps: int | None = None  # None: by share
+    warmup_share: float = 0.06
+    micro_batch: int = 0  # sequences that are computed at once; 0: the whole batch
+    bucket_batches: int = 16  # batches among which texts are sorted by length; 1: not sorted
+    evaluations: int = 10  # evenly over the run; each leaves a checkpoint
+    patience: int = 0  # stop after so many evaluations without a better score; 0: never
+    trainable: str = "all"  # all, head (with the pooler), or last-K: the last K layers and the head
+    keep_last: int = 1  # checkpoints kept beside the best one
+    log_every: int = 10
+    loggers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key in ("batch_size", "max_length", "bucket_batches", "evaluations", "keep_last", "log_every"):
+            if getattr(self, key) < 1:
+                raise ConfigError(f"train.{key} = {getattr(self, key)} must be at least 1")
+        for key in ("steps", "epochs", "micro_batch", "patience"):
+            if getattr(self, key) < 0:
+                raise ConfigError(f"train.{key} = {getattr(self, key)} cannot be negative")
+        if not self.steps and not self.epochs:
+            raise ConfigError("train.steps and train.epochs are both 0: how long shall it train?")
+        if not 0 <= self.warmup_share < 1:
+            raise ConfigError(f"train.warmup_share = {self.warmup_share} is a share of the steps: 0 or more, below 1")
+        if self.max_length < 8:
+            raise ConfigError(f"train.max_length = {self.max_length} leaves no room for text beside special tokens")
+        self.num_last_layers  # noqa: B018 (checks trainable)
+
+    @property
+    def num_last_layers(self) -> int | None:
+        """How many layers learn: None = all of the model, 0 = the head alone."""
+        if self.trainable in ("all", "head"):
+            return None if self.trainable == "all" else 0
+        prefix, _, number = self.trainable.partition("-")
+        if prefix != "last" or not number.isdecimal() or int(number) < 1:
+            raise ConfigError(f"train.trainable = '{self.trainable}': write all, head or last-2")
+        return int(number)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropoutOptions:
+    """What of the model's configuration a task may change."""
+
+    dropout_rate: float = 0.1  # of states and of attention
+    classifier_dropout_rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        for key, rate in asdict(self).items():
+            if not 0 <= rate < 1:
+                raise ConfigError(f"model.{key} = {rate} is a share: 0 or more, below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneRecipe:
+    """All that decides a run, beside model and data."""
+
+    train: TuneOptions = field(default_factory=TuneOptions)
+    optim: OptimOptions = field(default_factory=lambda: OptimOptions(name="adamw", learning_rate=1e-4))
+    model: DropoutOptions = field(default_factory=DropoutOptions)
+    passage: PassageOptions = field(default_factory=PassageOptions)
+    exit: ExitOptions = field(default_factory=ExitOptions)
+    runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ConfigError(f"seed = {self.seed} cannot be negative")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def to_toml(self) -> str:
+        return dump_toml(self.values)
+
+
+class Length(NamedTuple):
+    """How long a run is on a given number of examples."""
+
+    options: TrainOptions
+    schedule: ScheduleOptions
+    evaluate_every: int
+
+    def is_evaluated(self, step: int) -> bool:
+        return step % self.evaluate_every == 0 or step == self.options.steps
+
+
+def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
+    """The steps of a run; of epochs they depend on how many examples there are."""
+    train = recipe.train
+    # whole batches: the last one of an epoch may be small, and it comes at any place among them
+    steps = train.steps or max(1, round(train.epochs * math.ceil(num_examples / train.batch_size)))
+    warmup = round(steps * train.warmup_share) if train.warmup_steps is None else train.warmup_steps
+    if warmup > steps:
+        raise ConfigError(
+            f"train.warmup_steps = {warmup:,} is more than the run's {steps:,} steps: shorten it with the run"
+        )
+    every = max(1, -(-steps // train.evaluations))
+    options = TrainOptions(steps=steps, micro_batch=train.micro_batch)
+    return Length(options, ScheduleOptions(warmup_steps=warmup), every)
+
+
+def describe_length(recipe: FinetuneRecipe, length: Length, num_examples: int) -> str:
+    """What a run will do, in a line for a person."""
+    train, steps = recipe.train, length.options.steps
+    epochs = steps / math.ceil(num_examples / train.batch_size)
+    parts = [
+        f"{steps:,} steps of {train.batch_size} examples ({epochs:.2g} epochs of {num_examples:,})",
+        f"length {train.max_length}",
+        f"{recipe.optim.name} at {recipe.optim.learning_rate:.2g}",
+    ]
+    if train.patience:
+        parts.append(f"stops after {train.patience} evaluations without a better one, every {length.evaluate_every:,}")
+    return ", ".join(parts)
+
+
+class PaperRow(NamedTuple):
+    """A row of the ALBERT paper's table of fine-tuning hyper-parameters."""
+
+    learning_rate: float
+    batch_size: int
+    dropout_rate: float
+    classifier_dropout_rate: float
+    steps: int
+    warmup_steps: int
+    max_length: int
+
+
+# ALBERT (camera-ready), Table 14. AdamW; clipping at 1.0 and the official optimizer's epsilon are the defaults.
+PAPER = {
+    "cola": PaperRow(1e-5, 16, 0.0, 0.1, 5336, 320, 512),
+    "sts-b": PaperRow(2e-5, 16, 0.0, 0.1, 3598, 214, 512),
+    "sst-2": PaperRow(1e-5, 32, 0.0, 0.1, 20935, 1256, 512),
+    "mnli": PaperRow(3e-5, 128, 0.0, 0.1, 10000, 1000, 512),
+    "qnli": PaperRow(1e-5, 32, 0.0, 0.1, 33112, 1986, 512),
+    "qqp": PaperRow(5e-5, 128, 0.1, 0.1, 14000, 1000, 512),
+    "rte": PaperRow(3e-5, 32, 0.1, 0.1, 800, 200, 512),
+    "mrpc": PaperRow(2e-5, 32, 0.0, 0.1, 800, 200, 512),
+    "wnli": PaperRow(2e-5, 16, 0.1, 0.1, 2000, 250, 512),
+    "squad-v1": PaperRow(5e-5, 48, 0.0, 0.1, 3649, 365, 384),
+    "squad-v2": PaperRow(3e-5, 48, 0.0, 0.1, 8144, 814, 512),
+    "race": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
+    "race-middle": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
+    "race-high": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
+}
+# For two cores: short texts are what there is time for. The learning rate depends on the model's width. No dropout, as
+# the paper has none for most of its tasks: it costs a small model a third of what it could learn (docs/lab-notes.md).
+TWO_CORE: dict[str, Any] = {
+    "train": {"batch_size": 32, "max_length": 128, "epochs": 3.0},
+    "model": {"dropout_rate": 0.0},
+}
+TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
+    "rte": {"train": {"epochs": 10.0}},
+    "mrpc": {"train": {"epochs": 10.0}},
+    "sts-b": {"train": {"epochs": 10.0}},
+    "cola": {"train": {"epochs": 5.0}},
+    "wnli": {"train": {"epochs": 5.0}},
+    "squad-v1": {"train": {"max_length": 256}},
+    "squad-v2": {"train": {"max_length": 256}},
+    "squad-v2-simple": {"train": {"max_length": 256}},
+    "race": {"train": {"max_length": 256, "batch_size": 8}},
+    "race-middle": {"train": {"max_length": 256, "batch_size": 8}},
+    "race-high": {"train": {"max_length": 256, "batch_size": 8}},
+    "choice": {"train": {"max_length": 256, "batch_size": 8}},
+}
+
+# The length of adaptive runs. Few examples are read often, until dev no longer improves: three epochs of 300 rows are
+# 27 steps, after which a small model has hardly begun. Of many, a CPU reads what it can in about an hour.
+MIN_STEPS = 500
+MAX_CPU_STEPS = 4000
+PATIENCE = 3
+PAPER_WIDTH = 768  # models narrower than BERT-base hardly learn at the paper's learning rates
+
+
+def choose_recipe(task: str, *, hidden_size: int, has_gpu: bool) -> str:
+    """The recipe where none is named: the paper's where it was meant for such a model, and a GPU computes it."""
+    return "paper" if task in PAPER and has_gpu and hidden_size >= PAPER_WIDTH else "adaptive"
+
+
+def choose_epochs(usual: float, num_examples: int, batch_size: int, *, has_gpu: bool) -> float:
+    """The usual epochs, but no fewer than MIN_STEPS and, without a GPU, no more than MAX_CPU_STEPS."""
+    steps_per_epoch = max(1, math.ceil(num_examples / batch_size))
+    steps = max(MIN_STEPS, usual * steps_per_epoch)
+    return round((steps if has_gpu else min(steps, MAX_CPU_STEPS)) / steps_per_epoch, 3)
+
+
+def choose_two_core_rate(hidden_size: int) -> float:
+    """A learning rate for batches of 32: 3e-4 up to H 330, less by the square of the width above; a rule of thumb.
+
+    Behind it is models/cpu-small-en (H 192): on CoLA 3e-4 was better than 9e-4, and than 1e-4, with which nothing
+    began; on MNLI and SST-2 they hardly differ. The square is chosen to give about 5e-5 at H 768.
+    """
+    return float(f"{min(3e-4, 5e-4 * (256 / hidden_size) ** 2):.1e}")
+
+
+def load_finetune_recipe(
+    task: str,
+    source: str = "",
+    overrides: Sequence[str] = (),
+    *,
+    hidden_size: int = 256,
+    num_examples: int = 0,
+    has_gpu: bool = False,
+) -> FinetuneRecipe:
+    """The recipe of a task: `adaptive`, `paper`, `two-core` or a .toml file.
+
+    Without a name it is the paper's, where it has one, else `two-core`: as studies have always had it. Overrides are
+    such as train.epochs=5; `lr` is short for optim.learning_rate. `hidden_size` is the model's; `adaptive` also depends
+    on the number of training examples and on whether a GPU computes.
+    """
+    words = [f"optim.learning_rate={word[3:]}" if word.startswith("lr=") else word for word in overrides]
+    changes = parse_assignments(words)
+    recipe = build_finetune_recipe(merge(_base_values(task, source, hidden_size), changes))
+    if source != "adaptive" or {"steps", "epochs"} & changes.get("train", {}).keys():
+        return recipe
+    epochs = choose_epochs(recipe.train.epochs, num_examples, recipe.train.batch_size, has_gpu=has_gpu)
+    return replace(recipe, train=replace(recipe.train, epochs=epochs))
+
+
+def build_finetune_recipe(values: Mapping[str, Any]) -> FinetuneRecipe:
+    """A recipe from nested values as TOML gives them."""
+    base = {"optim": {"name": "adamw", "learning_rate": 1e-4}}
+    return build_options(FinetuneRecipe, merge(base, values))
+
+
+def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
+    source = source or ("paper" if task in PAPER else "two-core")
+    if source == "paper":
+        if task not in PAPER:
+            raise ConfigError(f"--recipe paper: the paper has none for '{task}', but for {', '.join(PAPER)}")
+        return _paper_values(PAPER[task])
+    if source in ("two-core", "adaptive"):
+        optim = {"name": "adamw", "learning_rate": choose_two_core_rate(hidden_size)}
+        values = merge({**TWO_CORE, "optim": optim}, TWO_CORE_BY_TASK.get(task, {}))
+        return merge(values, {"train": {"patience": PATIENCE}}) if source == "adaptive" else values
+    file = Path(source)
+    if file.suffix != ".toml":
+        raise ConfigError(
+            f"--recipe {source}: {suggest(source, ('adaptive', 'paper', 'two-core'))}; or the path of a .toml file"
+        )
+    if not file.is_file():
+        raise ConfigError(f"there is no recipe file {file}")
+    try:
+        values = tomllib.loads(file.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {error}") from None
+    values.pop("job", None)  # a run's own recipe.toml says there which data and weights it was begun with
+    return values
+
+
+def _paper_values(row: PaperRow) -> dict[str, Any]:
+    return {
+        "train": {
+            "batch_size": row.batch_size,
+            "steps": row.steps,
+            "warmup_steps": row.warmup_steps,
+            "max_length": row.max_length,
+        },
+        "optim": {"name": "adamw", "learning_rate": row.learning_rate},
+        "model": {"dropout_rate": row.dropout_rate, "classifier_dropout_rate": row.classifier_dropout_rate},
+    }
+
+
+def list_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs between the values of two runs, as `key: old -> new`, but for what no result depends on."""
+    return describe_changes(old, new, _FREE_KEYS)

@@ -1,0 +1,265 @@
+"""A fine-tuning run as it lies in its folder: what it is made of, how it is opened, gone on with and saved."""
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from litebert.checkpoint import (
+    Checkpoint,
+    CheckpointContent,
+    list_checkpoints,
+    optimizer_tensors,
+    restore_optimizer,
+    save_checkpoint,
+)
+from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import atomic_path
+from litebert.core.options import dump_toml
+from litebert.core.runlog import METRICS_FILE, RunLog, check_log, describe_log, open_sinks, read_log
+from litebert.core.runtime import choose_runtime
+from litebert.core.view import View
+from litebert.finetuning.recipe import FinetuneRecipe, Length, list_differences, settle_length
+from litebert.model.model import Model, build_model
+from litebert.tasks.catalog import task_facts, with_exits, with_passage
+from litebert.tasks.finetuning import Dataset, FinetuneTask, fingerprint
+from litebert.tasks.group_batch import GroupBatch
+from litebert.tasks.groups import Group, SequenceForm, build_form
+from litebert.tasks.report import REPORT_FILE
+from litebert.tasks.squad.features import count_lost_answers
+from litebert.tasks.squad.task import SpanTask
+from litebert.training.distributed import TaskLoss
+from litebert.training.freezing import check_last_layers, freeze
+from litebert.training.kept_checkpoints import (
+    CHECKPOINTS,
+    RECIPE_FILE,
+    checkpoint_path,
+    find_last_whole,
+    forget_old_checkpoints,
+)
+from litebert.training.loop import Engine, Progress, build_scaler, pack_scaler, unpack_scaler
+from litebert.training.optimizers import build_optimizer
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to fine-tune for what."""
+
+    source: Checkpoint
+    dataset: Dataset
+    recipe: FinetuneRecipe
+    is_from_scratch: bool = False  # the source gives its shape and tokenizer only; weights are drawn at random
+    predicts_test: bool = True
+    recipe_name: str = ""  # for a person to read; its values decide
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """All that decides the result; files count by their content, not by where they lie."""
+        identity = {
+            "task": self.dataset.task.name,
+            "metric": self.dataset.task.metric,
+            "positive": getattr(self.dataset.task, "positive", ""),
+            "class_weights": list(getattr(self.dataset.task, "class_weights", ())),
+            # where train ends and dev begins: the hash does not see it, as when more of one file is held out
+            "num_train": len(self.dataset.train),
+            "examples": fingerprint([self.dataset.train, *self.dataset.dev.values()]),
+            "test": fingerprint(list(self.dataset.test.values())) if self.predicts_test else "",
+            "weights": "" if self.is_from_scratch else self.source.fingerprint,
+            "model": hashlib.sha256(json.dumps(dataclasses.asdict(self.source.config)).encode()).hexdigest(),
+            "tokenizer": self.source.load_tokenizer().fingerprint,
+            "is_from_scratch": self.is_from_scratch,
+            "predicts_test": self.predicts_test,
+        }
+        return {**self.recipe.values, "job": identity}
+
+    @property
+    def best_by(self) -> str:
+        """The metric, by its name in the logs, that chooses the model."""
+        return f"{next(iter(self.dataset.dev))}_{self.dataset.task.metric}"
+
+    def with_lengths(self) -> Self:
+        """The job whose task has the lengths and the exits of the recipe."""
+        task = with_exits(with_passage(self.dataset.task, self.recipe.passage), self.recipe.exit)
+        return dataclasses.replace(self, dataset=dataclasses.replace(self.dataset, task=task))
+
+    @cached_property
+    def form(self) -> SequenceForm:
+        config = self.source.config
+        length = min(self.recipe.train.max_length, config.max_positions)
+        return build_form(self.source.load_tokenizer(), max_length=length, num_segments=config.num_segments)
+
+
+@dataclass
+class Run:
+    """A run under way."""
+
+    folder: Path
+    job: Job
+    form: SequenceForm
+    length: Length
+    train: Sequence[Group]
+    dev: Mapping[str, Sequence[Group]]
+    engine: Engine[GroupBatch]
+    progress: Progress
+
+    @property
+    def task(self) -> FinetuneTask:
+        return self.job.dataset.task
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        return read_log(self.folder / METRICS_FILE)
+
+
+def check_job(job: Job) -> None:
+    """Refuse a recipe that the model or the task does not allow, before anything is computed or written."""
+    job = job.with_lengths()
+    settle_length(job.recipe, len(job.dataset.train))
+    check_last_layers(job.source.config.layer_plan, job.recipe.train.num_last_layers)
+    job.dataset.task.encode(job.dataset.train[:1], job.source.load_tokenizer(), job.form)  # is there room for a text?
+
+
+def open_run(job: Job, folder: Path, view: View) -> Run:
+    """The run as its last whole checkpoint left it, or at its beginning."""
+    dataset, tokenizer, form = job.dataset, job.source.load_tokenizer(), job.form
+    if not dataset.train:
+        raise DataError(f"--data has no train split of {dataset.task.name}: there is nothing to learn from")
+    if not dataset.dev:
+        raise DataError(f"--data has no dev split of {dataset.task.name}: add one, for it chooses the best model")
+    for note in dataset.notes:
+        view.say(note)
+    groups = dataset.task.encode(dataset.train, tokenizer, form)
+    dev = {name: dataset.task.encode(examples, tokenizer, form) for name, examples in dataset.dev.items()}
+    note = describe_lengths(dataset, groups, form)
+    if note:
+        view.say(note)
+    last = find_last_whole(folder, view.say)
+    if last:
+        check_log(folder / METRICS_FILE, last.begun_with.get("metrics", {}))
+    engine = build_engine(job, last)
+    progress = Progress()
+    if last:
+        view.say(f"going on after step {last.step:,}")
+        progress = Progress(last.step, int(last.state["tokens"]), float(last.state["seconds"]))
+    return Run(folder, job, form, settle_length(job.recipe, len(groups)), groups, dev, engine, progress)
+
+
+def describe_lengths(dataset: Dataset, groups: Sequence[Group], form: SequenceForm) -> str:
+    """What of the training texts does not fit; empty where all does."""
+    if isinstance(dataset.task, SpanTask):  # reads long texts in windows
+        num_lost = count_lost_answers(dataset.train, groups)
+        return (
+            f"{num_lost:,} of {len(groups):,} questions have their whole answer in no window: they are learned as if "
+            f"they had none; lower passage.stride, or raise train.max_length"
+            if num_lost
+            else ""
+        )
+    num_full = sum(group.width >= form.max_length for group in groups)
+    return (
+        f"{num_full:,} of {len(groups):,} examples fill all of {form.max_length} tokens; what is longer is cut"
+        if num_full
+        else ""
+    )
+
+
+def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
+    """The model with its fresh head and its optimizer, or both as the last checkpoint has them."""
+    recipe, task = job.recipe, job.dataset.task
+    runtime = choose_runtime(recipe.runtime)
+    if last and "dtype" in last.begun_with:  # "auto" might measure otherwise now
+        runtime = runtime.in_format(last.begun_with["dtype"])
+    model = build_task_model(job)
+    if last:
+        model.load_state_dict(last.load_weights(), strict=True)
+    freeze(model, recipe.train.num_last_layers)
+    model = model.to(runtime.device)
+    optimizer = build_optimizer([(n, p) for n, p in model.named_parameters() if p.requires_grad], recipe.optim)
+    if last:
+        restore_optimizer(model, optimizer, last.load_optimizer())
+    scaler = build_scaler(runtime)
+    if last and (numbers := unpack_scaler(last.state)):
+        scaler.load_state_dict(numbers)
+    loss = TaskLoss(model, task)
+    # dropout's noise belongs to parts, and not to rows as in pre-training: the heads, which drop too, know none of rows
+    return Engine(model, loss, optimizer, task, runtime, scaler, recipe.optim.clip_norm, recipe.seed)
+
+
+def build_task_model(job: Job) -> Model:
+    """The pre-trained encoder under a head that knows nothing yet; a pooler that the source lacks is drawn too."""
+    dropout = job.recipe.model
+    config = dataclasses.replace(
+        job.source.config,
+        hidden_dropout_rate=dropout.dropout_rate,
+        attention_dropout_rate=dropout.dropout_rate,
+        classifier_dropout_rate=dropout.classifier_dropout_rate,
+        has_pooler=True,
+    )
+    model = build_model(config, job.dataset.task.heads, seed=job.recipe.seed)
+    if not job.is_from_scratch:
+        weights = {name: w for name, w in job.source.load_weights().items() if name.startswith("encoder.")}
+        model.load_state_dict(weights, strict=False)
+    return model
+
+
+def open_log(run: Run) -> RunLog:
+    """The run's logs, cut after the step that it goes on from; and its recipe, from the first moment on."""
+    if not run.progress.step:
+        with atomic_path(run.folder / RECIPE_FILE) as temporary:
+            temporary.write_text(dump_toml(run.job.values), "utf-8")
+    loggers = run.job.recipe.train.loggers
+    sinks = open_sinks(loggers, run.folder, run_name=run.folder.name, config=run.job.values)
+    log = RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
+    forget_checkpoints(run)  # a kill may have come between saving and forgetting
+    return log
+
+
+def save(run: Run, log: RunLog) -> None:
+    """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
+    log.sync()  # a checkpoint must not be ahead of its metrics
+    engine, progress = run.engine, run.progress
+    content = CheckpointContent(
+        step=progress.step,
+        recipe_toml=run.job.recipe.to_toml(),
+        state={"tokens": progress.tokens, "seconds": progress.seconds, **pack_scaler(engine.scaler)},
+        begun_with={"dtype": engine.runtime.dtype_name, "metrics": describe_log(run.folder / METRICS_FILE)},
+        optimizer=optimizer_tensors(engine.model, engine.optimizer),
+        task=task_facts(run.task, max_length=run.form.max_length),
+    )
+    path = checkpoint_path(run.folder, progress.step)
+    save_checkpoint(path, engine.model, run.job.source.load_tokenizer(), content)
+    forget_checkpoints(run)
+
+
+def forget_checkpoints(run: Run) -> None:
+    """Delete checkpoints that are neither among the last nor the best."""
+    keep_last = run.job.recipe.train.keep_last
+    forget_old_checkpoints(run.folder, run.records, keep_last=keep_last, best_by=run.job.best_by)
+
+
+def check_same_job(folder: Path, job: Job) -> None:
+    """Refuse to go on with a run under other words."""
+    changes = list_job_changes(folder, job)
+    if changes:
+        raise ConfigError(
+            f"{folder} was begun otherwise ({'; '.join(changes[:5])}); say the same words, or choose another --out"
+        )
+
+
+def list_job_changes(folder: Path, job: Job) -> list[str]:
+    """How a run in a folder was begun otherwise; before its first checkpoint there is nothing to go on with."""
+    file = folder / RECIPE_FILE
+    is_under_way = list_checkpoints(folder / CHECKPOINTS) or (folder / REPORT_FILE).is_file()
+    if not file.is_file() or not is_under_way:
+        return []
+    begun = tomllib.loads(file.read_text("utf-8"))
+    if "job" not in begun:
+        raise ConfigError(f"{folder} is a run of pre-training; choose another --out")
+    # runs of version 0.1 do not say these: a user's own classes were always chosen by accuracy
+    usual = "accuracy" if job.dataset.task.name == "classification" else job.dataset.task.metric
+    begun["job"] = {"metric": usual, "positive": "", **begun["job"]}
+    return list_differences(begun, job.values)

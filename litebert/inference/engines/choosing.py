@@ -1,0 +1,69 @@
+"""Which engine: the one that a person names, or the fastest here by a short measurement."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import Literal, NamedTuple
+
+import torch
+
+from litebert.core.errors import ConfigError, suggest
+from litebert.inference.engines.engine import Engine, EngineName
+from litebert.model.reading import ReadHead, ReadInputs
+
+EngineChoice = Literal["auto", "torch", "onnx", "openvino"]
+PACKAGES: dict[EngineName, tuple[str, ...]] = {
+    "torch": ("torch",),
+    "onnx": ("onnxruntime", "onnx"),
+    "openvino": ("openvino", "onnx"),
+}
+LENGTHS = (16, 64)  # of the texts that are timed: a phrase and a paragraph
+ROUNDS = 5
+Build = Callable[[EngineName], Engine]
+
+
+class Trial(NamedTuple):
+    """What engines are timed with: this head, and texts no longer than this."""
+
+    head: ReadHead
+    max_length: int
+
+
+def choose_engine(wanted: str, possible: Sequence[EngineName], build: Build, trial: Trial) -> Engine:
+    """The engine of a name; for "auto" the fastest of those that are possible and installed."""
+    if wanted not in ("auto", *PACKAGES):
+        raise ConfigError(f"engine '{wanted}' is unknown; {suggest(wanted, ('auto', *PACKAGES))}")
+    if wanted != "auto":
+        if wanted not in possible:
+            raise ConfigError(f"engine '{wanted}' cannot compute this model; take {' or '.join(possible)}")
+        return build(wanted)  # type: ignore[arg-type]
+    engines = [build(name) for name in possible if is_installed(name)]
+    if not engines:
+        raise ConfigError("no engine is installed that computes this model: pip install 'litebert[export]'")
+    return engines[0] if len(engines) == 1 else min(_time_all(engines, trial), key=lambda one: one[1])[0]
+
+
+def is_installed(name: EngineName) -> bool:
+    return all(find_spec(package) is not None for package in PACKAGES[name])
+
+
+def _time_all(engines: Sequence[Engine], trial: Trial) -> Iterator[tuple[Engine, float]]:
+    """Each engine with its seconds for the same texts; they take turns, and each one's best counts."""
+    seconds = {engine.name: [float("inf")] * len(LENGTHS) for engine in engines}
+    for number in range(1 + ROUNDS):
+        for engine in engines:
+            for place, length in enumerate(LENGTHS):
+                spent = _time_once(engine, trial.head, min(length, trial.max_length))
+                if number:  # the first opens sessions
+                    seconds[engine.name][place] = min(seconds[engine.name][place], spent)
+    for engine in engines:
+        yield engine, sum(seconds[engine.name])
+
+
+def _time_once(engine: Engine, head: ReadHead, length: int) -> float:
+    token_ids = torch.zeros(1, length, dtype=torch.long)
+    mask = torch.ones(1, length, dtype=torch.bool)
+    inputs = ReadInputs(token_ids, torch.zeros_like(token_ids), mask, mask, mask_id=-1)
+    started_at = time.perf_counter()
+    engine.read(head, inputs)
+    return time.perf_counter() - started_at

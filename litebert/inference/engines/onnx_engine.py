@@ -1,0 +1,51 @@
+"""The model in onnxruntime."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from litebert.core.errors import ConfigError
+from litebert.core.memory import return_freed_memory
+from litebert.inference.engines.engine import EngineName, Graphs, to_feeds
+from litebert.model.reading import ReadHead, ReadInputs, output_names
+
+try:
+    import onnxruntime
+except ImportError:
+    raise ConfigError("the engine onnx needs onnxruntime: pip install 'litebert[export]'") from None
+
+ERRORS_ONLY = 3
+
+
+class OnnxEngine:
+    """Sessions of a model's graphs, opened when a head is first asked."""
+
+    name: EngineName = "onnx"
+    batch_cost = 8  # on two cores, of ALBERT-base
+
+    def __init__(self, graphs: Graphs, num_threads: int) -> None:
+        self._graphs = graphs
+        self.batch_tokens = graphs.batch_tokens
+        self._options = onnxruntime.SessionOptions()
+        self._options.intra_op_num_threads = num_threads
+        self._options.log_severity_level = ERRORS_ONLY
+        self._sessions: dict[tuple[ReadHead, bool], Any] = {}
+
+    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+        has_exits = self._graphs.has_exits(head, inputs.patience)
+        assert has_exits or not inputs.patience, f"{head} was asked with a patience that it cannot have"
+        if (head, has_exits) not in self._sessions:
+            with self._graphs.open(head, has_exits=has_exits) as file:
+                self._sessions[head, has_exits] = onnxruntime.InferenceSession(
+                    file, self._options, providers=["CPUExecutionProvider"]
+                )
+            return_freed_memory()  # of writing and reading the graph, more than the model itself
+        names = output_names(head, has_exits=has_exits)
+        feeds = to_feeds(head, inputs, self._graphs.max_positions, has_exits=has_exits)
+        values = self._sessions[head, has_exits].run(names, feeds)
+        return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}
+
+    def can_exit(self, head: ReadHead) -> bool:
+        return self._graphs.can_exit(head)

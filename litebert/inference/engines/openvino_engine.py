@@ -1,0 +1,76 @@
+"""The model in OpenVINO, which computes fastest on many Intel processors."""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from threading import Lock
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from litebert.core.errors import ConfigError
+from litebert.core.memory import return_freed_memory
+from litebert.inference.engines.engine import EngineName, Graphs, to_feeds
+from litebert.model.reading import ReadHead, ReadInputs, output_names
+
+TELEMETRY = "openvino_telemetry"
+
+
+class OpenVinoEngine:
+    """Compiled models of a model's graphs, made when a head is first asked."""
+
+    name: EngineName = "openvino"
+    batch_cost = 8  # on two cores, of ALBERT-base
+
+    def __init__(self, graphs: Graphs, num_threads: int) -> None:
+        openvino = import_openvino()
+        self._graphs = graphs
+        self.batch_tokens = graphs.batch_tokens
+        self._core = openvino.Core()
+        # float stays float: some processors would otherwise be given bfloat16
+        self._settings = {
+            "INFERENCE_NUM_THREADS": num_threads,
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "f32",
+        }
+        self._requests: dict[ReadHead, Any] = {}
+        self._lock = Lock()  # a request answers one caller at a time
+
+    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+        if self._graphs.has_exits(head, inputs.patience):
+            raise ConfigError("the engine openvino does not compute graphs that may answer early: take onnx")
+        feeds = to_feeds(head, inputs, self._graphs.max_positions)
+        with self._lock:
+            if head not in self._requests:
+                with self._graphs.open(head, has_exits=False) as file:
+                    compiled = self._core.compile_model(file, "CPU", self._settings)
+                self._requests[head] = compiled.create_infer_request()
+                return_freed_memory()  # of writing and reading the graph
+            request = self._requests[head]
+            request.infer(feeds, share_inputs=True)
+            # copies: the next call writes over these
+            return {name: torch.from_numpy(request.get_tensor(name).data.copy()) for name in output_names(head)}
+
+    def can_exit(self, head: ReadHead) -> bool:
+        del head
+        return False
+
+
+def import_openvino() -> ModuleType:
+    """OpenVINO without the package that reports each import of it to its makers."""
+    return import_in_silence("openvino")
+
+
+def import_in_silence(name: str) -> ModuleType:
+    """A module that finds no telemetry package, and therefore takes its own stub that sends nothing."""
+    if name not in sys.modules:
+        sys.modules[TELEMETRY] = None  # type: ignore[assignment]
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ConfigError(f"the engine openvino needs {name}: pip install 'litebert[openvino]'") from None
+    finally:
+        if sys.modules.get(TELEMETRY, ...) is None:
+            del sys.modules[TELEMETRY]

@@ -1,0 +1,128 @@
+"""A fine-tuned model's scores on examples that it may not have seen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.inference.predictor import Predictor
+from litebert.tasks.bag_of_words import learn_baseline
+from litebert.tasks.catalog import READERS, read_dataset
+from litebert.tasks.choices import Choices
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.columnar import is_columnar
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
+from litebert.tasks.reading import TableOptions
+from litebert.tasks.report import describe_split, is_labelled
+from litebert.tasks.seen_texts import SeenTexts
+from litebert.tasks.token_tags import TokenTags
+
+# data that a model may be asked, though it was never trained on them: GLUE's diagnostic set, and one's own files
+_ALSO_ASKED = {"mnli": ("ax",), "squad-v2": ("squad-v2-simple",), "squad-v2-simple": ("squad-v2",)}
+_OWN_FILES: dict[type[Any], str] = {
+    Classification: "classification",
+    Regression: "regression",
+    MultiLabel: "multi-label",
+    TokenTags: "tags",
+    Choices: "choice",
+}
+
+
+def read_for(predictor: Predictor, name: str, path: Path, options: TableOptions) -> Dataset:
+    """A task's data, if it is this model's task; labels are the model's own."""
+    dataset = read_dataset(name, path, without_learning(predictor.task, options))
+    check_task(predictor.task, dataset.task, predictor.checkpoint.path)
+    return dataset
+
+
+def without_learning(task: FinetuneTask, options: TableOptions) -> TableOptions:
+    """Options to read what a finished model is asked: its labels are settled, and no row is held out."""
+    return replace(options, labels=tuple(getattr(task, "labels", ())), dev_share=0.0, is_learned=False)
+
+
+def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
+    """Refuse data of another task than the model's; a user's own files of its kind are none."""
+    fitting = (models.name, *_OWN_FILES.values(), *_ALSO_ASKED.get(models.name, ()))
+    if type(models) is not type(asked) or asked.name not in fitting:
+        raise ConfigError(
+            f"{path} answers {models.name} ({type(models).__name__}), not {asked.name} ({type(asked).__name__}): "
+            f"say --task {models.name}, or take another model"
+        )
+
+
+class Chosen(NamedTuple):
+    """The examples to score, and what is known of them."""
+
+    split: str
+    examples: Sequence[Any]
+    num_trained: int | None  # how many of their texts the model was trained on; None: not recorded
+    note: str  # for a person to read; empty where there is nothing to say
+
+
+def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | None = None) -> Chosen:
+    """The examples of a split; without a name dev, and of a file all there are.
+
+    Of a file that the model was fine-tuned on, the rows that were held out are its dev split.
+    """
+    splits = {"train": dataset.train, **dataset.test, **dataset.dev}  # the diagnostic set is both, labelled in dev
+    is_file = path.is_file() or is_columnar(path)
+    own = seen.split(dataset.train) if seen and not dataset.dev else None
+    if own:
+        splits |= {"train": own[0], "dev": own[1]}
+    elif is_file:
+        splits = {}
+    if is_file:
+        splits["all"] = dataset.train
+    usual = "dev" if own else "all" if is_file else next(iter(dataset.dev), "dev")
+    examples = splits.get(split or usual, ())
+    if not examples:
+        has = ", ".join(name for name, some in splits.items() if some)
+        raise DataError(f"{path} has no split '{split or usual}', but {has}: name the one to score")
+    num_trained = sum(map(seen.is_trained, examples)) if seen else None
+    note = _describe_training(num_trained, len(examples))
+    if own and (split or usual) == "dev":
+        note = f"{path} is what the model was fine-tuned on: the {len(examples):,} rows that were held out are scored"
+    return Chosen(split or usual, examples, num_trained, note)
+
+
+def _describe_training(num_trained: int | None, num_examples: int) -> str:
+    if num_trained is None:
+        return "the model does not record what it was trained on: whether these texts were part of it is not known"
+    if num_trained:
+        return (
+            f"the model was trained on {num_trained:,} of these {num_examples:,} texts: on new ones it may score lower"
+        )
+    return ""
+
+
+def name_task(models: FinetuneTask, path: Path) -> str:
+    """The name under which data for a model is read: its task's, or for a file of one's own the kind of task."""
+    is_own = path.is_file() or is_columnar(path) or models.name not in READERS
+    kind = next((word for one, word in _OWN_FILES.items() if isinstance(models, one)), models.name)
+    return kind if is_own else models.name
+
+
+def evaluate(
+    predictor: Predictor, dataset: Dataset, examples: Sequence[Any], report: Callable[[int], None] = lambda _: None
+) -> tuple[dict[str, Any], list[Output]]:
+    """The scores, beside chance and a baseline, and the outputs they come from; without labels no scores.
+
+    The baseline learns from the training rows of the dataset, where there are others than those that are scored.
+    """
+    outputs = predictor.predict(examples, report=report)
+    if not is_labelled(examples):
+        return {}, outputs
+    task = _with_metrics(predictor.task, dataset.task)
+    scored = {id(example) for example in examples}
+    baseline = learn_baseline(task, [example for example in dataset.train if id(example) not in scored])
+    return describe_split(task, outputs, examples, baseline), outputs
+
+
+def _with_metrics(models: FinetuneTask, asked: FinetuneTask) -> FinetuneTask:
+    """The model's task with the scores of the data's too; the diagnostic set has its own instead of MNLI's."""
+    if not (isinstance(models, Classification) and isinstance(asked, Classification)):
+        return models
+    if asked.name in _ALSO_ASKED.get(models.name, ()):
+        return replace(models, metrics=asked.metrics)
+    return replace(models, metrics=tuple(dict.fromkeys((*models.metrics, *asked.metrics))))

@@ -1,0 +1,412 @@
+"""A model ready to be asked: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
+
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from litebert.checkpoint import Checkpoint
+from litebert.core.errors import ConfigError
+from litebert.core.runtime import Runtime, RuntimeOptions, choose_runtime
+from litebert.inference.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
+from litebert.inference.cutting import ReportCut, tell_cut
+from litebert.inference.engines.building import EngineBuilder, build_torch
+from litebert.inference.engines.choosing import PACKAGES, EngineChoice, Trial, choose_engine
+from litebert.inference.engines.engine import CheckpointGraphs, Engine, EngineName, ExportedGraph
+from litebert.inference.engines.interruptible import Interruptible
+from litebert.inference.engines.threads import choose_threads
+from litebert.inference.engines.torch_engine import TorchEngine
+from litebert.inference.exported import Export, is_export, open_export
+from litebert.inference.fill_mask import Guess, fill_masks
+from litebert.inference.outputs import BATCH_TOKENS, answer_in_batches, compute_outputs
+from litebert.inference.patience import Patient
+from litebert.interop.opening import load_checkpoint
+from litebert.interop.truncating import truncate
+from litebert.interop.vocabulary_notes import note_vocabulary
+from litebert.model.config import HeadKind
+from litebert.model.model import Model
+from litebert.model.reading import ReadHead
+from litebert.tasks.asking import to_inputs
+from litebert.tasks.catalog import restore_task
+from litebert.tasks.choices import ChoiceExample, Choices
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.ensemble import is_ensemble, list_members
+from litebert.tasks.finetuning import FinetuneTask, Output
+from litebert.tasks.group_batch import GroupBatch
+from litebert.tasks.groups import Group, SequenceForm, build_form
+from litebert.tasks.report import read_report
+from litebert.tasks.squad.task import SpanTask
+from litebert.tasks.texts import TextExample, join_texts
+from litebert.tasks.token_tags import TaggedWords, TokenTags
+from litebert.text.tokenizer import Tokenizer
+
+Text = str | tuple[str, str]  # one, or a pair
+
+
+@dataclass(frozen=True)
+class Label:
+    """An answer: the label (a number for regression, a tuple where several labels may hold) and all probabilities."""
+
+    label: Any
+    probabilities: dict[str, float]  # empty for regression
+
+
+class Predictor:
+    """A checkpoint's model with its tokenizer and, if it was fine-tuned, its task."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, runtime: Runtime, engine: Engine | None = None, tokenizer: Tokenizer | None = None
+    ) -> None:
+        """Without an engine torch computes."""
+        self.checkpoint = checkpoint
+        self.runtime = runtime
+        self._tokenizer = tokenizer
+        self.engine: Engine = engine or build_torch(checkpoint, runtime)
+        self.members: tuple[Predictor, ...] = ()  # of an ensemble, whose outputs are averaged
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer; a model that was loaded without one cannot read text."""
+        return self._tokenizer or self.checkpoint.load_tokenizer()
+
+    @cached_property
+    def model(self) -> Model:
+        """The model in torch, for those who look inside; another engine does without it."""
+        inner = self.engine
+        while isinstance(inner, Patient | Interruptible):
+            inner = inner.engine
+        return (inner if isinstance(inner, TorchEngine) else build_torch(self.checkpoint, self.runtime)).model
+
+    @property
+    def has_exits(self) -> bool:
+        """Whether it can be asked with a patience."""
+        return self._learned_exits and not self.members and self.engine.can_exit("classification")
+
+    @property
+    def _learned_exits(self) -> bool:
+        return self.checkpoint.task is not None and bool(getattr(self.task, "exits", False))
+
+    def check_exits(self) -> None:
+        """Refuse to be asked with a patience, unless it can be."""
+        if self.members:
+            raise ConfigError(f"{self.checkpoint.path} is an ensemble, which cannot answer early: take no patience")
+        if not self._learned_exits:
+            raise ConfigError(
+                f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true"
+            )
+        if not self.has_exits:
+            raise ConfigError(
+                f"{self.checkpoint.path} cannot answer early in {self.engine.name}: only onnx does, and only where all "
+                "layers are one; take the checkpoint with the engine torch, or no patience"
+            )
+
+    def with_patience(self, patience: int) -> "Predictor":
+        """The same predictor, answering texts early whose answer stays the same for so many layers in a row; 0: never.
+
+        Weights and sessions are shared, so that each request to a server may have a patience of its own.
+        """
+        if patience < 0:
+            raise ConfigError(f"patience = {patience} must be 0 or above; 0 computes all layers")
+        if patience:
+            self.check_exits()
+        elif self.members:
+            return self
+        inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
+        chosen = Patient(inner, patience) if patience else inner
+        return Predictor(self.checkpoint, self.runtime, chosen, self._tokenizer)
+
+    def interruptible(self, is_wanted: Callable[[], bool]) -> "Predictor":
+        """The same predictor, raising `Interrupted` before a batch that is not wanted any more."""
+        engine = Interruptible(self.engine, is_wanted)
+        return Predictor(self.checkpoint, self.runtime, engine, self.tokenizer)
+
+    @property
+    def only_fills_gaps(self) -> bool:
+        """Whether it was pre-trained for hidden words, and for no task yet."""
+        return self.checkpoint.task is None and "mlm" in {spec.kind for spec in self.checkpoint.heads}
+
+    @cached_property
+    def task(self) -> FinetuneTask:
+        """What the model was fine-tuned for."""
+        if self.checkpoint.task is None:
+            has = ", ".join(spec.kind for spec in self.checkpoint.heads) or "no head"
+            raise ConfigError(
+                f"{self.checkpoint.path} was not fine-tuned (it has {has}): `litebert finetune` makes it answer"
+            )
+        return restore_task(self.checkpoint.task, where=str(self.checkpoint.path))
+
+    def form(self, max_length: int | None = None) -> SequenceForm:
+        """How this model wants its input; texts that are longer than it was fine-tuned on are cut."""
+        config = self.checkpoint.config
+        learned = (self.checkpoint.task or {}).get("max_length", config.max_positions)
+        length = min(max_length or learned, config.max_positions)
+        return build_form(self.tokenizer, max_length=length, num_segments=config.num_segments)
+
+    def predict(
+        self,
+        examples: Sequence[Any],
+        *,
+        max_length: int | None = None,
+        report: Callable[[int], None] = lambda _: None,
+        report_cut: ReportCut | None = None,
+    ) -> list[Output]:
+        """The task's outputs for its own kind of examples, in their order.
+
+        `report` hears how many are done, `report_cut` how many tokens of each example were not read, because it is
+        longer than the model reads; without it a warning tells of those.
+        """
+        if self.members:
+            return self._predict_together(examples, max_length, report, report_cut)
+        form = self.form(max_length)
+        groups = self.task.encode(examples, self.tokenizer, form)
+        tell_cut(groups, form.max_length, report_cut)
+        return compute_outputs(
+            self.engine,
+            self.task,
+            groups,
+            self.runtime,
+            pad_id=self.tokenizer.pad_id,
+            batch_tokens=self.engine.batch_tokens,
+            batch_cost=self.engine.batch_cost,
+            report=report,
+        )
+
+    def _predict_together(
+        self,
+        examples: Sequence[Any],
+        max_length: int | None,
+        report: Callable[[int], None],
+        report_cut: ReportCut | None,
+    ) -> list[Output]:
+        """The members' outputs, averaged; the first one tells what was cut."""
+        num_members, outputs = len(self.members), []
+        for number, member in enumerate(self.members):
+            progress = lambda done, before=number * len(examples): report((before + done) // num_members)  # noqa: E731
+            tell = report_cut if number == 0 else lambda _: None
+            outputs.append(member.predict(examples, max_length=max_length, report=progress, report_cut=tell))
+        return [self.task.combine(list(each)) for each in zip(*outputs, strict=True)]
+
+    def classify(self, texts: Sequence[Text], *, report_cut: ReportCut | None = None) -> list[Label]:
+        """The label of each text or pair, with its probability and the others'; or the number, for regression."""
+        task = self._expect(Classification, MultiLabel, Regression)
+        outputs = self.predict(_to_examples(texts), report_cut=report_cut)
+        return [self._label(task, output) for output in outputs]
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The tag of each word of each sentence."""
+        task = self._expect(TokenTags)
+        if isinstance(sentences, str) or not all(_are_words(words) for words in sentences):
+            raise ConfigError("a sentence is a list of its words: text.split(), or your own tokenizer's")
+        examples = [TaggedWords(str(n), tuple(words)) for n, words in enumerate(sentences)]
+        return [task.decide(output) for output in self.predict(examples)]
+
+    def answer(self, question: str, context: str) -> FoundAnswer:
+        """The stretch of the context that answers the question, however long the context is; "" where there is none."""
+        return self.answer_batch([(question, context)])[0]
+
+    def answer_batch(self, pairs: Sequence[tuple[str, str]]) -> list[FoundAnswer]:
+        """`answer` for many (question, context) pairs at once."""
+        task = self._expect(SpanTask)
+        return [read_answer(task, output) for output in self.predict(to_questions(pairs))]
+
+    def choose(self, context: str, question: str, choices: Sequence[str]) -> Choice:
+        """The choice that fits the question about the context best; a choice takes the place of a `_`."""
+        return self.choose_batch([to_choice_example(context, question, choices)])[0]
+
+    def choose_batch(self, examples: Sequence[ChoiceExample], *, report_cut: ReportCut | None = None) -> list[Choice]:
+        """`choose` for many questions at once."""
+        self._expect(Choices)
+        outputs = self.predict(examples, report_cut=report_cut)
+        return [read_choice(example.choices, output) for example, output in zip(examples, outputs, strict=True)]
+
+    def fill_mask(self, text: str, top_k: int = 5) -> list[list[Guess]]:
+        """The most probable pieces for each [MASK] of a text."""
+        return self.fill_mask_batch([text], top_k)[0]
+
+    def fill_mask_batch(self, texts: Sequence[str], top_k: int = 5) -> list[list[list[Guess]]]:
+        """`fill_mask` for many texts at once."""
+        self._need_head("mlm", "fill masks")
+        return fill_masks(
+            self.engine,
+            self.tokenizer,
+            texts,
+            top_k,
+            max_length=self.checkpoint.config.max_positions,
+            batch_tokens=self.engine.batch_tokens,
+            batch_cost=self.engine.batch_cost,
+        )
+
+    def order(self, first: str, second: str) -> float:
+        """How probable it is that the second text follows the first, rather than the other way round."""
+        return self.order_batch([(first, second)])[0]
+
+    def order_batch(self, pairs: Sequence[tuple[str, str]], *, report_cut: ReportCut | None = None) -> list[float]:
+        """`order` for many pairs at once."""
+        self._need_head("sentence", "order sentences")
+        # a head of three classes (segments.task = "three-way") also knows of texts that do not belong together
+        found = self._read("sentence", "logits", pairs, report_cut)
+        return [float(logits[:2].softmax(-1)[0]) for logits in found]
+
+    def embed(
+        self, texts: Sequence[Text], *, normalize: bool | None = None, report_cut: ReportCut | None = None
+    ) -> NDArray[np.float32]:
+        """A vector (N, H) for each text, made as the model says (sentence-transformers' modules.json).
+
+        A model that says nothing gives the mean of the tokens' last states, normalized to length one.
+        """
+        spec = self.checkpoint.embedding_spec
+        found = self._read("embedding", "embedding", texts, report_cut)
+        width = self.checkpoint.config.hidden_size
+        vectors = np.array([vector.numpy() for vector in found], dtype=np.float32).reshape(-1, width)
+        if spec.normalize if normalize is None else normalize:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
+
+    def _read(self, head: ReadHead, name: str, texts: Sequence[Text], report_cut: ReportCut | None) -> list[Tensor]:
+        """One of a head's outputs, for each text."""
+        if self.members:
+            raise ConfigError(f"{self.checkpoint.path} is an ensemble: it answers, but has no vectors; take a member")
+        form = self.form(self.checkpoint.find_max_length(head))
+        sequences = join_texts(_to_examples(texts), self.tokenizer, form)
+        pooling = self.checkpoint.embedding_spec.pooling
+        groups = [Group((sequence,)) for sequence in sequences]
+        tell_cut(groups, form.max_length, report_cut)
+
+        def read(batch: GroupBatch, _: Sequence[Group]) -> list[Tensor]:
+            inputs = to_inputs(batch)._replace(pooling=pooling)
+            return list(self.engine.read(head, inputs)[name].float().cpu())
+
+        return answer_in_batches(
+            groups,
+            read,
+            pad_id=self.tokenizer.pad_id,
+            batch_tokens=self.engine.batch_tokens,
+            batch_cost=self.engine.batch_cost,
+        )
+
+    def _label(self, task: Any, output: Output) -> Label:
+        answer = task.decide(output)
+        if isinstance(task, Regression):
+            return Label(answer, {})
+        label = tuple(answer) if isinstance(answer, list) else answer
+        return Label(label, dict(zip(task.labels, output, strict=True)))
+
+    def _expect(self, *kinds: type[Any]) -> Any:
+        if not isinstance(self.task, kinds):
+            asked = " or ".join(kind.__name__ for kind in kinds)
+            raise ConfigError(
+                f"{self.checkpoint.path} was fine-tuned for {self.task.name} ({type(self.task).__name__}), not {asked}"
+            )
+        return self.task
+
+    def _need_head(self, kind: HeadKind, purpose: str) -> None:
+        if kind not in {spec.kind for spec in self.checkpoint.heads}:
+            raise ConfigError(
+                f"{self.checkpoint.path} cannot {purpose}: it has no head '{kind}'; take a pre-trained one"
+            )
+
+
+def load(  # one line of a user's program: its options are words there, not an object of options
+    source: str | Path,
+    *,
+    device: str = "auto",
+    engine: EngineChoice | None = None,
+    threads: int = 0,
+    patience: int = 0,
+    layers: int = 0,
+    tokenizer: Literal["own"] | None = "own",
+) -> Predictor:
+    """The predictor of a checkpoint, run, ensemble, export, Hugging Face or TensorFlow model, or of a hub's name.
+
+    `engine` computes it: torch, onnx, openvino, or auto for the fastest here; else torch, and onnx for exports.
+    `threads` 0: what OMP_NUM_THREADS says, else as many as there are cores. `patience`: texts whose answer stays the
+    same for so many layers are done, where the model has learned it. `layers`: compute only so many of the first.
+    `tokenizer` None: a model that has none; `predictor.model` takes token ids. Where a vocabulary does not fit the
+    model's table exactly, a warning says so.
+    """
+    if threads < 0:
+        raise ConfigError(f"threads = {threads} must be 0 or above; 0 takes all cores")
+    if is_ensemble(Path(source)):
+        computing: dict[str, Any] = {"device": device, "engine": engine, "threads": threads, "layers": layers}
+        return _load_ensemble(Path(source), computing).with_patience(patience)
+    exported = is_export(Path(source))
+    if device not in ("auto", "cpu") and (exported or engine not in (None, "torch")):
+        raise ConfigError(f"device '{device}' is for the engine torch; the others and exports compute on the CPU")
+    if exported:
+        if layers:
+            raise ConfigError(f"{source} is an export and has the layers it has: export its checkpoint with --layers")
+        return _load_exported(open_export(Path(source)), engine or "onnx", threads).with_patience(patience)
+    checkpoint = load_checkpoint(source)
+    checkpoint = truncate(checkpoint, layers) if layers else checkpoint
+    if tokenizer is None:
+        if engine not in (None, "torch"):
+            raise ConfigError(f"engine '{engine}' reads text: without a tokenizer only torch computes")
+        return Predictor(checkpoint, choose_runtime(RuntimeOptions(device=device, num_threads=choose_threads(threads))))
+    return _load_checkpoint(checkpoint, device, engine or "torch", threads).with_patience(patience)
+
+
+def _load_ensemble(path: Path, computing: dict[str, Any]) -> Predictor:
+    """A predictor that averages the outputs of an ensemble's members, and decides as the ensemble does."""
+    members = tuple(load(member, **computing) for member in list_members(path))
+    first = members[0]
+    checkpoint = replace(first.checkpoint, path=path, task=read_report(path)["facts"])
+    predictor = Predictor(checkpoint, first.runtime, first.engine, first.tokenizer)
+    predictor.members = members
+    return predictor
+
+
+def _load_checkpoint(checkpoint: Checkpoint, device: str, engine: EngineChoice, threads: int) -> Predictor:
+    num_threads, tokenizer = choose_threads(threads), checkpoint.load_tokenizer()
+    for note in note_vocabulary(tokenizer, checkpoint.config.vocab_size):
+        warnings.warn(f"{checkpoint.path}: {note}", stacklevel=3)
+    options = RuntimeOptions(device=device if engine == "torch" else "cpu", num_threads=num_threads)
+    runtime = choose_runtime(options)
+    builder = EngineBuilder(checkpoint, runtime, CheckpointGraphs(checkpoint, tokenizer.mask_id), num_threads)
+    possible = _list_candidates(checkpoint) if engine == "auto" else tuple(PACKAGES)
+    trial = Trial(checkpoint.heads[0].kind if checkpoint.heads else "embedding", checkpoint.config.max_positions)
+    return Predictor(checkpoint, runtime, choose_engine(engine, possible, builder.build, trial), tokenizer)
+
+
+def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predictor:
+    checkpoint, runtime = export.checkpoint, choose_runtime(RuntimeOptions(device="cpu"))
+    length = checkpoint.config.max_positions
+    # OpenVINO sums in another order where the batch has another shape, and rounding to bytes makes that visible
+    is_alone = export.mixes_texts or (export.is_int8 and engine == "openvino")
+    batch_tokens = 1 if is_alone else BATCH_TOKENS
+    graphs = ExportedGraph(export.graph_file, export.head, length, export.has_exits, batch_tokens)
+    builder = EngineBuilder(checkpoint, runtime, graphs, choose_threads(threads))
+    # OpenVINO computes integers that are quantised on the way in float, slower than float itself; and loops not at all
+    is_for_onnx = engine == "auto" and (export.is_int8 or export.has_exits)
+    possible: tuple[EngineName, ...] = ("onnx",) if is_for_onnx else ("onnx", "openvino")
+    return Predictor(checkpoint, runtime, choose_engine(engine, possible, builder.build, Trial(export.head, length)))
+
+
+def _list_candidates(checkpoint: Checkpoint) -> tuple[EngineName, ...]:
+    """The engines that "auto" measures; of a model that has learned to answer early those that can."""
+    if not (checkpoint.task or {}).get("exits", False):
+        return tuple(PACKAGES)
+    return ("torch", "onnx") if checkpoint.config.layer_plan.is_one_layer else ("torch",)
+
+
+def _are_words(words: Any) -> bool:
+    is_list = isinstance(words, Collection) and not isinstance(words, str)
+    return is_list and all(isinstance(word, str) for word in words)
+
+
+def _to_examples(texts: Sequence[Text]) -> list[TextExample]:
+    if isinstance(texts, str):
+        raise ConfigError(f"'{texts[:40]}' is one text: give a list of texts")
+    return [TextExample(str(number), *_check_texts(text, number)) for number, text in enumerate(texts)]
+
+
+def _check_texts(text: Any, number: int) -> tuple[str, ...]:
+    parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, tuple | list) else ()
+    if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
+        raise ConfigError(f"text {number} is {text!r:.60}: give a text, or a pair of texts as a tuple")
+    return parts

@@ -1,0 +1,102 @@
+"""How a model reads a text: which tokens each token attends to, and how far each layer moves it.
+
+The paper's Figure 1 draws the movement of a whole corpus; here it is of one text, token by token.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from litebert.inference.predictor import Predictor
+from litebert.model.blocks import AttentionBlock
+from litebert.text.front import Encoding
+
+MAX_TOKENS = 128  # of a trace: more cannot be looked at, and L x T x T numbers are sent
+
+
+class TracedToken(NamedTuple):
+    """A token and its place in its text, text[start:end]; a special token has none (0, 0)."""
+
+    piece: str
+    segment: int
+    start: int
+    end: int
+    is_special: bool
+
+
+class Trace(NamedTuple):
+    """What was computed for T tokens in L layers."""
+
+    tokens: list[TracedToken]
+    attention: NDArray[np.float32]  # (L, T, T): from each token to all; each row sums to 1
+    l2: NDArray[np.float32]  # (L, T): how far a layer moves a token
+    degrees: NDArray[np.float32]  # (L, T): the angle between a layer's input and output
+    is_cut: bool  # the text was longer than what is traced
+
+
+def trace(predictor: Predictor, text: str, text_b: str | None = None, *, head: int | None = None) -> Trace:
+    """How a text or a pair is read; attention is one head's, numbered from 0, or the mean of all."""
+    tokens, token_ids, is_cut = _list_tokens(predictor, text, text_b)
+    device = predictor.runtime.device
+    ids = torch.tensor([token_ids], device=device)
+    segments = torch.tensor([[token.segment for token in tokens]], device=device)
+    segments = segments if predictor.checkpoint.config.num_segments > 1 else torch.zeros_like(segments)
+    encoder = predictor.model.encoder
+    with torch.inference_mode():
+        layers = encoder(ids, segments, return_layers=True).layers
+        blocks = [encoder.attention[attention_index] for attention_index, _ in encoder.plan.rows]
+        attention = [_attend(block, states, head) for block, states in zip(blocks, layers[:-1], strict=True)]  # type: ignore[arg-type]
+        states = torch.cat(layers).float()  # (L + 1, T, H)
+        l2 = (states[1:] - states[:-1]).norm(dim=-1)
+        cosine = torch.cosine_similarity(states[1:], states[:-1], dim=-1).clamp(-1, 1)
+    degrees = cosine.acos() * (180 / math.pi)
+    return Trace(tokens, _to_numpy(torch.stack(attention)), _to_numpy(l2), _to_numpy(degrees), is_cut)
+
+
+def _list_tokens(predictor: Predictor, text: str, text_b: str | None) -> tuple[list[TracedToken], list[int], bool]:
+    """The tokens of a text or pair with the special ones around them, as the model was trained to see them."""
+    tokenizer, config = predictor.tokenizer, predictor.checkpoint.config
+    form = predictor.form(min(MAX_TOKENS, config.max_positions))
+    encodings = [tokenizer.encode_with_offsets(one) for one in (text, text_b) if one is not None]
+    sequence = form.join(*(encoding.token_ids for encoding in encodings))
+    num_special = form.num_special(is_pair=text_b is not None)
+    is_cut = sum(len(encoding.token_ids) for encoding in encodings) + num_special > len(sequence.token_ids)
+    ids = sequence.token_ids.tolist()
+    # the first separator ends the first text, which may have been cut
+    borders = [at for at, token_id in enumerate(ids) if token_id == form.sep_id]
+    firsts = [1, borders[0] + form.num_between]
+    tokens = [_special(tokenizer.pieces([token_id])[0], at > borders[0]) for at, token_id in enumerate(ids)]
+    for number, encoding in enumerate(encodings):
+        end = borders[0] if number == 0 else len(ids) - 1
+        tokens[firsts[number] : end] = _pieces_of(predictor, encoding, number, end - firsts[number])
+    return tokens, ids, is_cut
+
+
+def _special(piece: str, is_second: bool) -> TracedToken:
+    return TracedToken(piece, int(is_second), 0, 0, True)
+
+
+def _pieces_of(predictor: Predictor, encoding: Encoding, segment: int, count: int) -> list[TracedToken]:
+    pieces = predictor.tokenizer.pieces(encoding.token_ids[:count])
+    return [
+        TracedToken(piece, segment, start, end, False)
+        for piece, (start, end) in zip(pieces, encoding.offsets[:count], strict=True)
+    ]
+
+
+def _attend(block: AttentionBlock, states: Tensor, head: int | None) -> Tensor:
+    """The attention probabilities (T, T) of a block for one sequence (1, T, H)."""
+    query, key = (
+        layer(states)[0].unflatten(-1, (block.num_heads, -1)).transpose(0, 1) for layer in (block.query, block.key)
+    )  # (N, T, D)
+    probabilities: Tensor = (query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5).softmax(-1)  # (N, T, T)
+    return probabilities.mean(0) if head is None else probabilities[head]
+
+
+def _to_numpy(tensor: Tensor) -> NDArray[np.float32]:
+    numbers: NDArray[np.float32] = tensor.float().cpu().numpy()
+    return numbers

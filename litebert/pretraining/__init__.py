@@ -1,0 +1,1 @@
+"""Pre-training: the story, its recipe and its run folder."""

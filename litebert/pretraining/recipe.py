@@ -1,0 +1,232 @@
+"""Recipe: the sections of one run, read strictly from TOML, with overrides from the command line."""
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from litebert.batches.epoch import BatchOptions, DataOptions, StreamOptions
+from litebert.batches.google import expand_compat
+from litebert.batches.masking import MaskingOptions
+from litebert.batches.segments import SegmentOptions
+from litebert.core.errors import ConfigError, suggest
+from litebert.core.options import (
+    build_options,
+    describe_changes,
+    dump_toml,
+    flatten,
+    merge,
+    parse_assignments,
+    read_toml,
+    unflatten,
+)
+from litebert.core.runtime import RuntimeOptions
+from litebert.model.config import ModelConfig
+from litebert.model.presets import preset
+from litebert.objectives.registry import ObjectiveOptions
+from litebert.training.optimizers import OptimOptions
+from litebert.training.options import InitOptions, TrainOptions
+from litebert.training.schedule import ScheduleOptions, check_schedule
+
+_SHIPPED = files("litebert") / "pretraining" / "recipes"
+# what may change between stop and resume: nothing that a metric or a weight depends on
+_FREE_KEYS = {"data.workers", "train.keep_last", "train.loggers", "runtime.num_threads"}
+# keys that version 0.1.0 did not have: left at these values, they leave a recipe's fingerprint what it was
+_ADDED_KEYS = {"objective.name": "mlm"}
+# what is settled when a run begins: sections and keys that no stage can change
+_OF_THE_WHOLE_RUN = {"runtime", "init", "stages"} | {
+    f"train.{key}" for key in ("steps", "tokens", "hours", "parallel", "keep_last", "loggers")
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All that decides a run."""
+
+    model: ModelConfig
+    data: DataOptions
+    batch: BatchOptions
+    train: TrainOptions
+    segments: SegmentOptions = field(default_factory=SegmentOptions)
+    masking: MaskingOptions = field(default_factory=MaskingOptions)
+    objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
+    optim: OptimOptions = field(default_factory=OptimOptions)
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
+    init: InitOptions = field(default_factory=InitOptions)
+    seed: int = 1
+    stages: tuple["Stage", ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.segments.max_length > self.model.max_positions:
+            raise ConfigError(
+                f"segments.max_length = {self.segments.max_length} does not fit model.max_positions = "
+                f"{self.model.max_positions}: lower the one, or raise the other"
+            )
+        if self.segments.is_pair and self.model.num_segments < 2:
+            raise ConfigError(
+                f"segments.format = '{self.segments.format}' has two segments and model.num_segments is "
+                f"{self.model.num_segments}; use full-sentences or doc-sentences"
+            )
+        if self.segments.task != "none" and not self.model.has_pooler:
+            raise ConfigError(
+                f"segments.task = '{self.segments.task}' reads the pooled vector, but model.has_pooler is false"
+            )
+        if self.seed < 0:
+            raise ConfigError(f"seed = {self.seed} cannot be negative")
+        check_schedule(self.schedule, self.train.steps)
+        self.stream  # noqa: B018 (checks batch against segments)
+
+    @property
+    def stream(self) -> StreamOptions:
+        return StreamOptions(segments=self.segments, masking=self.masking, batch=self.batch, seed=self.seed)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The nested values that `build_recipe` would make this recipe of."""
+        values = {name: value for name, value in asdict(self).items() if name != "stages"}
+        values["init"] = {"from": self.init.source} | {k: v for k, v in values["init"].items() if k != "source"}
+        values["stages"] = [{"at": stage.at, **unflatten(stage.changes)} for stage in self.stages]
+        return values
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that a weight or a metric depends on."""
+        values = flatten(self.values)
+        kept = {
+            key: value
+            for key, value in values.items()
+            if key not in _FREE_KEYS and not (key in _ADDED_KEYS and value == _ADDED_KEYS[key])
+        }
+        return hashlib.sha256(repr(sorted(kept.items())).encode()).hexdigest()
+
+    def to_toml(self) -> str:
+        return dump_toml(self.values)
+
+    def at(self, step: float) -> "Recipe":
+        """The recipe that the update of `step` (the first is 0) on the scale of `train.steps` is made with."""
+        begun = [stage.recipe for stage in self.stages if stage.at <= step]
+        return begun[-1] if begun else replace(self, stages=())
+
+
+@dataclass(frozen=True)
+class Stage:
+    """From step `at` of the schedule on, these dotted keys are changed; `recipe` has those of stages before, too."""
+
+    at: int
+    changes: dict[str, Any]
+    recipe: Recipe
+
+
+def load_recipe(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """A recipe from a file, or by the name of one that comes with litebert; overrides such as `batch.sequences=8`."""
+    return build_recipe(merge(read_recipe_values(source), parse_assignments(overrides)))
+
+
+def build_recipe(values: Mapping[str, Any]) -> Recipe:
+    """A recipe from nested values as TOML gives them."""
+    base = {name: value for name, value in values.items() if name != "stages"}
+    recipe = _build_plain(base)
+    stages: list[Stage] = []
+    for number, table in enumerate(_stage_tables(values), start=1):
+        at, changes = table.get("at"), {name: value for name, value in table.items() if name != "at"}
+        before = stages[-1].at if stages else 0
+        if not isinstance(at, int) or at <= before:
+            raise ConfigError(f"stages: number {number} has at = {at!r}; it is a step after {before}")
+        for key in flatten(changes):
+            if {key, key.partition(".")[0]} & _OF_THE_WHOLE_RUN:
+                raise ConfigError(
+                    f"stages: number {number} changes {key}, which is settled for the whole run: set it outside of "
+                    "the stages"
+                )
+        base = merge(base, changes)
+        try:
+            now = _build_plain(base)
+        except ConfigError as error:
+            raise ConfigError(f"stages: number {number}: {error}") from None
+        stages.append(Stage(at, _difference(stages[-1].recipe if stages else recipe, now), now))
+    # a run that is shortened with train.steps=... does not come to its last stages
+    return replace(recipe, stages=tuple(stage for stage in stages if stage.at < recipe.train.steps))
+
+
+def _difference(before: Recipe, after: Recipe) -> dict[str, Any]:
+    """What a stage changes, key by key: a preset that it names would not be read so beside all other keys."""
+    old, new = flatten(before.values), flatten(after.values)
+    return {key: value for key, value in new.items() if old[key] != value}
+
+
+def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    tables = values.get("stages", ())
+    if not isinstance(tables, list | tuple) or not all(isinstance(table, Mapping) for table in tables):
+        raise ConfigError(f"stages = {tables!r} is a list of tables: write [[stages]] with at = ... and what changes")
+    return list(tables)
+
+
+def list_changes(old: Recipe, new: Recipe) -> list[str]:
+    """What differs between two recipes, as `key: old -> new`; keys that no result depends on are left out."""
+    return describe_changes(old.values, new.values, _FREE_KEYS)
+
+
+def with_paths(recipe: Recipe, rename: Callable[[str], str]) -> Recipe:
+    """The recipe with other paths to its corpora, in every stage, and to its first weights."""
+    values = recipe.values
+    for section in (values, *values["stages"]):
+        if "corpora" in section.get("data", {}):
+            section["data"]["corpora"] = [rename(path) for path in section["data"]["corpora"]]
+    if recipe.init.source:
+        values["init"]["from"] = rename(recipe.init.source)
+    return build_recipe(values)
+
+
+def list_recipes() -> dict[str, str]:
+    """The recipes that come with litebert, by name, with the first line of each."""
+    return {name: text.splitlines()[0].lstrip("# ") for name, text in sorted(_shipped_texts().items())}
+
+
+def _build_plain(values: Mapping[str, Any]) -> Recipe:
+    expanded = expand_compat(values)
+    model, init = expanded.get("model"), expanded.get("init")
+    if isinstance(model, Mapping):
+        expanded["model"] = _expand_preset(model)
+    if isinstance(init, Mapping) and "from" in init:  # a word of Python's, so the field has another name
+        expanded["init"] = {**{name: value for name, value in init.items() if name != "from"}, "source": init["from"]}
+    try:
+        return build_options(Recipe, expanded)
+    except ConfigError as error:
+        # a model's configuration is read in other places too, and does not know that it is a section here
+        is_of_model = str(error).partition(" ")[0] in {item.name for item in fields(ModelConfig)}
+        raise ConfigError(f"model.{error}" if is_of_model else str(error)) from None
+
+
+def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
+    if "preset" not in model:
+        return dict(model)
+    changes = {name: value for name, value in model.items() if name != "preset"}
+    return {**asdict(preset(str(model["preset"]))), **changes}
+
+
+def read_recipe_values(source: str | Path) -> dict[str, Any]:
+    """The nested values of a recipe as its file has them, by path or by the name of one that comes with litebert."""
+    path = Path(source)
+    if path.suffix == ".toml" or path.is_file():
+        if not path.is_file():
+            raise ConfigError(f"there is no recipe file {path}")
+        text = read_toml(path, "recipe")
+    else:
+        shipped = _shipped_texts()
+        if str(source) not in shipped:
+            raise ConfigError(
+                f"unknown recipe '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file"
+            )
+        text = shipped[str(source)]
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def _shipped_texts() -> dict[str, str]:
+    return {Path(item.name).stem: item.read_text("utf-8") for item in _SHIPPED.iterdir() if item.name.endswith(".toml")}

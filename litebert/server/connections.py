@@ -1,0 +1,100 @@
+"""Connections: how many are held, and for how long.
+
+uvicorn times connections that are idle between requests. One that was just made, or that drips its headers byte by
+byte, it would let stand for ever; those beyond its limit it refuses only after they have sent a request, in plain text.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from litebert.server.refusals import Refused
+
+MAX_CONNECTIONS = 1024
+ACCEPTED_AT_ONCE = 32  # by the event loop, before it looks at any of them
+# Files that are not connections we hold: the process's own, and connections that are accepted but not refused yet.
+_RESERVED_FILES = 8 * ACCEPTED_AT_ONCE
+_CLOSE = (b"connection", b"close")
+
+CountRefusal = Callable[[int], None]  # hears the status of each refusal that no application sees
+
+
+def choose_max_connections(max_files: int) -> int:
+    """How many connections fit a process that may open so many files."""
+    return max(1, min(MAX_CONNECTIONS, max_files - _RESERVED_FILES))
+
+
+def build_protocol(
+    seconds: float, *, max_connections: int = MAX_CONNECTIONS, count_refusal: CountRefusal = lambda _: None
+) -> type[H11Protocol]:
+    """The protocol for uvicorn: it closes connections whose request head takes longer than `seconds`.
+
+    Connections beyond the limit and requests that are not HTTP get a refusal in the documented form.
+    """
+
+    class LimitedProtocol(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+        _is_answered = False  # before all of the request was there
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > max_connections:
+                self._refuse(Refused(503, "the server has as many connections as it can hold; try again", code="busy"))
+            else:
+                self._watch_head()
+
+        def data_received(self, data: bytes) -> None:
+            if self.transport.is_closing():
+                return
+            super().data_received(data)
+            self._watch_head()
+
+        def on_response_complete(self) -> None:
+            self._is_answered = self.conn.their_state is h11.SEND_BODY
+            super().on_response_complete()
+            self._watch_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._stop_timer()
+
+        def send_400_response(self, msg: str) -> None:
+            del msg
+            self._refuse(Refused(400, "the request is not valid HTTP", code="not_http"))
+
+        def shutdown(self) -> None:
+            if self.cycle is not None and not self.cycle.response_complete:
+                self.headers.append(_CLOSE)  # uvicorn answers it in kind: a client must not send another request here
+            super().shutdown()
+
+        def _refuse(self, refused: Refused) -> None:
+            response = refused.to_response()
+            head = h11.Response(status_code=refused.status, headers=[*response.raw_headers, _CLOSE])
+            with suppress(h11.LocalProtocolError):  # another answer has begun: it is cut off
+                for event in (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
+                    self.transport.write(self.conn.send(event) or b"")
+            self.transport.close()
+            count_refusal(refused.status)
+
+        def _watch_head(self) -> None:
+            """From when a head is expected until it is there, one timer runs; more bytes do not start it anew.
+
+            So it does for the rest of a body whose request was answered before it had come.
+            """
+            is_idle = self.conn.their_state is h11.IDLE
+            self._is_answered = self._is_answered and not is_idle
+            if not (is_idle or self._is_answered):
+                self._stop_timer()
+            elif self._timer is None:
+                self._timer = self.loop.call_later(seconds, self.transport.close)
+
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return LimitedProtocol

@@ -1,0 +1,62 @@
+"""What an input costs: characters as the tokenizer sees them, tokens of all windows, and a share of the queue.
+
+Limits on what is sent do not bound what is computed: one letter (U+FDFA) is eighteen after normalization, and a long
+passage is read in windows that overlap.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from litebert.inference.predictor import Predictor
+from litebert.server.functions import Function
+from litebert.text.tokenizer import Tokenizer
+
+_LETTERS_PER_TOKEN = 4  # in a text that is cut at the model's length; only for sharing the queue
+_BYTES_PER_LETTER = 4  # at most, and a token is no less than a byte
+
+
+def count_characters(value: Any, tokenizer: Tokenizer) -> int:
+    """The letters of all texts in an input, and one between two texts: an empty word is a token too.
+
+    A text counts as it was sent or as the tokenizer normalizes it, whichever is longer.
+    """
+    return _count(value, tokenizer) - 1
+
+
+def _count(value: Any, tokenizer: Tokenizer) -> int:
+    if isinstance(value, str):
+        return 1 + (len(value) if value.isascii() else max(len(value), len(tokenizer.normalize(value))))
+    if isinstance(value, BaseModel):
+        value = [getattr(value, name) for name in type(value).model_fields]
+    return sum(_count(one, tokenizer) for one in value)
+
+
+def estimate_cost(function: Function, predictor: Predictor, num_characters: int) -> int:
+    """An input's share of the queue, in characters that the model reads; those of overlapping windows count again."""
+    room = _LETTERS_PER_TOKEN * predictor.form().max_length
+    if function.to_examples is None or num_characters <= room:
+        return min(num_characters, room)
+    stride = _LETTERS_PER_TOKEN * _stride(predictor)
+    return room * (1 + -(-(num_characters - room) // stride))
+
+
+def count_tokens(function: Function, predictor: Predictor, one: Any) -> int:
+    """The tokens that are computed for an input, all windows of it; 0 for a function that reads no windows."""
+    if function.to_examples is None:
+        return 0
+    groups = predictor.task.encode(function.to_examples(one), predictor.tokenizer, predictor.form())
+    return sum(group.num_tokens for group in groups)
+
+
+def may_exceed(function: Function, predictor: Predictor, num_characters: int, max_tokens: int) -> bool:
+    """Whether an input of so many characters could come to more tokens: if not, they need not be counted."""
+    if function.to_examples is None:
+        return False
+    length = predictor.form().max_length
+    num_windows = 1 + _BYTES_PER_LETTER * num_characters // _stride(predictor)
+    return num_windows * length > max_tokens
+
+
+def _stride(predictor: Predictor) -> int:
+    return min(getattr(predictor.task, "stride", predictor.form().max_length), predictor.form().max_length)

@@ -1,0 +1,320 @@
+"""What a served model can be asked: for each function who has it, what is sent, and how a batch is answered."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.inference.answering import FoundAnswer, read_answer, to_choice_example, to_questions
+from litebert.inference.exported import ExportFiles
+from litebert.inference.fill_mask import Guess, check_top_k, count_masks, encode_gaps, show_guess
+from litebert.inference.predictor import Predictor
+from litebert.inference.tracing import Trace, trace
+from litebert.server import schemas
+from litebert.tasks.choices import Choices
+from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.finetuning import Output
+from litebert.tasks.squad.reading import Question
+from litebert.tasks.squad.task import SpanTask, to_reply
+from litebert.tasks.texts import TextExample, check_num_texts
+from litebert.tasks.token_tags import TaggedWords, TokenTags, find_spans
+from litebert.tasks.words import find_words
+from litebert.text.tokenizer import Tokenizer
+
+NUM_OTHERS = 3  # next best answers to a question
+MAX_GAPS = 16  # of a text: for each the whole vocabulary is computed
+Settings = Mapping[str, Any]
+
+
+class Function(NamedTuple):
+    """Something that a model can be asked over HTTP."""
+
+    summary: str
+    request: type[schemas.Ask]
+    result: type[BaseModel]
+    is_possible: Callable[[Predictor], bool]
+    compute: Callable[[Predictor, Sequence[Any], Settings], Sequence[BaseModel]]
+    # raises what is wrong with an input: a batch of others must not fail for it
+    check: Callable[[Predictor, Any], object] = lambda *_: None
+    # a setting that the model cannot have, and why
+    find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
+    # an input as the task's examples, where a long one is read in windows; None: it is cut to the model's length
+    to_examples: Callable[[Any], Sequence[Any]] | None = None
+
+
+def choose_example(function: Function, predictor: Predictor) -> list[Any]:
+    """Inputs that this model can answer, of those that the function has as examples."""
+    examples = function.request.model_fields["inputs"].examples
+    assert examples, f"{function.summary}: has no example"
+    for inputs in examples:
+        with suppress(DataError):  # a model for pairs refuses single texts, and the other way round
+            for one in function.request.model_validate({"inputs": inputs}).inputs:  # type: ignore[attr-defined]
+                function.check(predictor, one)
+            return list(inputs)
+    raise AssertionError(f"{function.summary}: no example is for this model")
+
+
+def fill_mask(predictor: Predictor, texts: Sequence[str], settings: Settings) -> list[schemas.Gaps]:
+    tokenizer = predictor.tokenizer
+    return [
+        schemas.Gaps(gaps=[[_guess(tokenizer, guess) for guess in guesses] for guesses in gaps])
+        for gaps in predictor.fill_mask_batch(texts, settings["top_k"])
+    ]
+
+
+def _guess(tokenizer: Tokenizer, guess: Guess) -> schemas.Guess:
+    return schemas.Guess(piece=guess.piece, text=show_guess(tokenizer, guess), probability=guess.probability)
+
+
+def _check_gaps(predictor: Predictor, text: str) -> None:
+    tokenizer = predictor.tokenizer
+    if (count := count_masks(tokenizer, text)) > MAX_GAPS:
+        raise DataError(f"{count} gaps, and the server fills {MAX_GAPS} in a text: send it in parts")
+    encode_gaps(tokenizer, text, predictor.checkpoint.config.max_positions)
+
+
+def _find_bad_count(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
+    try:
+        check_top_k(predictor.tokenizer, settings["top_k"])
+    except ConfigError as error:
+        return "top_k", str(error)
+    return None
+
+
+def classify(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Classified]:
+    asked = predictor.with_patience(settings["patience"]) if settings["patience"] else predictor
+    num_cut: list[int] = []
+    answers = asked.classify(texts, report_cut=num_cut.extend)
+    labels = [list(answer.label) if isinstance(answer.label, tuple) else answer.label for answer in answers]
+    return [
+        schemas.Classified(label=label, probabilities=answer.probabilities, num_cut=cut)
+        for label, answer, cut in zip(labels, answers, num_cut, strict=True)
+    ]
+
+
+def _check_texts(predictor: Predictor, text: str | tuple[str, str]) -> None:
+    texts = (text,) if isinstance(text, str) else text
+    check_num_texts(TextExample("", *texts), getattr(predictor.task, "num_texts", 0))
+
+
+def _find_bad_patience(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
+    if not settings["patience"] or predictor.has_exits:
+        return None
+    return "patience", "this model cannot answer early: it has not learned it (exit.enabled=true), or its engine cannot"
+
+
+def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settings) -> list[schemas.Tagged]:
+    del settings
+    splits_words = bool(getattr(predictor.task, "splits_words", False))
+    found = [_find_words(text, splits_words=splits_words) for text in texts]
+    examples = [TaggedWords(str(n), tuple(word for word, *_ in words)) for n, (_, words) in enumerate(found)]
+    num_cut: list[int] = []
+    # a text without words needs no model
+    outputs = predictor.predict([example for example in examples if example.words], report_cut=num_cut.extend)
+    answered = iter(zip(outputs, num_cut, strict=True))
+    return [_tagged(predictor.task, text, words, *(next(answered) if words else ([], 0))) for text, words in found]
+
+
+def _to_tagged_words(text: str | list[str]) -> list[TaggedWords]:
+    words = tuple(text.split() if isinstance(text, str) else text)
+    return [TaggedWords("", words)] if words else []
+
+
+def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
+    """The text, of a list of words these with a space between them, and each word with its place in it."""
+    if isinstance(text, str) and splits_words:  # as the texts were cut that it was trained on
+        return text, [(text[word.start : word.end], word.start, word.end) for word in find_words(text)]
+    words = text.split() if isinstance(text, str) else text
+    joined = text if isinstance(text, str) else " ".join(text)
+    found, end = [], 0
+    for word in words:
+        start = joined.index(word, end)
+        end = start + len(word)
+        found.append((word, start, end))
+        end += not isinstance(text, str)  # an empty word of a list has its own place after the space
+    return joined, found
+
+
+def _tagged(
+    task: Any, text: str, words: Sequence[tuple[str, int, int]], output: Output, num_cut: int
+) -> schemas.Tagged:
+    tags = task.decide(output)
+    probabilities = [max(shares) for shares in output]
+    spans = []
+    for kind, first, last in find_spans(tags) if task.has_spans else []:
+        start, end = words[first][1], words[last - 1][2]
+        score = float(np.mean(probabilities[first:last]))
+        spans.append(schemas.TaggedSpan(kind=kind, text=text[start:end], start=start, end=end, score=score))
+    return schemas.Tagged(
+        words=[
+            schemas.TaggedWord(word=word, start=start, end=end, tag=tag, probability=probability)
+            for (word, start, end), tag, probability in zip(words, tags, probabilities, strict=True)
+        ],
+        spans=spans,
+        num_cut=num_cut,
+    )
+
+
+def answer(predictor: Predictor, questions: Sequence[schemas.Question], settings: Settings) -> list[schemas.Answered]:
+    del settings
+    asked, num_cut = to_questions([(one.question, one.context) for one in questions]), list[int]()
+    outputs = predictor.predict(asked, report_cut=num_cut.extend)
+    return [
+        _answered(read_answer(predictor.task, output), output, cut)  # type: ignore[arg-type]
+        for output, cut in zip(outputs, num_cut, strict=True)
+    ]
+
+
+def _check_question(_: Predictor, one: schemas.Question) -> None:
+    _to_questions(one)
+
+
+def _to_questions(one: schemas.Question) -> list[Question]:
+    return to_questions([(one.question, one.context)])
+
+
+def _answered(found: FoundAnswer, output: Output, num_cut: int) -> schemas.Answered:
+    spans = [
+        schemas.Span(text=span.text, start=span.start, end=span.end, probability=span.probability)
+        for span in to_reply(output).spans[: NUM_OTHERS + 1]
+    ]
+    best = spans[0] if found.text else None
+    others = spans[1:] if best else spans[:NUM_OTHERS]
+    return schemas.Answered(answer=best, others=others, null_odds=found.null_odds, num_cut=num_cut)
+
+
+def choose(
+    predictor: Predictor, questions: Sequence[schemas.ChoiceQuestion], settings: Settings
+) -> list[schemas.Chosen]:
+    del settings
+    examples = [to_choice_example(one.context, one.question, one.choices) for one in questions]
+    num_cut: list[int] = []
+    choices = predictor.choose_batch(examples, report_cut=num_cut.extend)
+    return [
+        schemas.Chosen(number=one.number, text=one.text, probabilities=list(one.probabilities), num_cut=cut)
+        for one, cut in zip(choices, num_cut, strict=True)
+    ]
+
+
+def _check_choices(_: Predictor, one: schemas.ChoiceQuestion) -> None:
+    to_choice_example(one.context, one.question, one.choices)
+
+
+def order(predictor: Predictor, pairs: Sequence[tuple[str, str]], settings: Settings) -> list[schemas.Ordered]:
+    del settings
+    num_cut: list[int] = []
+    ordered = predictor.order_batch(pairs, report_cut=num_cut.extend)
+    return [schemas.Ordered(probability=one, num_cut=cut) for one, cut in zip(ordered, num_cut, strict=True)]
+
+
+def embed(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.Vector]:
+    num_cut: list[int] = []
+    vectors = predictor.embed(texts, normalize=settings["normalize"], report_cut=num_cut.extend)
+    return [schemas.Vector(vector=one, num_cut=cut) for one, cut in zip(_to_digits(vectors, 7), num_cut, strict=True)]
+
+
+def read(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> list[schemas.ReadTrace]:
+    pairs = [(text,) if isinstance(text, str) else text for text in texts]
+    return [_read_trace(trace(predictor, *pair, head=settings["head"])) for pair in pairs]
+
+
+def _find_bad_head(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
+    head, num_heads = settings["head"], predictor.checkpoint.config.num_heads
+    if head is None or head < num_heads:
+        return None
+    return "head", f"the model has {num_heads} heads: 0 to {num_heads - 1}"
+
+
+def _read_trace(found: Trace) -> schemas.ReadTrace:
+    layers = zip(_to_digits(found.attention, 3), _to_digits(found.l2, 4), _to_digits(found.degrees, 4), strict=True)
+    return schemas.ReadTrace(
+        tokens=[schemas.ReadToken(**token._asdict()) for token in found.tokens],
+        layers=[schemas.ReadLayer(attention=a, l2=l2, degrees=degrees) for a, l2, degrees in layers],
+        is_cut=found.is_cut,
+    )
+
+
+def _to_digits(numbers: np.typing.NDArray[np.float32], digits: int) -> Any:
+    """Nested lists with no more digits than are worth sending."""
+    scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.maximum(np.abs(numbers), 1e-12))))
+    return (np.round(numbers.astype(np.float64) * scale) / scale).tolist()
+
+
+def _has_head(kind: str) -> Callable[[Predictor], bool]:
+    return lambda predictor: any(spec.kind == kind for spec in predictor.checkpoint.heads)
+
+
+def _has_weights(predictor: Predictor) -> bool:
+    """An export answers, but cannot be looked into; it has the one head that it was exported with."""
+    return not predictor.members and not isinstance(predictor.checkpoint.foreign, ExportFiles)
+
+
+def _can_embed(predictor: Predictor) -> bool:
+    return _has_weights(predictor) or not predictor.checkpoint.heads
+
+
+def _has_task(*kinds: type[Any]) -> Callable[[Predictor], bool]:
+    return lambda predictor: predictor.checkpoint.task is not None and isinstance(predictor.task, kinds)
+
+
+# In the order in which the page shows them.
+FUNCTIONS = {
+    "fill-mask": Function(
+        "The most probable words for each [MASK] of a text",
+        schemas.FillMask,
+        schemas.Gaps,
+        _has_head("mlm"),
+        fill_mask,
+        _check_gaps,
+        _find_bad_count,
+    ),
+    "classify": Function(
+        "The label of a text or of a pair, or a number",
+        schemas.Classify,
+        schemas.Classified,
+        _has_task(Classification, MultiLabel, Regression),
+        classify,
+        _check_texts,
+        _find_bad_patience,
+    ),
+    "tokens": Function(
+        "A tag for each word",
+        schemas.Tag,
+        schemas.Tagged,
+        _has_task(TokenTags),
+        tag,
+        to_examples=_to_tagged_words,
+    ),
+    "answer": Function(
+        "The stretch of a text that answers a question",
+        schemas.Answer,
+        schemas.Answered,
+        _has_task(SpanTask),
+        answer,
+        _check_question,
+        to_examples=_to_questions,
+    ),
+    "choose": Function(
+        "Which of several choices fits a question",
+        schemas.Choose,
+        schemas.Chosen,
+        _has_task(Choices),
+        choose,
+        _check_choices,
+    ),
+    "order": Function(
+        "How probable it is that B follows A", schemas.Order, schemas.Ordered, _has_head("sentence"), order
+    ),
+    "embed": Function("A vector for each text", schemas.Embed, schemas.Vector, _can_embed, embed),
+    "read": Function(
+        "How a text is read: attention, and how far each layer moves each token",
+        schemas.Read,
+        schemas.ReadTrace,
+        _has_weights,
+        read,
+        find_bad_setting=_find_bad_head,
+    ),
+}

@@ -1,0 +1,89 @@
+"""Structured logs: a JSON object a line on standard error, and never a word of what users send.
+
+An exception's message may quote the text that caused it, so only its type and its places in the code are written.
+"""
+
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+LOGGER = "litebert.server"
+_FIELDS = "litebert_fields"  # under which a record carries its values
+_LEFT_OUT = "litebert_left_out"  # how many lines like it were not written before it
+
+
+class JsonLines(logging.Formatter):
+    """A record as one JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        values: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+        }
+        fields = getattr(record, _FIELDS, None)
+        values |= _describe_foreign(record) if fields is None else fields
+        if left_out := getattr(record, _LEFT_OUT, 0):
+            values["left_out"] = left_out
+        if record.exc_info and record.exc_info[1] is not None:
+            values |= describe_exception(record.exc_info[1])
+        return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def _describe_foreign(record: logging.LogRecord) -> dict[str, Any]:
+    """Where another library's message comes from, since it may quote anything; of uvicorn its fixed part too."""
+    values = {"event": record.name, "at": [f"{record.pathname}:{record.lineno} {record.funcName}"]}
+    return values | ({"message": str(record.msg)} if record.name.startswith("uvicorn") else {})
+
+
+@dataclass
+class RepeatLimit:
+    """A filter that lets a few lines of one origin through in a period; the next one says how many were left out.
+
+    Lines about requests always pass: there is one for each answer, and no more.
+    """
+
+    max_lines: int = 10
+    period_seconds: float = 10.0
+    clock: Callable[[], float] = time.monotonic
+    _periods: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)  # when it began, lines since
+
+    def __call__(self, record: logging.LogRecord) -> bool:
+        event = getattr(record, _FIELDS, {}).get("event")
+        if event == "request":
+            return True
+        origin, now = (record.name, record.pathname, record.lineno, event), self.clock()
+        began_at, count = self._periods.get(origin, (now, 0))
+        if now - began_at >= self.period_seconds:
+            setattr(record, _LEFT_OUT, max(0, count - self.max_lines))
+            began_at, count = now, 0
+        self._periods[origin] = (began_at, count + 1)
+        return count < self.max_lines
+
+
+def set_up_logging(level: str = "info") -> None:
+    """Let everything that this process logs appear as JSON lines on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    handler.addFilter(RepeatLimit())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel("WARNING")
+    logging.getLogger(LOGGER).setLevel(level.upper())
+
+
+def log(event: str, *, level: int = logging.INFO, error: BaseException | None = None, **values: Any) -> None:
+    """One line; values are numbers and names of ours, never what a user wrote."""
+    info = None if error is None else (type(error), error, error.__traceback__)
+    logging.getLogger(LOGGER).log(level, event, exc_info=info, extra={_FIELDS: {"event": event, **values}})
+
+
+def describe_exception(error: BaseException) -> dict[str, Any]:
+    """Its type and where it happened, innermost last; no message, and no source lines with values in them."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return {"error": type(error).__name__, "at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]}

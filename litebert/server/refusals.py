@@ -1,0 +1,70 @@
+"""Why a request is not answered: a status, one word for programs, a sentence for people."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from litebert.server.schemas import Problem, Refusal
+
+# What OpenAPI says about each status.
+MEANINGS = {
+    400: "The body is not JSON.",
+    401: "The bearer token is missing or wrong.",
+    404: "No such page, or no served model of this name.",
+    405: "The page has another method.",
+    408: "The request took too long to arrive.",
+    413: "The request is larger than the server takes.",
+    421: "The request is addressed to another host than this one.",
+    422: "The request is not what it should be; the message says where, and the remedy.",
+    429: "Too many inputs wait already; try again after the seconds in Retry-After.",
+    500: "Our mistake.",
+    503: "The answer took too long.",
+}
+CODES = {
+    400: "not_json",
+    401: "unauthorized",
+    404: "not_found",
+    405: "wrong_method",
+    408: "too_slow",
+    413: "too_large",
+    421: "wrong_host",
+    422: "invalid",
+    429: "busy",
+    500: "internal",
+    503: "unavailable",
+}
+
+
+_MAX_KEY = 40  # characters of a key that a refusal repeats
+
+
+class ClientLeft(Exception):
+    """Nobody is there to be answered."""
+
+
+class Refused(Exception):
+    """A request that is not answered."""
+
+    def __init__(self, status: int, message: str, *, code: str = "", where: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.problem = Problem(code=code or CODES[status], message=message, where=where)
+
+    def to_response(self) -> Response:
+        headers: Mapping[str, str] = {}
+        if self.status in (429, 503):
+            headers = {"Retry-After": "1"}
+        elif self.status == 401:
+            headers = {"WWW-Authenticate": "Bearer"}
+        body = Refusal(error=self.problem).model_dump_json()
+        return Response(body, self.status, headers=headers, media_type="application/json")
+
+
+def describe_invalid(error: Mapping[str, Any]) -> Refused:
+    """What pydantic found wrong, without repeating what was sent; of an unknown key no more than its beginning."""
+    # pydantic also names which of several allowed types it tried
+    parts = [str(part) for part in error["loc"] if part != "str" and "[" not in str(part)]
+    where = ".".join(part if len(part) <= _MAX_KEY else f"{part[:_MAX_KEY]}…" for part in parts)
+    message = error["msg"][:1].lower() + error["msg"][1:]
+    return Refused(422, f"{where}: {message}" if where else message, where=where)

@@ -1,0 +1,142 @@
+"""`litebert serve`: load, listen, and on SIGTERM or Ctrl-C finish what was accepted."""
+
+import logging
+import math
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import uvicorn
+from fastapi import FastAPI
+
+from litebert.core.errors import ConfigError
+from litebert.inference.engines.choosing import EngineChoice
+from litebert.inference.predictor import load
+from litebert.server.app import build_app
+from litebert.server.connections import ACCEPTED_AT_ONCE, MAX_CONNECTIONS, build_protocol, choose_max_connections
+from litebert.server.functions import FUNCTIONS, choose_example
+from litebert.server.logs import log, set_up_logging
+from litebert.server.models import NamedModel, check_names, split_name
+from litebert.server.options import ServeOptions
+
+_BACKLOG = 1024  # connections that the system holds until they are accepted
+
+
+class Computing(NamedTuple):
+    """What computes the models, as `litebert.load` takes it."""
+
+    device: str = "auto"
+    engine: EngineChoice | None = None
+    threads: int = 0
+
+
+def serve(sources: Sequence[str], options: ServeOptions, computing: Computing = Computing()) -> None:
+    """Serve the models until told to stop."""
+    set_up_logging()
+    options = options.with_own_hosts()
+    listener = bind(options)  # before loading, which may take long: an occupied port is told at once
+    try:
+        models = load_models(sources, computing)
+        app = build_app(models, options)
+        run(app, listener, options)
+    finally:
+        listener.close()
+
+
+def load_models(sources: Sequence[str], computing: Computing = Computing()) -> list[NamedModel]:
+    """The models of `path` or `name=path` words."""
+    named = [split_name(source) for source in sources]
+    check_names([name for name, _ in named])
+    models = []
+    for name, path in named:
+        models.append(NamedModel.of(name, load(path, **computing._asdict())))
+        warm_up(models[-1])
+        log("loaded", model=name, functions=list(models[-1].functions))
+    return models
+
+
+def warm_up(model: NamedModel) -> None:
+    """Ask each function its example, so that the first user does not wait for kernels to compile."""
+    for name in model.functions:
+        function, predictor = FUNCTIONS[name], model.predictor
+        if name == "read" and predictor.engine.name != "torch":
+            continue  # it looks into torch's model, which another engine does without until somebody asks
+        asked = function.request.model_validate({"inputs": choose_example(function, predictor)})
+        function.compute(predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
+
+
+def bind(options: ServeOptions) -> socket.socket:
+    """A socket at the wished address."""
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    # asyncio turns off Nagle's delay only where the protocol is named: an answer would wait 40 ms for the client's ACK
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.host, options.port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"cannot listen at {options.host}:{options.port} ({error.strerror}): choose another --port or --host"
+        ) from error
+    return listener
+
+
+def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
+    """Answer requests on a bound socket until SIGTERM or Ctrl-C; those that were accepted are answered first."""
+    if not options.is_local and not options.token:
+        log("open", level=logging.WARNING, host=options.host, advice="anybody who reaches it may ask: set a token")
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=ACCEPTED_AT_ONCE,
+        ws="none",
+        timeout_keep_alive=30,
+        http=build_protocol(
+            options.limits.timeout_seconds,
+            max_connections=choose_max_connections(_count_max_files()),
+            count_refusal=app.state.metrics.count_refusal,
+        ),
+        # an accepted request has its time to be answered; who does not read the answer then is cut off
+        timeout_graceful_shutdown=math.ceil(options.limits.timeout_seconds) + 5,
+    )
+    listener.listen(_BACKLOG)  # from here on a connection waits instead of being refused: now it may be told
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    log("listening", url=f"http://{shown}:{port}")
+    print(f"Open http://{shown}:{port} in a browser; Ctrl-C stops the server.", flush=True)
+    with _as_a_wish(signal.SIGTERM, signal.SIGINT):
+        _Server(config).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with a longer queue of connections before it than it accepts at once."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)
+
+
+def _count_max_files() -> int:
+    if sys.platform == "win32":  # there it is bounded by memory alone
+        return 2 * MAX_CONNECTIONS
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2 * MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else soft
+
+
+@contextmanager
+def _as_a_wish(*signals: signal.Signals) -> Iterator[None]:
+    """Being told to stop is no failure: uvicorn raises the signal again when it is done, and nobody shall die of it."""
+    before = {number: signal.signal(number, lambda *_: None) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,172 @@
+"""From a request to its answer: what it asks of which model, what is too much, and the way through the queue."""
+
+import asyncio
+import json
+import logging
+import textwrap
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from litebert.core.errors import LitebertError, suggest
+from litebert.server.batching import Batcher, IsStopping, Lane, QueueIsFull
+from litebert.server.costs import count_characters, count_tokens, estimate_cost, may_exceed
+from litebert.server.functions import FUNCTIONS
+from litebert.server.logs import log
+from litebert.server.metrics import Metrics
+from litebert.server.models import NamedModel
+from litebert.server.options import Limits
+from litebert.server.parsing import check_content_type, parse_ask
+from litebert.server.refusals import ClientLeft, Refused
+
+_MAX_MESSAGE = 400  # characters: a message may quote a long text
+_LARGE_BODY = 16_384  # bytes: a larger one is read in a thread of its own, while others are answered
+
+
+class Sized(NamedTuple):
+    """An input, and its characters after normalization."""
+
+    value: Any
+    num_characters: int
+
+
+class Prepared(NamedTuple):
+    """A request that may be computed."""
+
+    lane: Lane
+    inputs: list[Sized]
+    costs: list[int]
+
+
+class Service:
+    """The models, and the queue before them."""
+
+    def __init__(self, models: Sequence[NamedModel], limits: Limits) -> None:
+        self.models = {model.name: model for model in models}
+        self.limits = limits
+        self.metrics = Metrics(lambda: self.batcher.num_waiting)
+        self.batcher = Batcher(self._compute, limits, self.metrics.observe_batch)
+        self._predictors = {
+            model.name: model.predictor.interruptible(lambda: self.batcher.is_wanted()) for model in models
+        }
+        self._parser = ThreadPoolExecutor(1, thread_name_prefix="litebert-parser")
+
+    def _compute(self, lane: Lane, inputs: Sequence[Sized]) -> list[Any]:
+        """Each input's result as JSON, made here and not by the thread that answers everybody.
+
+        What is wrong with an input is its own result: it costs no other anything.
+        """
+        function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
+        mistakes = [self._find_mistake(lane, one) for one in inputs]
+        fitting = [one.value for one, mistake in zip(inputs, mistakes, strict=True) if mistake is None]
+        settings = dict(lane.settings)  # type: ignore[call-overload]
+        results = iter(function.compute(predictor, fitting, settings) if fitting else ())
+        return [next(results).model_dump_json() if mistake is None else mistake for mistake in mistakes]
+
+    def _find_mistake(self, lane: Lane, one: Sized) -> Refused | None:
+        """What is wrong with an input; it costs no other anything."""
+        function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
+        try:
+            function.check(predictor, one.value)
+        except LitebertError as error:
+            return Refused(422, textwrap.shorten(str(error), _MAX_MESSAGE))
+        if may_exceed(function, predictor, one.num_characters, self.limits.max_tokens):
+            num_tokens = count_tokens(function, predictor, one.value)
+            if num_tokens > self.limits.max_tokens:
+                limit = f"the server takes {self.limits.max_tokens:,}"
+                return Refused(
+                    422, f"{num_tokens:,} tokens in all windows, and {limit}: shorten the text", code="too_long"
+                )
+        return None
+
+    async def answer(self, function: str, request: Request) -> Response:
+        """The answer to a request; what the log may know of it is noted in its state."""
+        check_content_type(request.headers.get("content-type", ""))
+        body = await request.body()
+        if len(body) > _LARGE_BODY:
+            loop = asyncio.get_running_loop()
+            prepared = await loop.run_in_executor(self._parser, self._prepare, function, body)
+        else:
+            prepared = self._prepare(function, body)
+        lane, inputs, costs = prepared
+        request.state.noted = {"model": lane.model, "inputs": len(inputs)}
+        try:
+            results = await _unless_left(self.batcher.ask(lane, inputs, costs), request)
+        except QueueIsFull:
+            raise Refused(429, "too many texts are waiting already; try again in a second") from None
+        except IsStopping:
+            raise Refused(503, "the server is stopping; ask another one", code="stopping") from None
+        except TimeoutError:
+            raise Refused(
+                503, f"the answer took over {self.limits.timeout_seconds:g} s; send less, or try again", code="timeout"
+            ) from None
+        for number, result in enumerate(results):
+            if isinstance(result, Exception):
+                raise _refuse(result, number)
+        answer = f'{{"model":{json.dumps(lane.model)},"results":[{",".join(results)}]}}'
+        return Response(answer, media_type="application/json")
+
+    def _prepare(self, name: str, body: bytes) -> Prepared:
+        function = FUNCTIONS[name]
+        ask: Any = parse_ask(body, function.request, self.limits.max_inputs)
+        model = self._find(name, ask.model)
+        if bad := function.find_bad_setting(model.predictor, ask.settings):
+            raise Refused(422, bad[1], where=bad[0])
+        inputs = [Sized(one, count_characters(one, model.predictor.tokenizer)) for one in ask.inputs]
+        self._check_sizes(inputs)
+        costs = [estimate_cost(function, model.predictor, one.num_characters) for one in inputs]
+        return Prepared(Lane(model.name, name, tuple(ask.settings.items())), inputs, costs)
+
+    def _find(self, function: str, name: str | None) -> NamedModel:
+        able = [model for model in self.models.values() if function in model.functions]
+        if name is None:
+            return able[0]
+        if name not in self.models:
+            raise Refused(404, f"no model of this name is served; {suggest(name, self.models)}", where="model")
+        if function not in self.models[name].functions:
+            raise Refused(
+                422, f"this model cannot {function}; {suggest('', [model.name for model in able])}", where="model"
+            )
+        return self.models[name]
+
+    def _check_sizes(self, inputs: Sequence[Sized]) -> None:
+        for number, one in enumerate(inputs):
+            if one.num_characters > self.limits.max_characters:
+                limit = f"the server takes {self.limits.max_characters:,}"
+                raise Refused(
+                    422,
+                    f"{one.num_characters:,} characters after normalization, and {limit}: shorten the text",
+                    code="too_long",
+                    where=f"inputs.{number}",
+                )
+
+
+async def _unless_left(asking: Coroutine[Any, Any, list[Any]], request: Request) -> list[Any]:
+    """What was asked for; given up when the client leaves, or when its time is over (TimeoutError)."""
+    work, leaving = asyncio.ensure_future(asking), asyncio.ensure_future(_wait_until_left(request))
+    try:
+        async with asyncio.timeout_at(request.state.give_up_at):
+            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise ClientLeft
+        return work.result()
+    finally:
+        work.cancel()
+        leaving.cancel()
+
+
+async def _wait_until_left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _refuse(error: Exception, number: int) -> Refused:
+    """The refusal of a request by one input's result. What fails in computing is our mistake, whatever it says."""
+    where = f"inputs.{number}"
+    if isinstance(error, Refused):
+        return Refused(error.status, error.problem.message, code=error.problem.code, where=where)
+    log("failed", level=logging.ERROR, error=error)
+    return Refused(500, "the server made a mistake; its log says where", where=where)

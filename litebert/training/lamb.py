@@ -1,0 +1,187 @@
+"""LAMB as a torch optimizer: on a CPU in two passes over memory, elsewhere in plain torch, and on shards of either.
+
+A step first moves the moments of all parameters and measures ||w|| and ||u||, then applies all updates. Between the
+two, parameters that are sharded over processes (DTensors) add up their squares: one small all-reduce for the model.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate
+from torch.optim import Optimizer
+
+from litebert.training import lamb_kernels
+from litebert.training.lamb_kernels import Coefficients, Piece
+
+
+class Update(NamedTuple):
+    """One parameter's part in a step: this process's shard of it and of its state."""
+
+    weight: Tensor
+    gradient: Tensor
+    exp_avg: Tensor
+    exp_avg_sq: Tensor
+    betas: tuple[float, float]
+    corrections: tuple[float, float]  # factors of m and v
+    epsilon: float
+    weight_decay: float
+
+
+class Lamb(Optimizer):
+    """LAMB; each group says whether it `adapts` (has trust ratios) and `corrects_bias`, which makes the dialects."""
+
+    def __init__(
+        self,
+        groups: list[dict[str, Any]],
+        *,
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+        corrects_bias: bool,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0, "adapts": True}
+        super().__init__(groups, {**defaults, "corrects_bias": corrects_bias})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        moving = [(p, group) for group in self.param_groups for p in group["params"] if p.grad is not None]
+        if moving:
+            parameters, groups = zip(*moving, strict=True)
+            updates = [self._begin(parameter, group) for parameter, group in moving]
+            squares, apply = _choose_pass(updates)(updates)
+            apply(_learning_rates(_sum_over_shards(squares, parameters), groups))
+        return loss
+
+    def _begin(self, parameter: Tensor, group: dict[str, Any]) -> Update:
+        state = self.state[parameter]
+        if not state:
+            state["step"] = torch.tensor(0.0)
+            state["exp_avg"] = torch.zeros_like(parameter)
+            state["exp_avg_sq"] = torch.zeros_like(parameter)
+        state["step"] += 1
+        step = state["step"].item()
+        corrections = [1 / (1 - beta**step) if group["corrects_bias"] else 1.0 for beta in group["betas"]]
+        assert parameter.grad is not None
+        return Update(
+            weight=local_part(parameter),
+            gradient=local_part(parameter.grad),
+            exp_avg=local_part(state["exp_avg"]),
+            exp_avg_sq=local_part(state["exp_avg_sq"]),
+            betas=group["betas"],
+            corrections=(corrections[0], corrections[1]),
+            epsilon=group["eps"],
+            weight_decay=group["weight_decay"],
+        )
+
+
+def local_part(tensor: Tensor) -> Tensor:
+    """This process's shard of a distributed tensor; any other tensor as it is."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _sum_over_shards(squares: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+    first = parameters[0]
+    if not isinstance(first, DTensor):
+        return squares
+    is_sharded = [placement.is_shard() for placement in first.placements]
+    for other in parameters:
+        assert isinstance(other, DTensor), "sharded and whole parameters in one optimizer"
+        assert other.device_mesh == first.device_mesh, (other.device_mesh, first.device_mesh)
+        assert [placement.is_shard() for placement in other.placements] == is_sharded, other.placements
+    placements = [Partial() if sharded else Replicate() for sharded in is_sharded]
+    return DTensor.from_local(squares, first.device_mesh, placements).full_tensor()
+
+
+def _learning_rates(squares: Tensor, groups: Sequence[dict[str, Any]]) -> list[Tensor | float]:
+    """Each parameter's rate: lr * ||w|| / ||u||, or lr where either norm is 0 or the group does not adapt."""
+    ratios = torch.where((squares > 0).all(1), (squares[:, 0] / squares[:, 1]).sqrt(), 1.0)
+    # the host's numbers are ready to use; to fetch a device's would be to wait for it
+    numbers = ratios.tolist() if ratios.device.type == "cpu" else ratios.unbind()
+    return [group["lr"] * (ratio if group["adapts"] else 1.0) for ratio, group in zip(numbers, groups, strict=True)]
+
+
+# The second pass: w -= rate * u, given every parameter's rate.
+Apply = Callable[[Sequence[Tensor | float]], None]
+
+
+def _choose_pass(updates: Sequence[Update]) -> Callable[[Sequence[Update]], tuple[Tensor, Apply]]:
+    tensors = [tensor for update in updates for tensor in update[:4]]
+    if all(t.device.type == "cpu" and t.dtype == torch.float32 and t.is_contiguous() for t in tensors):
+        return _accumulate_on_cpu
+    return _accumulate
+
+
+def _accumulate(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
+    """Move the moments; gives ||w||^2 and ||u||^2 of each parameter (a row each), and the second pass."""
+    squares = []
+    for update in updates:
+        update.exp_avg.lerp_(update.gradient, 1 - update.betas[0])
+        update.exp_avg_sq.mul_(update.betas[1]).addcmul_(update.gradient, update.gradient, value=1 - update.betas[1])
+        squares += [_square(update.weight), _square(_direction(update))]
+
+    def apply(rates: Sequence[Tensor | float]) -> None:
+        for update, rate in zip(updates, rates, strict=True):
+            update.weight.sub_(_direction(update).mul_(rate))
+
+    return torch.stack(squares).view(-1, 2), apply
+
+
+def _direction(update: Update) -> Tensor:
+    denominator = (update.exp_avg_sq * update.corrections[1]).sqrt_().add_(update.epsilon)
+    direction = (update.exp_avg * update.corrections[0]).div_(denominator)
+    return direction.add_(update.weight, alpha=update.weight_decay)
+
+
+def _square(tensor: Tensor) -> Tensor:
+    norm: Tensor = torch.linalg.vector_norm(tensor, dtype=torch.float32)
+    return norm.square()
+
+
+def _accumulate_on_cpu(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
+    """The same in lamb_kernels' streaming loops."""
+    wholes = [_as_arrays(update) for update in updates]
+    coefficients = [_coefficients(update) for update in updates]
+    pieces = [(index, piece) for index, whole in enumerate(wholes) for piece in lamb_kernels.cut(whole)]
+    _run_threads(lamb_kernels.accumulate, [(piece, coefficients[index]) for index, piece in pieces])
+
+    def apply(rates: Sequence[Tensor | float]) -> None:
+        numbers = [np.float32(float(rate)) for rate in rates]
+        # backwards, since what the first pass touched last is still in the cache
+        calls = [(piece, coefficients[index], numbers[index]) for index, piece in reversed(pieces)]
+        _run_threads(lamb_kernels.apply, calls)
+
+    return torch.from_numpy(np.stack([whole.squares.sum(0, dtype=np.float64) for whole in wholes])), apply
+
+
+def _run_threads(kernel: Callable[..., None], calls: Sequence[tuple[Any, ...]]) -> None:
+    num_threads = torch.get_num_threads()
+
+    def run_share(first: int) -> None:
+        for call in calls[first::num_threads]:
+            kernel(*call)
+
+    if num_threads == 1:
+        run_share(0)
+    else:
+        with ThreadPoolExecutor(num_threads) as pool:
+            list(pool.map(run_share, range(num_threads)))  # a list, so that a thread's exception is raised here
+
+
+def _as_arrays(update: Update) -> Piece:
+    weight, gradient, exp_avg, exp_avg_sq = (tensor.detach().numpy().reshape(-1) for tensor in update[:4])
+    return Piece(weight, gradient, exp_avg, exp_avg_sq, lamb_kernels.empty_squares(weight.size))
+
+
+def _coefficients(update: Update) -> Coefficients:
+    gains = (1 - update.betas[0], 1 - update.betas[1])
+    numbers = (*update.betas, *gains, *update.corrections, update.epsilon, update.weight_decay)
+    return Coefficients(*(np.float32(number) for number in numbers))

@@ -1,0 +1,218 @@
+"""The training loop: one update after another, each a function of weights, optimizer, batch and step alone.
+
+A step's batch is computed in parts (micro-batches, ranks), whose losses are divided by the counts of the whole, so that
+they add up. Nothing but weights and optimizer has to be saved to go on exactly: the noise of dropout follows from
+(seed, step, row), or from (seed, step, part) where kernels draw it themselves: on accelerators, or compiled.
+"""
+
+import math
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, NamedTuple
+
+import torch
+from torch import nn
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+
+from litebert.batches.batch import Batch
+from litebert.core.errors import TrainingError
+from litebert.core.runtime import Runtime
+from litebert.model.model import Model
+from litebert.model.noise import RowNoise
+from litebert.tasks.task import AnyPart, Task
+from litebert.training.distributed import add_over_ranks, mean_over_ranks, synchronizing
+from litebert.training.optimizers import clip_gradients, set_learning_rate
+from litebert.training.options import TrainOptions
+from litebert.training.schedule import step_by_clock
+
+SCALER = "scaler_"  # before the names of a loss scaler's numbers in a checkpoint's state
+Clock = Callable[[], float]  # seconds since some moment; a run's hours are counted by it
+
+
+@dataclass
+class Progress:
+    """How far a run has come; saved with each checkpoint."""
+
+    step: int = 0  # updates made
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def scheduled_step(self, options: TrainOptions) -> float:
+        """Where the run stands on the scale of `train.steps`: by its steps, its tokens or the clock."""
+        if options.hours:
+            return step_by_clock(self.seconds, total_seconds=options.hours * 3600, total_steps=options.steps)
+        if options.tokens:
+            return options.steps * min(self.tokens / options.tokens, 1)
+        return self.step
+
+    def is_finished(self, options: TrainOptions) -> bool:
+        return self.scheduled_step(options) >= options.steps
+
+
+@dataclass(frozen=True)
+class Engine(Generic[AnyPart]):
+    """What an update reads and changes."""
+
+    model: Model
+    compute_loss: nn.Module  # the task's loss of a part, with what spreads the model over processes around it
+    optimizer: Optimizer
+    task: Task[AnyPart]
+    runtime: Runtime
+    scaler: GradScaler
+    clip_norm: float
+    seed: int
+    # dropout's noise for a part at a step, where it belongs to rows; without, torch's generator draws it for the part
+    draw_noise: Callable[[AnyPart, int], RowNoise] | None = None
+
+
+class StepReport(NamedTuple):
+    """What happened in one update."""
+
+    metrics: dict[str, float]  # reproducible
+    num_tokens: int
+    seconds: float
+
+
+def build_scaler(runtime: Runtime) -> GradScaler:
+    """Loss scaling for fp16; does nothing in other formats."""
+    return GradScaler(runtime.device.type, enabled=runtime.needs_loss_scaling)
+
+
+def pack_scaler(scaler: GradScaler) -> dict[str, float | int]:
+    """The scaler's numbers as a checkpoint's state has them; none where nothing is scaled."""
+    return {f"{SCALER}{name}": value for name, value in scaler.state_dict().items()}
+
+
+def unpack_scaler(state: Mapping[str, float | int]) -> dict[str, float | int]:
+    """The numbers that `pack_scaler` put into a checkpoint's state, for `GradScaler.load_state_dict`."""
+    return {name.removeprefix(SCALER): value for name, value in state.items() if name.startswith(SCALER)}
+
+
+def iter_updates(
+    engine: Engine[AnyPart],
+    batches: Iterator[Sequence[AnyPart]],
+    progress: Progress,
+    options: TrainOptions,
+    rate_at: Callable[[float], float],
+    clock: Clock = time.perf_counter,
+) -> Iterator[StepReport]:
+    """Make updates until the run is finished or the batches end; `progress` is kept up to date."""
+    engine.model.train()
+    started_at = clock()
+    for parts in batches:
+        report = update(engine, parts, progress.step, rate_at(progress.scheduled_step(options)))
+        seconds = clock() - started_at
+        # no two clocks agree, and processes that disagree on the end of a run or a stage wait for each other forever
+        report = report._replace(seconds=mean_over_ranks(seconds) if options.hours else seconds)
+        progress.step += 1
+        progress.tokens += report.num_tokens
+        progress.seconds += report.seconds
+        yield report
+        if progress.is_finished(options):
+            return
+        engine.model.train()  # an evaluation may have come between
+        started_at = clock()
+
+
+def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:
+    """One update of the weights from the parts of one batch."""
+    totals = Counter({name: int(n) for name, n in add_over_ranks(count_parts(engine.task, parts)).items()})
+    sums: Counter[str] = Counter()
+    first_part = engine.runtime.ranks.rank * len(parts)  # among the parts of all processes
+    for number, part in enumerate(parts):
+        with synchronizing(engine.compute_loss, is_last=number == len(parts) - 1):
+            _set_noise(engine, part, step, first_part + number)
+            sums.update(_backward(engine, part, dict(totals)))
+    sums = Counter(add_over_ranks(sums))
+    if not math.isfinite(sums["loss"]):
+        raise TrainingError(f"the loss of step {step + 1} is {sums['loss']}")
+    engine.scaler.unscale_(engine.optimizer)
+    norm = clip_gradients(engine.model.parameters(), engine.clip_norm)
+    if not engine.scaler.is_enabled() and not bool(norm.isfinite()):
+        raise TrainingError(f"the gradients of step {step + 1} are not finite (their norm is {float(norm)})")
+    set_learning_rate(engine.optimizer, learning_rate)
+    engine.scaler.step(engine.optimizer)
+    engine.scaler.update()
+    engine.optimizer.zero_grad(set_to_none=True)
+    metrics = engine.task.summarize(sums, totals) | {"learning_rate": learning_rate}
+    if bool(norm.isfinite()):  # else the scaler found its scale too high, left the step out and halved it
+        metrics["gradient_norm"] = float(norm)
+    return StepReport(metrics, totals["tokens"], 0.0)
+
+
+def time_batch(engine: Engine[AnyPart], parts: Sequence[AnyPart], clock: Clock = time.perf_counter) -> float:
+    """The seconds that a batch's loss and gradients take; neither the weights nor the next step's noise change."""
+    engine.model.train()
+    totals = dict(count_parts(engine.task, parts))
+    started_at = clock()
+    for part in parts:
+        _backward(engine, part, totals)
+    engine.optimizer.zero_grad(set_to_none=True)
+    return clock() - started_at
+
+
+@torch.no_grad()
+def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, float]:
+    """The task's metrics on batches that nothing is learned from."""
+    engine.model.eval()
+    totals = count_parts(engine.task, batches)
+    sums: Counter[str] = Counter()
+    for batch in batches:
+        with _number_format(engine.runtime):
+            result = engine.compute_loss(batch.to(engine.runtime.device), dict(totals))
+        sums.update({name: float(value) for name, value in result.sums.items()})
+    return engine.task.summarize(sums, totals)
+
+
+def check_finite(metrics: Mapping[str, float], step: int) -> None:
+    """Stop where something was measured that is no number: such weights are neither logged nor saved."""
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise TrainingError(f"the {name.replace('_', ' ')} of step {step} is {value}")
+
+
+def count_parts(task: Task[AnyPart], parts: Sequence[AnyPart]) -> Counter[str]:
+    """The counts that losses are divided by, over all parts."""
+    totals: Counter[str] = Counter()
+    for part in parts:
+        totals.update(task.count(part))
+    return totals
+
+
+def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) -> int:
+    """The seed of dropout for one part, or one row, of one step; torch's CPU generator reads 32 bits."""
+    return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
+
+
+def row_noise(seed: int) -> Callable[[Batch, int], RowNoise]:
+    """Dropout's noise for the rows of a part, the same however the batch of a step is cut into parts."""
+
+    def draw(part: Batch, step: int) -> RowNoise:
+        rows = range(part.first_row, part.first_row + len(part.token_ids))
+        return RowNoise([noise_seed(seed, step, "row", row) for row in rows])
+
+    return draw
+
+
+def _set_noise(engine: Engine[AnyPart], part: AnyPart, step: int, part_number: int) -> None:
+    torch.manual_seed(noise_seed(engine.seed, step, "part", part_number))
+    if engine.draw_noise:
+        engine.model.encoder.noise = engine.draw_noise(part, step)
+
+
+def _backward(engine: Engine[AnyPart], part: AnyPart, totals: dict[str, int]) -> dict[str, float]:
+    # no Counter: DDP and FSDP make a new mapping of the same type from its pairs, and a Counter would count those
+    with _number_format(engine.runtime):
+        result = engine.compute_loss(part.to(engine.runtime.device), totals)
+    # DDP and FSDP take the mean over processes, and our losses, divided by the counts of all, want the sum
+    loss = result.loss * engine.runtime.ranks.world_size
+    engine.scaler.scale(loss).backward()
+    return {name: float(value) for name, value in result.sums.items()}
+
+
+def _number_format(runtime: Runtime) -> torch.autocast:
+    return torch.autocast(runtime.device.type, dtype=runtime.dtype, enabled=runtime.dtype != torch.float32)

@@ -1,0 +1,122 @@
+"""LAMB in Google's and NVIDIA's dialects, AdamW in torch's and Google's: which parameters decay, and what a step does.
+
+The dialects share one arithmetic, so that they are rows of a table and not classes:
+
+    m, v = moments of the gradient;  u = m / (sqrt(v) + epsilon) + weight_decay * w;  w -= lr * ratio * u
+
+Biases and LayerNorms never decay. Google's code corrects no bias and adapts (ratio = ||w|| / ||u||, one for each
+parameter) what its name does not exclude; apex's corrects the bias and adapts what decays. Both first bring the
+gradients' global norm down to 1, which is `clip_gradients`.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from torch.optim import AdamW, Optimizer
+
+from litebert.core.errors import ConfigError, suggest
+from litebert.training.lamb import Lamb, local_part
+
+
+class Dialect(NamedTuple):
+    """What one LAMB does otherwise than another."""
+
+    corrects_bias: bool
+    adapts: Callable[[bool, float], bool]  # (is the name excluded, its weight decay) -> has it a trust ratio
+
+
+DIALECTS = {
+    # google-research/albert: the optimizer that trained the released models
+    "lamb": Dialect(corrects_bias=False, adapts=lambda is_excluded, _: not is_excluded),
+    # apex FusedLAMB: a tensor without weight decay has no ratio either ...
+    "lamb-apex": Dialect(corrects_bias=True, adapts=lambda _, weight_decay: weight_decay != 0),
+    # ... and with use_nvlamb every tensor has one
+    "lamb-nvlamb": Dialect(corrects_bias=True, adapts=lambda *_: True),
+    # google-research/bert: the AdamW of the published BERTs has no bias correction
+    "adamw-google": Dialect(corrects_bias=False, adapts=lambda *_: False),
+}
+OPTIMIZERS = (*DIALECTS, "adamw")
+
+
+@dataclass(frozen=True)
+class OptimOptions:
+    """The optimizer of a run; the learning rate is the peak that the schedule scales."""
+
+    name: str = "lamb"
+    learning_rate: float = 0.00176
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-6
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0  # inf: never clip
+
+    def __post_init__(self) -> None:
+        if self.name not in OPTIMIZERS:
+            raise ConfigError(f"optim.name: '{self.name}' is unknown; {suggest(self.name, OPTIMIZERS)}")
+        for key in ("beta1", "beta2"):
+            if not 0 <= getattr(self, key) < 1:
+                raise ConfigError(f"optim.{key}: {getattr(self, key)} must be at least 0 and below 1")
+        for key in ("learning_rate", "epsilon", "weight_decay"):
+            if not 0 <= getattr(self, key) < math.inf:
+                raise ConfigError(f"optim.{key}: {getattr(self, key)} must be a finite number, 0 or above")
+        if not self.clip_norm > 0:
+            raise ConfigError(f"optim.clip_norm: {self.clip_norm} must be above 0; say inf for no clipping")
+
+
+def build_optimizer(named_parameters: Iterable[tuple[str, Tensor]], options: OptimOptions) -> Optimizer:
+    """The optimizer of `options`, with one group that decays and one that does not."""
+    groups = _plan_groups(named_parameters, options)
+    betas = (options.beta1, options.beta2)
+    if options.name == "adamw":
+        return AdamW(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon, fused=True)
+    dialect = DIALECTS[options.name]
+    for group in groups:
+        group["adapts"] = dialect.adapts(group["is_excluded"], group["weight_decay"])
+    return Lamb(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon, corrects_bias=dialect.corrects_bias)
+
+
+def is_excluded(name: str) -> bool:
+    """Whether a parameter of this name neither decays nor, in Google's LAMB, has a trust ratio."""
+    parts = name.split(".")
+    return parts[-1] == "bias" or any(part.endswith("norm") for part in parts)
+
+
+def clip_gradients(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
+    """Scale all gradients so that their global norm is at most `max_norm`; gives the norm they had."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    if isinstance(norm, DTensor):
+        norm = norm.full_tensor()
+    # A comparison on the host is free on a CPU and spares a pass over memory; elsewhere it would wait for the device.
+    if norm.device.type != "cpu" or norm > max_norm:
+        scale = (max_norm / norm).clamp(max=1.0)
+        for gradient in gradients:
+            local_part(gradient).mul_(scale)
+    return norm
+
+
+def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
+    """Use this rate from the next step on, in every group."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+
+
+def _plan_groups(named_parameters: Iterable[tuple[str, Tensor]], options: OptimOptions) -> list[dict[str, Any]]:
+    # A tensor under several names is one variable, with one state and one trust ratio: its first name counts.
+    first_names: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in named_parameters:
+        first_names.setdefault(id(tensor), (name, tensor))
+    groups = [
+        {
+            "params": [tensor for name, tensor in first_names.values() if is_excluded(name) == excluded],
+            "is_excluded": excluded,
+            "weight_decay": 0.0 if excluded else options.weight_decay,
+        }
+        for excluded in (False, True)
+    ]
+    return [group for group in groups if group["params"]]

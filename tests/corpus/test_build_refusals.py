@@ -1,0 +1,108 @@
+"""What a build refuses, and what it says."""
+
+import fcntl
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from small_builds import OPTIONS, text_of
+
+from litebert.core.errors import ConfigError, DataError
+from litebert.corpus.build import BuildOptions, build_corpus
+from litebert.corpus.chunks import Limits
+from litebert.text.tokenizer import Tokenizer
+
+
+def test_another_tokenizer_is_refused(
+    tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, other_tokenizer: Tokenizer
+) -> None:
+    build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
+    with pytest.raises(ConfigError, match=r"corpus was built with another tokenizer .* build a new corpus"):
+        build_corpus(texts, other_tokenizer, tmp_path / "corpus", OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (replace(OPTIONS, valid_share=0.3), r"valid_share 0\.2, not 0\.3; give the former value"),
+        (replace(OPTIONS, deduplicate=True), "deduplicate False, not True"),
+        (replace(OPTIONS, read=replace(OPTIONS.read, first_sentences=2)), "first_sentences None, not 2"),
+        (replace(OPTIONS, read=replace(OPTIONS.read, first_sentences=0)), "nothing is left; at least 1"),
+        (replace(OPTIONS, read=replace(OPTIONS.read, format="prose")), "was read as lines, not --format prose"),
+        (replace(OPTIONS, read=replace(OPTIONS.read, limits=Limits())), "limits"),
+    ],
+)
+def test_other_options_are_refused(
+    tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, changed: BuildOptions, message: str
+) -> None:
+    build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
+    with pytest.raises(ConfigError, match=message):
+        build_corpus(texts[:1], tokenizer, tmp_path / "corpus", changed)
+
+
+def test_a_changed_source_is_refused(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
+    build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
+    texts[0].write_text(text_of(99))
+    with pytest.raises(DataError, match=r"0\.txt has changed since it was built"):
+        build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff\n", b'{"path": "x"}\n', b""], ids=["cut", "binary", "other", "empty"])
+def test_a_damaged_list_of_sources_is_named_with_the_remedy(
+    content: bytes, tmp_path: Path, texts: list[Path], tokenizer: Tokenizer
+) -> None:
+    build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
+    (tmp_path / "corpus" / "sources.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=r"sources\.jsonl.* is (corrupt|not JSON).*; restore it, or build the corpus"):
+        build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
+
+
+def test_two_builds_do_not_write_one_corpus(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
+    (tmp_path / "corpus").mkdir()
+    with (tmp_path / "corpus" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="another process is building a corpus in"):
+            build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
+
+
+def test_a_directory_with_other_things_is_refused(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
+    with pytest.raises(ConfigError, match="is not empty and no corpus"):
+        build_corpus(texts, tokenizer, tmp_path / "texts", OPTIONS)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_bad_input_stops_the_build_and_skipping_it_goes_on(
+    tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, processes: int
+) -> None:
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"the cat.\nthe \xff dog.\n\n" + text_of(7).encode())
+    options = replace(OPTIONS, processes=processes)
+    with pytest.raises(DataError, match=rf"{bad}:2: byte 0xff at column 5 is not UTF-8; .*--on-error skip"):
+        build_corpus([*texts, bad], tokenizer, tmp_path / "corpus", options)
+    options = replace(options, read=replace(options.read, on_error="skip"))
+    manifest = build_corpus([*texts, bad], tokenizer, tmp_path / "corpus", options).manifest
+    assert manifest.counts["encoding"] == 1
+    assert manifest.problems == [f"{bad}:2: byte 0xff at column 5 is not UTF-8"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("pipe", "pipe is a pipe or device, .* use - for standard input"),
+        ("dangling", "dangling is a link to nothing"),
+        ("", "an empty path names no file"),
+        ("mistyped.txt", "matches nothing"),
+        ("empty", "no file found"),
+    ],
+)
+def test_inputs_that_cannot_be_read_are_refused_and_claim_no_folder(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, pattern: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("dangling").symlink_to("nowhere")
+    Path("empty").mkdir()
+    with pytest.raises((ConfigError, DataError), match=message):
+        build_corpus([pattern], tokenizer, tmp_path / "corpus", OPTIONS)
+    assert not (tmp_path / "corpus").exists()

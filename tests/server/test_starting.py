@@ -1,0 +1,49 @@
+"""A server starts with every kind of model that fine-tuning makes."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
+from litebert.cli.main import _run
+from litebert.core.errors import ConfigError
+from litebert.model.model import build_model
+from litebert.server.options import ServeOptions
+from litebert.server.server import Computing, bind, load_models, serve
+from litebert.tasks.catalog import task_facts
+from litebert.tasks.classification import Classification
+from litebert.text.tokenizer import Tokenizer
+
+
+@pytest.mark.parametrize("num_texts", [0, 1, 2])
+def test_models_of_single_texts_and_of_pairs_are_warmed_up(
+    num_texts: int, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    task = Classification("classification", ("no", "yes"), num_texts=num_texts)
+    model = build_model(load_checkpoint(tiny_checkpoint).config, task.heads)
+    content = CheckpointContent(step=1, task=task_facts(task, max_length=48))
+    save_checkpoint(tmp_path / "model", model, tiny_tokenizer, content)
+    (served,) = load_models([f"it={tmp_path / 'model'}"], Computing(device="cpu"))
+    assert "classify" in served.functions
+
+
+def test_an_occupied_port_is_told_with_the_remedy(tmp_path: Path) -> None:
+    with closing(bind(ServeOptions(port=0))) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        # before any model is loaded: there is none here
+        with pytest.raises(ConfigError, match=f"cannot listen at 127.0.0.1:{port}.*choose another --port"):
+            serve([str(tmp_path)], ServeOptions(port=port))
+
+
+@pytest.mark.parametrize("content", [b"", b"two words", b"\xff\xfe", "wörd".encode()])
+def test_a_token_file_must_hold_one_word(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "token").write_bytes(content)
+    assert _run(["serve", "runs/none", "--token-file", str(tmp_path / "token")], debug=False) == 2
+    assert "must hold one word of ASCII letters" in capsys.readouterr().err
+
+
+def test_a_folder_is_no_token_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["serve", "runs/none", "--token-file", str(tmp_path)], debug=False) == 2
+    assert "is a directory" in capsys.readouterr().err

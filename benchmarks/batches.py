@@ -17,11 +17,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "batches"))
 from official_data import PythonSource, make_pairs, mask
 
-from litebert.batches.epoch import BatchOptions, StreamOptions
 from litebert.batches.google import GOOGLE
-from litebert.batches.masking import MaskingOptions
+from litebert.batches.options import BatchOptions, MaskingOptions, SegmentOptions, StreamOptions
 from litebert.batches.randomness import hash_integers
-from litebert.batches.segments import SegmentOptions, outline_shards, plan_segments
+from litebert.batches.segments import outline_shards, plan_segments
 from litebert.batches.stream import Stream
 from litebert.corpus.shards import offsets
 

@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "model": ("core", "model"),
     "corpus": ("core", "text", "corpus"),
     "batches": ("core", "text", "corpus", "batches"),
+    "batches.options": ("core",),
     "interop.names": ("core", "model.config", "interop.names"),
     "tasks": ("core", "text", "corpus", "batches", "model", "tasks"),
     "objectives": ("core", "batches", "model", "tasks.task", "pretraining.recipe", "objectives"),

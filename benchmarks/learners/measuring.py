@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from learners.budget import read_record
 
-from litebert.batches.masking import MaskingOptions
+from litebert.batches.options import MaskingOptions
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.files import write_json
 from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic

@@ -20,9 +20,7 @@ from learners.budget import Machine, Watch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from litebert.batches.epoch import BatchOptions, DataOptions, StreamOptions
-from litebert.batches.masking import MaskingOptions
-from litebert.batches.segments import SegmentOptions
+from litebert.batches.options import BatchOptions, DataOptions, MaskingOptions, SegmentOptions, StreamOptions
 from litebert.batches.stream import Stream, open_stream
 from litebert.checkpoint import (
     Checkpoint,

@@ -13,76 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.batches.masking import MaskingOptions
+from litebert.batches.options import BatchOptions, StreamOptions
 from litebert.batches.randomness import combine, hash_integers, permute
-from litebert.batches.segments import Outline, SegmentOptions, SegmentPlan, plan_segments
+from litebert.batches.segments import Outline, SegmentPlan, plan_segments
 from litebert.core.compiled import compiled
 from litebert.core.errors import ConfigError
 
 # what a key is for; two purposes never share a generator
 _SEGMENTS, _MASKS, _PASS_ORDER, _EPOCH_ORDER = range(4)
-# A batch may hold a small corpus several times over; far more than that is a slip that would never be planned
+# A batch may contain a small corpus several times; far more than that is a typo
 _MAX_PASSES = 1000
-_MAX_SEQUENCES = 1 << 20
-_MAX_TOKENS = 1 << 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchOptions:
-    """How sequences become batches: exactly one of `sequences` and `tokens` counts the batch of all ranks together."""
-
-    sequences: int = 0
-    tokens: int = 0  # text and special tokens, without padding: formats of short sequences take more of them
-    is_packed: bool = False  # several sequences in a row, kept apart by the attention mask
-    bucket: int = 16  # batches that are sorted by length together, against padding; 1: no sorting
-    width_multiple: int = 8  # rows are padded to a multiple of this
-
-    def __post_init__(self) -> None:
-        if (self.sequences > 0) == (self.tokens > 0):
-            raise ConfigError(
-                f"batch.sequences = {self.sequences} and batch.tokens = {self.tokens}: set one of them, the other to 0"
-            )
-        if min(self.sequences, self.tokens) < 0 or min(self.bucket, self.width_multiple) < 1:
-            raise ConfigError("batch: sizes cannot be negative; bucket and width_multiple are at least 1")
-        if self.sequences > _MAX_SEQUENCES or self.tokens > _MAX_TOKENS:
-            raise ConfigError(
-                f"batch: {self.sequences or self.tokens:,} is more than one batch can hold; at most "
-                f"{_MAX_SEQUENCES:,} sequences or {_MAX_TOKENS:,} tokens"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """Which text is read."""
-
-    corpora: tuple[str, ...]  # empty in recipes that come with litebert: whoever trains names the text
-    weights: tuple[float, ...] = ()  # share of sequences from each corpus; empty: each is read once an epoch
-    workers: int = 1  # threads that make batches ahead; the batches do not depend on it
-
-    def __post_init__(self) -> None:
-        if not all(0 < weight < math.inf for weight in self.weights):  # not so for nan either
-            raise ConfigError(f"data.weights = {list(self.weights)}: each must be a number greater than 0")
-        if self.weights and len(self.weights) != len(self.corpora):
-            raise ConfigError(f"data.weights has {len(self.weights)} numbers for {len(self.corpora)} data.corpora")
-        if self.workers < 0:
-            raise ConfigError(f"data.workers = {self.workers} cannot be negative")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StreamOptions:
-    """All that decides what is in a batch, apart from the text."""
-
-    segments: SegmentOptions
-    masking: MaskingOptions
-    batch: BatchOptions
-    seed: int
-
-    def __post_init__(self) -> None:
-        if 0 < self.batch.tokens < self.segments.max_length:
-            raise ConfigError(
-                f"batch.tokens = {self.batch.tokens} is less than one sequence of "
-                f"segments.max_length = {self.segments.max_length}"
-            )
 
 
 class SequenceTable(NamedTuple):

@@ -6,79 +6,18 @@ that the share of masked tokens and the shares of n are both what the recipe say
 budget instead, and drops or shortens what does not fit (`fills_budget`).
 """
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from litebert.batches.masking_kernels import ChoiceRules, Scratch, choose_freely, choose_within_budget, find_words
+from litebert.batches.options import MaskingOptions
 from litebert.batches.randomness import draw_unit
 from litebert.core.compiled import compiled
-from litebert.core.errors import ConfigError
 
-_MAX_GROUP = 127  # words of a group are counted in 8 bits
 ACTIONS = ("masked", "random", "kept")
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaskingOptions:
-    """What is hidden, and how. The last four are quirks of the official ALBERT data (see data/google.py)."""
-
-    kind: Literal["ngram", "whole-word", "token", "span"] = "ngram"
-    token_share: float = 0.0  # of the sequences: single tokens are hidden there, whatever the kind is
-    rate: float = 0.15
-    final_rate: float | None = None  # reached in a straight line over rate_steps; None: the rate stays
-    rate_steps: int = 0
-    max_ngram: int = 3  # p(n) is (1/n) / sum of 1/k
-    span_stop_rate: float = 0.2  # spans: p(n) is geometric, cut at max_span (SpanBERT)
-    max_span: int = 10
-    mask_share: float = 0.8  # become [MASK]; random_share become another token; the rest stay
-    random_share: float = 0.1
-    replace_per: Literal["token", "ngram"] = "token"
-    copies: int | None = None  # None: new in every pass (dynamic); K: K masks of the text in turn (static; BERT: 10)
-    fills_budget: bool = False
-    max_predictions: int | None = None  # only with fills_budget
-    may_straddle: bool = False  # may a group go on behind a [SEP]?
-    random_from_all: bool = False  # may a random token be [PAD], [CLS], ...?
-
-    def __post_init__(self) -> None:
-        names = ("token_share", "rate", "final_rate", "mask_share", "random_share")
-        for name, share in ((name, getattr(self, name) or 0.0) for name in names):
-            if not 0 <= share <= 1:
-                raise ConfigError(f"masking.{name} = {share} is not a share between 0 and 1")
-        if self.mask_share + self.random_share > 1:
-            raise ConfigError(f"masking.mask_share + masking.random_share = {self.mask_share + self.random_share} > 1")
-        if (self.final_rate is None) != (self.rate_steps == 0) or self.rate_steps < 0:
-            raise ConfigError("masking.final_rate and masking.rate_steps go together: set both or neither")
-        if self.final_rate is not None and self.copies is not None:
-            raise ConfigError("masking.copies makes static masks, and masking.final_rate changes them with the step")
-        if self.max_predictions is not None and not self.fills_budget:
-            raise ConfigError("masking.max_predictions caps the official budget: it needs masking.fills_budget = true")
-        counts = (self.max_ngram, self.max_span, self.copies, self.max_predictions)
-        if any(count is not None and count < 1 for count in counts):
-            raise ConfigError("masking: max_ngram, max_span, copies and max_predictions are at least 1")
-        if max(self.max_ngram, self.max_span) > _MAX_GROUP:
-            raise ConfigError(f"masking: max_ngram and max_span are at most {_MAX_GROUP} words")
-        if not 0 < self.span_stop_rate < 1:
-            raise ConfigError(f"masking.span_stop_rate = {self.span_stop_rate} is not between 0 and 1")
-
-    def rate_at(self, step: int) -> float:
-        """The share of tokens that is masked in the batch of this step."""
-        if self.final_rate is None:
-            return self.rate
-        return self.rate + (self.final_rate - self.rate) * min(step / self.rate_steps, 1.0)
-
-    def group_probabilities(self) -> NDArray[np.float64]:
-        """p(n) for n = 1, 2, ...: how many words a group has."""
-        if self.kind == "ngram":
-            weights = 1 / np.arange(1, self.max_ngram + 1, dtype=np.float64)
-        elif self.kind == "span":
-            weights = (1 - self.span_stop_rate) ** np.arange(self.max_span, dtype=np.float64)
-        else:
-            weights = np.ones(1)
-        return np.asarray(weights / weights.sum())
 
 
 class Vocabulary(NamedTuple):
@@ -153,10 +92,21 @@ def mask_tokens(
     return Targets._make(values[:count] for values in targets)
 
 
+def group_probabilities(options: MaskingOptions) -> NDArray[np.float64]:
+    """p(n) for n = 1, 2, ...: how many words a group has."""
+    if options.kind == "ngram":
+        weights = 1 / np.arange(1, options.max_ngram + 1, dtype=np.float64)
+    elif options.kind == "span":
+        weights = (1 - options.span_stop_rate) ** np.arange(options.max_span, dtype=np.float64)
+    else:
+        weights = np.ones(1)
+    return np.asarray(weights / weights.sum())
+
+
 @cache
 def _summarise_groups(options: MaskingOptions) -> tuple[NDArray[np.float64], float]:
     """The cumulated p(n), and how many words a group has on average."""
-    probabilities = options.group_probabilities()
+    probabilities = group_probabilities(options)
     return np.cumsum(probabilities), float(probabilities @ np.arange(1, len(probabilities) + 1))
 
 

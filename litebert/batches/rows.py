@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.batches.epoch import BatchOptions
 from litebert.batches.masking import Targets
 from litebert.batches.masking_kernels import SPECIAL
+from litebert.batches.options import BatchOptions
 from litebert.core.compiled import compiled
 from litebert.core.errors import ConfigError
 

@@ -5,82 +5,19 @@ is empty in the formats of one segment), so a plan of 100 million tokens is a fe
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.batches.options import SegmentOptions
 from litebert.batches.pair_kernels import PairRules, Pairs, exchange_seconds, plan_segment_pairs, plan_sentence_pairs
 from litebert.batches.randomness import permute
 from litebert.batches.relations import SINGLE_SENTENCE, TASK_LABELS, TASKS
 from litebert.batches.run_kernels import plan_runs
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import DataError
 
-Format = Literal["segment-pair", "sentence-pair", "full-sentences", "doc-sentences"]
-SentenceTask = Literal["sop", "nsp", "three-way", "none"]
-PAIR_FORMATS = ("segment-pair", "sentence-pair")
 NO_LABEL = -1
-
-
-@dataclass(frozen=True, kw_only=True)
-class SegmentOptions:
-    """What a sequence is made of. The last five are quirks of the official ALBERT data (see data/google.py)."""
-
-    format: Format = "segment-pair"
-    task: SentenceTask = "sop"
-    max_length: int = 512
-    short_rate: float | None = None  # share of shorter sequences; None: 0.1 for segment-pair, 0 elsewhere
-    copies: int | None = None  # K: the text is cut, and pairs drawn, in K ways in turn; None: as often as it is masked
-    single_sentence: Literal["merge_next", "drop", "random_doc"] = "merge_next"  # a chunk of one sentence is no pair
-    fill: Literal["fit", "overfill"] = "fit"  # chunks of sentences that fit, or one more, trimmed
-    fill_from: Literal["either", "start"] = "either"  # the end of a document to fill chunks from; either: by coin
-    target_per: Literal["chunk", "document"] = "chunk"  # how often the wanted length is drawn
-    negatives: Literal["exchange", "draw"] = "exchange"  # random segments: of another pair, or from any place
-
-    def __post_init__(self) -> None:
-        if self.format not in PAIR_FORMATS and self.task != "none":
-            raise ConfigError(
-                f"segments.task = '{self.task}' needs two segments, and segments.format = '{self.format}' is one run "
-                "of text; use segment-pair or sentence-pair, or segments.task = 'none'"
-            )
-        if self.max_length < 8:
-            raise ConfigError(f"segments.max_length = {self.max_length} leaves no room for text; use at least 8")
-        if self.copies is not None and self.copies < 1:
-            raise ConfigError(f"segments.copies = {self.copies} is at least 1; leave it out for new ones in every pass")
-        if not 0 <= self.shortened_share <= 1:
-            raise ConfigError(f"segments.short_rate = {self.short_rate} is not a share between 0 and 1")
-        if self.format == "sentence-pair" and self.shortened_share > 0:
-            raise ConfigError("segments.short_rate: a sentence pair is as long as its sentences; leave the key out")
-        chunk_rules = self.single_sentence, self.fill, self.fill_from, self.target_per
-        if self.format != "segment-pair" and chunk_rules != ("merge_next", "fit", "either", "chunk"):
-            names = "single_sentence, fill, fill_from and target_per"
-            raise ConfigError(f"segments: {names} speak of segment-pair's chunks only")
-        if self.single_sentence == "random_doc" and self.task == "none":
-            raise ConfigError("segments.single_sentence = 'random_doc' needs a label to tell; segments.task is 'none'")
-
-    @property
-    def is_pair(self) -> bool:
-        return self.format in PAIR_FORMATS
-
-    @property
-    def num_labels(self) -> int:
-        """How many classes the sentence task has; 0 without one."""
-        return {"none": 0, "sop": 2, "nsp": 2, "three-way": 3}[self.task]
-
-    @property
-    def room(self) -> int:
-        """Tokens of text that fit beside [CLS] and the one or two [SEP]."""
-        return self.max_length - (3 if self.is_pair else 2)
-
-    @property
-    def shortened_share(self) -> float:
-        if self.short_rate is None:
-            return 0.1 if self.format == "segment-pair" else 0.0
-        return self.short_rate
-
-    @property
-    def draws_other_documents(self) -> bool:
-        return self.task in ("nsp", "three-way") or self.single_sentence == "random_doc"
 
 
 class NoSequencesError(DataError):

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.batches.batch import Batch, build_batch
-from litebert.batches.epoch import DataOptions, EpochPlan, EpochPlanner, SequenceTable, StreamOptions
+from litebert.batches.epoch import EpochPlan, EpochPlanner, SequenceTable
 from litebert.batches.masking import Sequences, list_vocabulary, mask_tokens
+from litebert.batches.options import DataOptions, StreamOptions
 from litebert.batches.rows import (
     Canvas,
     Layout,

@@ -9,9 +9,8 @@ import typer
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from litebert.batches.epoch import StreamOptions
     from litebert.batches.inspection import Example, MaskedGroup, StreamStatistics
-    from litebert.batches.segments import SegmentOptions
+    from litebert.batches.options import SegmentOptions, StreamOptions
     from litebert.pretraining.recipe import Recipe
     from litebert.text.tokenizer import Tokenizer
 
@@ -36,8 +35,8 @@ def show_examples(
     """Print real training examples: segments, masks, n-grams, labels, and why each token was chosen."""
     from rich.console import Console
 
-    from litebert.batches.epoch import DataOptions
     from litebert.batches.inspection import read_examples
+    from litebert.batches.options import DataOptions
     from litebert.batches.stream import open_stream
     from litebert.text.tokenizer import load_tokenizer
 
@@ -79,8 +78,8 @@ def print_batch_statistics(source: str, overrides: Sequence[str], num_batches: i
 
 
 def _stream_options(count: int, overrides: Sequence[str]) -> "StreamOptions":
-    from litebert.batches.epoch import StreamOptions
     from litebert.batches.google import expand_compat
+    from litebert.batches.options import StreamOptions
     from litebert.core.options import build_options, merge, parse_assignments
 
     batch = {"sequences": count, "bucket": 1}  # of all lengths

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from litebert.batches.batch import Batch
-from litebert.batches.epoch import BatchOptions
-from litebert.batches.masking import MaskingOptions
+from litebert.batches.options import BatchOptions, MaskingOptions
 from litebert.batches.stream import open_stream
 from litebert.checkpoint import load_checkpoint
 from litebert.core.runtime import choose_runtime

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from litebert.batches.batch import Batch
-from litebert.batches.masking import MaskingOptions
+from litebert.batches.options import MaskingOptions
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import Model

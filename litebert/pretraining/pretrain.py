@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from litebert.batches.batch import Batch
-from litebert.batches.epoch import BatchOptions
+from litebert.batches.options import BatchOptions
 from litebert.batches.segments import NoSequencesError
 from litebert.batches.stream import open_stream
 from litebert.checkpoint import list_checkpoints, model_tensors, optimizer_tensors

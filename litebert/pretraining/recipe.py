@@ -8,10 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from litebert.batches.epoch import BatchOptions, DataOptions, StreamOptions
 from litebert.batches.google import expand_compat
-from litebert.batches.masking import MaskingOptions
-from litebert.batches.segments import SegmentOptions
+from litebert.batches.options import BatchOptions, DataOptions, MaskingOptions, SegmentOptions, StreamOptions
 from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import (
     build_options,

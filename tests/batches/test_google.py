@@ -7,9 +7,10 @@ from scipy import stats
 from toy_corpus import CLS, FIRST, MASK, SEP, ToyCorpus, build_corpus, build_stream, random_documents, read_sequences
 
 from litebert.batches.google import GOOGLE
-from litebert.batches.masking import MaskingOptions, Sequences, list_vocabulary, mask_tokens
+from litebert.batches.masking import Sequences, list_vocabulary, mask_tokens
+from litebert.batches.options import MaskingOptions, SegmentOptions
 from litebert.batches.randomness import hash_integers
-from litebert.batches.segments import SegmentOptions, SegmentPlan, outline_shards, plan_segments
+from litebert.batches.segments import SegmentPlan, outline_shards, plan_segments
 
 CORPUS = build_corpus(random_documents(400), num_shards=2)
 VOCABULARY = FIRST + len(CORPUS.document_of)

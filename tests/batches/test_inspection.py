@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from toy_corpus import FIRST, MASK, build_corpus, build_stream, random_documents, unmask
 
-from litebert.batches.epoch import BatchOptions
 from litebert.batches.inspection import measure_batches, read_examples
-from litebert.batches.segments import SegmentOptions
+from litebert.batches.options import BatchOptions, SegmentOptions
 
 CORPUS = build_corpus(random_documents(200))
 

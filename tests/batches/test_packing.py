@@ -7,8 +7,7 @@ from torch.nn import functional as F
 from toy_corpus import FIRST, build_corpus, build_stream, random_documents
 
 from litebert.batches.batch import Batch
-from litebert.batches.epoch import BatchOptions
-from litebert.batches.segments import SegmentOptions
+from litebert.batches.options import BatchOptions, SegmentOptions
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 

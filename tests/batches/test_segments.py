@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from toy_corpus import CLS, FIRST, SEP, ToyCorpus, build_corpus, build_stream, random_documents, read_sequences
 
-from litebert.batches.epoch import BatchOptions
+from litebert.batches.options import BatchOptions, SegmentOptions
 from litebert.batches.randomness import hash_integers
-from litebert.batches.segments import Outline, SegmentOptions, SegmentPlan, outline_shards, plan_segments
+from litebert.batches.segments import Outline, SegmentPlan, outline_shards, plan_segments
 from litebert.core.errors import ConfigError, DataError
 from litebert.corpus.shards import offsets
 
@@ -241,11 +241,14 @@ def test_the_layout_is_cls_a_sep_b_sep() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"format": "full-sentences", "task": "sop"}, "one run of text"),
-        ({"format": "doc-sentences", "task": "nsp"}, "one run of text"),
-        ({"format": "sentence-pair", "short_rate": 0.1}, "as long as its sentences"),
-        ({"format": "sentence-pair", "fill": "overfill"}, "chunks only"),
-        ({"format": "segment-pair", "task": "none", "single_sentence": "random_doc"}, "needs a label"),
+        ({"format": "full-sentences", "task": "sop"}, "^segments.task = .*segments.format"),
+        ({"format": "doc-sentences", "task": "nsp"}, "^segments.task = .*segments.format"),
+        ({"format": "sentence-pair", "short_rate": 0.1}, "^segments.short_rate"),
+        ({"format": "sentence-pair", "fill": "overfill"}, "single_sentence, fill, .*segment-pair"),
+        (
+            {"format": "segment-pair", "task": "none", "single_sentence": "random_doc"},
+            "segments.single_sentence = .* needs a sentence task",
+        ),
         ({"max_length": 4}, "no room"),
         ({"short_rate": 1.5}, "between 0 and 1"),
         ({"copies": 0}, "at least 1"),

@@ -20,9 +20,9 @@ from toy_corpus import (
 )
 
 from litebert.batches.batch import Batch
-from litebert.batches.epoch import BatchOptions, DataOptions, EpochPlanner
-from litebert.batches.masking import MaskingOptions
-from litebert.batches.segments import SegmentOptions, outline_shards
+from litebert.batches.epoch import EpochPlanner
+from litebert.batches.options import BatchOptions, DataOptions, MaskingOptions, SegmentOptions
+from litebert.batches.segments import outline_shards
 from litebert.batches.stream import Stream, open_corpora
 from litebert.core.errors import ConfigError
 
@@ -242,11 +242,11 @@ def test_a_batch_that_cannot_be_divided_is_refused() -> None:
     [
         (lambda: BatchOptions(), "set one of them"),
         (lambda: BatchOptions(sequences=1, tokens=1), "set one of them"),
-        (lambda: BatchOptions(sequences=1, bucket=0), "at least 1"),
+        (lambda: BatchOptions(sequences=1, bucket=0), "^batch.bucket"),
         (lambda: open_corpora(DataOptions(corpora=())), "empty"),
         (lambda: DataOptions(corpora=("a", "b"), weights=(1.0,)), "1 numbers for 2"),
         (lambda: DataOptions(corpora=("a",), weights=(0.0,)), "greater than 0"),
-        (lambda: DataOptions(corpora=("a",), workers=-1), "negative"),
+        (lambda: DataOptions(corpora=("a",), workers=-1), "^data.workers"),
         (lambda: build_stream(CORPUS, batch=BatchOptions(tokens=10)), "less than one sequence"),
     ],
 )

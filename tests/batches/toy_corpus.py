@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.batches.epoch import BatchOptions, StreamOptions
-from litebert.batches.masking import MaskingOptions
+from litebert.batches.options import BatchOptions, MaskingOptions, SegmentOptions, StreamOptions
 from litebert.batches.rows import Rows
-from litebert.batches.segments import SegmentOptions
 from litebert.batches.stream import Stream
 from litebert.corpus.shards import offsets
 

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from litebert.batches.epoch import BatchOptions, DataOptions, StreamOptions
 from litebert.batches.inspection import measure_batches
-from litebert.batches.masking import MaskingOptions
-from litebert.batches.segments import SegmentOptions
+from litebert.batches.options import BatchOptions, DataOptions, MaskingOptions, SegmentOptions, StreamOptions
 from litebert.batches.stream import open_stream
 from litebert.cli.main import _run
 from litebert.core import progress

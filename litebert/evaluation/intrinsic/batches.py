@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.batches.batch import Batch, build_batch
-from litebert.batches.epoch import BatchOptions
-from litebert.batches.masking import MaskingOptions, Sequences, Targets, Vocabulary, list_vocabulary, mask_tokens
+from litebert.batches.masking import Sequences, Targets, Vocabulary, list_vocabulary, mask_tokens
+from litebert.batches.options import BatchOptions, MaskingOptions
 from litebert.batches.randomness import combine, hash_integers
 from litebert.batches.rows import Layout, Rows, SpecialIds, blank_canvas, draw_sequences, lay_out
 from litebert.evaluation.intrinsic.pairs import PairTable

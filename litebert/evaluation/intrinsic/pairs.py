@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from litebert.batches.options import SegmentOptions, SentenceTask
 from litebert.batches.randomness import hash_integers, permute
 from litebert.batches.relations import RANDOM, SWAPPED
-from litebert.batches.segments import SegmentOptions, SegmentPlan, SentenceTask, plan_segments
+from litebert.batches.segments import SegmentPlan, plan_segments
 from litebert.core.errors import DataError
 from litebert.evaluation.intrinsic.passages import Passages
 

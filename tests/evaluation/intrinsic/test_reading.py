@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from litebert.batches.masking import MaskingOptions, list_vocabulary
+from litebert.batches.masking import list_vocabulary
+from litebert.batches.options import MaskingOptions
 from litebert.batches.relations import RANDOM, SWAPPED
 from litebert.batches.rows import SpecialIds
 from litebert.evaluation.intrinsic.batches import Typesetter

@@ -25,6 +25,7 @@ class Batch:
     sentence_labels: Tensor | None  # (S,) int64: 0 original order, 1 swapped or random (three-way: 2 random)
     is_lead: Tensor | None = None  # (S,) bool: begins a document, which gives sentence order away; None: not known
     first_row: int = 0  # where this is a part: its first row's number in the whole batch
+    dropout_seeds: tuple[int, ...] | None = None  # in training, one per row; None: torch's global generator drops
 
     @property
     def num_sequences(self) -> int:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from litebert.inference.predictor import Predictor
-from litebert.model.blocks import AttentionBlock
 from litebert.text.front import Encoding
 
 MAX_TOKENS = 128  # of a trace: more cannot be looked at, and L x T x T numbers are sent
@@ -47,14 +46,17 @@ def trace(predictor: Predictor, text: str, text_b: str | None = None, *, head: i
     segments = segments if predictor.checkpoint.config.num_segments > 1 else torch.zeros_like(segments)
     encoder = predictor.model.encoder
     with torch.inference_mode():
-        layers = encoder(ids, segments, return_layers=True).layers
-        blocks = [encoder.attention[attention_index] for attention_index, _ in encoder.plan.rows]
-        attention = [_attend(block, states, head) for block, states in zip(blocks, layers[:-1], strict=True)]  # type: ignore[arg-type]
-        states = torch.cat(layers).float()  # (L + 1, T, H)
+        inputs = encoder(ids, segments, return_layers=True).layers  # (1, T, H) each: of L layers, and the last's output
+        weights = [
+            layer.attention.attention_weights(states)[0]  # (N, T, T)
+            for layer, states in zip(encoder.list_layers(), inputs[:-1], strict=True)
+        ]
+        attention = torch.stack([of.mean(0) if head is None else of[head] for of in weights])  # (L, T, T)
+        states = torch.cat(inputs).float()  # (L + 1, T, H)
         l2 = (states[1:] - states[:-1]).norm(dim=-1)
         cosine = torch.cosine_similarity(states[1:], states[:-1], dim=-1).clamp(-1, 1)
     degrees = cosine.acos() * (180 / math.pi)
-    return Trace(tokens, _to_numpy(torch.stack(attention)), _to_numpy(l2), _to_numpy(degrees), is_cut)
+    return Trace(tokens, _to_numpy(attention), _to_numpy(l2), _to_numpy(degrees), is_cut)
 
 
 def _list_tokens(predictor: Predictor, text: str, text_b: str | None) -> tuple[list[TracedToken], list[int], bool]:
@@ -86,15 +88,6 @@ def _pieces_of(predictor: Predictor, encoding: Encoding, segment: int, count: in
         TracedToken(piece, segment, start, end, False)
         for piece, (start, end) in zip(pieces, encoding.offsets[:count], strict=True)
     ]
-
-
-def _attend(block: AttentionBlock, states: Tensor, head: int | None) -> Tensor:
-    """The attention probabilities (T, T) of a block for one sequence (1, T, H)."""
-    query, key = (
-        layer(states)[0].unflatten(-1, (block.num_heads, -1)).transpose(0, 1) for layer in (block.query, block.key)
-    )  # (N, T, D)
-    probabilities: Tensor = (query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5).softmax(-1)  # (N, T, T)
-    return probabilities.mean(0) if head is None else probabilities[head]
 
 
 def _to_numpy(tensor: Tensor) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""The blocks that layers are made of: self-attention and feed-forward, each with the LayerNorm that follows it."""
+"""The two blocks that layers are made of: self-attention and feed-forward, each with the LayerNorm that follows it."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from litebert.model.config import Activation, ModelConfig
+from litebert.model.dropout import RowNoise, drop
 from litebert.model.lean import activated_linear, gelu_tanh
-from litebert.model.noise import RowNoise
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": gelu_tanh,
@@ -34,7 +34,7 @@ class AttentionBlock(nn.Module):
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
     def fuse(self) -> tuple[Tensor, Tensor]:
-        """Query, key and value as one matrix and bias: one large multiply is faster than three."""
+        """Query, key and value as one matrix (3 H, H) and bias (3 H,): one large multiply is faster than three."""
         projections = (self.query, self.key, self.value)
         return torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
 
@@ -46,33 +46,45 @@ class AttentionBlock(nn.Module):
         read_at: Tensor | None = None,
         noise: RowNoise | None = None,
     ) -> Tensor:
-        """New hidden states; with `read_at` (B, Q), only those of these positions are computed."""
+        """The states (B, T, H) after attention; with `read_at` (B, Q) only those of these positions, (B, Q, H).
+
+        `mask` is added to the scores: (B, 1, 1, T), or (B, 1, T, T) where each position sees others of its own.
+        """
         weight, bias = fused or self.fuse()
-        if read_at is None:
-            query, key, value = F.linear(hidden, weight, bias).chunk(3, dim=-1)
+        if read_at is None:  # every position is queried: Q = T
+            query, key, value = F.linear(hidden, weight, bias).chunk(3, dim=-1)  # (B, T, H) each
         else:
             width = hidden.shape[-1]
-            key, value = F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1)
+            key, value = F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1)  # (B, T, H) each
             hidden = gather_positions(hidden, read_at)  # (B, Q, H)
-            query = F.linear(hidden, weight[:width], bias[:width])
-        context = self._attend(self._split(query), self._split(key), self._split(value), mask, noise)  # (B, N, T, D)
-        update = self.output(context.transpose(1, 2).flatten(2))  # (B, T, H)
+            query = F.linear(hidden, weight[:width], bias[:width])  # (B, Q, H)
+            if mask is not None and mask.shape[2] > 1:
+                mask = mask.gather(2, read_at[:, None, :, None].expand(-1, -1, -1, mask.shape[3]))  # (B, 1, Q, T)
+        context = self._attend(self._split(query), self._split(key), self._split(value), mask, noise)  # (B, N, Q, D)
+        update = self.output(context.transpose(1, 2).flatten(2))  # (B, Q, H)
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "attention")
         normed: Tensor = self.norm(hidden + update)
         return normed
+
+    def attention_weights(self, hidden: Tensor) -> Tensor:
+        """How much each position attends to each other (B, N, T, T), for states (B, T, H) without padding."""
+        query, key = self._split(self.query(hidden)), self._split(self.key(hidden))  # (B, N, T, D)
+        scores: Tensor = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # (B, N, T, T)
+        return scores.softmax(-1)
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, noise: RowNoise | None) -> Tensor:
         rate = self.attention_dropout_rate if self.training else 0.0
         if noise is None or rate == 0:
             return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
-        scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, T, T)
-        probabilities = torch.softmax(scores if mask is None else scores + mask, dim=-1)
-        # by positions first: those that are read meet the same noise among few as among all
-        return noise.drop(probabilities.transpose(1, 2), rate, "probabilities").transpose(1, 2) @ value
+        scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, Q, T)
+        weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+        # Drawn by query position first, so a position gets the same mask whether all queries are computed or some.
+        return noise.drop(weights.transpose(1, 2), rate, "probabilities").transpose(1, 2) @ value  # (B, N, Q, D)
 
     def _split(self, x: Tensor) -> Tensor:
+        """Vectors (B, T, H) by head, (B, N, T, D)."""
         batch_size, length, width = x.shape
-        return x.view(batch_size, length, self.num_heads, width // self.num_heads).transpose(1, 2)  # (B, N, T, D)
+        return x.view(batch_size, length, self.num_heads, width // self.num_heads).transpose(1, 2)
 
 
 class FeedForwardBlock(nn.Module):
@@ -87,17 +99,11 @@ class FeedForwardBlock(nn.Module):
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
     def forward(self, hidden: Tensor, noise: RowNoise | None = None) -> Tensor:
+        """States of the same shape, (B, T, H) or (B, Q, H)."""
         update = activated_linear(self.up(hidden), self.down.weight, self.down.bias, self.activation)
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "feed-forward")
         normed: Tensor = self.norm(hidden + update)
         return normed
-
-
-def drop(x: Tensor, rate: float, is_training: bool, noise: RowNoise | None, place: str) -> Tensor:
-    """Dropout with the noise of the rows where there is such, else of torch's own generator."""
-    if noise is None or not is_training:
-        return F.dropout(x, rate, is_training)
-    return noise.drop(x, rate, place)
 
 
 def gather_positions(hidden: Tensor, read_at: Tensor) -> Tensor:

@@ -1,26 +1,26 @@
-"""Answering before the last layer: one classifier looks after every layer, and stops when it has settled.
+"""Answering before the last layer: one classifier looks at every layer, and a text leaves once its answer has settled.
 
-Patience-based early exit (PABEE): a text leaves after the layer at which the answer has stayed the same for so many
+Patience-based early exit (PABEE): a text leaves after the layer at which its answer has stayed the same for so many
 layers in a row. The layers of an ALBERT are one layer, so one pooler and one classifier serve them all.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from litebert.model.blocks import AttentionBlock
 from litebert.model.encoder import attention_mask
 
 if TYPE_CHECKING:
     from litebert.model.model import Model
     from litebert.model.reading import ReadInputs
 
-TOLERANCE = 0.1  # numbers (one label) are the same that differ by less, in the head's own unit
+TOLERANCE = 0.1  # with one label (regression), answers that differ by less count as the same; in the head's own unit
 
 
 class ExitLogits(NamedTuple):
-    """What the classifier said of each text when it left, and after which layer that was."""
+    """The classifier's logits for each text when it left, and the layer after which it left."""
 
     logits: Tensor  # (S, labels)
     layers: Tensor  # (S,) from 1
@@ -29,44 +29,44 @@ class ExitLogits(NamedTuple):
 def read_every_layer(model: "Model", token_ids: Tensor, segment_ids: Tensor, mask: Tensor | None) -> Tensor:
     """The classifier's logits (L, S, labels) after every layer."""
     layers = model.encoder(token_ids, segment_ids, mask, return_layers=True).layers[1:]
-    logits: Tensor = model.heads["classification"](model.encoder.pool(torch.stack([states[:, 0] for states in layers])))
+    first = torch.stack([states[:, 0] for states in layers])  # (L, S, H)
+    logits: Tensor = model.heads["classification"](model.encoder.pool(first))
     return logits
 
 
 def exit_early(model: "Model", inputs: "ReadInputs", patience: int) -> ExitLogits:
     """Compute layer after layer, each for the texts that have not left yet."""
     encoder = model.encoder
-    hidden = encoder.embeddings(inputs.token_ids, inputs.segment_ids, None)
+    hidden = encoder.embeddings(inputs.token_ids, inputs.segment_ids, None)  # (S, T, H)
     visible = attention_mask(inputs.mask, None, hidden.dtype)
-    fused = [block.fuse() for block in encoder.attention if isinstance(block, AttentionBlock)]
-    rows = torch.arange(len(hidden), device=hidden.device)
+    rows = torch.arange(len(hidden), device=hidden.device)  # the texts that are still here
     num_labels = next(spec.num_labels for spec in model.head_specs if spec.kind == "classification")
-    answers = ExitLogits(hidden.new_zeros(len(rows), num_labels), torch.zeros_like(rows))
-    last, count = None, torch.zeros_like(rows)
-    num_layers = len(encoder.plan.rows)
-    for number, (attention_index, ffn_index) in enumerate(encoder.plan.rows, start=1):
-        hidden = encoder.attention[attention_index](hidden, fused[attention_index], visible)
-        hidden = encoder.ffn[ffn_index](hidden)
+    left = ExitLogits(hidden.new_zeros(len(rows), num_labels), torch.zeros_like(rows))
+    previous, repeats = None, torch.zeros_like(rows)
+    layers = encoder.list_layers()
+    for layer in layers:
+        hidden = layer(hidden, visible)
         logits = model.heads["classification"](encoder.pool(hidden[:, 0]))
-        guess = _guess(logits)
-        count = torch.where(_is_same(guess, last), count + 1, 0) if last is not None else count
-        leaves = (count >= patience) | (number == num_layers)
-        answers.logits[rows[leaves]] = logits[leaves].to(answers.logits.dtype)
-        answers.layers[rows[leaves]] = number
+        # what is compared from layer to layer: the label's number, or the number that is the answer
+        answer = logits.argmax(-1) if num_labels > 1 else logits.squeeze(-1)
+        if previous is not None:
+            is_same = answer == previous if num_labels > 1 else (answer - previous).abs() < TOLERANCE
+            repeats = torch.where(is_same, repeats + 1, 0)
+        leaves = (repeats >= patience) | (layer is layers[-1])
+        left.logits[rows[leaves]] = logits[leaves].to(left.logits.dtype)
+        left.layers[rows[leaves]] = layer.number
         stays = ~leaves
         if not bool(stays.any()):
             break
         if bool(leaves.any()):
-            hidden, rows, guess, count = (values[stays] for values in (hidden, rows, guess, count))
+            hidden, rows, answer, repeats = (values[stays] for values in (hidden, rows, answer, repeats))
             visible = None if visible is None else visible[stays]
-        last = guess
-    return answers
+        previous = answer
+    return left
 
 
-def _guess(logits: Tensor) -> Tensor:
-    """What is compared from layer to layer: the label's number, or the number that is the answer."""
-    return logits.argmax(-1) if logits.shape[-1] > 1 else logits.squeeze(-1)
-
-
-def _is_same(guess: Tensor, last: Tensor) -> Tensor:
-    return (guess - last).abs() < TOLERANCE if guess.is_floating_point() else guess == last
+def weigh_layers(logits: Tensor, loss_of: Callable[[Tensor], Tensor]) -> Tensor:
+    """The mean loss over all layers' logits (L, S, labels); a layer weighs as much as its number, as in PABEE."""
+    weights = torch.arange(1, len(logits) + 1, device=logits.device, dtype=torch.float32)
+    losses = torch.stack([loss_of(layer) for layer in logits])  # (L,)
+    return (losses * weights).sum() / weights.sum()

@@ -4,6 +4,8 @@ ALBERT, BERT and RoBERTa are values of its configuration. A block that several l
 the state dict; its gradient is the sum over its uses.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -11,17 +13,42 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from litebert.core.errors import DataError
-from litebert.model.blocks import AttentionBlock, FeedForwardBlock, drop, gather_positions
+from litebert.model.blocks import AttentionBlock, FeedForwardBlock, gather_positions
 from litebert.model.config import ModelConfig
-from litebert.model.noise import RowNoise
+from litebert.model.dropout import RowNoise, drop
 
 
 class EncoderOutput(NamedTuple):
-    """What the encoder computed."""
+    """What the encoder computed. `Encoder.pool(hidden[:, 0])` makes sequence vectors of it."""
 
-    hidden: Tensor  # (B, T, H), or (B, Q, H) where `read_at` was given
-    pooled: Tensor | None  # (B, H); None without a pooler
-    layers: tuple[Tensor, ...]  # on request: the first layer's input, then each layer's output, all (B, T, H)
+    hidden: Tensor  # (B, T, H), or (B, Q, H) at the positions of `read_at`
+    layers: tuple[Tensor, ...]  # with `return_layers`: the first layer's input, then each layer's output, (B, T, H)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of an encoder, to be called. Its blocks may be those of other layers too.
+
+    This is the only place that says what a layer computes: training, early exit, layer similarity and attention traces
+    all call it, and `graph/encoder.py` writes the same operations as ONNX nodes.
+    """
+
+    number: int  # from 1
+    attention: AttentionBlock
+    ffn: FeedForwardBlock
+    fused: tuple[Tensor, Tensor] | None  # `AttentionBlock.fuse`, computed once for all layers that share the block
+
+    def __call__(
+        self, hidden: Tensor, mask: Tensor | None, read_at: Tensor | None = None, noise: RowNoise | None = None
+    ) -> Tensor:
+        """The layer's output (B, T, H) for its input (B, T, H); with `read_at` (B, Q) only there, (B, Q, H).
+
+        `mask` comes from `attention_mask`. Without `noise`, dropout in training draws from torch's global generator.
+        """
+        noise = noise.at(self.number) if noise else None
+        hidden = self.attention(hidden, self.fused, mask, read_at, noise)  # (B, Q, H)
+        output: Tensor = self.ffn(hidden, noise)
+        return output
 
 
 class Embeddings(nn.Module):
@@ -40,6 +67,7 @@ class Embeddings(nn.Module):
     def forward(
         self, token_ids: Tensor, segment_ids: Tensor | None, position_ids: Tensor | None, noise: RowNoise | None = None
     ) -> Tensor:
+        """What the first layer reads (B, T, H)."""
         self._check_ids(token_ids, segment_ids)
         length = token_ids.shape[1]
         positions = self.position.weight[:length] if position_ids is None else self.position(position_ids)
@@ -55,7 +83,7 @@ class Embeddings(nn.Module):
                 f"a sequence of {length} tokens does not fit the model's {max_positions} positions: shorten it to "
                 f"{max_positions}, or build the model with max_positions = {length}"
             )
-        # Looking at values would stall an accelerator and cannot be traced: there, the device itself refuses.
+        # Looking at values would stall an accelerator and cannot be traced; an accelerator raises by itself.
         if token_ids.device.type != "cpu" or torch.compiler.is_compiling():
             return
         for kind, ids, limit in (
@@ -76,8 +104,7 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.recompute = False  # keep only each layer's input for backward, and compute the rest again
-        self.noise: RowNoise | None = None  # of dropout in the next forward pass; None: torch's own generator
+        self.recompute = False  # in training keep only each layer's input, and recompute the rest in the backward pass
         self.plan = config.layer_plan
         self.is_shared = len(self.plan.rows) > min(self.plan.num_attention_blocks, self.plan.num_ffn_blocks)
         self.embeddings = Embeddings(config)
@@ -94,77 +121,63 @@ class Encoder(nn.Module):
         position_ids: Tensor | None = None,
         sequence_ids: Tensor | None = None,
         read_at: Tensor | None = None,
+        dropout_seeds: Sequence[int] | None = None,
         return_layers: bool = False,
     ) -> EncoderOutput:
-        """Hidden states and the pooled first token.
+        """The hidden states of token ids (B, T), and of every layer if `return_layers`.
 
         `mask` (B, T): True = real token; None = all are. `sequence_ids` (B, T) instead: several sequences packed in a
-        row, numbered from 1 (0 = padding), which do not see each other. `read_at` (B, Q): the only positions whose last
-        states are wanted; the last layer computes no others, and position 0 must be the first of them if pooled output
-        is used.
+        row, numbered from 1 (0 = padding), which do not see each other. `read_at` (B, Q): the only positions whose
+        last states are needed, in any order; the last layer computes no others. `dropout_seeds` (one per row): dropout
+        masks follow from these instead of from torch's global generator.
         """
-        noise = self.noise if self.training else None
-        hidden = self.embeddings(token_ids, segment_ids, position_ids, noise)
+        noise = RowNoise(dropout_seeds) if self.training and dropout_seeds is not None else None
+        hidden = self.embeddings(token_ids, segment_ids, position_ids, noise)  # (B, T, H)
         visible = attention_mask(mask, sequence_ids, hidden.dtype)
-        # once a pass where several layers use a block; else in the block's own forward, where FSDP has gathered it
-        fused = [block.fuse() if self.is_shared else None for block in self.attention]  # type: ignore[operator]
-        layers = [hidden]
-        for number, (attention_index, ffn_index) in enumerate(self.plan.rows, start=1):
-            wanted = read_at if number == len(self.plan.rows) and not return_layers else None
-            if wanted is not None and sequence_ids is not None:  # fewer tokens look; a plain mask is the same for all
-                visible = attention_mask(mask, sequence_ids, hidden.dtype, wanted)
-            of_layer = noise.at(number) if noise else None
-            arguments = (hidden, attention_index, ffn_index, fused[attention_index], visible, wanted, of_layer)
+        layers, states = self.list_layers(), [hidden]
+        for layer in layers:
+            queried = read_at if layer is layers[-1] and not return_layers else None
             if self.recompute and self.training:
-                hidden = checkpoint(self._compute_layer, *arguments, use_reentrant=False)
+                hidden = checkpoint(layer, hidden, visible, queried, noise, use_reentrant=False)
             else:
-                hidden = self._compute_layer(*arguments)
+                hidden = layer(hidden, visible, queried, noise)  # (B, T, H), or (B, Q, H) where queried
             if return_layers:
-                layers.append(hidden)
+                states.append(hidden)
         if read_at is not None and return_layers:
-            hidden = gather_positions(hidden, read_at)
-        pooled = None if self.pooler is None else self.pool(hidden[:, 0])
-        return EncoderOutput(hidden, pooled, tuple(layers) if return_layers else ())
+            hidden = gather_positions(hidden, read_at)  # (B, Q, H)
+        return EncoderOutput(hidden, tuple(states) if return_layers else ())
 
-    def _compute_layer(
-        self,
-        hidden: Tensor,
-        attention_index: int,
-        ffn_index: int,
-        fused: tuple[Tensor, Tensor] | None,
-        visible: Tensor | None,
-        wanted: Tensor | None,
-        noise: RowNoise | None,
-    ) -> Tensor:
-        hidden = self.attention[attention_index](hidden, fused, visible, wanted, noise)
-        result: Tensor = self.ffn[ffn_index](hidden, noise)
-        return result
+    def list_layers(self) -> list[Layer]:
+        """The layers in the order they are computed."""
+        # Fused once per pass where layers share a block; else in the block's own forward, where FSDP has gathered it.
+        fused = [block.fuse() if self.is_shared else None for block in self.attention]  # type: ignore[operator]
+        return [
+            Layer(number, self.attention[attention], self.ffn[ffn], fused[attention])  # type: ignore[arg-type]
+            for number, (attention, ffn) in enumerate(self.plan.rows, start=1)
+        ]
 
     def pool(self, first: Tensor) -> Tensor:
-        """The sequence vectors of first-token states (S, H)."""
+        """The sequence vectors (S, H) of first-token states (S, H)."""
         assert self.pooler is not None, "this model was built without a pooler"
         return torch.tanh(self.pooler(first))
 
+    def pool_sequences(self, token_ids: Tensor, segment_ids: Tensor | None, mask: Tensor | None) -> Tensor:
+        """The sequence vectors (B, H) of token ids (B, T); the last layer computes first tokens only."""
+        first = token_ids.new_zeros(len(token_ids), 1)  # (B, 1)
+        return self.pool(self(token_ids, segment_ids, mask, read_at=first).hidden[:, 0])
 
-def attention_mask(
-    mask: Tensor | None, sequence_ids: Tensor | None, dtype: torch.dtype, read_at: Tensor | None = None
-) -> Tensor | None:
-    """What is added to attention scores: 0 where a token may look, else -inf; None = all at all.
 
-    The tokens that look are all, or those at positions `read_at` (B, Q).
+def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """What is added to attention scores: 0 where a token may look, else -inf; None if all may look everywhere.
+
+    (B, 1, 1, T) for a padding mask, (B, 1, T, T) for packed sequences.
     """
     if sequence_ids is not None:
-        looking = sequence_ids if read_at is None else sequence_ids.gather(1, read_at)
-        # padding (0) sees padding: a row of nothing but -inf would be NaN
-        visible = (looking[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
-    elif mask is not None and not _is_full(mask):
+        # Padding (0) sees padding: a row of nothing but -inf would be NaN.
+        visible = (sequence_ids[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
+    elif mask is not None and (torch.compiler.is_compiling() or not bool(mask.all())):  # no mask is faster, if possible
         visible = mask[:, None, None, :]  # (B, 1, 1, T)
     else:
         return None
-    # numbers, once: of a bool mask every layer would make and keep its own
+    # Numbers, once: given a bool mask, every layer would make and keep numbers of its own.
     return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, -torch.inf)
-
-
-def _is_full(mask: Tensor) -> bool:
-    """Whether nothing is padded: attention is faster without a mask. Values cannot be looked at while tracing."""
-    return not torch.compiler.is_compiling() and bool(mask.all())

@@ -62,8 +62,7 @@ def read_head(model: "Model", head: ReadHead, inputs: ReadInputs) -> dict[str, T
     if head == "classification" and inputs.patience:
         return exit_early(model, inputs, inputs.patience)._asdict()
     if head in NEEDS_POOLER:
-        first = token_ids.new_zeros(len(token_ids), 1)
-        pooled = model.encoder(token_ids, segment_ids, mask, read_at=first).pooled
+        pooled = model.encoder.pool_sequences(token_ids, segment_ids, mask)
         return {"logits": model.heads[head](pooled, 1) if head == "choice" else model.heads[head](pooled)}
     hidden = model.encoder(token_ids, segment_ids, mask).hidden
     if head == "embedding":

@@ -93,6 +93,7 @@ def read_states(model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
         position_ids=batch.position_ids,
         sequence_ids=batch.sequence_ids,
         read_at=read_at,
+        dropout_seeds=batch.dropout_seeds,
     )
     states = output.hidden.flatten(0, 1)[found_at]  # (S + M, H)
     return states[: batch.num_sequences], states[batch.num_sequences :]

@@ -45,7 +45,7 @@ from litebert.training.kept_checkpoints import (
     find_last_whole,
     forget_old_checkpoints,
 )
-from litebert.training.loop import Engine, Progress, build_scaler, pack_scaler, row_noise, unpack_scaler
+from litebert.training.loop import Engine, Progress, build_scaler, pack_scaler, seeding_rows, unpack_scaler
 from litebert.training.optimizers import build_optimizer
 
 
@@ -220,7 +220,7 @@ def build_engine(run: Run, recipe: Recipe) -> Engine[Batch]:
         scaler,
         recipe.optim.clip_norm,
         recipe.seed,
-        draw_noise=row_noise(recipe.seed) if run.runtime.device.type == "cpu" and not recipe.train.compile else None,
+        seed_rows=seeding_rows(recipe.seed) if run.runtime.device.type == "cpu" and not recipe.train.compile else None,
     )
 
 

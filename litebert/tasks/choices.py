@@ -147,8 +147,7 @@ class Choices:
 
 def read_choices(model: Model, batch: GroupBatch) -> Tensor:
     """The logits (G, C) of each group's choices; where a group has fewer than C, the rest can never be chosen."""
-    first = batch.token_ids.new_zeros(len(batch.token_ids), 1)
-    pooled = model.encoder(batch.token_ids, batch.segment_ids, batch.mask, read_at=first).pooled
+    pooled = model.encoder.pool_sequences(batch.token_ids, batch.segment_ids, batch.mask)
     return stack_choices(model.heads["choice"](pooled, 1).squeeze(-1), batch)
 
 

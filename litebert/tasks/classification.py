@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from litebert.model.config import HeadSpec
+from litebert.model.early_exit import read_every_layer, weigh_layers
 from litebert.model.model import Model
 from litebert.model.reading import Reader
 from litebert.tasks import metrics
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.exits import read_layers, weigh_layers
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
@@ -247,15 +247,16 @@ class MultiLabel:
 
 def read_pooled(model: Model, batch: GroupBatch) -> Tensor:
     """The logits (S, labels) of the classification head; the last layer computes nothing but [CLS]."""
-    first = batch.token_ids.new_zeros(len(batch.token_ids), 1)
-    output = model.encoder(batch.token_ids, batch.segment_ids, batch.mask, read_at=first)
-    logits: Tensor = model.heads["classification"](output.pooled)
+    pooled = model.encoder.pool_sequences(batch.token_ids, batch.segment_ids, batch.mask)
+    logits: Tensor = model.heads["classification"](pooled)
     return logits
 
 
 def _read_for_loss(model: Model, batch: GroupBatch, exits: bool) -> Tensor:
     """The logits (L, S, labels) of every layer, or (1, S, labels) of the last."""
-    return read_layers(model, batch) if exits else read_pooled(model, batch)[None]
+    if not exits:
+        return read_pooled(model, batch)[None]
+    return read_every_layer(model, batch.token_ids, batch.segment_ids, batch.mask)
 
 
 def _ask(model: Reader, batch: GroupBatch) -> Tensor:

@@ -10,7 +10,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Literal, NamedTuple
 
 import torch
@@ -22,7 +22,6 @@ from litebert.batches.batch import Batch
 from litebert.core.errors import TrainingError
 from litebert.core.runtime import Runtime
 from litebert.model.model import Model
-from litebert.model.noise import RowNoise
 from litebert.tasks.task import AnyPart, Task
 from litebert.training.distributed import add_over_ranks, mean_over_ranks, synchronizing
 from litebert.training.optimizers import clip_gradients, set_learning_rate
@@ -65,8 +64,8 @@ class Engine(Generic[AnyPart]):
     scaler: GradScaler
     clip_norm: float
     seed: int
-    # dropout's noise for a part at a step, where it belongs to rows; without, torch's generator draws it for the part
-    draw_noise: Callable[[AnyPart, int], RowNoise] | None = None
+    # a part with the dropout seeds of its rows at a step; without, torch's generator is seeded for the part
+    seed_rows: Callable[[AnyPart, int], AnyPart] | None = None
 
 
 class StepReport(NamedTuple):
@@ -125,8 +124,9 @@ def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learnin
     first_part = engine.runtime.ranks.rank * len(parts)  # among the parts of all processes
     for number, part in enumerate(parts):
         with synchronizing(engine.compute_loss, is_last=number == len(parts) - 1):
-            _set_noise(engine, part, step, first_part + number)
-            sums.update(_backward(engine, part, dict(totals)))
+            torch.manual_seed(noise_seed(engine.seed, step, "part", first_part + number))
+            seeded = engine.seed_rows(part, step) if engine.seed_rows else part
+            sums.update(_backward(engine, seeded, dict(totals)))
     sums = Counter(add_over_ranks(sums))
     if not math.isfinite(sums["loss"]):
         raise TrainingError(f"the loss of step {step + 1} is {sums['loss']}")
@@ -188,20 +188,14 @@ def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) 
     return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
 
 
-def row_noise(seed: int) -> Callable[[Batch, int], RowNoise]:
-    """Dropout's noise for the rows of a part, the same however the batch of a step is cut into parts."""
+def seeding_rows(seed: int) -> Callable[[Batch, int], Batch]:
+    """Gives a part dropout seeds for its rows, the same ones however the batch of a step is cut into parts."""
 
-    def draw(part: Batch, step: int) -> RowNoise:
+    def seed_rows(part: Batch, step: int) -> Batch:
         rows = range(part.first_row, part.first_row + len(part.token_ids))
-        return RowNoise([noise_seed(seed, step, "row", row) for row in rows])
+        return replace(part, dropout_seeds=tuple(noise_seed(seed, step, "row", row) for row in rows))
 
-    return draw
-
-
-def _set_noise(engine: Engine[AnyPart], part: AnyPart, step: int, part_number: int) -> None:
-    torch.manual_seed(noise_seed(engine.seed, step, "part", part_number))
-    if engine.draw_noise:
-        engine.model.encoder.noise = engine.draw_noise(part, step)
+    return seed_rows
 
 
 def _backward(engine: Engine[AnyPart], part: AnyPart, totals: dict[str, int]) -> dict[str, float]:

@@ -77,7 +77,7 @@ def test_order_is_how_sure_the_sentence_head_is_of_order_against_exchange(
     ids = torch.tensor([[tokenizer.cls_id, *first, tokenizer.sep_id, *second, tokenizer.sep_id]])
     segments = torch.tensor([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
     with torch.no_grad():
-        logits = model.heads["sentence"](model.encoder(ids, segments).pooled)[0]
+        logits = model.heads["sentence"](model.encoder.pool_sequences(ids, segments, None))[0]
     assert logits.shape == (num_classes,)
     expected = (logits[0] - logits[1]).sigmoid()  # whatever the third says: of another document
     assert predictor.order("the cat", "a dog") == pytest.approx(float(expected), abs=1e-6)

@@ -79,7 +79,7 @@ def test_text_classification_of_transformers_agrees_sentence_pairs_included(
             more = [*tokenizer.encode(second), tokenizer.sep_id]
             ids, segments = ids + more, segments + [1] * len(more)
         with torch.no_grad():
-            pooled = ours.encoder(torch.tensor([ids]), torch.tensor([segments])).pooled
+            pooled = ours.encoder.pool_sequences(torch.tensor([ids]), torch.tensor([segments]), None)
             expected = ours.heads["classification"](pooled).softmax(-1)[0]
         inputs = {"text": first} | ({} if second is None else {"text_pair": second})
         scores = {answer["label"]: answer["score"] for answer in pipeline(inputs)}

@@ -152,6 +152,7 @@ def test_flops_equal_the_multiplies_of_a_forward_pass() -> None:
     # the counter knows the multiplies inside attention only where they are written out
     with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         hidden = model.encoder(torch.zeros(batch_size, length, dtype=torch.long)).hidden
+        model.encoder.pool(hidden[:, 0])
         model.masked_lm_logits(hidden, positions)
     tokens = batch_size * length
     expected = tokens * forward_flops_per_token(config, length, mlm_rate=len(positions) / tokens)

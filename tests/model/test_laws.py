@@ -10,9 +10,9 @@ from torch import Tensor
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.model.config import ModelConfig
-from litebert.model.encoder import Encoder
+from litebert.model.dropout import RowNoise
+from litebert.model.encoder import Encoder, attention_mask
 from litebert.model.model import Model, build_model
-from litebert.model.noise import RowNoise
 from litebert.model.sharing import Sharing, group_of
 
 TINY = ModelConfig(
@@ -55,7 +55,6 @@ def test_padding_does_not_change_real_tokens(sharing: Sharing, lengths: list[int
     for row, length in enumerate(lengths):
         alone = encoder(token_ids[row : row + 1, :length])
         torch.testing.assert_close(padded.hidden[row, :length], alone.hidden[0], atol=1e-5, rtol=0)
-        torch.testing.assert_close(padded.pooled[row], alone.pooled[0], atol=1e-5, rtol=0)
 
 
 @settings(max_examples=25)
@@ -153,14 +152,13 @@ def test_an_explicit_layer_map_is_used_as_written() -> None:
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_reading_some_positions_gives_what_reading_all_gives(sharing: Sharing, is_packed: bool) -> None:
     encoder = build(tiny(sharing))
-    token_ids, read_at = draw_ids(2, 9), torch.tensor([[0, 4, 8, 8], [0, 1, 2, 3]])
+    token_ids, read_at = draw_ids(2, 9), torch.tensor([[4, 0, 8, 8], [1, 2, 3, 0]])  # in any order, [CLS] or not
     mask = torch.arange(9) < torch.tensor([9, 5])[:, None]
     seen = {"sequence_ids": mask.long() + (torch.arange(9) > 3)} if is_packed else {"mask": mask}
     everywhere = encoder(token_ids, **seen, return_layers=True)
     some = encoder(token_ids, **seen, read_at=read_at)
     wanted = torch.stack([everywhere.hidden[row, columns] for row, columns in enumerate(read_at)])
     torch.testing.assert_close(some.hidden, wanted, atol=1e-6, rtol=0)
-    torch.testing.assert_close(some.pooled, everywhere.pooled, atol=1e-6, rtol=0)
 
 
 def test_reading_some_positions_of_packed_rows_gives_what_reading_all_gives() -> None:
@@ -181,6 +179,30 @@ def test_layers_are_returned_with_the_first_ones_input_on_request_only() -> None
     assert len(output.layers) == TINY.num_layers + 1
     assert torch.equal(output.layers[0], encoder.embeddings(token_ids, None, None))
     assert torch.equal(output.layers[-1], output.hidden)
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_layers_called_one_by_one_give_what_the_encoder_gives(sharing: Sharing) -> None:
+    encoder = build(tiny(sharing))
+    token_ids = draw_ids(2, 9)
+    mask = torch.arange(9) < torch.tensor([9, 5])[:, None]
+    hidden = encoder.embeddings(token_ids, None, None)
+    for layer in encoder.list_layers():
+        hidden = layer(hidden, attention_mask(mask, None, hidden.dtype))
+    assert torch.equal(hidden, encoder(token_ids, mask=mask).hidden)
+
+
+def test_the_pooler_computes_only_when_it_is_asked() -> None:
+    encoder, token_ids = build(TINY), draw_ids(2, 9)
+    calls: list[object] = []
+    assert encoder.pooler is not None
+    encoder.pooler.register_forward_hook(lambda *_: calls.append(1))
+    everywhere = encoder(token_ids).hidden
+    encoder(token_ids, read_at=torch.tensor([[3], [4]]))
+    assert not calls
+    pooled = encoder.pool_sequences(token_ids, None, None)
+    assert len(calls) == 1
+    torch.testing.assert_close(pooled, encoder.pool(everywhere[:, 0]), atol=1e-6, rtol=0)
 
 
 def test_no_projection_where_the_embedding_is_as_wide_as_the_layers() -> None:

@@ -82,7 +82,7 @@ def written_out(model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
     """Both losses with plain operations, every position computed."""
     output = model.encoder(batch.token_ids, batch.segment_ids, batch.mask)
     mlm = F.cross_entropy(model.masked_lm_logits(output.hidden).flatten(0, 1)[batch.mlm_positions], batch.mlm_labels)
-    return mlm, F.cross_entropy(model.heads["sentence"](output.pooled), batch.sentence_labels)
+    return mlm, F.cross_entropy(model.heads["sentence"](model.encoder.pool(output.hidden[:, 0])), batch.sentence_labels)
 
 
 @pytest.mark.parametrize("activation", ["gelu_tanh", "gelu", "relu"])
@@ -128,6 +128,16 @@ def test_without_a_sentence_task_only_masked_words_count() -> None:
     got = MaskedLM(0).batch_loss(model, replace(PADDED, sentence_labels=None))
     assert got.sums.keys() == {"loss", "mlm_loss", "mlm_correct"}
     assert torch.equal(got.loss, got.sums["mlm_loss"])
+
+
+@pytest.mark.parametrize("has_task", [True, False])
+def test_the_pooler_runs_once_per_loss_and_only_for_the_sentence_task(has_task: bool) -> None:
+    model, calls = build(), list[object]()
+    assert model.encoder.pooler is not None
+    model.encoder.pooler.register_forward_hook(lambda *_: calls.append(1))
+    labels = PACKED.sentence_labels if has_task else None
+    MaskedLM(2 if has_task else 0).batch_loss(model, replace(PACKED, sentence_labels=labels))
+    assert len(calls) == has_task
 
 
 def test_a_batch_without_a_masked_word_has_the_sentence_loss_alone() -> None:

@@ -187,8 +187,7 @@ def test_pretraining_states_logits_loss_and_gradients_agree(
     assert_close(pair.ours.masked_lm_logits(ours.hidden), their_logits, pair.mask)
     loss = F.cross_entropy(logits, targets.flatten()[positions])
     if has_sentence:
-        assert ours.pooled is not None
-        sentence_logits = pair.ours.heads["sentence"](ours.pooled)
+        sentence_logits = pair.ours.heads["sentence"](pair.ours.encoder.pool(ours.hidden[:, 0]))
         their_sentence = theirs.sop_logits if family == "albert" else theirs.seq_relationship_logits
         assert_close(sentence_logits, their_sentence)
         loss = loss + F.cross_entropy(sentence_logits, sentence_labels)
@@ -205,7 +204,7 @@ def test_pooled_output_agrees(config: ModelConfig) -> None:
     class_name = {"albert": "AlbertForPreTraining", "bert": "BertForPreTraining"}[family]
     pair = make_pair(family, class_name, config, [HeadSpec("mlm"), HeadSpec("sentence")])
     theirs = pair.theirs.get_submodule(family)(**pair.their_inputs())
-    assert_close(pair.ours.encoder(pair.token_ids, pair.segment_ids, pair.mask).pooled, theirs.pooler_output)
+    assert_close(pair.ours.encoder.pool_sequences(pair.token_ids, pair.segment_ids, pair.mask), theirs.pooler_output)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,7 @@ def test_pooled_output_agrees(config: ModelConfig) -> None:
 @pytest.mark.parametrize("num_labels", [1, 5])
 def test_classification_agrees(family: Family, class_name: str, config: ModelConfig, num_labels: int) -> None:
     pair = make_pair(family, class_name, config, [HeadSpec("classification", num_labels)], num_labels=num_labels)
-    pooled = pair.ours.encoder(pair.token_ids, pair.segment_ids, pair.mask).pooled
+    pooled = pair.ours.encoder.pool_sequences(pair.token_ids, pair.segment_ids, pair.mask)
     logits = pair.ours.heads["classification"](pooled)
     theirs = pair.theirs(**pair.their_inputs()).logits
     assert_close(logits, theirs)
@@ -270,5 +269,5 @@ def test_span_logits_agree(family: Family, class_name: str, config: ModelConfig)
 def test_multiple_choice_agrees(family: Family, class_name: str, config: ModelConfig) -> None:
     pair = make_pair(family, class_name, config, [HeadSpec("choice")])
     as_choices = {name: value[None] for name, value in pair.their_inputs().items()}  # (B = 1, C = 3, T)
-    pooled = pair.ours.encoder(pair.token_ids, pair.segment_ids, pair.mask).pooled
+    pooled = pair.ours.encoder.pool_sequences(pair.token_ids, pair.segment_ids, pair.mask)
     assert_close(pair.ours.heads["choice"](pooled, num_choices=3), pair.theirs(**as_choices).logits)

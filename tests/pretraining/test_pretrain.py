@@ -33,7 +33,7 @@ from litebert.pretraining.pretrain import draw_held_out, pretrain
 from litebert.pretraining.recipe import Recipe, load_recipe
 from litebert.training.distributed import TaskLoss, in_one_format, process_group
 from litebert.training.kept_checkpoints import forget_old_checkpoints
-from litebert.training.loop import Engine, build_scaler, row_noise, update
+from litebert.training.loop import Engine, build_scaler, seeding_rows, update
 from litebert.training.optimizers import OptimOptions, build_optimizer
 
 LONGER = {"at": 6, "segments": {"max_length": 32}}
@@ -299,8 +299,8 @@ def make_engine(recipe: Recipe, dropout: float) -> Engine:
     model = build_model(config, task.heads).double()
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw"))  # takes fp64
     here = choose_runtime(RuntimeOptions(device="cpu"))
-    noise = row_noise(recipe.seed)
-    return Engine(model, TaskLoss(model, task), optimizer, task, here, build_scaler(here), 1.0, recipe.seed, noise)
+    scaler, seed_rows = build_scaler(here), seeding_rows(recipe.seed)
+    return Engine(model, TaskLoss(model, task), optimizer, task, here, scaler, 1.0, recipe.seed, seed_rows)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])

@@ -1,6 +1,7 @@
 """How alike the layers of a model are: in their weights, and in what they do to the same input."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -15,13 +16,16 @@ Matrix = list[list[float]]
 @torch.no_grad()
 def compare_weights(model: Model) -> Matrix:
     """For each two layers, the mean over their corresponding weight matrices of the cosine between them."""
-    vectors = [_weights_of_layer(model, attention, ffn) for attention, ffn in model.config.layer_plan.rows]
-    return [[_mean_cosine(one, other) for other in vectors] for one in vectors]
-
-
-def _weights_of_layer(model: Model, attention: int, ffn: int) -> list[Tensor]:
-    blocks = model.encoder.attention[attention], model.encoder.ffn[ffn]
-    return [weight.flatten() for block in blocks for weight in block.parameters() if weight.dim() == 2]
+    matrices = [
+        [
+            weight.flatten()
+            for block in (layer.attention, layer.ffn)
+            for weight in block.parameters()
+            if weight.dim() == 2
+        ]
+        for layer in model.encoder.list_layers()
+    ]
+    return [[_mean_cosine(one, other) for other in matrices] for one in matrices]
 
 
 def _mean_cosine(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
@@ -36,19 +40,17 @@ def compare_effects(model: Model, batches: Sequence[Batch]) -> Matrix:
     The mean over real tokens. A layer in the place of another that had the same effect would not be noticed.
     """
     model.eval()
-    rows = model.config.layer_plan.rows
-    sums = torch.zeros(len(rows), len(rows), dtype=torch.float64)
+    layers = model.encoder.list_layers()
+    sums = torch.zeros(len(layers), len(layers), dtype=torch.float64)
     num_tokens = 0
     for batch in batches:
         output = model.encoder(batch.token_ids, batch.segment_ids, batch.mask, return_layers=True)
         visible = attention_mask(batch.mask, None, output.hidden.dtype)
         num_tokens += int(batch.mask.sum())
-        for number in range(len(rows)):
-            states = output.layers[number]  # (B, T, H)
-            own = (output.layers[number + 1] - states)[batch.mask]  # (tokens, H)
-            for other, (attention, ffn) in enumerate(rows):
-                block = model.encoder.attention[attention]
-                moved = model.encoder.ffn[ffn](block(states, None, visible, None, None), None) - states
+        for number, (states, after) in enumerate(pairwise(output.layers)):  # (B, T, H) each
+            own = (after - states)[batch.mask]  # (tokens, H)
+            for other, layer in enumerate(layers):
+                moved = layer(states, visible) - states  # (B, T, H)
                 sums[number, other] += torch.cosine_similarity(own, moved[batch.mask], dim=-1).sum()
     matrix: Matrix = (sums / num_tokens).tolist()
     return matrix

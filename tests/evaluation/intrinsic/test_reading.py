@@ -56,7 +56,7 @@ class Oracle(nn.Module):
                     states[row, place, 1] = ids[near] + place - near
                 ends.append((states[row, places[0], 1], states[row, places[-1], 1]))
             states[row, 0, 0] = float(not 0 < ends[1][0] - ends[0][1] < LENGTH)
-        return EncoderOutput(states.gather(1, read_at[:, :, None].expand(-1, -1, 2)), None, ())
+        return EncoderOutput(states.gather(1, read_at[:, :, None].expand(-1, -1, 2)), ())
 
     def masked_lm_logits(self, states: Tensor) -> Tensor:
         return nn.functional.one_hot(states[:, 1].long(), self.config.vocab_size).float() * 100

@@ -2,6 +2,8 @@
 #   make demo    the main job on an embedded default
 #   make test    the tests; make test-slow: kills, torchrun, browser, fuzzing
 #   make check   format, lint, types, import direction
+#   make docs    the documentation site, into site/; needs no network once its packages are installed
+#   make package  wheel and sdist in dist/, installed into a clean environment and tried
 #   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
 #   make bench   benchmarks, ours beside our peers'
 #   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
@@ -32,7 +34,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow chromium check format bench model studies results pins clean broken
+.PHONY: demo test test-slow chromium check docs package format bench model studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -54,6 +56,18 @@ check: $(VENV)/.dev
 	$(RUN) ruff check .
 	$(RUN) mypy
 	$(RUN) pytest -q tests/test_architecture.py
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet --clean
+	@echo "done: site/index.html"
+
+package: $(VENV)/.dev
+	rm -rf dist .venv-package && $(RUN) build --outdir dist .
+	@set -e; for file in dist/*.tar.gz dist/*.whl; do \
+	  rm -rf .venv-package && $(PYTHON) -m venv .venv-package && \
+	  .venv-package/bin/python -m pip install --quiet --disable-pip-version-check $(INDEX) --constraint constraints.txt $$file; \
+	  (cd .venv-package && bin/litebert --version && bin/litebert models nano >/dev/null && echo "works: $$file"); \
+	done; rm -rf .venv-package
 
 format: $(VENV)/.dev
 	$(RUN) ruff format .
@@ -115,18 +129,20 @@ results: $(VENV)/.demo
 pins:
 	rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins
 	grep '^torch==' constraints.txt > .venv-pins/torch.txt
-	.venv-pins/bin/pip install --quiet --disable-pip-version-check $(INDEX) --constraint .venv-pins/torch.txt --editable '.[dev]'
+	.venv-pins/bin/pip install --quiet --disable-pip-version-check $(INDEX) --constraint .venv-pins/torch.txt --editable '.[dev,docs]'
 	{ grep '^#' constraints.txt; .venv-pins/bin/pip list --format freeze --disable-pip-version-check | \
 	  grep -v '^litebert==\|^pip==' | sed 's/+.*//' | sort -f; } > .venv-pins/constraints.txt
 	mv .venv-pins/constraints.txt constraints.txt && rm -rf .venv-pins
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) dist build site .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/.demo: pyproject.toml constraints.txt $(BROKEN)
 	$(call install,[plots])
 $(VENV)/.test: pyproject.toml constraints.txt $(BROKEN)
 	$(call install,[test])
+$(VENV)/.docs: pyproject.toml constraints.txt $(BROKEN)
+	$(call install,[docs])
 $(VENV)/.dev: pyproject.toml constraints.txt $(BROKEN)
 	$(call install,[dev])
 broken:

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-INSTALLED_BY_MAKE = ("plots", "chinese", "parquet", "tensorboard", "export", "openvino", "serve", "test", "dev")
+INSTALLED_BY_MAKE = ("plots", "chinese", "parquet", "tensorboard", "export", "openvino", "serve", "test", "dev", "docs")
 
 
 def test_every_dependency_has_one_pin_that_it_allows() -> None:

@@ -24,9 +24,8 @@ def run_pretraining(
     """Pre-train by a recipe, or go on where an interrupted run stopped."""
     from litebert.core.runtime import read_ranks
     from litebert.plan.summary import announce_run
-    from litebert.pretraining.pretrain import pretrain
+    from litebert.pretraining.pretrain import check_before_launch, pretrain
     from litebert.pretraining.recipe import load_recipe
-    from litebert.pretraining.run_folder import check_before_launch
     from litebert.training.launcher import launch
 
     folder = out or Path("runs") / Path(recipe).stem

@@ -62,6 +62,22 @@ class RunLog:
         self.close()
 
 
+class NoLog:
+    """Logs nothing: the log of all processes but the first."""
+
+    def write(self, step: int, *, metrics: Values, timing: Values) -> None:
+        pass
+
+    def sync(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 class LineFile:
     """A file of JSON lines that grows by whole lines."""
 

@@ -33,6 +33,10 @@ class Status:
 class View(Protocol):
     """Shows statuses; `say` adds a line that stays."""
 
+    def is_due(self, progress: float) -> bool:
+        """Whether a status of this progress (0 to 1) would be shown now: computing one takes time."""
+        ...
+
     def show(self, status: Status) -> None: ...
 
     def say(self, message: str) -> None: ...
@@ -58,10 +62,12 @@ class LiveView:
         self._live = Live(console=console, auto_refresh=False)
         self._shown_at = -LIVE_SECONDS
 
+    def is_due(self, progress: float) -> bool:
+        return time.monotonic() - self._shown_at >= LIVE_SECONDS or progress >= 1
+
     def show(self, status: Status) -> None:
-        now = time.monotonic()
-        if now - self._shown_at >= LIVE_SECONDS or status.progress >= 1:
-            self._shown_at = now
+        if self.is_due(status.progress):
+            self._shown_at = time.monotonic()
             self._live.update(draw_status(self._title, status), refresh=True)
 
     def say(self, message: str) -> None:
@@ -85,10 +91,12 @@ class PlainView:
         self._title, self._stream, self._seconds = title, stream, seconds
         self._shown_at = -float("inf")
 
+    def is_due(self, progress: float) -> bool:
+        return time.monotonic() - self._shown_at >= self._seconds or progress >= 1
+
     def show(self, status: Status) -> None:
-        now = time.monotonic()
-        if now - self._shown_at >= self._seconds or status.progress >= 1:
-            self._shown_at = now
+        if self.is_due(status.progress):
+            self._shown_at = time.monotonic()
             self.say(f"{self._title}: " + ", ".join(f"{name} {value}" for name, value in list_figures(status)))
 
     def say(self, message: str) -> None:
@@ -109,6 +117,9 @@ class PlainView:
 
 class NoView:
     """Shows nothing: the view of all processes but the first."""
+
+    def is_due(self, progress: float) -> bool:  # noqa: ARG002
+        return False
 
     def show(self, status: Status) -> None:
         pass

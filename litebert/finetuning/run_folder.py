@@ -39,8 +39,9 @@ from litebert.training.kept_checkpoints import (
     CHECKPOINTS,
     RECIPE_FILE,
     checkpoint_path,
-    find_last_whole,
+    find_last_checkpoint,
     forget_old_checkpoints,
+    rename_damaged,
 )
 from litebert.training.loop import Engine, Progress, build_scaler, pack_scaler, unpack_scaler
 from litebert.training.optimizers import build_optimizer
@@ -138,7 +139,9 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
     note = describe_lengths(dataset, groups, form)
     if note:
         view.say(note)
-    last = find_last_whole(folder, view.say)
+    last, damaged = find_last_checkpoint(folder)
+    for path, reason in damaged.items():
+        view.say(f"{reason}; renamed to {rename_damaged(path).name}")
     if last:
         check_log(folder / METRICS_FILE, last.begun_with.get("metrics", {}))
     engine = build_engine(job, last)

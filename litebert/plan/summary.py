@@ -129,14 +129,15 @@ def list_missing_corpora(stages: Sequence[Recipe]) -> tuple[str, ...]:
 def look_at_text(recipe: Recipe) -> TextSummary:
     """The corpora of the first stage and the first batch of them."""
     from litebert.batches.stream import open_stream
-    from litebert.pretraining.run_folder import check_vocabulary, note_start, open_start
+    from litebert.pretraining.initialization import describe_source, load_source
+    from litebert.pretraining.run_folder import check_vocabulary
     from litebert.text.tokenizer import load_tokenizer
 
     stream, corpora = open_stream(recipe.data, recipe.stream)
     tokenizer = load_tokenizer(corpora[0].tokenizer_path)
-    source = open_start(recipe, tokenizer)
+    source = load_source(recipe, tokenizer)
     check_vocabulary(recipe, tokenizer)
-    notes = () if source is None else tuple(note_start(source, recipe))
+    notes = () if source is None else tuple(describe_source(source, recipe))
     num_tokens = sum(corpus.num_tokens for corpus in corpora)
     return TextSummary(num_tokens, stream.steps_per_epoch, stream.batch(0), notes)
 

@@ -56,7 +56,7 @@ class Recipe:
     runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
     init: InitOptions = field(default_factory=InitOptions)
     seed: int = 1
-    stages: tuple["Stage", ...] = ()
+    stages: tuple["StageOptions", ...] = ()
 
     def __post_init__(self) -> None:
         if self.segments.max_length > self.model.max_positions:
@@ -111,7 +111,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageOptions:
     """From step `at` of the schedule on, these dotted keys are changed; `recipe` has those of stages before, too."""
 
     at: int
@@ -128,7 +128,7 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
     """A recipe from nested values as TOML gives them."""
     base = {name: value for name, value in values.items() if name != "stages"}
     recipe = _build_plain(base)
-    stages: list[Stage] = []
+    stages: list[StageOptions] = []
     for number, table in enumerate(_stage_tables(values), start=1):
         at, changes = table.get("at"), {name: value for name, value in table.items() if name != "at"}
         before = stages[-1].at if stages else 0
@@ -145,7 +145,7 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
             now = _build_plain(base)
         except ConfigError as error:
             raise ConfigError(f"stages: number {number}: {error}") from None
-        stages.append(Stage(at, _difference(stages[-1].recipe if stages else recipe, now), now))
+        stages.append(StageOptions(at, _difference(stages[-1].recipe if stages else recipe, now), now))
     # a run that is shortened with train.steps=... does not come to its last stages
     return replace(recipe, stages=tuple(stage for stage in stages if stage.at < recipe.train.steps))
 

@@ -18,8 +18,8 @@ from litebert.evaluation.intrinsic.similarity import compare_effects, compare_we
 from litebert.interop.opening import load_checkpoint
 from litebert.model.cost import count_parameters
 from litebert.model.model import Model
-from litebert.pretraining.pretrain import draw_held_out
 from litebert.pretraining.recipe import Recipe
+from litebert.pretraining.stage import draw_validation
 from litebert.study.effort import measure_memory, measure_speed
 from litebert.study.measured import Measured
 from litebert.study.spec import Measure, ScaleSpec
@@ -152,7 +152,7 @@ def _draw_unmasked(subject: Subject) -> list[Batch]:
     """Held-out batches of the main corpus with nothing hidden."""
     recipe = subject.last_recipe
     plain = replace(recipe, masking=replace(recipe.masking, rate=0.0, final_rate=None, rate_steps=0))
-    return draw_held_out(plain, subject.recipe.data.corpora[0])
+    return draw_validation(plain, subject.recipe.data.corpora[0])
 
 
 def trace(subject: Subject) -> Measured:

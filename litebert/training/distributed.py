@@ -162,6 +162,17 @@ def like_shard(tensor: Tensor, parameter: Tensor) -> Tensor:
 
 
 def wait_for_all() -> None:
-    """Go on when every process is here."""
+    """Return when every process has come here."""
     if dist.is_initialized():
         dist.barrier()
+
+
+@contextmanager
+def main_process_first() -> Iterator[None]:
+    """The first process runs the block before the others do. If it raises there, the launcher ends the others."""
+    is_main = not dist.is_initialized() or dist.get_rank() == 0
+    if not is_main:
+        wait_for_all()
+    yield
+    if is_main:
+        wait_for_all()

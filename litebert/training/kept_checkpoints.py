@@ -1,7 +1,7 @@
-"""The checkpoints of a run's folder: the newest whole one to go on from, and which of the others are kept."""
+"""The checkpoints in a run's folder: the newest complete one to resume from, and which of the others are kept."""
 
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ RECIPE_FILE = "recipe.toml"
 
 
 def check_is_ours(folder: Path) -> None:
-    """Refuse to write a run among somebody's other files."""
+    """A run is not written into a folder with other files."""
     is_ours = any((folder / name).exists() for name in (LOCK_FILE, RECIPE_FILE))
     if folder.is_dir() and not is_ours and any(folder.iterdir()):
-        raise ConfigError(f"{folder} is not empty and no run; choose another --out")
+        raise ConfigError(f"{folder} is not empty and not a run's folder; choose another folder")
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -26,34 +26,30 @@ def checkpoint_path(folder: Path, step: int) -> Path:
     return folder / CHECKPOINTS / f"step-{step:08d}"
 
 
-def find_last_whole(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
-    """The newest checkpoint of a run whose files are whole, None of a run that has none yet.
+def find_last_checkpoint(folder: Path) -> tuple[Checkpoint | None, dict[Path, DataError]]:
+    """The newest complete checkpoint of a run (None: it has none yet), and the corrupt ones that are newer.
 
-    Damaged ones that are newer are named and put aside. Where none is whole nothing is touched: what the run has come
-    to may still be mended, from a backup say, and is not to be overwritten by one that begins again.
+    If all of them are corrupt, this raises: they may still be restored from a backup, and a run that begins again would
+    overwrite them.
     """
     damaged: dict[Path, DataError] = {}
     for path in reversed(list_checkpoints(folder / CHECKPOINTS)):
         try:
-            whole = load_checkpoint(path)
+            return load_checkpoint(path), damaged
         except DataError as error:
             damaged[path] = error
-            continue
-        for other, reason in damaged.items():
-            say(f"{reason}; it is put aside as {_put_aside(other).name}, and {whole.path.name} taken")
-        return whole
     if damaged:
         raise DataError(
-            f"no checkpoint in {folder / CHECKPOINTS} is whole ({'; '.join(map(str, damaged.values()))}): bring one "
-            f"back, or move {folder} away to begin again"
+            f"no checkpoint in {folder / CHECKPOINTS} is complete ({'; '.join(map(str, damaged.values()))}): restore "
+            f"one, or move {folder} away to begin again"
         )
-    return None
+    return None, {}
 
 
-def _put_aside(path: Path) -> Path:
+def rename_damaged(path: Path) -> Path:
+    """Rename a corrupt checkpoint to `damaged-...`, so that its step can be saved again; returns the new path."""
     names = (f"damaged-{path.name}{f'-{number}' if number > 1 else ''}" for number in count(1))
-    aside = next(place for place in map(path.with_name, names) if not place.exists())
-    return path.rename(aside)
+    return path.rename(next(free for free in map(path.with_name, names) if not free.exists()))
 
 
 def forget_old_checkpoints(
@@ -64,7 +60,7 @@ def forget_old_checkpoints(
     best_by: str = "valid_loss",
     branch_steps: Collection[int] = (),
 ) -> None:
-    """Keep the last checkpoints, those that others go on from, and the best: of the lowest loss or highest score."""
+    """Keep the last checkpoints, those that other runs start from, and the best: lowest loss or highest score."""
     paths = list_checkpoints(folder / CHECKPOINTS)
     saved = [record for record in records if checkpoint_path(folder, record["step"]) in paths]
     kept = {checkpoint_path(folder, step) for step in (best_step(saved, best_by), *branch_steps)}

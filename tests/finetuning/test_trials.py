@@ -102,7 +102,7 @@ def test_several_runs_do_not_mix_with_a_single_one(tiny_checkpoint: Path, tmp_pa
         run_trials(several, tmp_path / "one")
     assert sorted((tmp_path / "one").rglob("*")) == before
     run_trials(several, tmp_path / "two")
-    with pytest.raises(ConfigError, match=r"two is not empty and no run; choose another --out"):
+    with pytest.raises(ConfigError, match=r"two is not empty and not a run's folder; choose another folder"):
         finetune(single.job, tmp_path / "two")
 
 

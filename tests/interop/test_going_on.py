@@ -113,20 +113,20 @@ def test_heads_that_a_source_does_not_have_are_drawn_anew_and_that_is_said(
     convert(last_checkpoint(begun).path, tmp_path / "theirs", ConvertOptions(to="huggingface"))
     recipe = make_recipe(tiny_corpus, **{"from": str(tmp_path / "theirs")})
     pretrain(recipe, tmp_path / "all-heads")
-    assert "heads drawn anew" not in capsys.readouterr().out
+    assert "newly initialised heads" not in capsys.readouterr().out
     without(tmp_path / "theirs", "sop_classifier.")
     pretrain(recipe, tmp_path / "one-head")
-    assert "heads drawn anew: sentence\n" in capsys.readouterr().out
+    assert "newly initialised heads: sentence\n" in capsys.readouterr().out
     without(tmp_path / "theirs", "predictions.")
     pretrain(recipe, tmp_path / "no-head")
-    assert "heads drawn anew: mlm, sentence\n" in capsys.readouterr().out
+    assert "newly initialised heads: mlm, sentence\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("beginning", "message"),
     [
         ("predictions.dense.bias", "1 missing: predictions.dense.bias .of a head: .*--allow-missing heads"),
-        ("albert.pooler.", "has no pooler, and the model has one"),
+        ("albert.pooler.", "has no pooler, which the model needs"),
     ],
 )
 def test_a_source_that_is_not_whole_starts_no_pretraining(
@@ -151,7 +151,7 @@ def test_a_source_without_pooler_starts_a_run_without_one(begun: Path, tiny_corp
     ("changes", "init", "message"),
     [
         ({}, {"continues": True}, "init.from says of nothing"),
-        ({"train.steps": 6}, {"from": "last", "continues": True}, "nothing is left to train"),
+        ({"train.steps": 6}, {"from": "last", "continues": True}, "is at step 6 already: raise train.steps"),
         ({"model.num_heads": 4}, {"from": "last"}, "model.num_heads = 4, but init.from"),
         ({"model.activation": "relu"}, {"from": "last"}, "model.activation = relu, but init.from"),
     ],

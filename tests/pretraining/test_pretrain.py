@@ -27,13 +27,16 @@ from litebert.corpus.shards import open_corpus
 from litebert.model.model import build_model
 from litebert.model.positions import continue_positions
 from litebert.objectives.masked_lm import MaskedLM
+from litebert.objectives.registry import build_objective
 from litebert.pretraining import pretrain as story
-from litebert.pretraining import run_folder
-from litebert.pretraining.pretrain import draw_held_out, pretrain
+from litebert.pretraining import run_folder, stage
+from litebert.pretraining.initialization import State
+from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import Recipe, load_recipe
+from litebert.pretraining.stage import build_engine, draw_validation
 from litebert.training.distributed import TaskLoss, in_one_format, process_group
 from litebert.training.kept_checkpoints import forget_old_checkpoints
-from litebert.training.loop import Engine, build_scaler, seeding_rows, update
+from litebert.training.loop import Engine, Progress, build_scaler, seeding_rows, update
 from litebert.training.optimizers import OptimOptions, build_optimizer
 
 LONGER = {"at": 6, "segments": {"max_length": 32}}
@@ -74,11 +77,11 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
     drawn: list[list[Batch]] = []
 
     def draw(recipe: Recipe, corpus: str) -> list[Batch]:
-        drawn.append(draw_held_out(recipe, corpus))
+        drawn.append(draw_validation(recipe, corpus))
         assert corpus == str(tiny_corpus)
         return drawn[-1]
 
-    monkeypatch.setattr(story, "draw_held_out", draw)
+    monkeypatch.setattr(stage, "draw_validation", draw)
     joined = [{"at": 6, "data": {"corpora": [str(other), str(tiny_corpus)]}}]
     pretrain(make_recipe(tiny_corpus, stages=joined), tmp_path / "run")
     assert len(drawn) == 2
@@ -188,7 +191,7 @@ def test_held_out_text_is_measured_as_often_as_asked(tiny_corpus: Path, tmp_path
 def test_words_can_begin_with_their_frequencies(tiny_corpus: Path, tmp_path: Path) -> None:
     recipe = make_recipe(tiny_corpus, init={"word_bias": "frequencies"}, train__steps=2)
     run = run_folder.open_run(tmp_path / "run", recipe, choose_runtime(recipe.runtime), open_view("run"))
-    model = run_folder.build_engine(run, recipe).model
+    model = build_engine(run, recipe, build_objective(recipe)).model
     drawn = build_model(recipe.model, ["mlm", "sentence"], seed=recipe.seed)
     differing = {
         name for name, tensor in drawn.state_dict().items() if not torch.equal(tensor, model.state_dict()[name])
@@ -208,7 +211,7 @@ def test_weights_of_another_depth_and_dropout_start_a_run(tiny_corpus: Path, tmp
         tiny_corpus, init={"from": str(source)}, model__num_layers=4, schedule__warmup_steps=4, train__steps=4
     )
     first = run_folder.open_run(tmp_path / "four", deeper, choose_runtime(deeper.runtime), open_view("four"))
-    engine = run_folder.build_engine(first, deeper)
+    engine = build_engine(first, deeper, build_objective(deeper))
     assert torch.equal(
         engine.model.encoder.attention[0].query.weight,
         load_checkpoint(source).load_weights()["encoder.attention.0.query.weight"],
@@ -243,7 +246,8 @@ def test_the_time_left_follows_from_the_steps_that_were_made_here(
     source = pretrain(make_recipe(tiny_corpus, train__steps=8), tmp_path / "source")
     shown: list[float | None] = []
     monkeypatch.setattr(story.NoView, "show", lambda _, status: shown.append(status.seconds_left))
-    monkeypatch.setattr(story, "open_view", lambda _: story.NoView())
+    monkeypatch.setattr(story.NoView, "is_due", lambda *_: True)
+    monkeypatch.setattr(run_folder, "open_view", lambda _: story.NoView())
     recipe = make_recipe(tiny_corpus, init={"from": str(source), "continues": True})
     pretrain(recipe, tmp_path / "run", clock=ticking(10))
     assert shown == [30, 20, 10, 0]
@@ -344,8 +348,8 @@ def test_gradients_reach_every_parameter_that_the_loss_uses(task: str, tiny_corp
     form = "segment-pair" if task == "sop" else "full-sentences"
     recipe = make_recipe(tiny_corpus, segments={"max_length": 32, "task": task, "format": form})
     stream, _ = open_stream(recipe.data, recipe.stream)
-    run = run_folder.Run(Path(), recipe, choose_runtime(recipe.runtime), None, run_folder.Progress(), {}, {}, {})  # type: ignore[arg-type]
-    engine = run_folder.build_engine(run, recipe)
+    run = run_folder.Run(Path(), recipe, choose_runtime(recipe.runtime), None, Progress(), State())  # type: ignore[arg-type]
+    engine = build_engine(run, recipe, build_objective(recipe))
     batch = stream.batch(0)
     engine.task.loss(engine.model, batch, engine.task.count(batch)).loss.backward()  # type: ignore[no-untyped-call]
     for name, parameter in engine.model.named_parameters():

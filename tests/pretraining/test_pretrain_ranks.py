@@ -21,9 +21,8 @@ from litebert.core.errors import BusyError, ConfigError, DataError
 from litebert.core.files import exclusive_lock
 from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.pretraining import run_folder
-from litebert.pretraining.pretrain import pretrain
+from litebert.pretraining.pretrain import check_before_launch, pretrain
 from litebert.pretraining.recipe import Recipe
-from litebert.pretraining.run_folder import check_before_launch
 from litebert.text.tokenizer import Tokenizer
 
 
@@ -162,7 +161,7 @@ def test_a_changed_text_is_refused_before_the_launch(
     check_before_launch(recipe, tmp_path / "run", 2)
     (tmp_path / "more.txt").write_text("The small bird sees a new tree.\nA dog follows.\n")
     build_corpus([tmp_path / "more.txt"], tiny_tokenizer, corpus, BuildOptions(valid_share=0.1, is_quiet=True))
-    with pytest.raises(ConfigError, match=r"corpus has another text now than when .*: put the old corpus back"):
+    with pytest.raises(ConfigError, match=r"corpus has another text than when .*: put the old corpus back"):
         check_before_launch(recipe, tmp_path / "run", 2)
     check_before_launch(recipe, tmp_path / "finished", 2)  # reads no text any more
 

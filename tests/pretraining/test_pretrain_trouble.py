@@ -70,7 +70,7 @@ def test_a_run_without_a_checkpoint_to_go_on_from_stops_and_is_left_as_it_is(
     recipe = make_recipe(tiny_corpus, train__steps=2, train__save_every=1)
     pretrain(recipe, tmp_path / "run")
     error, reason = (
-        (DataError, "no checkpoint .* is whole .*model.safetensors is damaged.* move .* away to begin again")
+        (DataError, "no checkpoint .* is complete .*model.safetensors is damaged.* move .* away to begin again")
         if is_damaged
         else (ConfigError, "litebert.json is of version 1, and this litebert reads 2; is a newer litebert needed")
     )
@@ -95,7 +95,7 @@ def test_a_changed_recipe_is_refused_with_what_changed(tiny_corpus: Path, tmp_pa
 @pytest.mark.parametrize(
     ("added", "reason"),
     [
-        ('[job]\ntask = "sst-2"\n', "run is a run of fine-tuning; choose another --out"),
+        ('[job]\ntask = "sst-2"\n', "run is a fine-tuning run; choose another folder"),
         ("[passage]\nstride = 3\n", "recipe.toml: unknown key 'passage'"),
     ],
     ids=["fine-tuning", "other"],
@@ -122,14 +122,14 @@ def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
         pretrain(recipe, tmp_path / "run")
     (tmp_path / "more.txt").write_text("The small bird sees a new tree.\nA dog follows.\n")
     build_corpus([tmp_path / "more.txt"], tiny_tokenizer, corpus, BuildOptions(valid_share=0.1, is_quiet=True))
-    with pytest.raises(ConfigError, match=r"corpus has another text now than when .*: put the old corpus back"):
+    with pytest.raises(ConfigError, match=r"corpus has another text than when .*: put the old corpus back"):
         pretrain(recipe, tmp_path / "run")
     last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1]
     grown = make_recipe(corpus, train__steps=4, init={"from": str(last), "continues": True})
     assert load_checkpoint(pretrain(grown, tmp_path / "next")).step == 4  # a new run may go on with more text
     monkeypatch.chdir(tmp_path)
     spelled = make_recipe(Path("corpus"), train__steps=4, train__save_every=2)  # the same place in other words
-    with pytest.raises(ConfigError, match="corpus has another text now"):
+    with pytest.raises(ConfigError, match="corpus has another text"):
         pretrain(spelled, tmp_path / "run")
     shutil.rmtree(corpus)
     kept.rename(corpus)
@@ -282,7 +282,7 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
 def test_a_folder_of_other_files_is_refused_and_left_alone(tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("x")
-    with pytest.raises(ConfigError, match="is not empty and no run; choose another --out"):
+    with pytest.raises(ConfigError, match="is not empty and not a run's folder; choose another folder"):
         pretrain(make_recipe(tiny_corpus), tmp_path / "letters")
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
 
@@ -304,8 +304,12 @@ def test_a_folder_that_cannot_be_written_is_refused(tiny_corpus: Path, tmp_path:
 @pytest.mark.parametrize(
     ("changes", "error", "reason"),
     [
-        ({"model": {"ffn_size": 48}}, ConfigError, r"from at = 2 on, other tensors would be needed \(ffn.0"),
-        ({"model": {"has_pooler": False}, "segments": {"task": "none"}}, ConfigError, r"other tensors .* \(pooler"),
+        ({"model": {"ffn_size": 48}}, ConfigError, r"the stage at = 2 changes the shape of weights \(ffn.0"),
+        (
+            {"model": {"has_pooler": False}, "segments": {"task": "none"}},
+            ConfigError,
+            r"changes the shape of weights \(pooler",
+        ),
         ({"data": {"corpora": ["nowhere"]}}, DataError, "nowhere is not a finished corpus"),
         ({"data": {"corpora": "of another tokenizer"}}, ConfigError, "was built with another tokenizer than this run"),
     ],
@@ -334,8 +338,8 @@ def test_a_stage_with_fewer_sequences_than_processes_is_refused_before_the_first
     recipe = make_recipe(tiny_corpus, stages=[{"at": 6, "batch": {"sequences": 3}}])
     four = replace(choose_runtime(recipe.runtime), ranks=runtime.Ranks(world_size=4))
     run = run_folder.open_run(tmp_path / "run", recipe, four, open_view("run"))
-    with pytest.raises(ConfigError, match=r"batch.sequences = 3 cannot be divided among 4 processes: make it larger"):
-        run_folder.check_stages(run)
+    with pytest.raises(ConfigError, match=r"batch.sequences = 3 cannot be divided among 4 processes: raise it"):
+        story.check_stages(run)
 
 
 def test_a_checkpoint_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ only if there was company before.
 
 Turns are by cost (self-clocked fair queueing): an input's turn is the turn that is served when its request arrives,
 plus the cost of the request's inputs up to it. So a short request passes the later inputs of a long one, and each
-input's turn comes, whatever arrives after it.
+input's turn comes, whatever arrives after it. One input may be long itself: between two steps of its batch, a batch of
+short inputs is computed, so that the short ones wait for a step and the long one takes at most twice as long.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from litebert.server.logs import log
 from litebert.server.options import Limits
 
 BATCH_COST = 16_384  # in one batch: a few long texts must not keep everybody else waiting
+SHORT_COST = 4_096  # of a batch that may be computed between two steps of a longer one
 _STOP_SECONDS = 10.0  # that the end waits for a batch that nobody wants any more
 
 
@@ -107,6 +109,12 @@ class Batcher:
         """Whether somebody still waits for the batch that is computed, or nothing is."""
         return not self._computing or any(not job.waiting.future.done() for job in self._computing)
 
+    def begin_step(self) -> bool:
+        """Called by what computes before each step: lets short inputs pass a long batch, then tells `is_wanted`."""
+        if sum(job.cost for job in self._computing) > SHORT_COST and (taken := self._take_short()):
+            self._answer(*taken)
+        return self.is_wanted()
+
     @property
     def is_broken(self) -> bool:
         """Whether the thread died: nobody would ever be answered."""
@@ -154,23 +162,24 @@ class Batcher:
 
     def _run(self) -> None:
         while (taken := self._take()) is not None:
-            try:
-                self._answer(*taken)
-            except Interrupted:
-                pass  # nobody is there to be told
-            except Exception as error:  # our own mistake: these are told, and the thread lives on for all others
-                log("failed", level=logging.ERROR, error=error)
-                with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
-                    self._deliver(taken[1], [error] * len(taken[1]))
-            self._computing = ()
+            self._answer(*taken)
 
     def _answer(self, lane: Lane, jobs: Sequence[Job]) -> None:
-        self._computing_since = started_at = self.clock()
-        self._computing = jobs
-        results = compute_apart(self.compute, lane, [job.input for job in jobs])
-        self.observe(lane, len(jobs), self.clock() - started_at)
-        self._deliver(jobs, results)
-        self._is_crowded = len(jobs) > 1 or self._num_waiting > 0
+        outer = self._computing, self._computing_since  # the longer batch that this one passes, if any
+        self._computing, self._computing_since = jobs, self.clock()
+        try:
+            results = compute_apart(self.compute, lane, [job.input for job in jobs])
+            self.observe(lane, len(jobs), self.clock() - self._computing_since)
+            self._deliver(jobs, results)
+            self._is_crowded = len(jobs) > 1 or self._num_waiting > 0
+        except Interrupted:
+            pass  # nobody is there to be told
+        except Exception as error:  # our own mistake: these are told, and the thread lives on for all others
+            log("failed", level=logging.ERROR, error=error)
+            with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
+                self._deliver(jobs, [error] * len(jobs))
+        finally:
+            self._computing, self._computing_since = outer
 
     def _take(self) -> tuple[Lane, list[Job]] | None:
         """The next batch; None when the end has come and nothing waits."""
@@ -184,8 +193,17 @@ class Batcher:
                 remaining = self._lanes[lane][0].arrived_at + self.limits.max_wait_seconds - self.clock()
                 has_company = len(self._lanes[lane]) >= self.limits.max_batch
                 if has_company or not self._is_crowded or self._is_stopping or remaining <= 0:
-                    return lane, self._cut_batch(lane)
+                    return lane, self._cut_batch(lane, BATCH_COST)
                 self._changed.wait(remaining)  # then anew: whoever was first may have given up
+
+    def _take_short(self) -> tuple[Lane, list[Job]] | None:
+        """The next batch of short inputs; None where no lane begins with one."""
+        with self._changed:
+            short = [lane for lane, queue in self._lanes.items() if queue[0].cost <= SHORT_COST]
+            if not short:
+                return None
+            lane = min(short, key=lambda lane: self._lanes[lane][0])
+            return lane, self._cut_batch(lane, SHORT_COST)
 
     def _forget(self, waiting: Waiting) -> None:
         """Take a request's inputs out of the queue, where others want their places."""
@@ -198,11 +216,11 @@ class Batcher:
                 if not kept:
                     del self._lanes[lane]
 
-    def _cut_batch(self, lane: Lane) -> list[Job]:
+    def _cut_batch(self, lane: Lane, most: int) -> list[Job]:
         queue = self._lanes[lane]
         jobs = [heapq.heappop(queue)]
         self._turn = max(self._turn, jobs[0].turn)
-        room = BATCH_COST - jobs[0].cost
+        room = most - jobs[0].cost
         while queue and len(jobs) < self.limits.max_batch and (room := room - queue[0].cost) >= 0:
             jobs.append(heapq.heappop(queue))
         if not queue:

@@ -19,6 +19,10 @@ ACCEPTED_AT_ONCE = 32  # by the event loop, before it looks at any of them
 # Files that are not connections we hold: the process's own, and connections that are accepted but not refused yet.
 _RESERVED_FILES = 8 * ACCEPTED_AT_ONCE
 _CLOSE = (b"connection", b"close")
+_MAX_HEAD_BYTES = 65_536
+# Parts of a body: chunks, or what one read of the socket finds. Each costs time, however small it is.
+FREE_PARTS = 4_000
+_MIN_PART_BYTES = 256  # on average, of the parts beyond those
 
 CountRefusal = Callable[[int], None]  # hears the status of each refusal that no application sees
 
@@ -26,6 +30,24 @@ CountRefusal = Callable[[int], None]  # hears the status of each refusal that no
 def choose_max_connections(max_files: int) -> int:
     """How many connections fit a process that may open so many files."""
     return max(1, min(MAX_CONNECTIONS, max_files - _RESERVED_FILES))
+
+
+class PartsLimited(h11.Connection):
+    """h11's connection, which also refuses a body in very many small parts."""
+
+    _num_parts = 0
+    _num_bytes = 0
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._num_parts = self._num_bytes = 0
+        elif isinstance(event, h11.Data):
+            self._num_parts += 1
+            self._num_bytes += len(event.data)
+            if self._num_parts > FREE_PARTS + self._num_bytes // _MIN_PART_BYTES:
+                raise h11.RemoteProtocolError("the body comes in too many small parts")
+        return event
 
 
 def build_protocol(
@@ -39,6 +61,10 @@ def build_protocol(
     class LimitedProtocol(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
         _is_answered = False  # before all of the request was there
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.conn = PartsLimited(h11.SERVER, _MAX_HEAD_BYTES)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -64,7 +90,9 @@ def build_protocol(
 
         def send_400_response(self, msg: str) -> None:
             del msg
-            self._refuse(Refused(400, "the request is not valid HTTP", code="not_http"))
+            self._refuse(
+                Refused(400, "the request is not valid HTTP, or its body comes in too many parts", code="not_http")
+            )
 
         def shutdown(self) -> None:
             if self.cycle is not None and not self.cycle.response_complete:

@@ -4,6 +4,7 @@ Limits on what is sent do not bound what is computed: one letter (U+FDFA) is eig
 passage is read in windows that overlap.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,25 +17,36 @@ _LETTERS_PER_TOKEN = 4  # in a text that is cut at the model's length; only for 
 _BYTES_PER_LETTER = 4  # at most, and a token is no less than a byte
 
 
-def count_characters(value: Any, tokenizer: Tokenizer) -> int:
+def count_characters(value: Any, tokenizer: Tokenizer, most: int) -> int:
     """The letters of all texts in an input, and one between two texts: an empty word is a token too.
 
-    A text counts as it was sent or as the tokenizer normalizes it, whichever is longer.
+    A text counts as it was sent or as the tokenizer normalizes it, whichever is longer. An input that is longer than
+    `most` as it was sent is not normalized.
     """
-    return _count(value, tokenizer) - 1
+    as_sent = _count(value, len)
+    if as_sent > most:
+        return as_sent - 1
+    return (
+        _count(value, lambda text: len(text) if text.isascii() else max(len(text), len(tokenizer.normalize(text)))) - 1
+    )
 
 
-def _count(value: Any, tokenizer: Tokenizer) -> int:
+def _count(value: Any, measure: Callable[[str], int]) -> int:
     if isinstance(value, str):
-        return 1 + (len(value) if value.isascii() else max(len(value), len(tokenizer.normalize(value))))
+        return 1 + measure(value)
     if isinstance(value, BaseModel):
         value = [getattr(value, name) for name in type(value).model_fields]
-    return sum(_count(one, tokenizer) for one in value)
+    return sum(_count(one, measure) for one in value)
 
 
-def estimate_cost(function: Function, predictor: Predictor, num_characters: int) -> int:
-    """An input's share of the queue, in characters that the model reads; those of overlapping windows count again."""
+def estimate_cost(function: Function, predictor: Predictor, value: Any, num_characters: int) -> int:
+    """An input's share of the queue, in characters that the model reads.
+
+    Those of overlapping windows count again, and so does the context of each choice.
+    """
     room = _LETTERS_PER_TOKEN * predictor.form().max_length
+    if choices := getattr(value, "choices", ()):
+        return len(choices) * min(num_characters, room)
     if function.to_examples is None or num_characters <= room:
         return min(num_characters, room)
     stride = _LETTERS_PER_TOKEN * _stride(predictor)

@@ -38,7 +38,8 @@ def parse_ask(body: bytes, kind: type[AskType], max_inputs: int) -> AskType:
         return kind.model_validate(content)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False, include_input=False)
-        raise describe_invalid(errors[0]) from None
+        # of the types that an input may have, the one that it comes closest to
+        raise describe_invalid(max(errors, key=lambda one: len(one["loc"]))) from None
 
 
 def _check_counts(content: Any, max_inputs: int) -> None:

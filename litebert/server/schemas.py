@@ -1,17 +1,30 @@
 """What is sent to the server and back, as OpenAPI shows it."""
 
+import re
+import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
+# Characters that normalization may reorder: those with a combining class, and those that decompose into such.
+MARKS = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x1F000)))) + "\u0f73\u0f75\u0f81\uff9e\uff9f"
+MAX_MARKS = 100  # in a row; Unicode's stream-safe format has 30
+_TOO_MANY_MARKS = re.compile(f"[{MARKS}]{{{MAX_MARKS + 1}}}")
+
 
 def _check_letters(text: str) -> str:
-    """JSON can write halves of letters (a lone \\ud800), which are no text and which tokenizers do not take."""
+    """Refuse what is not text: halves of letters (a lone \\ud800), and letters with hundreds of combining marks.
+
+    Normalization sorts the marks of a letter by insertion, with the interpreter locked: for 100,000 of them that took
+    half a minute, during which nobody was answered.
+    """
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
             raise ValueError("half of a surrogate pair is no letter; send valid Unicode") from None
+        if _TOO_MANY_MARKS.search(text):
+            raise ValueError(f"a letter has more than {MAX_MARKS} combining marks; remove them")
     return text
 
 

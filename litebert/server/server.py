@@ -1,5 +1,6 @@
 """`litebert serve`: load, listen, and on SIGTERM or Ctrl-C finish what was accepted."""
 
+import gc
 import logging
 import math
 import signal
@@ -104,6 +105,9 @@ def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
         # an accepted request has its time to be answered; who does not read the answer then is cut off
         timeout_graceful_shutdown=math.ceil(options.limits.timeout_seconds) + 5,
     )
+    # What was loaded stays: a full collection would look at 350,000 objects, and a large request causes several.
+    gc.collect()
+    gc.freeze()
     listener.listen(_BACKLOG)  # from here on a connection waits instead of being refused: now it may be told
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

@@ -50,7 +50,7 @@ class Service:
         self.metrics = Metrics(lambda: self.batcher.num_waiting)
         self.batcher = Batcher(self._compute, limits, self.metrics.observe_batch)
         self._predictors = {
-            model.name: model.predictor.interruptible(lambda: self.batcher.is_wanted()) for model in models
+            model.name: model.predictor.interruptible(lambda: self.batcher.begin_step()) for model in models
         }
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="litebert-parser")
 
@@ -115,9 +115,10 @@ class Service:
         model = self._find(name, ask.model)
         if bad := function.find_bad_setting(model.predictor, ask.settings):
             raise Refused(422, bad[1], where=bad[0])
-        inputs = [Sized(one, count_characters(one, model.predictor.tokenizer)) for one in ask.inputs]
+        tokenizer, most = model.predictor.tokenizer, self.limits.max_characters
+        inputs = [Sized(one, count_characters(one, tokenizer, most + 1)) for one in ask.inputs]
         self._check_sizes(inputs)
-        costs = [estimate_cost(function, model.predictor, one.num_characters) for one in inputs]
+        costs = [estimate_cost(function, model.predictor, one.value, one.num_characters) for one in inputs]
         return Prepared(Lane(model.name, name, tuple(ask.settings.items())), inputs, costs)
 
     def _find(self, function: str, name: str | None) -> NamedModel:
@@ -138,7 +139,7 @@ class Service:
                 limit = f"the server takes {self.limits.max_characters:,}"
                 raise Refused(
                     422,
-                    f"{one.num_characters:,} characters after normalization, and {limit}: shorten the text",
+                    f"{one.num_characters:,} characters, and {limit} after normalization: shorten the text",
                     code="too_long",
                     where=f"inputs.{number}",
                 )

@@ -4,8 +4,10 @@ import asyncio
 import http.client
 import json
 import socket
+import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -22,10 +24,12 @@ from litebert.inference.predictor import Predictor
 from litebert.model.model import build_model
 from litebert.server import guard as guarding
 from litebert.server.app import build_app
-from litebert.server.batching import BATCH_COST, Batcher, Lane
-from litebert.server.costs import count_characters
+from litebert.server.batching import BATCH_COST, SHORT_COST, Batcher, Lane
+from litebert.server.costs import count_characters, estimate_cost
+from litebert.server.functions import FUNCTIONS
 from litebert.server.models import NamedModel
 from litebert.server.options import Limits, ServeOptions
+from litebert.server.schemas import MARKS, MAX_MARKS
 from litebert.tasks.catalog import task_facts
 from litebert.tasks.squad.task import SpanTask
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
@@ -70,6 +74,25 @@ def test_an_unknown_key_is_not_repeated_at_length(client: TestClient) -> None:
     assert where == "k" * 40 + "…"
 
 
+@pytest.mark.parametrize("marks", ["\u0300\u0327", "\u0f73", "\u0323\uff9e"])
+def test_a_letter_with_a_tower_of_marks_is_refused_before_they_are_sorted(client: TestClient, marks: str) -> None:
+    body = json.dumps({"inputs": ["the cat", "a" + marks * 150_000]}, ensure_ascii=False)
+    assert refuse(client, "embed", body) == (422, "invalid", "inputs.1")
+    body = json.dumps({"inputs": [["a" + marks * 5_000] * 2] * 10}, ensure_ascii=False)
+    assert refuse(client, "tokens", body) == (422, "invalid", "inputs.0.0")
+    few = "a" + marks * (MAX_MARKS // len(marks))
+    assert client.post("/v1/embed", json={"inputs": [few * 20]}).status_code == 200
+
+
+def test_every_character_that_normalization_may_move_counts_as_a_mark() -> None:
+    begins_with_mark = [
+        one
+        for one in map(chr, range(0x300, sys.maxunicode + 1))
+        if not "\ud800" <= one <= "\udfff" and unicodedata.combining(unicodedata.normalize("NFKD", one)[0])
+    ]
+    assert set(begins_with_mark) == set(MARKS)
+
+
 @pytest.mark.parametrize("body", ["[" * 900_000, '{"inputs":' * 90_000, f'{{"inputs":[{"9" * 900_000}]}}'])
 def test_what_no_parser_likes_is_no_mistake_of_ours(client: TestClient, body: str) -> None:
     assert refuse(client, "embed", body)[:2] == (400, "not_json")
@@ -112,8 +135,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Any) -> Na
 
 def test_characters_count_as_the_tokenizer_sees_them(reader: NamedModel) -> None:
     tokenizer = reader.predictor.tokenizer
-    assert count_characters("\ufdfa" * 1000, tokenizer) >= 18_000
-    assert count_characters(["cat", "", "dog"], tokenizer) == 8
+    assert count_characters("\ufdfa" * 1000, tokenizer, 20_000) >= 18_000
+    assert count_characters("\ufdfa" * 1000, tokenizer, 500) == 1000  # it is too long, whatever it becomes
+    assert count_characters(["cat", "", "dog"], tokenizer, 20_000) == 8
     with TestClient(build_app([reader], ServeOptions())) as client:
         body = {"inputs": [{"question": "who", "context": "\ufdfa" * 19_000}]}
         assert refuse(client, "answer", json.dumps(body)) == (422, "too_long", "inputs.0")
@@ -160,6 +184,44 @@ def test_a_short_request_passes_the_later_inputs_of_a_long_one() -> None:
     batcher.stop()
     assert order.index("short") == 1  # after the one that was being computed
     assert order.count("long") == 60
+
+
+def test_short_inputs_pass_a_long_one_between_its_steps_and_no_faster() -> None:
+    order: list[str] = []
+    has_come = threading.Event()
+
+    def compute(lane: Lane, inputs: Any) -> Any:
+        for step in range(5 if lane is LONG else 1):
+            assert batcher.begin_step()
+            order.append(f"{lane.function} {step}")
+            has_come.set()
+            time.sleep(0.05)
+        return inputs
+
+    batcher = Batcher(compute, Limits(max_batch=1))
+
+    async def story() -> None:
+        long = asyncio.ensure_future(batcher.ask(LONG, ["x"], [BATCH_COST]))
+        await asyncio.to_thread(has_come.wait, 60)
+        other_long = asyncio.ensure_future(batcher.ask(LONG, ["y"], [SHORT_COST + 1]))
+        await asyncio.gather(*[batcher.ask(SHORT, ["a"], [10]) for _ in range(3)])
+        assert not long.done()
+        await asyncio.gather(long, other_long)
+
+    asyncio.run(story())
+    batcher.stop()
+    between = ["long 0", "short 0", "long 1", "short 0", "long 2", "short 0", "long 3", "long 4"]
+    assert order == between + [f"long {step}" for step in range(5)]
+
+
+def test_each_choice_is_paid_for(models: list[NamedModel]) -> None:
+    predictor = next(model.predictor for model in models if model.name == "choices")
+    function = FUNCTIONS["choose"]
+    two, eight = (
+        function.request.model_validate({"inputs": [{"context": "c" * 500, "choices": ["a"] * count}]}).inputs[0]  # type: ignore[attr-defined]
+        for count in (2, 8)
+    )
+    assert estimate_cost(function, predictor, eight, 500) == 4 * estimate_cost(function, predictor, two, 500)
 
 
 def test_a_long_request_has_its_turn_though_short_ones_keep_coming() -> None:

@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from tiny_server import Gate, listen
 
 from litebert.server.app import build_app
+from litebert.server.connections import FREE_PARTS
 from litebert.server.guard import Guard
 from litebert.server.metrics import Metrics
 from litebert.server.models import NamedModel
@@ -63,6 +64,15 @@ def test_who_is_answered_before_the_end_of_a_body_holds_no_place(port: int, head
         with suppress(ConnectionResetError):  # the rest is not waited for: what comes of it is thrown away
             while connection.recv(65536):
                 pass
+
+
+def test_a_body_in_very_many_chunks_is_cut_off(port: int) -> None:
+    chunks = HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * FREE_PARTS
+    assert b"not_http" in talk(port, chunks + b"1\r\n \r\n" * 20)
+    large = HEAD + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    body = b'{"inputs": ["a"]' + b" " * 900_000 + b"}"
+    parts = [b"1f4\r\n" + body[at : at + 500].ljust(500) + b"\r\n" for at in range(0, len(body), 500)]
+    assert b" 200 " in talk(port, large, *parts, b"0\r\n\r\n")
 
 
 async def call(app: Any, receive: Receive, send: Send) -> None:

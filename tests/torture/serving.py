@@ -546,6 +546,7 @@ async def saturate(server: Server, seconds: float, connections: int, rng: random
             "p50": round(ordered[len(ordered) // 2], 3), "p99": round(ordered[int(0.99 * len(ordered))], 3),
             "worst": round(ordered[-1], 3), "megabytes": round(server.megabytes), "files": server.num_files,
             "threads": server.num_threads, "log_lines": server.count_lines(),
+            "cpu_seconds": round(sum(psutil.Process(server.process.pid).cpu_times()[:2])), "load": os.getloadavg()[0],
         }  # fmt: skip
         print(json.dumps(record), flush=True)
         records.append(record)

@@ -16,9 +16,23 @@ _ADVICE = {
 
 
 class LitebertError(Exception):
-    """A mistake that the user can mend; the command line shows it as one line and exits with its code."""
+    """A mistake that the user can fix; the command line shows it as one line and exits with its `exit_code`.
+
+    `code` names the kind of mistake, such as "unknown-key". It stays the same when the sentence is reworded, so programs
+    and tests may rely on it; docs list all codes. The message says what is wrong, where, and how to fix it.
+    """
 
     exit_code: ClassVar[int] = 2
+
+    def __init__(self, code: str, message: str = "") -> None:
+        if not message:  # TRANSITION: sites that have no code yet
+            code, message = "uncoded", code
+        super().__init__(code, message)  # both, so that the error survives pickling between processes
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class ConfigError(LitebertError):
@@ -53,7 +67,7 @@ class Refusal(NamedTuple):
 def describe_refusal(error: BaseException) -> Refusal | None:
     """The line and the exit code for an error of ours, or of a file; None for all others, which are nobody's input."""
     if isinstance(error, LitebertError):
-        return Refusal(f"error: {error}", error.exit_code)
+        return Refusal(f"error[{error.code}]: {error}", error.exit_code)
     if not isinstance(error, OSError):
         return None
     advice = advise_on_disk(error)

@@ -18,8 +18,8 @@ _ADVICE = {
 class LitebertError(Exception):
     """A mistake that the user can fix; the command line shows it as one line and exits with its `exit_code`.
 
-    `code` names the kind of mistake, such as "unknown-key". It stays the same when the sentence is reworded, so programs
-    and tests may rely on it; docs list all codes. The message says what is wrong, where, and how to fix it.
+    `code` names the kind of mistake, such as "unknown-key". It stays the same when the sentence is reworded, so that
+    programs and tests can rely on it. The message says what is wrong, where, and how to fix it.
     """
 
     exit_code: ClassVar[int] = 2
@@ -67,7 +67,8 @@ class Refusal(NamedTuple):
 def describe_refusal(error: BaseException) -> Refusal | None:
     """The line and the exit code for an error of ours, or of a file; None for all others, which are nobody's input."""
     if isinstance(error, LitebertError):
-        return Refusal(f"error[{error.code}]: {error}", error.exit_code)
+        prefix = "error" if error.code == "uncoded" else f"error[{error.code}]"
+        return Refusal(f"{prefix}: {error}", error.exit_code)
     if not isinstance(error, OSError):
         return None
     advice = advise_on_disk(error)

@@ -48,7 +48,9 @@ def collect_documents(library: Path, topics: Mapping[str, str]) -> list[Document
         one_liners = tuple(text[0] for text in texts if len(text) == 1)
         documents += [Document(f"module {module}", text) for text in (*texts, one_liners) if len(text) > 1]
     if not documents:
-        raise DataError(f"{library} holds no documented Python source; run the demo with a complete CPython")
+        raise DataError(
+            "no-documentation", f"{library} holds no documented Python source; run the demo with a complete CPython"
+        )
     return [document for document in documents if document.sentences]
 
 

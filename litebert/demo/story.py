@@ -244,13 +244,15 @@ def check_can_be_told(recipe: Recipe) -> None:
     for now in (recipe, *(stage.recipe for stage in recipe.stages)):
         if now.model.sharing != "all" or not now.model.layer_plan.is_one_layer:
             raise ConfigError(
+                "unsupported-by-demo",
                 "the demo's report applies one shared layer more often than in training: leave model.sharing = 'all' "
-                "and model.num_inner = 1, or use `litebert pretrain nano`"
+                "and model.num_inner = 1, or use `litebert pretrain nano`",
             )
         if now.segments.task == "none":
             raise ConfigError(
+                "unsupported-by-demo",
                 "the demo's report scores sentence pairs, and segments.task = 'none' learns none: leave it, or use "
-                "`litebert pretrain nano`"
+                "`litebert pretrain nano`",
             )
 
 
@@ -259,9 +261,11 @@ def check_same_demo(demo: Demo) -> None:
     marker = demo.folder / MARKER
     if marker.exists():
         if read_json(marker) != describe_demo(demo):
-            raise ConfigError(f"{demo.folder} holds a demo with another recipe or version; --fresh starts over")
+            raise ConfigError(
+                "options-changed", f"{demo.folder} holds a demo with another recipe or version; --fresh starts over"
+            )
     elif any(path.name != LOCK_FILE for path in demo.folder.iterdir()):
-        raise ConfigError(f"{demo.folder} is not empty and no demo's; choose another --out")
+        raise ConfigError("output-exists", f"{demo.folder} is not empty and no demo's; choose another --out")
     else:
         write_json(marker, describe_demo(demo))
 

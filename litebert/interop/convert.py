@@ -105,11 +105,14 @@ def convert(
 
 def _check_options(options: ConvertOptions, out: Path) -> None:
     if out.exists():
-        raise ConfigError(f"{out} exists already; choose another name, or remove it")
+        raise ConfigError("output-exists", f"{out} already exists; choose another name or remove it")
     if options.sharing:
         check_reshares(options.sharing)
     if options.keeps_slots and (options.to == "huggingface" or options.sharing or options.layers or options.dtype):
-        raise ConfigError("an optimizer's moments can be kept only with the model as it is, in litebert's own format")
+        raise ConfigError(
+            "conflicting-options",
+            "optimizer state can be kept only when the model is unchanged and written in litebert's format",
+        )
 
 
 def _choose_heads(heads: tuple[HeadSpec, ...], wanted: tuple[str, ...] | None) -> tuple[HeadSpec, ...]:
@@ -118,7 +121,9 @@ def _choose_heads(heads: tuple[HeadSpec, ...], wanted: tuple[str, ...] | None) -
     missing = set(wanted) - {spec.kind for spec in heads}
     if missing:
         raise ConfigError(
-            f"heads: the model has no {', '.join(sorted(missing))}, but {', '.join(s.kind for s in heads) or 'none'}"
+            "no-head",
+            f"heads: the model does not have {', '.join(sorted(missing))}; "
+            f"it has {', '.join(s.kind for s in heads) or 'none'}",
         )
     return tuple(spec for spec in heads if spec.kind in wanted)
 
@@ -161,7 +166,10 @@ def _rounded(parts: _Parts, dtype: StoredType) -> _Parts:
     weights = {name: tensor.to(getattr(torch, dtype)) for name, tensor in parts.weights.items()}
     lost = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
     if lost:
-        raise ConfigError(f"dtype: {list_some(lost)} has numbers that {dtype} cannot hold; choose bfloat16 or float32")
+        raise ConfigError(
+            "value-overflow",
+            f"dtype: {list_some(lost)} has values that do not fit {dtype}; use bfloat16 or float32",
+        )
     furthest = max(
         float((weights[name].float() - tensor.float()).abs().max()) for name, tensor in parts.weights.items()
     )
@@ -198,7 +206,8 @@ def _plan_export(
     if kinds not in CLASS_SUFFIX:
         known = " | ".join("+".join(sorted(k)) or "none" for k in CLASS_SUFFIX)
         raise ConfigError(
-            f"no class of transformers has the heads {', '.join(sorted(kinds))} (it has {known}); choose with --heads"
+            "no-transformers-class",
+            f"transformers has no class with the heads {', '.join(sorted(kinds))} (it has {known}); choose heads",
         )
     notes: tuple[str, ...] = ()
     if not kinds and not config.has_pooler:
@@ -215,7 +224,7 @@ def _plan_export(
     unrolled = unroll_config(config)
     family = _find_family(unrolled, heads, tokenizer, prefers)
     if family is None:
-        raise ConfigError(_reason(unrolled, heads))
+        raise ConfigError("no-transformers-class", _reason(unrolled, heads))
     notes += (
         f"sharing = '{config.sharing}' is not transformers': written out as {unrolled.num_layers} layers of their own, "
         "which compute the same",
@@ -325,7 +334,10 @@ def _with_task(checkpoint: Checkpoint, parts: _Parts) -> tuple[_Parts, dict[str,
         weights = {f"{_NUMBER}.{name}": tensor.to(weight.dtype) for name, tensor in scaled.items()}
         for name, tensor in weights.items():
             if not bool(tensor.isfinite().all()):
-                raise ConfigError(f"{name}, in units of the answers, is too large for {weight.dtype}: choose float32")
+                raise ConfigError(
+                    "value-overflow",
+                    f"{name}, in units of the answers, is too large for {weight.dtype}: choose float32",
+                )
         parts = replace(parts, weights=parts.weights | weights)
         facts = {**facts, "center": 0.0, "scale": 1.0}
     return parts, {OUR_KEY: {"task": facts}}

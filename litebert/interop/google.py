@@ -44,7 +44,10 @@ def find_bundle(path: Path) -> Path | None:
         found = sorted(folder.glob(f"*{INDEX_SUFFIX}")) if folder.is_dir() else []
         if len(found) > 1:
             names = ", ".join(file.name.removesuffix(INDEX_SUFFIX) for file in found)
-            raise DataError(f"{folder}: which one of {names}? Name it, as {folder / found[-1].stem}")
+            raise DataError(
+                "ambiguous-files",
+                f"{folder} has several candidates: {names}; name one, such as {folder / found[-1].stem}",
+            )
         if found:
             return found[0].with_name(found[0].name.removesuffix(INDEX_SUFFIX))
     return None
@@ -55,15 +58,17 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
     bundle = open_bundle(prefix)
     if OBJECT_GRAPH in bundle.variables:
         raise DataError(
-            f"{prefix} is a checkpoint of TensorFlow 2 objects, whose names are those of Python attributes; "
-            "the official models are TensorFlow 1 checkpoints"
+            "unsupported-tensorflow",
+            f"{prefix} is an object-based TensorFlow 2 checkpoint, whose names are Python attributes; "
+            "the official models are TensorFlow 1 checkpoints",
         )
     store, slots = _sort_variables(bundle)
     family = _find_family(store.tensors, prefix)
     config_file = wishes.config or _find_file(prefix, CONFIG_PATTERNS)
     if config_file is None:
         raise DataError(
-            f"{prefix} has no {family}_config.json beside it, which says how it is computed: name it (--config)"
+            "missing-file",
+            f"{prefix} has no {family}_config.json next to it; give the configuration file",
         )
     stated = read_json(config_file)
     config = read_their_config(stated, family, "google", config_file)
@@ -100,10 +105,12 @@ def _read_step(bundle: Bundle) -> int:
     if name is None:
         return 0
     if bundle.variables[name].shape not in ((), (1,)):
-        raise DataError(f"{bundle.prefix}: {name} is no number, but of shape {list(bundle.variables[name].shape)}")
+        raise DataError(
+            "corrupt-file", f"{bundle.prefix}: {name} must be a number, got shape {list(bundle.variables[name].shape)}"
+        )
     step = bundle.read(name).item()
     if not 0 <= step < LARGEST_STEP:  # nor is NaN
-        raise DataError(f"{bundle.prefix}: {name} = {step} is no number of updates")
+        raise DataError("corrupt-file", f"{bundle.prefix}: {name} = {step} is not a valid step count")
     return int(step)
 
 
@@ -118,7 +125,9 @@ def _sort_variables(bundle: Bundle) -> tuple[Store, dict[str, dict[str, str]]]:
             continue
         target, key = (slots.setdefault(base, {}), SLOTS[last]) if last in SLOTS and base else (real_names, official)
         if key in target:
-            raise DataError(f"{bundle.prefix}: {name} and {target[key]} are the same variable under two names")
+            raise DataError(
+                "duplicate-tensor", f"{bundle.prefix}: {name} and {target[key]} are the same variable under two names"
+            )
         target[key] = name
     moments = {name for by_moment in slots.values() for name in by_moment.values()}
     tensors = {
@@ -147,8 +156,9 @@ def _find_family(names: Iterable[str], prefix: Path) -> GoogleFamily:
         if any(name.startswith(scope) for name in names):
             return family
     raise DataError(
-        f"{prefix} holds no ALBERT and no BERT of Google's: none of its {len(names)} variables is in "
-        f"{' or '.join(f'{scope}*' for scope in FAMILY_SCOPES.values())}; the first is {min(names, default='none')}"
+        "unknown-model",
+        f"{prefix} is not a Google ALBERT or BERT checkpoint: none of its {len(names)} variables is in "
+        f"{' or '.join(f'{scope}*' for scope in FAMILY_SCOPES.values())}; the first is {min(names, default='none')}",
     )
 
 
@@ -161,7 +171,10 @@ def _find_file(prefix: Path, patterns: Iterable[str]) -> Path | None:
         for pattern in patterns:
             found = sorted(folder.glob(pattern))
             if len(found) > 1:
-                raise DataError(f"{folder}: which one of {', '.join(file.name for file in found)}? Remove the others")
+                raise DataError(
+                    "ambiguous-files",
+                    f"{folder} has several candidates: {', '.join(file.name for file in found)}; remove the others",
+                )
             if found:
                 return checked_file(folder, found[0].name)
     return None
@@ -180,7 +193,9 @@ def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadS
     partial: Partial = {}
     classifier: HeadKind = wishes.classifier or "classification"
     if classifier not in ("classification", "choice"):
-        raise DataError(f"{prefix}: Google's classifiers are classification or choice, not {classifier}")
+        raise DataError(
+            "unknown-model", f"{prefix}: Google's classifiers are classification or choice, not {classifier}"
+        )
     for kind in HEADS:
         if kind in ("classification", "choice") and kind != classifier:
             continue

@@ -36,21 +36,27 @@ def fetch_from_hub(name: str) -> Path:
         from huggingface_hub import errors
     except ImportError:
         raise DataError(
-            f"'{name}' is no file or folder here; to fetch it from the Hugging Face hub: pip install 'litebert[hub]'"
+            "missing-package",
+            f"'{name}' is not a local file or folder; to download it from the Hugging Face Hub: "
+            "pip install 'litebert[hub]'",
         ) from None
     for patterns in (_WANTED, _PICKLES):
         try:
             folder = Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
         except errors.GatedRepoError:
-            raise DataError(f"'{name}' is given on the Hugging Face hub to those who ask: `hf auth login`") from None
+            raise DataError(
+                "hub-access", f"'{name}' is private or gated on the Hugging Face Hub: run `hf auth login`"
+            ) from None
         except (errors.RepositoryNotFoundError, errors.HFValidationError):
             raise DataError(
-                f"'{name}' is no file or folder here, and no model of the Hugging Face hub: check the spelling"
+                "unknown-model",
+                f"'{name}' is neither a local path nor a model on the Hugging Face Hub: check the spelling",
             ) from None
         except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError):  # their reasons are paragraphs
             raise DataError(
-                f"'{name}' is no file or folder here, and the Hugging Face hub cannot be reached nor has its cache the "
-                "model: check the spelling, or the network"
+                "hub-unreachable",
+                f"'{name}' is not a local path, the Hugging Face Hub cannot be reached, and its cache has no such "
+                "model: check the spelling, or the network",
             ) from None
         if any(folder.glob("*.safetensors")):
             break

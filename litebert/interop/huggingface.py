@@ -135,7 +135,9 @@ def _with_official_names(store: Store, family: Family, folder: Path) -> Store:
                 ".weight" if official.endswith(".gamma") else ".bias"
             )
         if official in real_names:
-            raise DataError(f"{folder}: {name} and {real_names[official]} are the same tensor under two names")
+            raise DataError(
+                "duplicate-tensor", f"{folder}: {name} and {real_names[official]} are the same tensor under two names"
+            )
         real_names[official] = name
     return replace(
         store,
@@ -161,7 +163,9 @@ def _drop_repeated(store: Store, family: Family, folder: Path, notes: list[str])
             continue
         if second.endswith("weight"):
             raise DataError(
-                f"{folder}: {second} is not {first}: a decoder that is not tied to the token table is not ours"
+                "untied-decoder",
+                f"{folder}: {second} is not {first}: a decoder that is not tied to the "
+                "token embeddings is not supported",
             )
         notes.append(f"{second} differs from {first} and is not read, as transformers ties the two")
     return replace(store, tensors=tensors, read=lambda name: store.read(aliases.get(name, name))), ignored
@@ -175,8 +179,9 @@ def _drop_other_heads(store: Store, family: Family, wishes: Wishes, folder: Path
             continue
         if not wishes.allows_missing_heads:
             raise DataError(
-                f"{folder}: {family}'s classifier has another activation than the tanh of a pooler and cannot be "
-                "computed here; the encoder can (`litebert convert --allow-missing heads` leaves the head out)"
+                "unsupported-config",
+                f"{folder}: {family}'s classifier does not use a pooler's tanh and is not supported; the "
+                "encoder is: allow missing heads to leave the classifier out",
             )
         dropped += prefixes
     left = {name: stored for name, stored in store.tensors.items() if not name.startswith(tuple(dropped))}
@@ -236,8 +241,9 @@ def _candidates(store: Store, family: Family, expected: set[HeadKind], wishes: W
         said = [wishes.classifier] if wishes.classifier else [kind for kind in plain if kind in expected]
         if len(said) != 1 or said[0] not in plain:
             raise DataError(
-                f"{folder} has a classifier, and {CONFIG_FILE} does not say of what (architectures): "
-                f"say --classifier {' or '.join(plain)}"
+                "ambiguous-head",
+                f"{folder} has a classifier, and {CONFIG_FILE} does not name its task (architectures): "
+                f"set classifier to {' or '.join(plain)}",
             )
         plain = [kind for kind in plain if kind == said[0]]
     return [*kinds, *plain]
@@ -269,8 +275,9 @@ def _settle(
     unread: set[str] = set()
     if family in _GELU_MLM and any(spec.kind == "mlm" for spec in heads) and config.activation != "gelu":
         raise DataError(
+            "unsupported-config",
             f"{store.files[0].parent / CONFIG_FILE}: hidden_act = '{config.activation}', but {family}'s head for "
-            "masked words is computed with gelu: a model with two activations is not ours"
+            "masked words is computed with gelu: a model with two activations is not supported",
         )
     if family == "roberta" and any(spec.kind == "classification" for spec in heads):
         unread = {name for name in store.tensors if name.startswith(f"{POOLER[family]}.")}

@@ -44,9 +44,14 @@ def from_theirs(
         if weight is None or bias is None:
             missing.append(_PROJECTION)
         elif not torch.equal(weight, torch.eye(config.hidden_size, dtype=weight.dtype)) or bool(bias.any()):
-            raise DataError(f"{_PROJECTION} is not the identity, but the configuration has no projection")
+            raise DataError(
+                "tensors-mismatch", f"{_PROJECTION} is not the identity, but the configuration has no projection"
+            )
     if missing or left:
-        raise DataError(f"tensors missing: {', '.join(missing) or 'none'}; left over: {', '.join(left) or 'none'}")
+        raise DataError(
+            "tensors-mismatch",
+            f"tensors missing: {', '.join(missing) or 'none'}; unexpected: {', '.join(left) or 'none'}",
+        )
     if family == "roberta":
         ours[POSITIONS] = ours[POSITIONS][ROBERTA_DEAD_ROWS:]
     return ours

@@ -92,7 +92,7 @@ def match(
 def check_match(where: Path, mismatch: Mismatch) -> None:
     """Refuse a source that has not exactly what its model wants."""
     if mismatch:
-        raise DataError(f"{where} is not whole, or not what its configuration says: {mismatch.describe()}")
+        raise DataError("tensors-mismatch", f"{where} does not match its configuration: {mismatch.describe()}")
 
 
 def note_rounding(store: Store) -> tuple[str, ...]:

@@ -123,7 +123,8 @@ def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = 
     if config.has_projection:
         if family not in PROJECTION:
             raise ConfigError(
-                f"{family} has no projection from E = {config.embedding_size} to H = {config.hidden_size}"
+                "unsupported-projection",
+                f"{family} has no projection from E = {config.embedding_size} to H = {config.hidden_size}",
             )
         modules["encoder.embeddings.projection"] = PROJECTION[family]
     for index, theirs in enumerate(_layer_names(family, config)):
@@ -133,9 +134,11 @@ def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = 
         modules["encoder.pooler"] = _pooler_name(family, heads)
     for spec in heads:
         if spec.kind not in HEADS[family]:
-            raise ConfigError(f"{family} has no name for the head '{spec.kind}'")
+            raise ConfigError("no-head", f"{family} has no name for the head '{spec.kind}'")
         if (family, spec.kind) == ("bert", "sentence") and spec.num_labels != 2:
-            raise ConfigError(f"bert's head for sentences has two labels, and this one {spec.num_labels}")
+            raise ConfigError(
+                "unsupported-config", f"bert's head for sentences has two labels, and this one {spec.num_labels}"
+            )
         modules |= _under(f"heads.{spec.kind}", "", HEADS[family][spec.kind])
     return _expand(modules)
 
@@ -151,7 +154,9 @@ def count_groups(config: ModelConfig) -> int:
     group_map = [their_group(layer, config.num_layers, num_groups) for layer in range(config.num_layers)]
     if config.layer_plan.rows == rows_of_groups(group_map, config.num_inner):
         return num_groups
-    raise ConfigError(f"albert shares whole layers in equal groups; sharing = '{config.sharing}' is not that")
+    raise ConfigError(
+        "unsupported-sharing", f"albert shares whole layers in equal groups; sharing = '{config.sharing}' does not fit"
+    )
 
 
 def rows_of_groups(group_map: Sequence[int], num_inner: int) -> tuple[tuple[int, int], ...]:
@@ -172,7 +177,7 @@ def _layer_names(family: Family, config: ModelConfig) -> list[str]:
             for block in range(num_blocks)
         ]
     if plan.rows != tuple((layer, layer) for layer in range(num_blocks)):
-        raise ConfigError(f"{family} shares nothing, but sharing = '{config.sharing}'")
+        raise ConfigError("unsupported-sharing", f"{family} has no parameter sharing, but sharing = '{config.sharing}'")
     return [f"{LAYERS[family]}.{block}" for block in range(num_blocks)]
 
 

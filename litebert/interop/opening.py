@@ -44,7 +44,7 @@ def open_source(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint | S
     if path.exists() or find_bundle(path):
         return _open_path(path, wishes)
     if not is_hub_name(str(source)):
-        raise DataError(f"{source}: no such file or directory; expected a model")
+        raise DataError("missing-file", f"{source}: no such file or directory; expected a model")
     return _open_path(fetch_from_hub(str(source)), wishes)
 
 
@@ -55,7 +55,10 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
     if path.suffix in (SAFE_SUFFIX, PICKLE_SUFFIX) and path.is_file():
         return open_huggingface(path.parent, wishes, path.name)
     if (path / EXPORT_FILE).is_file():
-        raise DataError(f"{path} is an export: it answers, but has no weights for torch; take its checkpoint")
+        raise DataError(
+            "export-has-no-weights",
+            f"{path} is an export, which cannot be loaded in torch; use the checkpoint it was made from",
+        )
     sentences = read_sentence_folder(path) if path.is_dir() else None
     if sentences is not None:
         return _open_sentences(path, sentences, wishes)
@@ -65,12 +68,16 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
     if bundle is not None:
         return open_google(bundle, wishes)
     if (path / "checkpoints").is_dir():
-        raise DataError(f"the run {path} has no finished checkpoint yet")
+        raise DataError("no-checkpoint", f"{path} is a run without a finished checkpoint yet")
     if (path / "predictions").is_dir() and (path / "report.json").is_file():
-        raise DataError(f"{path} is an ensemble: it answers, but has no weights of its own; take one of its members")
+        raise DataError(
+            "ensemble-has-no-weights",
+            f"{path} is an ensemble, which has no weights of its own; use one of its members",
+        )
     raise DataError(
-        f"{path} is no model: it has no {MANIFEST} (litebert), no {CONFIG_FILE} with weights (Hugging Face) and no "
-        "*.index (TensorFlow)"
+        "not-a-model",
+        f"{path} is not a model: it has no {MANIFEST} (litebert), no {CONFIG_FILE} with weights (Hugging Face) and no "
+        "*.index (TensorFlow)",
     )
 
 
@@ -79,8 +86,9 @@ def _open_sentences(path: Path, folder: SentenceFolder, wishes: Wishes) -> Sourc
     opened = open_huggingface(folder.encoder, wishes)
     if folder.lowers_case and opened.load_tokenizer().normalize("A") != "a":
         raise DataError(
-            f"{path}: texts are to be lower-cased (do_lower_case) before a cased tokenizer, which is not done here: "
-            "lower-case them yourself, and set do_lower_case to false"
+            "unsupported-sentence-module",
+            f"{path} asks for lower-casing (do_lower_case) before a cased tokenizer, which is not supported: "
+            "lower-case them yourself, and set do_lower_case to false",
         )
     return replace(opened, path=path, embedding=folder.embedding, notes=(*opened.notes, *folder.notes))
 

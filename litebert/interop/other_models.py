@@ -60,6 +60,7 @@ def read_model_type(stated: object, where: Path) -> Family:
         return FAMILIES[model_type]
     reason = _REASONS.get(model_type, "another kind of model")
     raise DataError(
+        "unsupported-model-type",
         f"{where}: model_type = '{model_type}' cannot be computed here ({reason}): convert one of "
-        f"{', '.join(FAMILIES)}, or use this model with transformers"
+        f"{', '.join(FAMILIES)}, or use this model with transformers",
     )

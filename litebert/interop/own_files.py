@@ -11,16 +11,19 @@ TOKENIZER_FILES = ("*.model", "tokenizer*.json", "vocab*.json", "*vocab*.txt", "
 def checked_file(folder: Path, name: str) -> Path:
     """A file of a folder that is really in it."""
     if name != Path(name).name or name in (".", ".."):
-        raise DataError(f"{folder}: the file name '{name}' leads out of the folder; a shard lies beside its index")
+        raise DataError(
+            "unsafe-path",
+            f"{folder}: the file name '{name}' points outside the folder; shards must be next to their index",
+        )
     file = folder / name
     try:
         real, is_there = file.resolve(), file.is_file()
     except (ValueError, OSError, RuntimeError):  # a NUL in the name, one too long, links in a circle
-        raise DataError(f"{folder}: {repr(name)[:80]} cannot be the name of a file") from None
+        raise DataError("unsafe-path", f"{folder}: {repr(name)[:80]} is not a valid file name") from None
     if not real.is_relative_to(_root(folder)):
-        raise DataError(f"{file} is a link out of the folder, to {real}; copy the file if it is wanted")
+        raise DataError("unsafe-path", f"{file} links outside the folder, to {real}; copy the file instead")
     if not is_there:
-        raise DataError(f"{file} is missing; was the model copied completely?")
+        raise DataError("missing-file", f"{file} is missing; was the model copied completely?")
     return file
 
 

@@ -55,4 +55,7 @@ def average_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[
 def check_reshares(sharing: str) -> None:
     """Only the two ends of sharing can be reached from any model."""
     if sharing not in ("none", "all"):
-        raise ConfigError(f"sharing = '{sharing}': a model can be converted to none (exactly) or all (by averaging)")
+        raise ConfigError(
+            "unsupported-sharing",
+            f"sharing = '{sharing}': only none (exact) and all (by averaging) are supported",
+        )

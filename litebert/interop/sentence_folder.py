@@ -47,8 +47,9 @@ def read_sentence_folder(folder: Path) -> SentenceFolder | None:
     kinds = [kind for kind, _ in modules]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise DataError(
-            f"{folder / MODULES_FILE}: the modules {', '.join(kinds) or '(none)'} cannot be computed here, only "
-            "Transformer, Pooling and then perhaps Normalize; to use the encoder alone, name its weights file"
+            "unsupported-sentence-module",
+            f"{folder / MODULES_FILE}: the modules {', '.join(kinds) or '(none)'} are not supported, only "
+            "Transformer, Pooling and optionally Normalize; to load only the encoder, give its weights file",
         )
     encoder = _enter(folder, modules[0][1])
     pooling = _read_pooling(_enter(folder, modules[1][1]))
@@ -79,14 +80,17 @@ def _read_modules(file: Path) -> list[tuple[str, str]]:
         listed = json.loads(file.read_text("utf-8"))
         return [(str(one["type"]).rpartition(".")[2], str(one["path"])) for one in listed]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise DataError(f"{file} is no list of modules, each with a path and a type") from None
+        raise DataError("corrupt-file", f"{file} must be a list of modules with path and type") from None
 
 
 def _enter(folder: Path, name: str) -> Path:
     """A module's folder, which is this one or one inside it."""
     inside = folder / name
     if name and (name != Path(name).name or name in (".", "..") or not inside.is_dir() or inside.is_symlink()):
-        raise DataError(f"{folder / MODULES_FILE}: there is no folder '{name[:80]}'; was the model copied completely?")
+        raise DataError(
+            "missing-file",
+            f"{folder / MODULES_FILE} names a missing folder '{name[:80]}'; was the model copied completely?",
+        )
     return inside
 
 
@@ -104,8 +108,9 @@ def _read_pooling(folder: Path) -> Pooling:
             found: Pooling = pooling
             return found
     raise DataError(
-        f"{file}: the pooling {', '.join(map(str, chosen)) or '(none)'} cannot be computed here, only one of "
-        f"{', '.join(_FLAGS.values())}; to use the encoder alone, name its weights file"
+        "unsupported-sentence-module",
+        f"{file}: the pooling {', '.join(map(str, chosen)) or '(none)'} is not supported; supported: "
+        f"{', '.join(_FLAGS.values())}; to load only the encoder, give its weights file",
     )
 
 
@@ -123,7 +128,9 @@ def _read_max_length(encoder: Path, stated: Mapping[str, Any]) -> int | None:
     if length is None or length > 2**31:  # transformers' number for "not known"
         return None
     if isinstance(length, bool) or not isinstance(length, int) or length < 3:
-        raise DataError(f"{encoder / LENGTH_FILE}: max_seq_length = {length!r:.40} is no number of tokens above 2")
+        raise DataError(
+            "bad-value", f"{encoder / LENGTH_FILE}: max_seq_length = {length!r:.40} must be a number above 2"
+        )
     return length
 
 

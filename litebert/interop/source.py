@@ -82,8 +82,9 @@ class Source:
         missing = sorted(wanted - self.slots.keys())
         if missing:
             raise DataError(
-                f"{self.path} has no moments of an optimizer for {len(missing) // 2} of its {len(self.places)} weights "
-                f"such as {missing[0].rpartition('/')[0]}: training cannot go on from it, only start from its weights"
+                "no-optimizer",
+                f"{self.path} has no optimizer state for {len(missing) // 2} of its {len(self.places)} weights "
+                f"such as {missing[0].rpartition('/')[0]}: training can start from its weights but not resume",
             )
         moments = {name: self.read(self.slots[name]) for name in sorted(wanted)}
         shapes = model_shapes(self.config, self.heads)
@@ -91,20 +92,24 @@ class Source:
             expected = shapes[name.rpartition("/")[0]]
             if tuple(moment.shape) != expected:
                 raise DataError(
-                    f"{self.path}: the optimizer's moment {self.slots[name].name} is {list(moment.shape)}, "
-                    f"and its weight {list(expected)}: training cannot go on from it"
+                    "optimizer-mismatch",
+                    f"{self.path}: the optimizer state {self.slots[name].name} is {list(moment.shape)}, "
+                    f"but its weight {list(expected)}: training cannot resume from it",
                 )
         return moments | {f"{name}/step": torch.tensor(float(self.step)) for name in self.places}
 
     def load_tokenizer(self) -> Tokenizer:
         """Its tokenizer; one that has more pieces than the model has rows is refused."""
         if self.tokenizer_path is None:
-            raise DataError(f"{self.path} has no tokenizer: name one (--tokenizer 30k-clean.model, or vocab.txt)")
+            raise DataError(
+                "no-tokenizer", f"{self.path} has no tokenizer; give one, such as 30k-clean.model or vocab.txt"
+            )
         tokenizer = load_tokenizer(self.tokenizer_path)
         if tokenizer.vocab_size > self.config.vocab_size:
             raise DataError(
-                f"{self.tokenizer_path} has {tokenizer.vocab_size:,} pieces, and {self.path} rows for "
-                f"{self.config.vocab_size:,}: it is another model's tokenizer"
+                "tokenizer-mismatch",
+                f"{self.tokenizer_path} has {tokenizer.vocab_size:,} pieces, but {self.path} has "
+                f"{self.config.vocab_size:,} rows: it is another model's tokenizer",
             )
         return tokenizer
 
@@ -112,12 +117,15 @@ class Source:
         """One tensor as ours lies, in float32; a number that is too large for that is refused."""
         stored = self.store.read(place.name)
         if not stored.is_floating_point():  # an optimizer's moment, which the match has not seen
-            raise DataError(f"{self.path}: {place.name} is of type {str(stored.dtype)[6:]}, which holds no weights")
+            raise DataError(
+                "not-weights",
+                f"{self.path}: {place.name} is of type {str(stored.dtype)[6:]}, which is not a weight type",
+            )
         tensor = stored.t() if place.is_transposed else stored
         tensor = tensor[place.dead_rows : len(tensor) - place.spare_rows] if tensor.ndim else tensor
         ours = tensor.to(torch.float32).contiguous()
         if tensor.dtype == torch.float64 and bool((ours.isinf() & ~tensor.isinf()).any()):
-            raise DataError(f"{self.path}: {place.name} has numbers in float64 that are too large for float32")
+            raise DataError("value-overflow", f"{self.path}: {place.name} has float64 values too large for float32")
         return ours
 
 

@@ -35,10 +35,13 @@ def read_table(table: bytes) -> dict[bytes, bytes]:
         handle, _ = _read_handle(place, 0)
         for key, value in _iter_entries(_read_block(table, handle)):
             if last_key is not None and key <= last_key:
-                raise DataError(f"its keys are not in order at {key!r}")
+                raise DataError("corrupt-table", f"its keys are not in order at {key!r}")
             last_key, length_of_keys = key, length_of_keys + len(key)
             if length_of_keys > MAX_EXPANSION * len(table):
-                raise DataError("its keys are too long to be names: it would unpack to far more than the file is large")
+                raise DataError(
+                    "corrupt-table",
+                    "its keys are implausibly long: it would unpack to far more than its size",
+                )
             entries[key] = value
     return entries
 
@@ -46,11 +49,11 @@ def read_table(table: bytes) -> dict[bytes, bytes]:
 def _read_footer(table: bytes) -> tuple[Handle, Handle]:
     footer = table[-FOOTER_SIZE:]
     if len(footer) < FOOTER_SIZE or footer[-len(MAGIC) :] != MAGIC:
-        raise DataError("its end is not that of a table: it is cut off, or no TensorFlow index")
+        raise DataError("corrupt-table", "it does not end like a table: it is truncated or not a TensorFlow index")
     metaindex, position = _read_handle(footer, 0)
     index, position = _read_handle(footer, position)
     if any(footer[position : -len(MAGIC)]):
-        raise DataError("its footer is damaged")
+        raise DataError("corrupt-table", "its footer is corrupt")
     return metaindex, index
 
 
@@ -63,16 +66,17 @@ def _read_handle(data: bytes, position: int) -> tuple[Handle, int]:
 def _read_block(table: bytes, handle: Handle) -> bytes:
     end = handle.offset + handle.size
     if end + TRAILER_SIZE + FOOTER_SIZE > len(table):
-        raise DataError(f"a block of {handle.size} bytes at byte {handle.offset} is outside the file")
+        raise DataError("corrupt-table", f"a block of {handle.size} bytes at byte {handle.offset} is outside the file")
     compression = table[end]
     stored = int.from_bytes(table[end + 1 : end + TRAILER_SIZE], "little")
     if masked_crc32c(table[handle.offset : end + 1]) != stored:
-        raise DataError(f"the block at byte {handle.offset} is damaged: its checksum does not match")
+        raise DataError("corrupt-table", f"the block at byte {handle.offset} is corrupt: its checksum does not match")
     if compression:
         name = COMPRESSIONS.get(compression, f"number {compression}")
         raise DataError(
-            f"the block at byte {handle.offset} is compressed ({name}), which TensorFlow's own checkpoints are not; "
-            "save it again with TensorFlow"
+            "unsupported-tensorflow",
+            f"the block at byte {handle.offset} is compressed ({name}), which TensorFlow never does; "
+            "save it again with TensorFlow",
         )
     return table[handle.offset : end]
 
@@ -81,14 +85,14 @@ def _iter_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     num_restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 - 4 * num_restarts  # then come the places where keys are whole; we read in order
     if len(block) < 4 or end < 0:
-        raise DataError(f"a block of {len(block)} bytes cannot have {num_restarts} restarts")
+        raise DataError("corrupt-table", f"a block of {len(block)} bytes cannot have {num_restarts} restarts")
     key, position = b"", 0
     while position < end:
         num_shared, position = read_varint(block, position)
         num_own, position = read_varint(block, position)
         value_size, position = read_varint(block, position)
         if num_shared > len(key) or position + num_own + value_size > end:
-            raise DataError(f"an entry at byte {position} of its block does not fit there")
+            raise DataError("corrupt-table", f"an entry at byte {position} of its block does not fit there")
         key = key[:num_shared] + block[position : position + num_own]
         position += num_own
         yield key, block[position : position + value_size]

@@ -54,7 +54,7 @@ def check_has_content(weights: Mapping[str, Tensor], where: Path) -> None:
     matrices = {name for name, tensor in weights.items() if name.startswith("encoder.") and is_matrix(name, tensor)}
     empty = find_empty(weights)
     if matrices <= {name for names in empty.values() for name in names}:
-        raise DataError(f"{where} is empty: every matrix of its encoder is {' or '.join(empty)}")
+        raise DataError("empty-model", f"{where} is empty: every matrix of its encoder is {' or '.join(empty)}")
 
 
 def summarize(tensor: Tensor) -> Summary:

@@ -44,8 +44,11 @@ def open_tensor_files(folder: Path, named: str | None = None) -> Store:
             return _join([(checked_file(folder, name), is_pickle)])
     for name, library in OTHERS.items():
         if (folder / name).is_file():
-            raise DataError(f"{folder} has weights of {library} only ({name}); save them as {SAFE} with transformers")
-    raise DataError(f"{folder} has no {SAFE} and no {PICKLE}: there are no weights in it")
+            raise DataError(
+                "unsupported-weights",
+                f"{folder} has only {library} weights ({name}); save them as {SAFE} with transformers",
+            )
+    raise DataError("missing-file", f"{folder} has no weights: neither {SAFE} nor {PICKLE}")
 
 
 def has_tensor_files(folder: Path) -> bool:
@@ -58,12 +61,12 @@ def _open_shards(folder: Path, index_name: str, *, is_pickle: bool) -> Store:
     index = checked_file(folder, index_name)
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise DataError(f"{index} is no index of shards: it has no weight_map that lists tensors")
+        raise DataError("corrupt-file", f"{index} is not a shard index: it has no weight_map")
     wanted = {str(name): str(file) for name, file in weight_map.items()}
     store = _join([(checked_file(folder, name), is_pickle) for name in sorted(set(wanted.values()))])
     for name in sorted(wanted.keys() ^ store.tensors.keys()):
         verb = "is in no shard" if name in wanted else "is in a shard, but not in the index"
-        raise DataError(f"{index}: {name} {verb}")
+        raise DataError("corrupt-file", f"{index}: {name} {verb}")
     return store
 
 
@@ -74,7 +77,7 @@ def _join(files: list[tuple[Path, bool]]) -> Store:
         opened = _open_pickle(file) if is_pickle else _open_safe(file)
         for name, (stored, reader) in opened.items():
             if name in tensors:
-                raise DataError(f"{file}: {name} is in another shard as well")
+                raise DataError("duplicate-tensor", f"{file}: {name} is in more than one shard")
             tensors[name], readers[name] = stored, reader
     return Store(tensors, lambda name: readers[name](name), tuple(file for file, _ in files), files[0][1])
 
@@ -89,7 +92,7 @@ def _open_safe(file: Path) -> dict[str, tuple[Stored, Any]]:
             for name, part in slices.items()
         }
     except (SafetensorError, OSError, ValueError) as error:
-        raise DataError(f"{file} cannot be read: {error}") from None
+        raise DataError("corrupt-file", f"{file} cannot be read: {error}") from None
 
 
 def _dtype_name(code: str) -> str:
@@ -102,7 +105,7 @@ def _open_pickle(file: Path) -> dict[str, tuple[Stored, Any]]:
     if isinstance(loaded, Mapping):  # a training state, whose weights have one of these names
         loaded = next((loaded[key] for key in STATE_KEYS if isinstance(loaded.get(key), Mapping)), loaded)
     if not isinstance(loaded, Mapping) or not all(isinstance(tensor, Tensor) for tensor in loaded.values()):
-        raise DataError(f"{file} holds more than tensors by name; is it a training state, and the weights elsewhere?")
+        raise DataError("not-weights", f"{file} contains more than named tensors; is it a training state?")
     for name, tensor in loaded.items():
         _check_plain(tensor, f"{file}: {name}")
     return {
@@ -115,9 +118,11 @@ def _check_plain(tensor: Tensor, where: str) -> None:
     """Refuse a tensor that is not its own numbers one by one: it could be read as far more than the file has."""
     is_dense = tensor.layout == torch.strided and not tensor.is_nested
     if not is_dense or tensor.is_quantized or tensor.device.type != "cpu":
-        raise DataError(f"{where} is sparse, nested, quantized or without numbers (meta): save it as a plain tensor")
+        raise DataError(
+            "not-weights", f"{where} is sparse, nested, quantized or on the meta device: save it as a plain tensor"
+        )
     if tensor.numel() * tensor.itemsize > tensor.untyped_storage().nbytes():
-        raise DataError(f"{where} is {list(tensor.shape)}, but the file has not so many numbers")
+        raise DataError("corrupt-file", f"{where} is {list(tensor.shape)}, but the file has fewer values")
 
 
 def _load_pickle(file: Path) -> Any:
@@ -130,8 +135,9 @@ def _load_pickle(file: Path) -> Any:
         found = re.search(r"Unsupported global: GLOBAL ([\w.]+)", str(error))
         what = f"holds more than tensors ({found[1]})" if found else "is damaged, or holds more than tensors"
         raise DataError(
-            f"{file} {what}, which could be a program: it was not run; take the model as {SAFE}, or save its tensors "
-            "alone where you trust the file"
+            "unsafe-pickle",
+            f"{file} {what}, which could run code, so it was not loaded; use {SAFE}, or save the plain "
+            "tensors where you trust the file",
         ) from None
 
 
@@ -148,4 +154,4 @@ def _check_checksums(file: Path) -> None:
                         while stream.read(_PART):
                             pass
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
-        raise DataError(f"{file} is corrupt ({error}): copy or download it again") from None
+        raise DataError("corrupt-file", f"{file} is corrupt ({error}): copy or download it again") from None

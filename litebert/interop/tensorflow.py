@@ -61,9 +61,9 @@ def read_index(file: Path) -> Index:
         # a key that begins with 0 is that of a slice, whose variable has an entry of its own
         variables = {key.decode(): _read_entry(key.decode(), value) for key, value in entries.items() if key[0] != 0}
     except UnicodeDecodeError:
-        raise DataError(f"{file}: a name is not UTF-8; is it a TensorFlow index?") from None
+        raise DataError("bad-encoding", f"{file}: a name is not UTF-8; is it a TensorFlow index?") from None
     except DataError as error:
-        raise DataError(f"{file}: {error}") from None
+        raise DataError(error.code, f"{file}: {error}") from None
     return Index(variables, num_shards)
 
 
@@ -80,15 +80,20 @@ class Bundle:
         variable = self.variables[name]
         if variable.is_sliced:
             raise DataError(
+                "unsupported-tensorflow",
                 f"{self.prefix}: {name} is stored in slices (a partitioned variable), which is not supported; "
-                "save it again without a partitioner"
+                "save it again without a partitioner",
             )
         if variable.dtype is None:
-            raise DataError(f"{self.prefix}: {name} is of type {variable.dtype_name}, which holds no weights")
+            raise DataError(
+                "not-weights", f"{self.prefix}: {name} is of type {variable.dtype_name}, which is not a weight type"
+            )
         file = self.files[variable.shard]
         stored = np.fromfile(file, np.uint8, count=variable.size, offset=variable.offset)
         if masked_crc32c(stored) != variable.checksum:
-            raise DataError(f"{file}: {name} is damaged: its checksum does not match; fetch the file again")
+            raise DataError(
+                "corrupt-file", f"{file}: {name} is corrupt: its checksum does not match; download the file again"
+            )
         if not variable.size:
             return torch.empty(variable.shape, dtype=variable.dtype)
         return torch.frombuffer(stored, dtype=variable.dtype).view(variable.shape)
@@ -102,15 +107,23 @@ def open_bundle(prefix: Path) -> Bundle:
         if not variable.is_sliced:
             ends[variable.shard] = max(ends.get(variable.shard, (0, "")), (variable.offset + variable.size, name))
     if any(shard >= index.num_shards for shard in ends):
-        raise DataError(f"{prefix}: a variable is in data file {max(ends)}, but there are {index.num_shards}")
+        raise DataError(
+            "corrupt-file", f"{prefix}: a variable is in data file {max(ends)}, but there are only {index.num_shards}"
+        )
     files = {}
     for shard, (end, name) in sorted(ends.items()):
         file = _shard_file(prefix, shard, index.num_shards)
         if not file.is_file():
-            raise DataError(f"{file} is missing: the index lists {name} there; was the checkpoint copied completely?")
+            raise DataError(
+                "missing-file",
+                f"{file} is missing: the index lists {name} there; was the checkpoint copied completely?",
+            )
         checked_file(file.parent, file.name)
         if file.stat().st_size < end:
-            raise DataError(f"{file} is cut off: it has {file.stat().st_size:,} bytes, and {name} ends at {end:,}")
+            raise DataError(
+                "truncated-file",
+                f"{file} is truncated: it has {file.stat().st_size:,} bytes, and {name} ends at {end:,}",
+            )
         files[shard] = file
     return Bundle(prefix, index.variables, files)
 
@@ -122,10 +135,13 @@ def _shard_file(prefix: Path, shard: int, num_shards: int) -> Path:
 def _read_header(message: bytes | None) -> int:
     """How many data files there are, of the entry that describes the bundle itself."""
     if message is None:
-        raise DataError("the table is no index of a TensorFlow checkpoint: it has no header")
+        raise DataError("corrupt-file", "the table is not a TensorFlow checkpoint index: it has no header")
     fields = dict(iter_fields(message))
     if get_number(fields, 2) != 0:
-        raise DataError("it was written on a big-endian machine, which is not supported; save it again on another")
+        raise DataError(
+            "unsupported-tensorflow",
+            "big-endian checkpoints are not supported; save it again on a little-endian machine",
+        )
     return get_number(fields, 1)
 
 
@@ -146,7 +162,9 @@ def _read_entry(name: str, message: bytes) -> Variable:
         is_sliced=7 in fields,
     )
     if dtype is not None and not variable.is_sliced and math.prod(shape) * dtype.itemsize != variable.size:
-        raise DataError(f"{name} has shape {list(shape)} of {variable.dtype_name}, but {variable.size:,} bytes")
+        raise DataError(
+            "corrupt-file", f"{name} has shape {list(shape)} of {variable.dtype_name}, but {variable.size:,} bytes"
+        )
     return variable
 
 

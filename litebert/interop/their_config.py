@@ -102,8 +102,8 @@ def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialec
     activation = str(given["hidden_act"])
     if activation not in ACTIVATIONS[dialect]:
         raise DataError(
-            f"{where}: hidden_act = '{activation}' is none of ours ({', '.join(ACTIVATIONS[dialect])}): "
-            "the model cannot be computed here"
+            "unsupported-config",
+            f"{where}: hidden_act = '{activation}' is not supported ({', '.join(ACTIVATIONS[dialect])})",
         )
     dropout = given.get(CLASSIFIER_DROPOUT_KEY[family])
     fields = {ours: given[theirs] for ours, theirs in CONFIG_KEYS.items()}
@@ -120,7 +120,7 @@ def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialec
     try:
         return build_options(ModelConfig, fields)
     except ConfigError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError("unsupported-config", f"{where}: {error}") from None
 
 
 def _read_embedding_size(given: Mapping[str, Any], family: Family, dialect: Dialect) -> Any:
@@ -158,29 +158,38 @@ def check_size(config: ModelConfig, heads: Sequence[HeadSpec], store: Store, whe
     """Refuse a model so much larger than its file that even to list its tensors would take long."""
     num_blocks = config.layer_plan.num_attention_blocks
     if num_blocks > max(_FEW_LAYERS, len(store.tensors)):
-        raise DataError(f"{where}: a model of {num_blocks:,} layers, and there are {len(store.tensors):,} tensors")
+        raise DataError(
+            "implausible-config",
+            f"{where}: a model of {num_blocks:,} layers, and there are {len(store.tensors):,} tensors",
+        )
     for spec in heads:
         if spec.num_labels > _LARGEST:  # by the shape of a tensor without numbers
-            raise DataError(f"{where}: a head with {spec.num_labels:,} labels; the weights are damaged")
+            raise DataError(
+                "implausible-config", f"{where}: a head with {spec.num_labels:,} labels; the weights are corrupt"
+            )
 
 
 def _check_numbers(given: Mapping[str, Any], where: Path) -> None:
     """Refuse what is not a number and should be; build_options checks the numbers themselves."""
     for key in CONFIG_KEYS.values():
         if isinstance(given[key], bool) or not isinstance(given[key], int | float):
-            raise DataError(f"{where}: {key} = {given[key]!r} is not a number")
+            raise DataError("implausible-config", f"{where}: {key} = {given[key]!r} is not a number")
     for key in (*CONFIG_KEYS.values(), "embedding_size", *CLASSIFIER_DROPOUT_KEY.values()):
         number = given.get(key)
         if isinstance(number, int | float) and abs(number) > _LARGEST:
-            raise DataError(f"{where}: {key} is over {_LARGEST:,}; no model is that large")
+            raise DataError("implausible-config", f"{where}: {key} is over {_LARGEST:,}; no model is that large")
     for key in _COUNTS:
         number = given.get(key, 1)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= _MOST_LAYERS:
-            raise DataError(f"{where}: {key} = {str(number)[:20]} is not a count from 1 to {_MOST_LAYERS}")
+            raise DataError(
+                "implausible-config", f"{where}: {key} = {str(number)[:20]} is not a count from 1 to {_MOST_LAYERS}"
+            )
     num_layers, num_groups, num_inner = (given.get(key, 1) for key in _COUNTS)
     if max(num_layers, num_groups) * num_inner > _MOST_LAYERS:
         counts = ", ".join(f"{key} = {given.get(key, 1)}" for key in _COUNTS)
-        raise DataError(f"{where}: {counts} are more than {_MOST_LAYERS:,} layers; no model is that deep")
+        raise DataError(
+            "implausible-config", f"{where}: {counts} are more than {_MOST_LAYERS:,} layers; no model is that deep"
+        )
 
 
 def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) -> None:
@@ -192,16 +201,20 @@ def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) ->
         ("tie_word_embeddings", True),
     ):
         if given.get(key, expected) != expected:
-            raise DataError(f"{where}: {key} = {given[key]!r}; only {expected!r} can be computed here")
+            raise DataError("unsupported-config", f"{where}: {key} = {given[key]!r}; only {expected!r} is supported")
     if given.get("quantization_config") is not None:
         raise DataError(
-            f"{where}: quantization_config: its weights are quantized, and their numbers are not the model's; "
-            "take the model that was quantized"
+            "unsupported-config",
+            f"{where}: quantization_config: quantized weights are not supported; use the original model",
         )
     if family == "ernie" and given.get("use_task_id"):
         raise DataError(
-            f"{where}: use_task_id = true: other embeddings (a table of task ids); only ERNIE without them can be "
-            "computed here, such as ernie-1.0"
+            "unsupported-config",
+            f"{where}: use_task_id = true: task id embeddings are not supported; use an ERNIE "
+            "without them, such as ernie-1.0",
         )
     if family == "roberta" and given["pad_token_id"] != 1:
-        raise DataError(f"{where}: pad_token_id = {given['pad_token_id']}; roberta's positions are counted from 1")
+        raise DataError(
+            "unsupported-config",
+            f"{where}: pad_token_id = {given['pad_token_id']}; roberta's positions are counted from 1",
+        )

@@ -17,7 +17,9 @@ def truncate(checkpoint: Checkpoint, num_layers: int) -> Checkpoint:
     """The checkpoint of the first layers alone; what no layer uses any more is left out."""
     whole = checkpoint.config
     if not 1 <= num_layers <= whole.num_layers:
-        raise ConfigError(f"layers = {num_layers}: {checkpoint.path} has {whole.num_layers}; keep between 1 and all")
+        raise ConfigError(
+            "out-of-range", f"layers = {num_layers}: {checkpoint.path} has {whole.num_layers}; keep between 1 and all"
+        )
     if num_layers == whole.num_layers:
         return checkpoint
     return replace(
@@ -67,13 +69,19 @@ class _Cut:
 
     @property
     def weight_files(self) -> tuple[Path, ...]:
-        raise DataError(f"{self.whole.path} was cut to {self.num_layers} layers: convert it, and then go on from that")
+        raise DataError(
+            "truncated-model",
+            f"{self.whole.path} was cut to {self.num_layers} layers: convert it first, then train from the result",
+        )
 
     def load_weights(self) -> dict[str, Tensor]:
         return truncate_weights(self.whole.config, self.whole.load_weights(), self.num_layers)
 
     def load_optimizer(self) -> dict[str, Tensor]:
-        raise DataError(f"{self.whole.path} was cut to {self.num_layers} layers: its optimizer is of the whole model")
+        raise DataError(
+            "truncated-model",
+            f"{self.whole.path} was cut to {self.num_layers} layers: its optimizer state belongs to the full model",
+        )
 
     def load_tokenizer(self) -> Tokenizer:
         return self.whole.load_tokenizer()

@@ -49,15 +49,19 @@ class Device:
     def __post_init__(self) -> None:
         for key in ("memory_gb", "memory_gb_per_second", "link_gb_per_second", "network_gb_per_second"):
             if not getattr(self, key) > 0:
-                raise ConfigError(f"{key} = {getattr(self, key)} of the device must be above 0")
+                raise ConfigError("out-of-range", f"{key} = {getattr(self, key)} of the device must be above 0")
         if self.devices_per_node < 1:
-            raise ConfigError(f"devices_per_node = {self.devices_per_node} must be at least 1")
+            raise ConfigError("out-of-range", f"devices_per_node = {self.devices_per_node} must be at least 1")
         if not 0 <= self.reserved_gb < self.memory_gb:
-            raise ConfigError(f"reserved_gb = {self.reserved_gb} leaves nothing of memory_gb = {self.memory_gb}")
+            raise ConfigError(
+                "out-of-range", f"reserved_gb = {self.reserved_gb} leaves nothing of memory_gb = {self.memory_gb}"
+            )
         for name in ("fp32", "bf16", "fp16"):
             peak = getattr(self.tflops, name)
             if peak is not None and not peak > 0:
-                raise ConfigError(f"tflops.{name} = {peak} must be above 0; leave it out where the device cannot")
+                raise ConfigError(
+                    "out-of-range", f"tflops.{name} = {peak} must be above 0; leave it out where the device cannot"
+                )
         check_efficiency(self.efficiency)
 
     @property
@@ -70,7 +74,9 @@ class Device:
         peak = getattr(self.tflops, dtype)
         if peak is None:
             able = ", ".join(name for name in ("fp32", "bf16", "fp16") if getattr(self.tflops, name))
-            raise ConfigError(f"runtime.dtype = '{dtype}': {self.title} has no such multiply; it has {able}")
+            raise ConfigError(
+                "unsupported-device", f"runtime.dtype = '{dtype}': {self.title} has no such multiply; it has {able}"
+            )
         return float(peak) * 1e12
 
     def choose_dtype(self, wanted: str) -> str:
@@ -89,7 +95,9 @@ class Device:
 
 def check_efficiency(value: float) -> None:
     if not 0 < value <= 1:
-        raise ConfigError(f"efficiency = {value} is a share of the peak: above 0 and at most 1, such as 0.4")
+        raise ConfigError(
+            "out-of-range", f"efficiency = {value} is a share of the peak: above 0 and at most 1, such as 0.4"
+        )
 
 
 def load_device(source: str) -> Device:
@@ -99,12 +107,13 @@ def load_device(source: str) -> Device:
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
-            raise ConfigError(f"there is no device file {path}")
+            raise ConfigError("missing-file", f"there is no device file {path}")
         return _parse(path.read_bytes(), where=str(path))
     shipped = {Path(item.name).stem: item for item in _SHIPPED.iterdir() if item.name.endswith(".toml")}
     if source not in shipped:
         raise ConfigError(
-            f"unknown device '{source}'; {suggest(source, list_devices())}; or the path of a .toml file of its facts"
+            "unknown-device",
+            f"unknown device '{source}'; {suggest(source, list_devices())}; or the path of a .toml file of its facts",
         )
     return _parse(shipped[source].read_bytes(), where=source)
 
@@ -159,11 +168,11 @@ def _parse(content: bytes, *, where: str) -> Device:
     try:
         values: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError("bad-device-file", f"{where}: {error}") from None
     try:
         return build_options(Device, values)
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(error.code, f"{where}: {error}") from None
 
 
 def with_efficiency(device: Device, efficiency: float | None) -> Device:

@@ -104,7 +104,7 @@ def check_digit_comma(mode: str) -> DigitComma:
     for valid in get_args(DigitComma):
         if mode == valid:
             return valid  # type: ignore[no-any-return]
-    raise ConfigError(f"unknown digit-comma mode '{mode}'; {suggest(mode, get_args(DigitComma))}")
+    raise ConfigError("unknown-value", f"unknown digit-comma mode '{mode}'; {suggest(mode, get_args(DigitComma))}")
 
 
 def load_processor(model: bytes) -> Any:
@@ -113,9 +113,12 @@ def load_processor(model: bytes) -> Any:
     try:
         processor.LoadFromSerializedProto(model)
     except RuntimeError as error:
-        raise DataError(f"not a SentencePiece model ({error}); is the file complete?") from error
+        raise DataError("corrupt-tokenizer", f"not a SentencePiece model ({error}); is the file complete?") from error
     if any(processor.is_byte(i) for i in range(len(processor))):
-        raise DataError("this SentencePiece model falls back to bytes, which no ALBERT does; load its tokenizer.json")
+        raise DataError(
+            "unsupported-tokenizer",
+            "this SentencePiece model uses byte fallback, which ALBERT's never do; load its tokenizer.json instead",
+        )
     return processor
 
 

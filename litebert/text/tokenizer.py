@@ -157,13 +157,16 @@ def load_tokenizer(path: Path, options: ReadingOptions | None = None) -> Tokeniz
     try:
         if file.name == MANIFEST_FILE:
             if options is not None:
-                raise ConfigError(f"{path} knows its own options; give them when reading the original vocabulary")
+                raise ConfigError(
+                    "conflicting-options",
+                    f"{path} already stores its options; set them when reading the original vocabulary",
+                )
             return _load_saved(file)
         return _load_exported(file) if options is None and _is_exported(file) else _load_foreign(file, options)
     except KeyError as error:
-        raise DataError(f"{file}: it does not say {error}; restore the original") from error
+        raise DataError("corrupt-tokenizer", f"{file} is corrupt: {error} is missing; restore the original") from error
     except DataError as error:
-        raise error if str(path) in str(error) else DataError(f"{file}: {error}") from error
+        raise error if str(path) in str(error) else DataError(error.code, f"{file}: {error}") from error
 
 
 def is_saved_tokenizer(directory: Path) -> bool:
@@ -179,7 +182,10 @@ def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
     for name, spellings in SPECIAL_NAMES.items():
         present = [spelling for spelling in spellings if spelling in ids]
         if not present:
-            raise DataError(f"the vocabulary has no {' or '.join(spellings)}; masked language models need one")
+            raise DataError(
+                "missing-special-token",
+                f"the vocabulary has no {' or '.join(spellings)}; masked language models need it",
+            )
         found[name] = ids[present[0]]
     return found
 
@@ -190,14 +196,15 @@ def _load_saved(manifest_file: Path) -> Tokenizer:
         raise _describes_no_tokenizer(manifest_file, manifest)
     if manifest["version"] != FORMAT_VERSION:
         raise DataError(
-            f"version {manifest['version']}, and this litebert reads {FORMAT_VERSION}; is it a newer one's?"
+            "newer-version",
+            f"version {manifest['version']}, but this litebert reads version {FORMAT_VERSION}; upgrade litebert",
         )
     model_file = manifest_file.parent / str(manifest["model_file"])
     if not model_file.is_file():
-        raise DataError(f"{model_file.name} is not beside it; was the directory copied completely?")
+        raise DataError("missing-file", f"{model_file.name} is missing; was the directory copied completely?")
     model = model_file.read_bytes()
     if hashlib.sha256(model).hexdigest() != manifest["model_hash"]:
-        raise DataError(f"{model_file.name} changed since it was saved; restore the original")
+        raise DataError("corrupt-tokenizer", f"{model_file.name} changed since it was saved; restore the original")
     front: Front
     if manifest["model_file"] == sentencepiece_front.MODEL_FILE:
         settings = _read_settings(manifest, ("words", "normalization", "digit_comma"))
@@ -207,7 +214,7 @@ def _load_saved(manifest_file: Path) -> Tokenizer:
         front = TokenizersFront(model)
     tokenizer = Tokenizer(front, words=settings.words)
     if not tokenizer.has_fingerprint(manifest["fingerprint"]):
-        raise DataError(f"{MANIFEST_FILE} changed since it was saved; restore the original")
+        raise DataError("corrupt-tokenizer", f"{MANIFEST_FILE} changed since it was saved; restore the original")
     return tokenizer
 
 
@@ -215,7 +222,7 @@ def _describes_no_tokenizer(file: Path, manifest: dict[str, Any]) -> DataError:
     inside = file.parent / "tokenizer"  # where a corpus has its own
     remedy = f"did you mean {inside}?" if inside.is_dir() else "is the tokenizer in another folder?"
     other = f" but a {manifest['format']}" if "format" in manifest else ""
-    return DataError(f"{file}: describes no tokenizer{other}; {remedy}")
+    return DataError("not-a-tokenizer", f"{file} does not describe a tokenizer{other}; {remedy}")
 
 
 @dataclass(frozen=True)
@@ -231,7 +238,7 @@ def _read_settings(manifest: dict[str, Any], names: Sequence[str]) -> _Settings:
     try:
         return build_options(_Settings, {name: manifest[name] for name in names})
     except ConfigError as error:
-        raise DataError(f"{error}; restore the original") from error
+        raise DataError("corrupt-tokenizer", f"{error}; restore the original") from error
 
 
 def _is_exported(file: Path) -> bool:
@@ -287,7 +294,9 @@ def _read_stated_case(file: Path) -> bool | None:
     stated = _read_their_config(file).get("do_lower_case")
     if stated is not None and not isinstance(stated, bool):
         beside = file.with_name(THEIR_CONFIG)
-        raise DataError(f"{beside}: do_lower_case is {stated!r}, neither true nor false; mend it, or remove it")
+        raise DataError(
+            "bad-value", f"{beside}: do_lower_case is {stated!r}, which is neither true nor false; fix or remove it"
+        )
     return stated
 
 
@@ -303,7 +312,7 @@ def _read_beside(file: Path, name: str) -> dict[str, Any]:
     try:
         config = json.loads(beside.read_text("utf-8"))
     except ValueError as error:
-        raise DataError(f"{beside}: not JSON ({error}); mend it, or remove it") from error
+        raise DataError("bad-json", f"{beside}: not JSON ({error}); fix or remove it") from error
     return config if isinstance(config, dict) else {}
 
 
@@ -311,21 +320,24 @@ def _find_vocabulary(path: Path) -> Path:
     if path.is_file():
         return path.with_name("vocab.json") if path.name == "merges.txt" else path
     if not path.is_dir():
-        raise DataError(f"{path}: no such file or directory; expected a tokenizer")
+        raise DataError("missing-file", f"{path}: no such file or directory; expected a tokenizer")
     try:
         files = sorted(file for file in path.iterdir() if file.is_file())
     except PermissionError as error:
-        raise DataError(f"{path}: {error.strerror}; ask its owner to let you read it") from error
+        raise DataError("unreadable-input", f"{path}: {error.strerror}; ask its owner to let you read it") from error
     # ours first; sentencepiece before the tokenizer.json that often lies beside it, because it is faster and Google's
     for pattern in (MANIFEST_FILE, "*.model", "tokenizer.json", "vocab*.txt", "vocab.json"):
         found = [file for file in files if file.match(pattern)]
         if [file.name for file in found] == [FAIRSEQ_FILE] and path / "tokenizer.json" in files:
             return path / "tokenizer.json"  # it has the ids as they are, not fairseq's quirks around them
         if len(found) > 1:
-            raise DataError(f"{path}: which one of {', '.join(file.name for file in found)}? Name the file")
+            raise DataError(
+                "ambiguous-files",
+                f"{path} has several candidates: {', '.join(file.name for file in found)}; name one of them",
+            )
         if found:
             return found[0]
-    raise DataError(f"{path}: no manifest.json, *.model, tokenizer.json, vocab.txt or vocab.json in it")
+    raise DataError("not-a-tokenizer", f"{path} has no manifest.json, *.model, tokenizer.json, vocab.txt or vocab.json")
 
 
 def _fingerprint(front: Front, model: bytes) -> str:

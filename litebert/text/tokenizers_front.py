@@ -41,7 +41,9 @@ class TokenizersFront:
         try:
             self._encode_whole(["\U0010fffd"])  # a model without its unknown piece fails at the first that it needs
         except Exception as error:  # the library knows no narrower one
-            raise DataError(f"this tokenizer.json cannot encode text ({error}); restore the original") from error
+            raise DataError(
+                "corrupt-tokenizer", f"this tokenizer.json cannot encode text ({error}); restore the original"
+            ) from error
 
     @property
     def identity(self) -> bytes:
@@ -87,7 +89,7 @@ def build_wordpiece(vocab_file: Path, *, lowercase: bool) -> bytes:
     """The tokenizer.json of a BERT vocab.txt."""
     vocabulary = {piece: index for index, piece in enumerate(read_vocabulary(vocab_file))}
     if "[UNK]" not in vocabulary:
-        raise DataError(f"{vocab_file}: no line says [UNK]; is this the vocab.txt of a BERT?")
+        raise DataError("corrupt-tokenizer", f"{vocab_file} has no [UNK] line; is it a BERT vocab.txt?")
     backend = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     set_bert_rules(backend, lowercase=lowercase, drops_accents=lowercase)
     return mark_special(backend, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
@@ -98,7 +100,9 @@ def build_byte_level(vocab_file: Path, merges_file: Path) -> bytes:
     try:
         model = models.BPE.from_file(str(vocab_file), str(merges_file))
     except Exception as error:  # the library knows no narrower one
-        raise DataError(f"{vocab_file} and {merges_file.name} beside it make no vocabulary ({error})") from error
+        raise DataError(
+            "corrupt-tokenizer", f"{vocab_file} and {merges_file.name} do not form a vocabulary ({error})"
+        ) from error
     backend = tokenizers.Tokenizer(model)
     set_byte_level_rules(backend)
     return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
@@ -133,7 +137,7 @@ def read_vocabulary(vocab_file: Path) -> list[str]:
     try:
         lines = vocab_file.read_text("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise DataError(f"{vocab_file}: not UTF-8 ({error}); is this the vocab.txt of a BERT?") from error
+        raise DataError("bad-encoding", f"{vocab_file}: not UTF-8 ({error}); is it a BERT vocab.txt?") from error
     return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
@@ -165,7 +169,9 @@ def _load_backend(model: bytes) -> Any:
     try:
         backend = tokenizers.Tokenizer.from_buffer(model)
     except ValueError as error:
-        raise DataError(f"not a tokenizer.json that this version of `tokenizers` reads ({error})") from error
+        raise DataError(
+            "corrupt-tokenizer", f"this version of `tokenizers` cannot read this tokenizer.json ({error})"
+        ) from error
     backend.no_truncation()  # some published files cut at 512
     backend.no_padding()
     return backend
@@ -176,7 +182,10 @@ def _list_vocabulary(backend: Any) -> list[str]:
     ids = backend.get_vocab(with_added_tokens=True)
     size = 1 + max(ids.values(), default=-1)
     if size > 2 * len(ids) + _MAX_UNUSED_IDS:
-        raise DataError(f"the largest id is {size - 1:,} and there are only {len(ids):,} pieces; restore the original")
+        raise DataError(
+            "corrupt-tokenizer",
+            f"the largest id is {size - 1:,} but there are only {len(ids):,} pieces; restore the original",
+        )
     return [backend.id_to_token(token_id) or "" for token_id in range(size)]
 
 

@@ -49,21 +49,27 @@ class VocabularyOptions:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
-            raise ConfigError(f"unknown kind of vocabulary '{self.kind}'; {suggest(self.kind, get_args(Kind))}")
+            raise ConfigError(
+                "unknown-value", f"unknown kind of vocabulary '{self.kind}'; {suggest(self.kind, get_args(Kind))}"
+            )
         if self.vocab_size <= 5:
-            raise ConfigError(f"vocab_size {self.vocab_size} is too small: the special tokens alone take 5")
+            raise ConfigError(
+                "vocabulary-too-small", f"vocab_size {self.vocab_size} is too small: the special tokens alone take 5"
+            )
         if self.vocab_size > LARGEST_VOCABULARY:
             raise ConfigError(
+                "vocabulary-too-large",
                 f"vocab_size {self.vocab_size} is above {LARGEST_VOCABULARY}: memory for every piece is reserved "
-                f"before any text is read; ALBERT has 30000"
+                f"before any text is read; ALBERT has 30000",
             )
         if self.input_sentence_size != 0 and self.input_sentence_size not in SAMPLE_SIZES:
             raise ConfigError(
-                f"input_sentence_size (--max-sentences) {self.input_sentence_size} must lie between "
-                f"{SAMPLE_SIZES[0]} and {SAMPLE_SIZES[-1]}, or be 0 for all"
+                "out-of-range",
+                f"input_sentence_size {self.input_sentence_size} must be between "
+                f"{SAMPLE_SIZES[0]} and {SAMPLE_SIZES[-1]}, or be 0 for all",
             )
         if not 0.9 <= self.character_coverage <= 1:
-            raise ConfigError(f"character_coverage {self.character_coverage} must lie between 0.9 and 1")
+            raise ConfigError("out-of-range", f"character_coverage {self.character_coverage} must be between 0.9 and 1")
 
     @property
     def is_lowercase(self) -> bool:
@@ -109,7 +115,7 @@ class _Source:
         if self.error is not None:
             raise self.error
         if self.is_empty:
-            raise DataError("there is no text to learn a vocabulary from; are the files empty?")
+            raise DataError("empty-corpus", "no text to train a vocabulary on; are the files empty?")
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -233,13 +239,14 @@ def _explain(error: RuntimeError, options: VocabularyOptions) -> Exception:
         return _too_large(options, int(largest[1]))
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
         return _too_small(options, int(smallest[1]))
-    return DataError(f"no vocabulary can be learned from this text: {error}")
+    return DataError("no-vocabulary", f"cannot train a vocabulary on this text: {error}")
 
 
 def _too_large(options: VocabularyOptions, largest: int) -> ConfigError:
     return ConfigError(
+        "vocabulary-too-large",
         f"vocab_size {options.vocab_size} is too large for this text: it yields at most {largest} pieces; "
-        f"ask for {largest} or fewer, or give more text"
+        f"use {largest} or less, or add text",
     )
 
 
@@ -250,6 +257,7 @@ def _too_small(options: VocabularyOptions, smallest: int) -> ConfigError:
         "bpe": ("256 bytes", ""),
     }[options.kind]
     return ConfigError(
+        "vocabulary-too-small",
         f"vocab_size {options.vocab_size} is too small: the {letters} and the special tokens alone take {smallest}; "
-        f"ask for more{remedy}"
+        f"use more{remedy}",
     )

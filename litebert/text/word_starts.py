@@ -49,7 +49,7 @@ def check_jieba() -> None:
     try:
         import jieba
     except ImportError:
-        raise ConfigError("Chinese words need jieba: pip install 'litebert[chinese]'") from None
+        raise ConfigError("missing-package", "Chinese words need jieba: pip install 'litebert[chinese]'") from None
     jieba.setLogLevel(logging.WARNING)  # it announces its dictionary on stderr
 
 

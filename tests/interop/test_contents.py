@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from refusals import refuses
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -48,13 +49,13 @@ def change_config(folder: Path, **values: Any) -> None:
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn])
 def test_only_floating_point_numbers_are_weights(dtype: torch.dtype, theirs: Path) -> None:
     change_tensors(theirs, lambda tensor: tensor.to(dtype), only=QUERY)
-    with pytest.raises(DataError, match=r"1 of another shape or type: .*query\.weight is of type"):
+    with refuses(DataError, "tensors-mismatch", at="query.weight"):
         load_checkpoint(theirs)
 
 
 def test_a_quantized_model_is_refused_by_name(theirs: Path) -> None:
     change_config(theirs, quantization_config={"load_in_8bit": True})
-    with pytest.raises(DataError, match="quantization_config"):
+    with refuses(DataError, "unsupported-config"):
         load_checkpoint(theirs)
 
 
@@ -64,7 +65,7 @@ def test_what_float32_cannot_hold_is_noted_or_refused(theirs: Path, tmp_path: Pa
     cut = convert(theirs, tmp_path / "cut", ConvertOptions(layers=1))
     assert "weights in float64 are rounded to float32" in cut.notes
     change_tensors(theirs, lambda tensor: tensor + 1e300, only=QUERY)
-    with pytest.raises(DataError, match=r"query\.weight has numbers in float64 that are too large"):
+    with refuses(DataError, "value-overflow", at="query.weight"):
         load_checkpoint(theirs).load_weights()
 
 
@@ -81,7 +82,7 @@ def test_a_file_that_is_named_is_the_one_that_is_read(name: str, theirs: Path) -
 @pytest.mark.parametrize("content", [{"learning_rate": 1e-4}, {"state": {}, "epoch": torch.ones(1)}])
 def test_a_file_of_something_else_is_refused_though_weights_lie_beside_it(content: Any, theirs: Path) -> None:
     torch.save(content, theirs / "training_args.bin")
-    with pytest.raises(DataError, match=r"training_args\.bin"):
+    with refuses(DataError, "not-weights", at="training_args.bin"):
         load_checkpoint(theirs / "training_args.bin")
 
 
@@ -97,9 +98,9 @@ def test_an_empty_encoder_is_refused_and_an_empty_tensor_noted(
     notes = convert(theirs, tmp_path / "out").notes
     assert f"{message}: encoder.attention.0.query.weight" in notes
     change_tensors(theirs, lambda tensor: torch.full_like(tensor, value))
-    with pytest.raises(DataError, match=f"is empty: every matrix of its encoder is {message}"):
+    with refuses(DataError, "empty-model"):
         load_checkpoint(theirs).load_model()
-    with pytest.raises(DataError, match="is empty"):
+    with refuses(DataError, "empty-model"):
         convert(theirs, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
@@ -110,7 +111,7 @@ def test_an_empty_checkpoint_of_ours_is_not_handed_on(tmp_path: Path, tiny_token
         for parameter in model.parameters():
             parameter.zero_()
     save_checkpoint(tmp_path / "ours", model, tiny_tokenizer, CheckpointContent(step=9))
-    with pytest.raises(DataError, match="is empty"):
+    with refuses(DataError, "empty-model"):
         convert(tmp_path / "ours", tmp_path / "theirs", ConvertOptions(to="huggingface"))
 
 
@@ -123,7 +124,7 @@ def move_out(file: Path, outside: Path) -> None:
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "README.md"])
 def test_no_other_file_of_a_folder_may_be_a_link_out_of_it(name: str, theirs: Path, tmp_path: Path) -> None:
     move_out(theirs / name, tmp_path / "outside")
-    with pytest.raises(DataError, match=f"{name} is a link out of the folder"):
+    with refuses(DataError, "unsafe-path"):
         convert(theirs, tmp_path / "out")
 
 

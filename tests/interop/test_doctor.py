@@ -123,7 +123,7 @@ def test_a_folder_without_a_name_is_looked_into_like_any_other(
     monkeypatch.chdir(tmp_path)
     (finding,) = told(diagnose(Path(folder)))
     assert finding[0] == "problem"
-    assert f"{folder} is no model" in finding[1]
+    assert f"{folder} is not a model" in finding[1]
 
 
 def test_a_model_that_was_only_drawn_is_found_untrained(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
@@ -192,7 +192,7 @@ def test_convert_on_the_command_line(trained: Path, tmp_path: Path, capsys: pyte
         == f"done: {out} (litebert, {count_parameters(CONFIG, PRETRAINING).total:,} parameters)\n"
     )
     assert _run(["convert", str(trained), str(out)], debug=False) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     words = ["convert", str(out), str(tmp_path / "hf"), "--to", "huggingface", "--heads", "mlm"]
     assert _run(words, debug=False) == 0
     shown = capsys.readouterr().out

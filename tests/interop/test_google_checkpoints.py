@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 from bundles import BundleOptions, write_bundle
+from refusals import refuses
 from torch import Tensor
 
 from litebert import load_checkpoint
@@ -254,7 +255,7 @@ def test_moments_that_are_not_all_there_cannot_be_kept(tmp_path: Path, tiny_toke
     _, theirs = make_variables("albert", CONFIG, PRETRAINING)
     slots = {f"{name}/adam_m": tensor for name, tensor in theirs.items()}
     folder = save(tmp_path / "tf", "albert", CONFIG, theirs | slots, tiny_tokenizer)
-    with pytest.raises(DataError, match="no moments of an optimizer for"):
+    with refuses(DataError, "no-optimizer"):
         convert(folder, tmp_path / "with", ConvertOptions(keeps_slots=True))
     assert not (tmp_path / "with").exists()
 
@@ -276,7 +277,7 @@ def drop(variables: dict[str, Tensor], *names: str) -> dict[str, Tensor]:
         (lambda v: drop(v, "cls/predictions/output_bias"), "1 missing: cls/predictions/output_bias"),
         (lambda v: v | {f"module/{QUERY}": v[QUERY]}, "the same variable under two names"),
         (lambda v: v | {"_CHECKPOINTABLE_OBJECT_GRAPH": torch.ones(1)}, "TensorFlow 2"),
-        (lambda _: {"global_step": torch.tensor(1)}, "no ALBERT and no BERT"),
+        (lambda _: {"global_step": torch.tensor(1)}, "not a Google ALBERT or BERT"),
         (lambda _: {"mobilenet/conv/kernel": torch.ones(1)}, "the first is mobilenet/conv/kernel"),
     ],
 )
@@ -300,10 +301,10 @@ def test_heads_that_are_not_whole_are_left_out_on_request_and_nothing_else(
     assert same(checkpoint.load_weights(), {n: t for n, t in ours.items() if not n.startswith("heads.mlm")})
     (note,) = convert(partly, tmp_path / "out", wishes=NO_HEADS).notes
     assert note.startswith("the head mlm is left out: it is there in part only (cls/predictions/transform/LayerNorm/")
-    with pytest.raises(DataError, match=r"1 missing: cls/predictions/output_bias \(of a head: .*--allow-missing heads"):
+    with refuses(DataError, "tensors-mismatch"):
         load_checkpoint(partly, FOR_TRAINING)
     broken = save(tmp_path / "broken", "albert", CONFIG, drop(theirs, QUERY), tiny_tokenizer)
-    with pytest.raises(DataError, match="missing"):
+    with refuses(DataError, "tensors-mismatch"):
         load_checkpoint(broken, NO_HEADS)
 
 
@@ -318,22 +319,22 @@ def test_a_checkpoint_without_pooler_and_heads_is_an_encoder(tmp_path: Path, tin
 def test_a_configuration_of_another_size_is_refused_with_the_shapes(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     _, theirs = make_variables("albert", CONFIG, PRETRAINING)
     save(tmp_path, "albert", replace(CONFIG, ffn_size=48), theirs, tiny_tokenizer)
-    with pytest.raises(DataError, match=r"3 of another shape or type: .*\[16, 24\], by the configuration \[16, 48\]"):
+    with refuses(DataError, "tensors-mismatch"):
         load_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [("hidden_act", "tanh", "hidden_act = 'tanh'"), ("num_hidden_groups", 0, "not a count")],
+    ("key", "value", "code"),
+    [("hidden_act", "tanh", "unsupported-config"), ("num_hidden_groups", 0, "implausible-config")],
 )
 def test_a_configuration_that_cannot_be_computed_is_refused(
-    key: str, value: Any, message: str, tmp_path: Path, tiny_tokenizer: Tokenizer
+    key: str, value: Any, code: str, tmp_path: Path, tiny_tokenizer: Tokenizer
 ) -> None:
     _, theirs = make_variables("albert", CONFIG, PRETRAINING)
     save(tmp_path, "albert", CONFIG, theirs, tiny_tokenizer)
     file = tmp_path / "albert_config.json"
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {key: value}), "utf-8")
-    with pytest.raises(DataError, match=message):
+    with refuses(DataError, code):
         load_checkpoint(tmp_path)
 
 
@@ -341,10 +342,10 @@ def test_a_missing_configuration_or_tokenizer_is_asked_for(tmp_path: Path, tiny_
     _, theirs = make_variables("albert", CONFIG, PRETRAINING)
     save(tmp_path, "albert", CONFIG, theirs, tiny_tokenizer)
     (tmp_path / "vocab.txt").unlink()
-    with pytest.raises(DataError, match="has no tokenizer: name one"):
+    with refuses(DataError, "no-tokenizer"):
         convert(tmp_path, tmp_path / "out")
     (tmp_path / "albert_config.json").unlink()
-    with pytest.raises(DataError, match=r"no albert_config\.json beside it"):
+    with refuses(DataError, "missing-file", at="albert_config.json"):
         load_checkpoint(tmp_path)
 
 
@@ -352,7 +353,7 @@ def test_several_checkpoints_in_a_folder_have_to_be_named(tmp_path: Path, tiny_t
     ours, theirs = make_variables("albert", CONFIG, PRETRAINING)
     save(tmp_path, "albert", CONFIG, theirs, tiny_tokenizer)
     write_bundle(tmp_path / "model.ckpt-500", theirs)
-    with pytest.raises(DataError, match=r"which one of model\.ckpt-500, model\.ckpt-best"):
+    with refuses(DataError, "ambiguous-files", at="model.ckpt-500"):
         load_checkpoint(tmp_path)
     for name in ("model.ckpt-500", "model.ckpt-500.index", "model.ckpt-500.data-00000-of-00001"):
         assert same(load_checkpoint(tmp_path / name).load_weights(), ours)
@@ -378,7 +379,7 @@ def test_a_step_that_is_no_number_of_updates_is_refused(
 ) -> None:
     _, theirs = make_variables("albert", CONFIG, PRETRAINING)
     save(tmp_path, "albert", CONFIG, theirs | {"global_step": step}, tiny_tokenizer)
-    with pytest.raises(DataError, match="global_step"):
+    with refuses(DataError, "corrupt-file"):
         load_checkpoint(tmp_path)
 
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from safetensors.torch import save_file
 
 from litebert import load_checkpoint
@@ -52,7 +53,7 @@ def test_a_pickle_that_runs_code_is_never_executed(is_zip: bool, way: str, folde
         torch.save(bomb, file, _use_new_zipfile_serialization=is_zip)
     else:
         file.write_bytes(pickle.dumps(Bomb(f"touch '{traces}'")))
-    with pytest.raises(DataError, match="could be a program: it was not run") as caught:
+    with refuses(DataError, "unsafe-pickle") as caught:
         load_checkpoint(folder)
     assert "weights_only" not in str(caught.value)
     assert "torch.load" not in str(caught.value)
@@ -82,7 +83,7 @@ def write_header(file: Path, header: Any, length: int | None = None) -> None:
 )
 def test_a_header_with_absurd_sizes_is_refused(header: Any, length: int | None, folder: Path) -> None:
     write_header(folder / "model.safetensors", header, length)
-    with pytest.raises(DataError, match=r"model\.safetensors cannot be read"):
+    with refuses(DataError, "corrupt-file", at="model.safetensors"):
         open_tensor_files(folder)
 
 
@@ -98,7 +99,7 @@ def test_an_index_of_shards_does_not_lead_out_of_its_folder(
         save_file({"w": torch.ones(2)}, file)
     shard = str(folder / name) if is_absolute else name
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": shard}}), "utf-8")
-    with pytest.raises(DataError, match="leads out of the folder"):
+    with refuses(DataError, "unsafe-path"):
         open_tensor_files(folder)
 
 
@@ -108,7 +109,7 @@ def test_a_link_out_of_the_folder_is_refused(name: str, folder: Path, tmp_path: 
     (folder / name).symlink_to(tmp_path / "outside")
     if name.startswith("shard"):
         (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": name}}), "utf-8")
-    with pytest.raises(DataError, match="link out of the folder"):
+    with refuses(DataError, "unsafe-path"):
         open_tensor_files(folder)
 
 
@@ -116,7 +117,7 @@ def test_a_configuration_that_is_a_link_out_of_the_folder_is_refused(folder: Pat
     save_file({"w": torch.ones(2)}, folder / "model.safetensors")
     (folder / "config.json").rename(tmp_path / "elsewhere.json")
     (folder / "config.json").symlink_to(tmp_path / "elsewhere.json")
-    with pytest.raises(DataError, match="link out of the folder"):
+    with refuses(DataError, "unsafe-path"):
         load_checkpoint(folder)
 
 
@@ -131,36 +132,34 @@ def test_links_within_the_hubs_cache_are_followed_and_no_others(tmp_path: Path) 
     (snapshot / "model.safetensors").unlink()
     save_file({"w": torch.ones(2)}, tmp_path / "secret")
     (snapshot / "model.safetensors").symlink_to("../../../secret")
-    with pytest.raises(DataError, match="link out of the folder"):
+    with refuses(DataError, "unsafe-path"):
         open_tensor_files(snapshot)
 
 
 @pytest.mark.parametrize(
-    ("weight_map", "message"),
+    ("weight_map", "code"),
     [
-        ({"v": "shard.safetensors"}, "v is in no shard"),
-        ({"w": "shard.safetensors"}, "x is in a shard, but not in the index"),
-        ({"w": "other.safetensors"}, "is missing"),
-        ({"w": "\0.safetensors"}, "cannot be the name of a file"),
-        ({"w": "x" * 5000}, "cannot be the name of a file"),
-        ({}, "no index of shards"),
-        ([], "no index of shards"),
-        ("text", "no index of shards"),
+        ({"v": "shard.safetensors"}, "corrupt-file"),
+        ({"w": "shard.safetensors"}, "corrupt-file"),
+        ({"w": "other.safetensors"}, "missing-file"),
+        ({"w": "\0.safetensors"}, "unsafe-path"),
+        ({"w": "x" * 5000}, "unsafe-path"),
+        ({}, "corrupt-file"),
+        ([], "corrupt-file"),
+        ("text", "corrupt-file"),
     ],
 )
-def test_an_index_that_does_not_say_what_the_shards_have_is_refused(
-    weight_map: Any, message: str, folder: Path
-) -> None:
+def test_an_index_that_does_not_say_what_the_shards_have_is_refused(weight_map: Any, code: str, folder: Path) -> None:
     save_file({"w": torch.ones(2), "x": torch.ones(2)}, folder / "shard.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}), "utf-8")
-    with pytest.raises(DataError, match=message):
+    with refuses(DataError, code):
         open_tensor_files(folder)
 
 
 @pytest.mark.parametrize("content", [[1, 2], {"w": "text"}, {"model": {"w": torch.ones(1)}}])
 def test_a_pickle_of_anything_but_tensors_is_refused(content: Any, folder: Path) -> None:
     torch.save(content, folder / "pytorch_model.bin")
-    with pytest.raises(DataError, match="more than tensors by name"):
+    with refuses(DataError, "not-weights"):
         open_tensor_files(folder)
 
 
@@ -174,7 +173,7 @@ def test_the_weights_of_a_training_state_are_found(key: str, folder: Path) -> No
 
 def test_a_pickle_names_what_it_holds_besides_tensors(folder: Path) -> None:
     torch.save({"w": torch.ones(2), "args": argparse.Namespace(rate=0.1)}, folder / "pytorch_model.bin")
-    with pytest.raises(DataError, match=r"holds more than tensors \(argparse.Namespace\), .* take the model as"):
+    with refuses(DataError, "unsafe-pickle", at="argparse.Namespace"):
         open_tensor_files(folder)
 
 
@@ -185,7 +184,7 @@ def test_a_flipped_bit_in_the_weights_of_a_pickle_is_detected(folder: Path) -> N
     content = bytearray(file.read_bytes())
     content[content.index(weights.numpy().tobytes()) + 70] ^= 1
     file.write_bytes(content)
-    with pytest.raises(DataError, match=r"is corrupt \(Bad CRC-32 for file .*data/0'\): copy or download it again"):
+    with refuses(DataError, "corrupt-file"):
         open_tensor_files(folder)
 
 
@@ -199,19 +198,19 @@ def test_a_pickle_written_without_checksums_is_read(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tensor", "message"),
+    ("tensor", "code"),
     [
-        (torch.eye(3).to_sparse(), "sparse, nested, quantized or without numbers"),
-        (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "sparse, nested, quantized or without numbers"),
-        (torch.empty(3, 3, device="meta"), "sparse, nested, quantized or without numbers"),
-        (torch.ones(1, 1).expand(1 << 20, 1 << 20), "has not so many numbers"),
-        (torch.ones(2000).as_strided((1000, 1000), (1, 1)), "has not so many numbers"),
+        (torch.eye(3).to_sparse(), "not-weights"),
+        (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "not-weights"),
+        (torch.empty(3, 3, device="meta"), "not-weights"),
+        (torch.ones(1, 1).expand(1 << 20, 1 << 20), "corrupt-file"),
+        (torch.ones(2000).as_strided((1000, 1000), (1, 1)), "corrupt-file"),
     ],
 )
-def test_a_pickle_of_tensors_that_are_not_plain_is_refused(tensor: torch.Tensor, message: str, folder: Path) -> None:
+def test_a_pickle_of_tensors_that_are_not_plain_is_refused(tensor: torch.Tensor, code: str, folder: Path) -> None:
     torch.save({"w": tensor}, folder / "pytorch_model.bin")
     assert (folder / "pytorch_model.bin").stat().st_size < 20_000
-    with pytest.raises(DataError, match=message):
+    with refuses(DataError, code):
         load_checkpoint(folder)
 
 
@@ -260,8 +259,8 @@ def test_a_file_cut_anywhere_is_refused(name: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"tf_model.h5": "x"}, "weights of Keras only"),
-        ({}, "no weights in it"),
+        ({"tf_model.h5": "x"}, "only Keras weights"),
+        ({}, "has no weights"),
         ({"model.safetensors": "", "config.json": "{"}, "is not JSON"),
         ({"model.safetensors": "", "config.json": "[]"}, "holds no object"),
         ({"model.safetensors": "", "config.json": '{"model_type": "gpt2"}'}, "model_type = 'gpt2'"),
@@ -278,11 +277,11 @@ def test_a_folder_that_is_no_model_of_ours_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
-    [("no/such/folder/here", "no such file"), ("/nowhere", "no such file"), ("two words", "no such file")],
+    ("source", "code"),
+    [("no/such/folder/here", "missing-file"), ("/nowhere", "missing-file"), ("two words", "missing-file")],
 )
-def test_a_source_that_is_nothing_is_said_to_be_nothing(source: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_a_source_that_is_nothing_is_said_to_be_nothing(source: str, code: str) -> None:
+    with refuses(DataError, code):
         load_checkpoint(source)
 
 

@@ -4,6 +4,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+from refusals import refuses
 from small_checkpoints import ALBERT, PRETRAINING, TO_HUGGINGFACE, save, weights_equal
 
 from litebert import load_checkpoint
@@ -41,7 +42,7 @@ def test_a_hub_name_comes_from_the_cache_without_a_network(
 
 def test_a_hub_name_that_cannot_be_had_is_refused(hub_cache: Path) -> None:
     assert not hub_cache.exists()
-    with pytest.raises(DataError, match=r"^'albert/albert-base-v2' is no file or folder here, .* or the network$"):
+    with refuses(DataError, "hub-unreachable"):
         load_checkpoint("albert/albert-base-v2")
 
 
@@ -52,7 +53,7 @@ def test_a_name_that_the_hub_does_not_know_is_refused_with_what_to_do(monkeypatc
         raise errors.HFValidationError("three\nlines of\nreasons")
 
     monkeypatch.setattr(hub, "snapshot_download", download)
-    with pytest.raises(DataError, match=r"^'a/b--c' is no .* of the Hugging Face hub: check the spelling$"):
+    with refuses(DataError, "unknown-model"):
         load_checkpoint("a/b--c")
 
 
@@ -62,5 +63,5 @@ def test_a_slip_in_a_path_is_not_looked_for_on_the_hub(
 ) -> None:
     (tmp_path / "runs").mkdir()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match=f"^{slip}: no such file or directory"):
+    with refuses(DataError, "missing-file"):
         load_checkpoint(slip)

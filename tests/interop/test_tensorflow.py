@@ -9,6 +9,7 @@ import torch
 from bundles import BundleOptions, bytes_field, entry, number_field, raw_bytes, table, write_bundle
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 from torch import Tensor
 
 from litebert.core.errors import DataError
@@ -143,7 +144,7 @@ SOUND = entry(torch.zeros(4), 0, 0, bytes(16))
         ([(b"w", SOUND)], "no header"),
         ([(b"", number_field(1, 1) + number_field(2, 1)), (b"w", SOUND)], "big-endian"),
         ([HEADER, (b"w", SOUND + number_field(5, 12))], "16 bytes|12 bytes"),
-        ([HEADER, (b"w", SOUND + number_field(4, 60))], "cut off"),
+        ([HEADER, (b"w", SOUND + number_field(4, 60))], "is truncated"),
         ([HEADER, (b"w", SOUND + number_field(3, 4))], "data file 4"),
         ([HEADER, (b"w", SOUND + bytes_field(2, bytes_field(2, number_field(1, 1 << 62))))], "shape"),
         ([HEADER, (b"w", SOUND + number_field(2, 1 << 40))], "should be bytes"),
@@ -151,7 +152,7 @@ SOUND = entry(torch.zeros(4), 0, 0, bytes(16))
         ([HEADER, (b"w", SOUND + bytes_field(7, b""))], "w is stored in slices"),
         ([HEADER, (b"w", SOUND + number_field(1, 7))], "w is of type string"),
         ([HEADER, (b"w", SOUND + b"\x0b")], "wire type 3"),
-        ([HEADER, (b"w", SOUND + b"\x12\x7f")], "cut off"),
+        ([HEADER, (b"w", SOUND + b"\x12\x7f")], "is truncated"),
         ([HEADER, (b"w", SOUND + b"\x08" + b"\xff" * 11)], "64 bits"),
         ([HEADER, (b"\xff", SOUND)], "UTF-8"),
     ],
@@ -166,7 +167,7 @@ def test_an_index_that_lies_is_refused_though_its_checksums_are_right(
 
 
 def test_a_compressed_block_is_refused_by_the_name_of_its_compression(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="snappy"):
+    with refuses(DataError, "unsupported-tensorflow"):
         open_bundle(write_index(tmp_path, [HEADER, (b"w", SOUND)], compression=1))
 
 
@@ -175,20 +176,20 @@ def test_keys_that_unpack_to_far_more_than_the_file_are_refused(tmp_path: Path) 
     (tmp_path / "model.ckpt.index").write_bytes(
         table(entries, BundleOptions(block_size=1 << 30, restart_interval=1000))
     )
-    with pytest.raises(DataError, match="far more than the file"):
+    with refuses(DataError, "corrupt-table"):
         read_index(tmp_path / "model.ckpt.index")
 
 
 def test_keys_out_of_order_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model.ckpt.index").write_bytes(table([HEADER, (b"w", SOUND), (b"v", SOUND)], BundleOptions()))
-    with pytest.raises(DataError, match="not in order"):
+    with refuses(DataError, "corrupt-table"):
         read_index(tmp_path / "model.ckpt.index")
 
 
 def test_a_missing_data_file_is_named_with_a_variable_that_it_holds(tmp_path: Path) -> None:
     prefix = write_index(tmp_path, [HEADER, (b"w", SOUND)])
     (tmp_path / "model.ckpt.data-00000-of-00001").unlink()
-    with pytest.raises(DataError, match="data-00000-of-00001 is missing: the index lists w"):
+    with refuses(DataError, "missing-file"):
         open_bundle(prefix)
 
 

@@ -4,6 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import ConfigError
 from litebert.plan.devices import list_devices, load_device, with_efficiency
@@ -76,9 +77,9 @@ def test_a_plan_leaves_a_tenth_of_the_memory_free(tmp_path: Path) -> None:
 
 
 def test_an_unknown_device_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ConfigError, match="unknown device 'a100-80gb'; did you mean 'a100-80g'"):
+    with refuses(ConfigError, "unknown-device"):
         load_device("a100-80gb")
-    with pytest.raises(ConfigError, match=r"there is no device file nowhere\.toml"):
+    with refuses(ConfigError, "missing-file", at="nowhere.toml"):
         load_device("nowhere.toml")
 
 

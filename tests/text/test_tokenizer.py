@@ -13,6 +13,7 @@ import sentencepiece
 import tokenizers as library
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from varied_lines import FRAGMENTS
 
 from litebert.core.errors import ConfigError, DataError
@@ -98,7 +99,7 @@ def test_saving_and_loading_changes_nothing(tokenizer: Tokenizer, saved: Path, s
 def test_a_changed_model_file_is_refused(saved: Path) -> None:
     model_file = saved / json.loads((saved / "manifest.json").read_text())["model_file"]
     model_file.write_bytes(model_file.read_bytes() + b"\n")
-    with pytest.raises(DataError, match="changed since it was saved"):
+    with refuses(DataError, "corrupt-tokenizer"):
         load_tokenizer(saved)
 
 
@@ -111,27 +112,27 @@ def test_a_changed_setting_is_refused(tokenizers_by_kind: dict[str, Tokenizer], 
     unsealed = json.loads(manifest.read_text())
     del unsealed["checksum"]  # as earlier versions wrote it
     manifest.write_text(json.dumps(unsealed))
-    with pytest.raises(DataError, match="changed since it was saved"):
+    with refuses(DataError, "corrupt-tokenizer"):
         load_tokenizer(tmp_path / "tok")
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "code"),
     [
-        ({"words": "foo"}, "words = 'foo'"),
-        ({"normalization": {"lowrcase": True}}, "unknown key 'normalization.lowrcase'; did you mean 'lowercase'"),
-        ({"normalization": None}, "normalization = None"),
-        ({"digit_comma": "on"}, "digit_comma = 'on'"),
-        ({"model_file": 5}, "copied completely"),
+        ({"words": "foo"}, "corrupt-tokenizer"),
+        ({"normalization": {"lowrcase": True}}, "corrupt-tokenizer"),
+        ({"normalization": None}, "corrupt-tokenizer"),
+        ({"digit_comma": "on"}, "corrupt-tokenizer"),
+        ({"model_file": 5}, "missing-file"),
     ],
 )
 def test_an_impossible_setting_is_refused(
-    tokenizers_by_kind: dict[str, Tokenizer], tmp_path: Path, change: dict[str, object], message: str
+    tokenizers_by_kind: dict[str, Tokenizer], tmp_path: Path, change: dict[str, object], code: str
 ) -> None:
     tokenizers_by_kind["unigram"].save(tmp_path / "tok")
     file = tmp_path / "tok" / "manifest.json"
     write_sealed(file, read_sealed(file) | change)
-    with pytest.raises(DataError, match=message) as caught:
+    with refuses(DataError, code) as caught:
         load_tokenizer(tmp_path / "tok")
     assert str(file) in str(caught.value)
 
@@ -139,11 +140,11 @@ def test_an_impossible_setting_is_refused(
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ('{"format": "litebert-corpus"}', "no tokenizer but a litebert-corpus; is the tokenizer in another folder"),
-        ('{"format_version": 1}', "no tokenizer; is the tokenizer in another folder"),
+        ('{"format": "litebert-corpus"}', "does not describe a tokenizer but a litebert-corpus"),
+        ('{"format_version": 1}', "does not describe a tokenizer;"),
         ('{"format": "litebert-tokenizer", "version": 99}', "version 99"),
         ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', "copied completely"),
-        ('{"format": "litebert-tokenizer"}', "does not say 'version'"),
+        ('{"format": "litebert-tokenizer"}', "'version' is missing"),
         ('{"format"', "not JSON"),
     ],
 )
@@ -157,12 +158,12 @@ def test_a_manifest_of_something_else_is_refused(tmp_path: Path, manifest: str, 
 def test_the_manifest_of_a_corpus_leads_to_its_tokenizer(tokenizer: Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"format_version": 1}')
     tokenizer.save(tmp_path / "tokenizer")
-    with pytest.raises(DataError, match=rf"{tmp_path}/manifest.json: .* did you mean {tmp_path}/tokenizer\?"):
+    with refuses(DataError, "not-a-tokenizer"):
         load_tokenizer(tmp_path)
 
 
 def test_a_saved_tokenizer_takes_no_reading_options(saved: Path) -> None:
-    with pytest.raises(ConfigError, match="knows its own options"):
+    with refuses(ConfigError, "conflicting-options"):
         load_tokenizer(saved, ReadingOptions(lowercase=False))
 
 
@@ -232,20 +233,20 @@ def test_a_vocabulary_with_capitals_is_read_as_cased(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "content", "code"),
     [
-        ("vocab.txt", b"the\n[CLS]\n", "no line says"),
-        ("vocab.txt", b"[UNK]\n[CLS]\n", r"no <pad> or \[PAD\]"),
-        ("vocab.txt", b"[UNK]\ncaf\xe9\n", "not UTF-8"),
-        ("spiece.model", b"nonsense", "not a SentencePiece model"),
-        ("tokenizer.json", b"{}", "not a tokenizer.json"),
-        ("vocab.json", b"{}", "merges.txt"),
+        ("vocab.txt", b"the\n[CLS]\n", "corrupt-tokenizer"),
+        ("vocab.txt", b"[UNK]\n[CLS]\n", "missing-special-token"),
+        ("vocab.txt", b"[UNK]\ncaf\xe9\n", "bad-encoding"),
+        ("spiece.model", b"nonsense", "corrupt-tokenizer"),
+        ("tokenizer.json", b"{}", "corrupt-tokenizer"),
+        ("vocab.json", b"{}", "corrupt-tokenizer"),
     ],
 )
-def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, content: bytes, code: str) -> None:
     (tmp_path / name).write_bytes(content)
     for path in (tmp_path, tmp_path / name):
-        with pytest.raises(DataError, match=message) as caught:
+        with refuses(DataError, code) as caught:
             load_tokenizer(path)
         assert name in str(caught.value)
 
@@ -263,16 +264,16 @@ def test_a_broken_config_beside_a_vocabulary_is_named(tmp_path: Path, config: by
 
 def test_only_files_are_taken_for_vocabularies(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").mkdir()
-    with pytest.raises(DataError, match=r"no manifest\.json"):
+    with refuses(DataError, "not-a-tokenizer", at="manifest.json"):
         load_tokenizer(tmp_path)
     write_vocabulary(tmp_path, [*BERT_SPECIAL, "the"])
     assert load_tokenizer(tmp_path).vocab_size == 6
 
 
 def test_a_folder_without_a_vocabulary_says_what_it_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no manifest\.json"):
+    with refuses(DataError, "not-a-tokenizer", at="manifest.json"):
         load_tokenizer(tmp_path)
-    with pytest.raises(DataError, match="no such file"):
+    with refuses(DataError, "missing-file"):
         load_tokenizer(tmp_path / "nothing")
 
 

@@ -5,6 +5,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from litebert.api import (
+        Result,
+        build_corpus,
+        convert,
+        doctor,
+        evaluate_intrinsic,
+        export,
+        pretrain,
+        train_tokenizer,
+    )
     from litebert.batches.stream import Stream, open_stream
     from litebert.checkpoint import Checkpoint
     from litebert.core.errors import ConfigError, DataError, LitebertError, TrainingError
@@ -21,7 +31,18 @@ if TYPE_CHECKING:
 __version__ = version("litebert")
 
 # Public name -> the module that defines it. Loaded on first use, so that `import litebert` is instant and torch-free.
+_VERBS = (  # what litebert does; the other names are what it works with
+    "build_corpus",
+    "convert",
+    "doctor",
+    "evaluate_intrinsic",
+    "export",
+    "pretrain",
+    "train_tokenizer",
+)
 _PUBLIC = {
+    **dict.fromkeys(_VERBS, "litebert.api"),
+    "Result": "litebert.api",
     "Checkpoint": "litebert.checkpoint",
     "load_checkpoint": "litebert.interop.opening",
     "ConfigError": "litebert.core.errors",
@@ -61,10 +82,16 @@ __all__ = [
     "ModelConfig",
     "Predictor",
     "Recipe",
+    "Result",
     "Stream",
     "Tokenizer",
     "TrainingError",
+    "build_corpus",
     "build_model",
+    "convert",
+    "doctor",
+    "evaluate_intrinsic",
+    "export",
     "load",
     "load_checkpoint",
     "load_recipe",
@@ -72,6 +99,8 @@ __all__ = [
     "open_corpus",
     "open_stream",
     "preset",
+    "pretrain",
+    "train_tokenizer",
 ]
 
 

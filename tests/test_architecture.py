@@ -45,9 +45,10 @@ MAY_IMPORT["plots"] = ("core", "inference.exit_curve", "plots")
 MAY_IMPORT |= {room: (*BELOW_STORIES, *STORIES, room) for room in ("study", "server", "demo")}
 MAY_IMPORT["study"] += ("plan", "plots")
 MAY_IMPORT["demo"] += ("plots",)
-MAY_IMPORT |= dict.fromkeys(("cli", "__main__", "__init__"), ("",))  # "" matches everything
+MAY_IMPORT |= dict.fromkeys(("api", "cli", "__main__", "__init__"), ("",))  # "" matches everything
 # core.runtime is the one room of core that knows the device
 NO_TORCH = (
+    "api",
     "core",
     "text",
     "corpus",

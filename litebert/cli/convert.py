@@ -1,12 +1,11 @@
 """`litebert convert`: a model from anywhere becomes a checkpoint of ours, or a folder for transformers."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from litebert.interop.source import Wishes
+from litebert import api
 
 SourceName = Annotated[
     str,
@@ -23,7 +22,6 @@ Classifier = Annotated[
     Literal["classification", "tokens", "choice"] | None,
     typer.Option(help="What a classifier is, where the source does not say."),
 ]
-NO_TOKENIZER = Path("none")
 TokenizerPath = Annotated[
     Path | None,
     typer.Option(help="The tokenizer, where it is not stored next to the weights; none for a model that reads ids."),
@@ -54,35 +52,20 @@ def convert_model(
     config: ConfigPath = None,
 ) -> None:
     """Convert a model exactly: nothing missing, nothing left over, or it is refused."""
-    from litebert.interop.convert import ConvertOptions, convert
-
-    options = ConvertOptions(
+    result = api.convert(
+        source,
+        out,
         to=to,
-        keeps_slots=keep_slots,
-        heads=None if heads is None else tuple(name for name in heads.split(",") if name),
-        layers=layers,
-        sharing=sharing or "",
+        allow_missing=allow_missing,
+        keep_slots=keep_slots,
+        heads=None if heads is None else [name for name in heads.split(",") if name],
+        sharing=sharing,
         dtype=dtype,
-    )
-    done = convert(source, out, options, read_wishes(allow_missing, classifier, tokenizer, config))
-    for note in done.notes:
-        print(f"note: {note}")
-    print(f"done: {done.path} ({done.written_as}, {done.num_parameters:,} parameters)")
-
-
-def read_wishes(
-    allow_missing: Literal["heads"] | None,
-    classifier: Literal["classification", "tokens", "choice"] | None,
-    tokenizer: Path | None,
-    config: Path | None,
-) -> "Wishes":
-    """What the person says about a source."""
-    from litebert.interop.source import Wishes
-
-    return Wishes(
-        allows_missing_heads=allow_missing == "heads",
+        layers=layers,
         classifier=classifier,
-        tokenizer=None if tokenizer == NO_TOKENIZER else tokenizer,
-        wants_tokenizer=tokenizer != NO_TOKENIZER,
+        tokenizer=tokenizer,
         config=config,
     )
+    for note in result.report["notes"]:
+        print(f"note: {note}")
+    print(f"done: {out} ({result.report['written_as']}, {result.report['num_parameters']:,} parameters)")

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from litebert import api
 from litebert.cli.batches import Overrides, print_batch_statistics, show_examples
 from litebert.cli.skipped import print_skipped
+from litebert.cli.words import name_files
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.processors import list_processors
 
 if TYPE_CHECKING:
     from litebert.corpus.build import BuildResult
@@ -53,19 +54,19 @@ def build(
     ] = None,
 ) -> None:
     """Build a corpus. Killed at any moment, the same command goes on; with more files, the corpus grows."""
-    from litebert.corpus.build import BuildOptions, build_corpus
-    from litebert.corpus.documents import ReadOptions
-    from litebert.text.tokenizer import load_tokenizer
-
-    if on_error not in ("fail", "skip"):
-        raise ConfigError(f"--on-error {on_error} is unknown; valid: fail, skip")
-    options = BuildOptions(
-        read=ReadOptions(format_, field, first_sentences, on_error),  # type: ignore[arg-type]
+    result = api.build_corpus(
+        name_files(paths),
+        out,
+        tokenizer=tokenizer,
+        format=format_,
+        field=field,
+        on_error=on_error,  # type: ignore[arg-type]  # checked there
         valid_share=valid_share,
         deduplicate=deduplicate,
-        processes=processes or len(list_processors()),
+        first_sentences=first_sentences,
+        processes=processes,
     )
-    _print_build(build_corpus(paths, load_tokenizer(tokenizer), out, options), out)
+    _print_build(result.details, out)
 
 
 @app.command("check")

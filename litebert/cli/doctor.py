@@ -2,7 +2,8 @@
 
 import typer
 
-from litebert.cli.convert import AllowMissing, Classifier, ConfigPath, SourceName, TokenizerPath, read_wishes
+from litebert import api
+from litebert.cli.convert import AllowMissing, Classifier, ConfigPath, SourceName, TokenizerPath
 
 
 def examine(
@@ -13,13 +14,13 @@ def examine(
     config: ConfigPath = None,
 ) -> None:
     """Say what a checkpoint is and what is wrong with it; exit code 0 if it can be used, 1 if not."""
-    from litebert.interop.doctor import diagnose
-
-    diagnosis = diagnose(source, read_wishes(allow_missing, classifier, tokenizer, config))
-    width = max(map(len, diagnosis.facts))
-    for name, value in diagnosis.facts.items():
+    report = api.doctor(
+        source, allow_missing=allow_missing, classifier=classifier, tokenizer=tokenizer, config=config
+    ).report
+    width = max(map(len, report["facts"]))
+    for name, value in report["facts"].items():
         print(f"{name:{width}}  {value}")
-    for finding in diagnosis.findings:
-        print(f"{finding.level}: {finding.text}")
-    print(f"verdict: {diagnosis.verdict}")
-    raise typer.Exit(0 if diagnosis.is_sound else 1)
+    for finding in report["findings"]:
+        print(f"{finding['level']}: {finding['text']}")
+    print(f"verdict: {report['verdict']}")
+    raise typer.Exit(0 if report["is_sound"] else 1)

@@ -36,6 +36,8 @@ from litebert.training.launcher import tell_launcher
 # What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 _PYTHONS_WARNING = warnings.formatwarning
+# arguments of the Python functions that have another name on the command line
+_OPTIONS = {"replace": "force", "format": "format_"}
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
@@ -101,11 +103,24 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         tell_launcher(error)
-        print(refusal.line, file=sys.stderr)
+        print(refusal.line + _name_flag(error, arguments), file=sys.stderr)
         return refusal.exit_code
     if code == INTERRUPTED:
         print("interrupted", file=sys.stderr)
     return code
+
+
+def _name_flag(error: Exception, arguments: list[str]) -> str:
+    """The flag of the argument that the library names; a command without such a flag has none to name."""
+    option = getattr(error, "option", "")
+    if not option:
+        return ""
+    command = typer.main.get_command(app)
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    names = {_OPTIONS.get(option, option), option}
+    flags = [parameter.opts[0] for parameter in command.params if parameter.name in names and parameter.opts]
+    return f" ({flags[0]})" if flags and flags[0].startswith("--") else ""
 
 
 def _print_version(wanted: bool) -> None:

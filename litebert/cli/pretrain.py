@@ -1,12 +1,13 @@
 """`litebert recipes`, `check` and `pretrain`: a recipe is found, looked at, and becomes a run."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from litebert import api
 from litebert.cli.words import Overrides, RecipeName
+from litebert.core.errors import WorkersError
 
 if TYPE_CHECKING:
     from litebert.plan.summary import Summary
@@ -23,22 +24,13 @@ def run_pretraining(
 ) -> None:
     """Pre-train by a recipe, or go on where an interrupted run stopped."""
     from litebert.core.runtime import read_ranks
-    from litebert.plan.summary import announce_run
-    from litebert.pretraining.pretrain import check_before_launch, pretrain
-    from litebert.pretraining.recipe import load_recipe
-    from litebert.training.launcher import launch
 
-    folder = out or Path("runs") / Path(recipe).stem
-    resolved = load_recipe(recipe, overrides or [])  # a mistake is found before processes are started
-    if processes > 1:
-        check_before_launch(resolved, folder, processes)
-        command = [sys.executable, "-m", "litebert", "pretrain", recipe, *(overrides or []), "--out", str(folder)]
-        raise typer.Exit(launch(command, processes, restarts))
-    if read_ranks().is_main:
-        print(announce_run(recipe, resolved))
-    last = pretrain(resolved, folder)
-    if read_ranks().is_main:
-        print(f"done: {last}")
+    try:
+        result = api.pretrain(recipe, overrides or [], out=out, processes=processes, restarts=restarts)
+    except WorkersError as error:  # they have said why
+        raise typer.Exit(error.exit_code) from None
+    if processes == 1 and read_ranks().is_main:  # else the first of them has said it
+        print(f"done: {result.checkpoint}")
 
 
 def show_recipes() -> None:

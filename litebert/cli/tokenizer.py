@@ -2,22 +2,18 @@
 
 import json
 import sys
-import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from litebert import api
 from litebert.cli.skipped import print_skipped
-from litebert.core.errors import ConfigError
+from litebert.cli.words import name_files
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from litebert.corpus.documents import ReadOptions
-    from litebert.corpus.notes import Notes
     from litebert.text.tokenizer import Tokenizer
 
 app = typer.Typer(help="Learn a vocabulary, look at one, see what it makes of a text.", no_args_is_help=True)
@@ -62,31 +58,22 @@ def train(
     force: Annotated[bool, typer.Option(help="Replace a tokenizer that is already there.")] = False,
 ) -> None:
     """Learn a vocabulary from text; the same text always gives the same one."""
-    from litebert.corpus.documents import ReadOptions
-    from litebert.corpus.notes import Notes
-    from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
-
-    _check_free(out, force=force)
-    if chinese and kind != "wordpiece":
-        raise ConfigError(f"--chinese makes each character a piece, which {kind} does not: add --kind wordpiece")
-    if on_error not in ("fail", "skip"):
-        raise ConfigError(f"--on-error {on_error} is unknown; valid: fail, skip")
-    options = VocabularyOptions(
+    report = api.train_tokenizer(
+        name_files(paths),
+        out,
         kind=kind,  # type: ignore[arg-type]  # checked there
         vocab_size=vocab_size,
-        lowercase=None if cased is None else not cased,
-        words="jieba" if chinese else "pieces",
-        character_coverage=coverage,
-        input_sentence_size=max_sentences,
-        max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
-    )
-    notes = Notes(on_error)  # type: ignore[arg-type]  # checked above
-    sentences = _iter_sentences(paths, ReadOptions(format=text_format, field=field), notes)
-    with closing(sentences), _learning_shown() as report:
-        tokenizer = train_tokenizer(sentences, options, report)
-    tokenizer.save(out, replaces=force)
-    print_skipped(notes.examples, notes.counts)
-    print(f"{out}: {tokenizer.kind}, {tokenizer.vocab_size:,} pieces, fingerprint {tokenizer.fingerprint[:12]}")
+        cased=cased,
+        chinese=chinese,
+        coverage=coverage,
+        max_sentences=max_sentences,
+        format=text_format,
+        field=field,
+        on_error=on_error,  # type: ignore[arg-type]
+        replace=force,
+    ).report
+    print_skipped(report["skipped"], report["counts"])
+    print(f"{out}: {report['kind']}, {report['vocab_size']:,} pieces, fingerprint {report['fingerprint'][:12]}")
 
 
 @app.command("show")
@@ -148,66 +135,6 @@ def _load(path: Path, digit_comma: str | None) -> "Tokenizer":
 
     options = None if digit_comma is None else ReadingOptions(digit_comma=check_digit_comma(digit_comma))
     return load_tokenizer(path, options)
-
-
-def _check_free(out: Path, *, force: bool) -> None:
-    from litebert.text.tokenizer import is_saved_tokenizer
-
-    if not out.exists():
-        _check_writable(out)
-        return
-    if not is_saved_tokenizer(out):
-        raise ConfigError(f"{out} exists and is no tokenizer of ours; choose another --out")
-    if not force:
-        raise ConfigError(f"{out} exists; --force replaces it")
-    _check_writable(out)
-
-
-def _check_writable(out: Path) -> None:
-    """Learning can take an hour: whether its result can be kept is tried out before, and leaves nothing behind."""
-    nearest = next(folder for folder in out.absolute().parents if folder.exists())
-    try:
-        tempfile.TemporaryDirectory(prefix=".litebert-", dir=nearest).cleanup()
-    except OSError as error:
-        raise ConfigError(f"cannot write {out}: {nearest}: {error.strerror}; choose another --out") from None
-
-
-def _iter_sentences(paths: Sequence[str], options: "ReadOptions", notes: "Notes") -> Generator[str, None, None]:
-    """The sentences of `iter_documents`, while showing how much of the files on disk is read; then that it learns."""
-    from litebert.core.progress import ProgressBar
-    from litebert.corpus.chunks import iter_chunks
-    from litebert.corpus.documents import describe_source
-    from litebert.corpus.formats import parse_segment
-    from litebert.corpus.sources import STDIN, find_files, spool_stdin
-
-    text_bytes = 0
-    with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:
-        patterns = [str(spool_stdin(Path(spool))) if path == STDIN else path for path in dict.fromkeys(paths)]
-        sources = [describe_source(path, options) for path in find_files(patterns)]
-        with ProgressBar("reading", total=sum(source.num_bytes for source in sources)) as progress:
-            for chunk in iter_chunks(sources, limits=options.limits):
-                for segment in chunk.segments:
-                    for document in parse_segment(segment, notes):
-                        yield from document.sentences
-                text_bytes += chunk.num_bytes
-                progress.move_to(chunk.raw_position)
-    print(f"learning a vocabulary from {text_bytes / 1e6:,.1f} MB of text ...", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _learning_shown() -> Iterator[Callable[[float], None]]:
-    """Gives what to call with the share of the learning that is done; the clock starts at the first call."""
-    from litebert.core.progress import ProgressBar
-
-    with ExitStack() as stack:
-        shown: list[ProgressBar] = []
-
-        def report(share: float) -> None:
-            if not shown:
-                shown.append(stack.enter_context(ProgressBar("learning", total=100, unit="%", scale=1)))
-            shown[0].move_to(100 * share)
-
-        yield report
 
 
 def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:

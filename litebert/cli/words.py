@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from litebert.core.errors import ConfigError
+
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name, such as nano, or a .toml file.")]
 Overrides = Annotated[
     list[str] | None,
@@ -95,3 +97,10 @@ Patience = Annotated[
 ]
 Layers = Annotated[int, typer.Option("--layers", min=0, help="Compute only so many of the first layers; 0: all.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="The files' encoding.")]
+
+
+def name_files(paths: list[str]) -> list[Path]:
+    """Paths as the library takes files; a list of strings would be texts."""
+    if not all(path.strip() for path in paths):
+        raise ConfigError("an empty path names no file; use . for the whole current folder")
+    return [Path(path) for path in paths]

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 _ADVICE = {
     errno.ENOSPC: "make room on the disk of {disk} and start the same command again",
@@ -19,17 +19,19 @@ class LitebertError(Exception):
     """A mistake that the user can fix; the command line shows it as one line and exits with its `exit_code`.
 
     `code` names the kind of mistake, such as "unknown-key". It stays the same when the sentence is reworded, so that
-    programs and tests can rely on it. The message says what is wrong, where, and how to fix it.
+    programs and tests can rely on it. The message says what is wrong, where, and how to fix it. `option` names the
+    argument of the Python function that fixes it; the command line adds its flag.
     """
 
-    exit_code: ClassVar[int] = 2
+    exit_code: int = 2
 
-    def __init__(self, code: str, message: str = "") -> None:
+    def __init__(self, code: str, message: str = "", *, option: str = "") -> None:
         if not message:  # TRANSITION: sites that have no code yet
             code, message = "uncoded", code
         super().__init__(code, message)  # both, so that the error survives pickling between processes
         self.code = code
         self.message = message
+        self.option = option
 
     def __str__(self) -> str:
         return self.message
@@ -51,6 +53,14 @@ class DataError(LitebertError):
 
 class TrainingError(LitebertError):
     """A run that cannot go on."""
+
+
+class WorkersError(TrainingError):
+    """The processes of a run ended with an exit code; why was printed when it happened."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__("workers-ended", f"the processes of the run ended with exit code {exit_code}")
+        self.exit_code = exit_code
 
 
 class TextsCutWarning(UserWarning):

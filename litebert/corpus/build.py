@@ -9,7 +9,7 @@ the next one reads its plan, skips the shards that are noted and the parts that 
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from litebert.corpus.shards import (
     read_manifest,
     write_manifest,
 )
-from litebert.corpus.sources import STDIN, Source, find_files, spool_stdin
+from litebert.corpus.sources import STDIN, Source, find_files, spool_stdin, spool_texts
 from litebert.corpus.unfinished import (
     SOURCES,
     UNFINISHED,
@@ -87,9 +87,14 @@ class BuildResult:
 
 
 def build_corpus(
-    paths: Sequence[str | Path], tokenizer: Tokenizer, directory: Path, options: BuildOptions | None = None
+    paths: Sequence[str | Path],
+    tokenizer: Tokenizer,
+    directory: Path,
+    options: BuildOptions | None = None,
+    *,
+    texts: Iterable[str] | None = None,
 ) -> BuildResult:
-    """Build a corpus from files, folders, globs and standard input ("-"), or add to it what it does not have yet."""
+    """Build a corpus from files, folders, globs, standard input ("-") and `texts`, or add what it does not have yet."""
     options = options or BuildOptions()
     check_options(options)
     started = time.monotonic()
@@ -100,6 +105,7 @@ def build_corpus(
         facts = tokenizer_facts(tokenizer)
         _check_same(directory, facts, options.recorded())
         files = [*found, spool_stdin(directory / UNFINISHED)] if STDIN in patterns else found
+        files += [] if texts is None else [spool_texts(texts, directory / UNFINISHED)]
         plan = Plan(facts, options.recorded(), 0, ())
         interrupted = resume_plan(directory, plan, files, options.read, is_quiet=options.is_quiet)
         known = [*read_sources(directory), *(interrupted.sources if interrupted else ())]

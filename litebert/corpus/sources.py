@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
@@ -27,7 +27,10 @@ _MAGIC: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"
 _SUFFIXES: dict[str, Packing] = {".gz": "gzip", ".zst": "zstd", ".parquet": "parquet"}
 
 STDIN = "-"
-_SPOOLED = re.compile(r"litebert-stdin-[0-9a-f]{16}")
+_SPOOLED = {
+    "standard input": re.compile(r"litebert-stdin-[0-9a-f]{16}"),
+    "the given texts": re.compile(r"litebert-texts-[0-9a-f]{16}"),
+}
 _BLOCK_BYTES = 1 << 20
 # A zstd block of 4 bytes can unpack to 128 KB: fed in slices of this size, the output of one step stays under 64 MB
 _ZSTD_SLICE_BYTES = 2048
@@ -64,8 +67,8 @@ class Block(NamedTuple):
 
 
 def name_of(path: Path) -> str:
-    """What a message calls a file that was named, or spooled from standard input."""
-    return "standard input" if _SPOOLED.fullmatch(path.name) else str(path)
+    """What a message calls a file that was named, or spooled from standard input or Python."""
+    return next((name for name, spooled in _SPOOLED.items() if spooled.fullmatch(path.name)), str(path))
 
 
 def find_files(patterns: Sequence[str], *, except_in: Path | None = None) -> list[Path]:
@@ -127,6 +130,16 @@ def spool_stdin(folder: Path) -> Path:
             file.write(start)
             shutil.copyfileobj(sys.stdin.buffer, file, _BLOCK_BYTES)
     return temporary.rename(folder / f"litebert-stdin-{hash_file(temporary)[:16]}")
+
+
+def spool_texts(texts: Iterable[str], folder: Path) -> Path:
+    """Texts from Python as a file of one JSON object per text, so that they are read as any other file is."""
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix=".texts.", dir=folder, delete=False) as file:
+        for text in texts:
+            file.write(json.dumps({"text": text}) + "\n")  # in ASCII: a lone surrogate is reported where it is read
+    return Path(file.name).rename(folder / f"litebert-texts-{hash_file(Path(file.name))[:16]}")
 
 
 def detect_packing(path: Path) -> Packing:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from litebert.core.errors import DataError
+from litebert.core.processes import spawn_context
 from litebert.corpus.chunks import Chunk
 from litebert.corpus.documents import ReadOptions
 from litebert.corpus.encode import encode_chunk, is_whole_part, write_part
@@ -42,13 +43,14 @@ def encode_chunks(
     if processes == 1:
         yield from _encode_here(chunks, _Worker(directory, options))
         return
-    context = multiprocessing.get_context("spawn")  # forking a process with threads can deadlock
-    pool = ProcessPoolExecutor(processes, context, initializer=_start, initargs=(directory, options))
+    pool = ProcessPoolExecutor(processes, spawn_context(), initializer=_start, initargs=(directory, options))
     try:
         yield from _encode_in(pool, chunks, directory, ahead=processes + 1)
     except BrokenProcessPool as error:
         what = "a worker process died, perhaps for want of memory"
-        raise DataError(f"{what}; run the same command again, with fewer --processes: it goes on from here") from error
+        raise DataError(
+            f"{what}; start it again with fewer processes: it continues from here", option="processes"
+        ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -1,5 +1,6 @@
 """A model ready to be asked: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
 
+import os
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -313,7 +314,7 @@ class Predictor:
 
 
 def load(  # one line of a user's program: its options are words there, not an object of options
-    source: str | Path,
+    source: str | os.PathLike[str],
     *,
     device: str = "auto",
     engine: EngineChoice | None = None,

@@ -1,5 +1,6 @@
 """Any checkpoint by what a person calls it: ours, Hugging Face's, Google's, or a name on the hub."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ TRIALS_FILE = "trials.json"  # what several fine-tuning runs leave in the folder
 EXPORT_FILE = "export.json"  # what `litebert export` writes; infer/exported.py reads it
 
 
-def load_checkpoint(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint:
+def load_checkpoint(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -> Checkpoint:
     """A checkpoint that was found whole: ours, a Hugging Face folder or hub name, or a TensorFlow checkpoint."""
     opened = open_source(source, wishes)
     if isinstance(opened, Checkpoint):
@@ -38,8 +39,9 @@ def load_checkpoint(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint
     )
 
 
-def open_source(source: str | Path, wishes: Wishes = Wishes()) -> Checkpoint | Source:
+def open_source(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -> Checkpoint | Source:
     """What `source` is: a checkpoint of ours, or somebody else's, which may turn out not to be whole."""
+    source = os.fspath(source)  # also what `litebert.pretrain` and the like return
     path = Path(source)
     if path.exists() or find_bundle(path):
         return _open_path(path, wishes)

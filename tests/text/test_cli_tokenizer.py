@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from litebert.cli.main import _run
-from litebert.cli.tokenizer import _iter_sentences
 from litebert.core import progress
 from litebert.corpus.chunks import Limits
 from litebert.corpus.documents import ReadOptions
 from litebert.corpus.notes import Notes
+from litebert.corpus.vocabulary import _iter_sentences
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 
@@ -111,7 +111,7 @@ def test_reading_shows_share_rate_and_time_left_by_the_bytes_on_disk(
     seconds = iter(range(0, 1000, 10))
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
     options = ReadOptions(limits=Limits(chunk=len(text) + 1))  # a chunk for each file
-    read = list(_iter_sentences([str(tmp_path)], options, Notes("fail")))
+    read = list(_iter_sentences([str(tmp_path)], None, options, Notes("fail")))
     assert read == 4 * sentences
     lines = capsys.readouterr().err.splitlines()
     assert [re.sub(r"\(.*\), .*/s", "()", line) for line in lines[:-1]] == [

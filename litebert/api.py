@@ -1,0 +1,495 @@
+"""What litebert does, as functions: one per verb, typed, with the command line's defaults.
+
+    import litebert
+    litebert.train_tokenizer("texts/", "tokenizer")
+    corpus = litebert.build_corpus("texts/", "corpus", tokenizer="tokenizer")
+    run = litebert.pretrain("cpu-small", {"data.corpora": corpus}, out="runs/mine")
+
+Text is a file, a folder or a glob (`str` or `Path`), a list of `Path`s, or Python values: a list of strings, or a
+column of a pandas or `datasets` table. A `Result` can be passed wherever a folder is expected. Wrong input raises
+`litebert.LitebertError` (`ConfigError`, `DataError`, `TrainingError`). Ctrl-C leaves a folder from which the same call
+continues. Nothing heavy is imported before a function is called.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from litebert.core.errors import ConfigError, DataError, WorkersError
+
+if TYPE_CHECKING:
+    from litebert.interop.source import Wishes
+    from litebert.pretraining.recipe import Recipe
+
+PathLike = str | os.PathLike[str]
+Texts = Any  # PathLike, a list of Paths, or strings: see the module's docstring
+Changes = Mapping[str, Any] | Sequence[str]  # {"train.steps": 500}, {"train": {"steps": 500}} or ["train.steps=500"]
+MAX_DROP = 1.0  # points that int8 may lose on labelled examples
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a verb has made. It can be passed wherever a path to `folder` is expected."""
+
+    verb: str
+    folder: Path | None = None  # what was written; None: nothing was
+    checkpoint: Path | None = None  # the model, of verbs that make one
+    metrics: Mapping[str, float] = field(default_factory=dict)  # the numbers to look at first
+    report: Mapping[str, Any] = field(default_factory=dict)  # everything that is known, as JSON would hold it
+    details: Any = field(default=None, compare=False)  # the library's own record behind the report
+
+    def __fspath__(self) -> str:
+        if self.folder is None:
+            raise ConfigError(f"a result of {self.verb} has no folder: it wrote nothing")
+        return str(self.folder)
+
+    def __repr__(self) -> str:
+        facts = [f"folder={str(self.folder)!r}"] if self.folder else []
+        facts += [f"{name}={_show(value)}" for name, value in self.metrics.items()]
+        return f"<{self.verb}: {', '.join(facts)}>" if facts else f"<{self.verb}>"
+
+    def _repr_html_(self) -> str:
+        """A notebook's view: where it is, and its metrics as a table."""
+        where = f" <code>{escape(str(self.folder))}</code>" if self.folder else ""
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name.replace('_', ' '))}</th><td>{escape(_show(value))}</td></tr>"
+            for name, value in self.metrics.items()
+        )
+        return f"<b>{escape(self.verb)}</b>{where}{f'<table>{rows}</table>' if rows else ''}"
+
+
+def _show(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def train_tokenizer(
+    texts: Texts,
+    out: PathLike,
+    *,
+    kind: Literal["unigram", "wordpiece", "bpe"] = "unigram",
+    vocab_size: int = 30_000,
+    cased: bool | None = None,
+    chinese: bool = False,
+    coverage: float = 0.99995,
+    max_sentences: int = 10_000_000,
+    format: str = "auto",  # noqa: A002
+    field: str = "text",
+    on_error: Literal["fail", "skip"] = "fail",
+    replace: bool = False,
+) -> Result:
+    """Learn a vocabulary from text; the same text always gives the same one.
+
+    `kind` is unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa). Capitals and accents are kept if `cased`; by
+    default only bpe keeps them. `chinese` makes each Chinese character a piece. A tokenizer that is already in `out` is
+    kept unless `replace`.
+
+    >>> tokenizer = litebert.train_tokenizer("texts/", "tokenizer", vocab_size=200)
+    >>> tokenizer.metrics["vocab_size"]
+    200
+    """
+    from litebert.corpus.documents import ReadOptions
+    from litebert.corpus.notes import Notes
+    from litebert.corpus.vocabulary import check_free, learn_vocabulary
+    from litebert.text.train_tokenizer import VocabularyOptions
+
+    folder = Path(out)
+    check_free(folder, is_replaced=replace)
+    if chinese and kind != "wordpiece":
+        raise ConfigError(f"kind = {kind} does not make each Chinese character a piece: use wordpiece", option="kind")
+    _check_one_of("on_error", on_error, ("fail", "skip"))
+    options = VocabularyOptions(
+        kind=kind,
+        vocab_size=vocab_size,
+        lowercase=None if cased is None else not cased,
+        words="jieba" if chinese else "pieces",
+        character_coverage=coverage,
+        input_sentence_size=max_sentences,
+        max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
+    )
+    notes = Notes(on_error)
+    paths, values = _find_texts(texts, field)
+    tokenizer = learn_vocabulary(paths, options, ReadOptions(format=format, field=field), notes=notes, texts=values)
+    tokenizer.save(folder, replaces=replace)
+    facts = {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
+    report = {**facts, "skipped": notes.examples, "counts": dict(notes.counts)}
+    return Result("train_tokenizer", folder, None, {"vocab_size": tokenizer.vocab_size}, report, tokenizer)
+
+
+def build_corpus(
+    texts: Texts,
+    out: PathLike,
+    *,
+    tokenizer: PathLike,
+    format: str = "auto",  # noqa: A002
+    field: str = "text",
+    on_error: Literal["fail", "skip"] = "fail",
+    valid_share: float = 0.01,
+    deduplicate: bool = False,
+    first_sentences: int | None = None,
+    processes: int | None = None,
+) -> Result:
+    """Turn text into a tokenised corpus. After a kill the same call continues; with more text the corpus grows.
+
+    `tokenizer` is a folder of ours, an ALBERT .model, a vocab.txt or a tokenizer.json. `valid_share` of the documents
+    are kept for validation. `processes` encode; by default one per core.
+
+    >>> corpus = litebert.build_corpus("texts/", "corpus", tokenizer="tokenizer", valid_share=0.2)
+    >>> corpus.metrics["train_documents"] > corpus.metrics["valid_documents"] > 0
+    True
+    """
+    from litebert.core.processors import list_processors
+    from litebert.corpus.build import BuildOptions
+    from litebert.corpus.build import build_corpus as build
+    from litebert.corpus.documents import ReadOptions
+    from litebert.text.tokenizer import load_tokenizer
+
+    _check_one_of("on_error", on_error, ("fail", "skip"))
+    options = BuildOptions(
+        read=ReadOptions(format, field, first_sentences, on_error),
+        valid_share=valid_share,
+        deduplicate=deduplicate,
+        processes=processes or len(list_processors()),
+    )
+    folder = Path(out)
+    paths, values = _find_texts(texts, field)
+    built = build(paths, load_tokenizer(Path(tokenizer)), folder, options, texts=values)
+    counts = {
+        f"{split}_{item}": sum(
+            getattr(record, f"num_{item}") for record in built.manifest.shards if record.split == split
+        )
+        for split in ("train", "valid")
+        for item in ("documents", "tokens")
+    }
+    report = {
+        **counts,
+        "num_known": built.num_known,
+        "text_bytes": built.text_bytes,
+        "elapsed_seconds": built.elapsed_seconds,
+        "counts": dict(built.manifest.counts),
+        "skipped": list(built.manifest.problems),
+    }
+    return Result("build_corpus", folder, None, counts, report, built)
+
+
+def pretrain(
+    recipe: "PathLike | Recipe",
+    changes: Changes = (),
+    *,
+    out: PathLike | None = None,
+    processes: int = 1,
+    restarts: int = 3,
+) -> Result:
+    """Pre-train by a recipe (`litebert recipes` lists them), or continue an interrupted run in the same folder.
+
+    `changes` are keys of the recipe, such as {"train.steps": 500, "data.corpora": "corpus"}. The folder is
+    runs/RECIPE unless `out` names one. More than one of `processes` share each step; one that dies is replaced
+    `restarts` times.
+
+    >>> changes = {"data.corpora": "corpus", "model.vocab_size": 200, "train.steps": 4, "schedule.warmup_steps": 1}
+    >>> run = litebert.pretrain("nano", changes, out="runs/small")
+    >>> run.checkpoint.name
+    'step-00000004'
+    """
+    from litebert.checkpoint import list_checkpoints
+    from litebert.core.runtime import read_ranks
+    from litebert.plan.summary import announce_run
+    from litebert.pretraining.pretrain import pretrain as train
+    from litebert.pretraining.recipe import Recipe, load_recipe
+    from litebert.training.kept_checkpoints import CHECKPOINTS
+
+    words = list_words(changes)
+    if isinstance(recipe, Recipe):
+        if words:
+            raise ConfigError("changes are for a recipe that is named: build the Recipe with them")
+        name, resolved = "", recipe
+    else:
+        name = os.fspath(recipe)
+        resolved = load_recipe(name, words)  # a mistake is found before processes are started
+    folder = Path(out) if out else Path("runs") / (Path(name).stem or "pretrain")
+    if processes > 1:
+        _pretrain_in_processes(resolved, name, words, folder, processes, restarts)
+        last = list_checkpoints(folder / CHECKPOINTS)[-1]
+    else:
+        if read_ranks().is_main:
+            print(announce_run(name or folder.name, resolved))
+        last = train(resolved, folder)
+    return Result("pretrain", folder, last, *_read_metrics(folder))
+
+
+def _pretrain_in_processes(
+    recipe: "Recipe", name: str, words: Sequence[str], folder: Path, processes: int, restarts: int
+) -> None:
+    from litebert.pretraining.pretrain import check_before_launch
+    from litebert.training.launcher import launch
+
+    check_before_launch(recipe, folder, processes)
+    if not name:
+        raise ConfigError("several processes need a recipe that they can read: give its name or its .toml file")
+    command = [sys.executable, "-m", "litebert", "pretrain", name, *words, "--out", str(folder)]
+    code = launch(command, processes, restarts)
+    if code:
+        raise WorkersError(code)
+
+
+def _read_metrics(run: Path) -> tuple[dict[str, float], dict[str, Any]]:
+    """The last metrics of a run (on held-out text, where it has some), and all of its log."""
+    from litebert.core.runlog import METRICS_FILE, read_log
+
+    records = read_log(run / METRICS_FILE) if (run / METRICS_FILE).is_file() else []
+    measured = [record for record in records if any(name.startswith("valid_") for name in record)] or records
+    last = measured[-1] if measured else {}
+    return {n: v for n, v in last.items() if n.startswith("valid_") or n in ("step", "loss")}, {"history": records}
+
+
+def convert(
+    model: PathLike,
+    out: PathLike,
+    *,
+    to: Literal["litebert", "huggingface"] = "litebert",
+    allow_missing: Literal["heads"] | None = None,
+    keep_slots: bool = False,
+    heads: Sequence[str] | None = None,
+    sharing: Literal["none", "all"] | None = None,
+    dtype: Literal["float32", "float16", "bfloat16"] | None = None,
+    layers: int = 0,
+    classifier: Literal["classification", "tokens", "choice"] | None = None,
+    tokenizer: PathLike | None = None,
+    config: PathLike | None = None,
+) -> Result:
+    """Convert a model from anywhere exactly: nothing missing, nothing left over, or an error.
+
+    `model` is a Hugging Face folder or hub name, a TensorFlow checkpoint, or one of ours; `to` is litebert or
+    huggingface (for transformers). `heads`, `sharing`, `layers` and `dtype` change the model on the way; `tokenizer`
+    names one that is not stored next to the weights ("none": the model reads ids).
+
+    >>> litebert.convert("runs/small", "for-transformers", to="huggingface").report["written_as"]
+    'AlbertForPreTraining'
+    """
+    from litebert.interop.convert import ConvertOptions
+    from litebert.interop.convert import convert as convert_model
+
+    options = ConvertOptions(
+        to=to,
+        keeps_slots=keep_slots,
+        heads=None if heads is None else tuple(heads),
+        layers=layers,
+        sharing=sharing or "",
+        dtype=dtype,
+    )
+    wishes = _build_wishes(allow_missing, classifier, tokenizer, config)
+    done = convert_model(os.fspath(model), Path(out), options, wishes)
+    report = {"written_as": done.written_as, "num_parameters": done.num_parameters, "notes": list(done.notes)}
+    checkpoint = done.path if to == "litebert" else None
+    return Result("convert", done.path, checkpoint, {"num_parameters": done.num_parameters}, report, done)
+
+
+def doctor(
+    model: PathLike,
+    *,
+    allow_missing: Literal["heads"] | None = None,
+    classifier: Literal["classification", "tokens", "choice"] | None = None,
+    tokenizer: PathLike | None = None,
+    config: PathLike | None = None,
+) -> Result:
+    """Find out what a checkpoint is and whether anything is wrong with it; reads everything, changes nothing.
+
+    >>> litebert.doctor("runs/small").report["is_sound"]
+    True
+    """
+    from litebert.interop.doctor import diagnose
+
+    found = diagnose(os.fspath(model), _build_wishes(allow_missing, classifier, tokenizer, config))
+    report = {
+        "facts": dict(found.facts),
+        "findings": [finding._asdict() for finding in found.findings],
+        "is_sound": found.is_sound,
+        "verdict": found.verdict,
+    }
+    levels = [finding.level for finding in found.findings]
+    metrics = {"problems": levels.count("problem"), "warnings": levels.count("warning")}
+    return Result("doctor", None, None, metrics, report, found)
+
+
+def _build_wishes(
+    allow_missing: Literal["heads"] | None,
+    classifier: Literal["classification", "tokens", "choice"] | None,
+    tokenizer: PathLike | None,
+    config: PathLike | None,
+) -> "Wishes":
+    from litebert.interop.source import Wishes
+
+    reads_ids = tokenizer is not None and os.fspath(tokenizer) == "none"
+    return Wishes(
+        allows_missing_heads=allow_missing == "heads",
+        classifier=classifier,
+        tokenizer=None if tokenizer is None or reads_ids else Path(tokenizer),
+        wants_tokenizer=not reads_ids,
+        config=None if config is None else Path(config),
+    )
+
+
+def evaluate_intrinsic(
+    model: PathLike,
+    corpus: PathLike,
+    *,
+    split: Literal["valid", "train"] = "valid",
+    pairs: int = 4096,
+    length: int | None = None,
+    seed: int = 1,
+) -> Result:
+    """Measure what a model knows of plain text: masked-token accuracy, sentence order and next sentences.
+
+    The corpus was built with the model's tokenizer; `pairs` are tested for each kind of sentence pair. Every score has
+    a 95 % interval, and a baseline that needs no network.
+
+    >>> scores = litebert.evaluate_intrinsic("runs/small", "corpus", pairs=16)
+    >>> 0 <= scores.metrics["mlm_accuracy"] <= 1
+    True
+    """
+    from litebert.evaluation.downstream import IntrinsicOptions
+    from litebert.evaluation.downstream import evaluate_intrinsic as measure
+
+    options = IntrinsicOptions(split=split, pairs=pairs, length=length, seed=seed)
+    found = measure(Path(model), Path(corpus), options)
+    metrics = {"mlm_accuracy": found.mlm.hidden.value, "mlm_loss": found.mlm.hidden_loss} if found.mlm else {}
+    for name, scores in (("sop", found.sop), ("nsp", found.nsp)):
+        if scores:
+            metrics |= {f"{name}_accuracy": (scores.head or scores.probe).any.value}
+    return Result("evaluate_intrinsic", None, None, metrics, found.to_json(), found)
+
+
+def export(
+    model: PathLike,
+    out: PathLike,
+    *,
+    format: Literal["onnx", "web"] = "onnx",  # noqa: A002
+    head: str = "",
+    int8: bool = False,
+    dev: PathLike | None = None,
+    layers: int = 0,
+    max_drop: float | None = None,
+    runtime: PathLike | None = None,
+) -> Result:
+    """Write a model for onnxruntime, or as a page that answers in the browser (always in int8).
+
+    `head` answers; by default what the model was fine-tuned for. What `int8` costs is measured on the labelled examples
+    of `dev`; more than `max_drop` points (1 by default) is an error. The folder of onnxruntime-web is `runtime`;
+    without it npm fetches it.
+
+    >>> litebert.export("runs/small", "exported").report["head"]
+    'mlm'
+    """
+    from litebert.exporters.int8 import Int8Options, export_int8
+    from litebert.exporters.onnx_folder import export_onnx, has_exits, learned_exits
+    from litebert.exporters.web import MAX_BYTES, export_web
+    from litebert.interop.opening import load_checkpoint
+    from litebert.interop.truncating import truncate
+
+    is_web = format == "web"
+    if not (int8 or is_web) and (dev is not None or max_drop is not None):
+        raise ConfigError(
+            "dev and max_drop measure what int8 costs: export in int8 too, or leave them out", option="int8"
+        )
+    if max_drop is not None and dev is None:
+        raise ConfigError(
+            f"max_drop = {max_drop:g} is measured on labelled examples: name a file of them", option="dev"
+        )
+    if runtime is not None and not is_web:
+        raise ConfigError("runtime is for the format web: leave it out", option="format")
+    checkpoint = load_checkpoint(os.fspath(model))
+    checkpoint = truncate(checkpoint, layers) if layers else checkpoint
+    folder, notes = Path(out), []
+    options = Int8Options(None if dev is None else Path(dev), MAX_DROP if max_drop is None else max_drop, print)
+    accuracy, in_float = None, tuple[str, ...]()
+    if is_web:
+        page = export_web(checkpoint, folder, options, head=head, runtime=None if runtime is None else Path(runtime))
+        chosen, num_bytes, accuracy = page.head, page.num_bytes, page.accuracy
+        if num_bytes > MAX_BYTES:
+            size = f"{num_bytes / 1e6:.0f} MB"
+            notes.append(f"visitors load a model of {size}; a smaller one, or fewer layers, would load faster")
+    else:
+        if int8:
+            result = export_int8(checkpoint, folder, options, head=head)
+            done, accuracy, in_float = result.exported, result.accuracy, result.in_float
+        else:
+            done = export_onnx(checkpoint, folder, head=head)
+        chosen, num_bytes = done.head, done.num_bytes
+        if learned_exits(checkpoint, chosen) and not has_exits(checkpoint, chosen):
+            notes.append("its layers differ, so the graph cannot leave them early: it always computes all of them")
+    if (int8 or is_web) and accuracy is None:
+        notes.insert(0, "what int8 costs was not measured; give labelled examples (dev)")
+    report = {
+        "format": format,
+        "head": chosen,
+        "num_bytes": num_bytes,
+        "accuracy": asdict(accuracy) if accuracy else None,
+        "in_float": list(in_float),
+        "notes": notes,
+    }
+    metrics = {"num_bytes": num_bytes} | ({"int8_score": accuracy.int8_score} if accuracy else {})
+    return Result("export", folder, None, metrics, report, accuracy)
+
+
+def list_words(changes: Changes) -> list[str]:
+    """Changes as the words of the command line, such as train.steps=500; a Python value becomes a TOML value.
+
+    >>> list_words({"train": {"steps": 5}, "data.corpora": "corpus"})
+    ['train.steps=5', 'data.corpora="corpus"']
+    """
+    if isinstance(changes, str):
+        raise ConfigError(f"changes = {changes!r}: a mapping such as {{'train.steps': 500}}, or a list of key=value")
+    if not isinstance(changes, Mapping):
+        return [str(word) for word in changes]
+    words: list[str] = []
+    for key, value in changes.items():
+        if isinstance(value, Mapping):
+            words += [f"{key}.{word}" for word in list_words(value)]
+        else:
+            words.append(f"{key}={_to_toml(key, value)}")
+    return words
+
+
+def _to_toml(key: str, value: Any) -> str:
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, bool | str):
+        return json.dumps(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_to_toml(key, item) for item in value)}]"
+    raise ConfigError(f"{key} = {value!r}: a number, a string, true or false, a path, or a list of these")
+
+
+def _find_texts(texts: Texts, field: str) -> tuple[list[str], list[str] | None]:
+    """The files that are named, or the texts themselves; a list of strings is texts."""
+    if isinstance(texts, str | os.PathLike):
+        return [os.fspath(texts)], None
+    if isinstance(texts, Mapping) or hasattr(texts, "columns") or hasattr(texts, "column_names"):
+        names = list(getattr(texts, "column_names", None) or getattr(texts, "columns", None) or texts)
+        if field not in names:
+            raise DataError(f"the table has no column '{field}', but {', '.join(map(str, names))}", option="field")
+        texts = texts[field]
+    items = list(texts) if isinstance(texts, Iterable) else [texts]
+    if items and all(isinstance(item, os.PathLike) for item in items):
+        return [os.fspath(item) for item in items], None
+    for number, item in enumerate(items):
+        if not isinstance(item, str):
+            raise DataError(f"texts[{number}] is {item!r}: every text is a string")
+    if not items:
+        raise DataError("texts is empty: there is nothing to read")
+    if all(len(item) < 4096 and Path(item).exists() for item in items if item.strip()):
+        raise DataError(
+            f"texts[0] = {items[0]!r} is the name of a file: pass Paths to read files, strings to read texts"
+        )
+    return [], items
+
+
+def _check_one_of(name: str, value: str, valid: Sequence[str]) -> None:
+    if value not in valid:
+        raise ConfigError(f"{name} = {value} is unknown; valid: {', '.join(valid)}", option=name)

@@ -1,0 +1,79 @@
+"""A vocabulary learned from files of text: what `litebert tokenizer train` and `litebert.train_tokenizer` do."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from litebert.core.errors import ConfigError
+from litebert.core.progress import ProgressBar
+from litebert.corpus.chunks import iter_chunks
+from litebert.corpus.documents import ReadOptions, describe_source
+from litebert.corpus.formats import parse_segment
+from litebert.corpus.notes import Notes
+from litebert.corpus.sources import STDIN, find_files, spool_stdin, spool_texts
+from litebert.text.tokenizer import Tokenizer, is_saved_tokenizer
+from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+
+
+def learn_vocabulary(
+    paths: Sequence[str],
+    options: VocabularyOptions,
+    read: ReadOptions,
+    *,
+    notes: Notes,
+    texts: Iterable[str] | None = None,
+) -> Tokenizer:
+    """The tokenizer of files and `texts`, with progress; `notes` collects what is skipped."""
+    sentences = _iter_sentences(paths, texts, read, notes)
+    with closing(sentences), _learning_shown() as report:
+        return train_tokenizer(sentences, options, report)
+
+
+def check_free(out: Path, *, is_replaced: bool) -> None:
+    """Refuse a folder that cannot be written, before an hour of learning."""
+    if out.exists() and not is_saved_tokenizer(out):
+        raise ConfigError(f"{out} exists and is not a tokenizer made by litebert; choose another folder", option="out")
+    if out.exists() and not is_replaced:
+        raise ConfigError(f"{out} exists; choose another folder, or replace it", option="replace")
+    nearest = next(folder for folder in out.absolute().parents if folder.exists())
+    try:
+        tempfile.TemporaryDirectory(prefix=".litebert-", dir=nearest).cleanup()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {out}: {nearest}: {error.strerror}; choose another folder", option="out"
+        ) from None
+
+
+def _iter_sentences(
+    paths: Sequence[str], texts: Iterable[str] | None, options: ReadOptions, notes: Notes
+) -> Generator[str, None, None]:
+    """All sentences, with a bar for the share of the files on disk that is read."""
+    text_bytes = 0
+    with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:
+        patterns = [str(spool_stdin(Path(spool))) if path == STDIN else path for path in dict.fromkeys(paths)]
+        patterns += [] if texts is None else [str(spool_texts(texts, Path(spool)))]
+        sources = [describe_source(path, options) for path in find_files(patterns)]
+        with ProgressBar("reading", total=sum(source.num_bytes for source in sources)) as progress:
+            for chunk in iter_chunks(sources, limits=options.limits):
+                for segment in chunk.segments:
+                    for document in parse_segment(segment, notes):
+                        yield from document.sentences
+                text_bytes += chunk.num_bytes
+                progress.move_to(chunk.raw_position)
+    print(f"learning a vocabulary from {text_bytes / 1e6:,.1f} MB of text ...", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _learning_shown() -> Iterator[Callable[[float], None]]:
+    """Yields a function to call with the share of the learning that is done; the clock starts at its first call."""
+    with ExitStack() as stack:
+        shown: list[ProgressBar] = []
+
+        def report(share: float) -> None:
+            if not shown:
+                shown.append(stack.enter_context(ProgressBar("learning", total=100, unit="%", scale=1)))
+            shown[0].move_to(100 * share)
+
+        yield report

@@ -1,0 +1,163 @@
+"""litebert from Python: what each verb's docstring shows, and that Python and the command line do the same."""
+
+import doctest
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_text import make_sentences
+
+import litebert
+from litebert import api
+from litebert.cli.main import _run
+from tests.conftest import invent_documents
+
+VERBS = [name for name in litebert._VERBS if name not in ("load", "load_checkpoint")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the examples of the docstrings run, one after another."""
+    folder = tmp_path_factory.mktemp("api")
+    (folder / "texts").mkdir()
+    sentences = make_sentences(1200)
+    text = "\n\n".join("\n".join(sentences[start : start + 6]) for start in range(0, len(sentences), 6))
+    (folder / "texts" / "text.txt").write_text(text, "utf-8")
+    return folder
+
+
+def test_every_example_in_a_docstring_is_true(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the file, in which one verb makes what the next one reads."""
+    monkeypatch.chdir(folder)
+    functions = [value for value in vars(api).values() if inspect.isfunction(value)]  # in the order of the file
+    names: dict[str, Any] = {"litebert": litebert, "list_words": api.list_words}
+    shown = set()
+    for function in functions:
+        for example in doctest.DocTestParser().get_examples(function.__doc__ or ""):
+            shown.add(function.__name__)
+            if example.want:
+                assert repr(eval(example.source, names)) == example.want.strip(), example.source
+            else:
+                exec(example.source, names)
+    assert set(VERBS) <= shown
+
+
+def test_importing_litebert_loads_nothing_heavy() -> None:
+    heavy = ("torch", "numba", "numpy", "transformers", "pyarrow", "matplotlib", "typer", "rich")
+    code = f"import sys, litebert, litebert.api; loaded = set({heavy!r}) & set(sys.modules); assert not loaded, loaded"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_public_name_can_be_imported() -> None:
+    assert sorted(litebert.__all__) == sorted(litebert._PUBLIC)
+    for name in litebert.__all__:
+        assert getattr(litebert, name) is not None, name
+
+
+def hash_shards(corpus: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in corpus.rglob("*.safetensors")}
+
+
+def test_texts_from_python_give_the_same_vocabulary_and_corpus_as_a_file_of_them(tmp_path: Path) -> None:
+    texts = [" ".join(document) for document in invent_documents(60, seed=4)]
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(f'{{"text": "{text}"}}\n' for text in texts))
+    one = litebert.train_tokenizer(texts, tmp_path / "one", kind="wordpiece", vocab_size=90)
+    other = litebert.train_tokenizer(lines, tmp_path / "other", kind="wordpiece", vocab_size=90)
+    assert one.report["fingerprint"] == other.report["fingerprint"]
+    corpora = [
+        litebert.build_corpus(source, tmp_path / name, tokenizer=one, valid_share=0.2, processes=1)
+        for name, source in (("a", texts), ("b", lines), ("c", {"id": range(len(texts)), "text": texts}))
+    ]
+    shards = [hash_shards(Path(corpus)) for corpus in corpora]
+    assert shards[0]
+    assert shards[0] == shards[1] == shards[2]
+    again = litebert.build_corpus(texts, tmp_path / "a", tokenizer=one, valid_share=0.2, processes=1)
+    assert again.report["num_known"] == 1
+    assert again.metrics == corpora[0].metrics
+
+
+def test_the_command_line_makes_the_same_corpus(tmp_path: Path, folder: Path) -> None:
+    litebert.train_tokenizer(folder / "texts", tmp_path / "tokenizer", kind="wordpiece", vocab_size=90)
+    litebert.build_corpus(folder / "texts", tmp_path / "one", tokenizer=tmp_path / "tokenizer")
+    words = ["corpus", "build", f"{folder}/texts", "--tokenizer", f"{tmp_path}/tokenizer", "--out", f"{tmp_path}/two"]
+    assert _run(words, debug=False) == 0
+    assert hash_shards(tmp_path / "one") == hash_shards(tmp_path / "two")
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["one", None], r"texts\[1\] is None"),
+        (["one", float("nan")], r"texts\[1\] is nan"),
+        ([], "texts is empty"),
+        ({"body": ["one"]}, "no column 'text', but body"),
+        (7, r"texts\[0\] is 7"),
+        ([__file__], "is the name of a file"),
+    ],
+)
+def test_texts_that_are_none_are_refused(texts: Any, says: str, tmp_path: Path) -> None:
+    with pytest.raises(litebert.DataError, match=says) as raised:
+        litebert.train_tokenizer(texts, tmp_path / "tokenizer")
+    assert "--" not in str(raised.value)
+    assert not (tmp_path / "tokenizer").exists()
+
+
+def test_an_error_names_the_argument_and_the_command_line_its_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tiny_checkpoint: Path
+) -> None:
+    texts = [" ".join(document) for document in invent_documents(60, seed=4)]
+    litebert.train_tokenizer(texts, tmp_path / "tok", kind="wordpiece", vocab_size=90)
+    with pytest.raises(litebert.ConfigError, match="or replace it") as raised:
+        litebert.train_tokenizer(texts, tmp_path / "tok", kind="wordpiece", vocab_size=90)
+    assert raised.value.option == "replace"
+    assert _run(["tokenizer", "train", __file__, "--out", f"{tmp_path}/tok"], debug=False) == 2
+    assert capsys.readouterr().err.endswith("or replace it (--force)\n")
+    assert _run(["export", str(tiny_checkpoint), f"{tmp_path}/x", "--max-drop", "1"], debug=False) == 2
+    assert capsys.readouterr().err.endswith("(--int8)\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"train": {"steps": 5, "hours": 0.5}}, ["train.steps=5", "train.hours=0.5"]),
+        ({"data.corpora": ["a", Path("b")]}, ['data.corpora=["a", "b"]']),
+        ({"train.recompute": True, "objective.name": "1"}, ["train.recompute=true", 'objective.name="1"']),
+        (["train.steps=5"], ["train.steps=5"]),
+    ],
+)
+def test_changes_are_the_words_of_the_command_line(changes: api.Changes, words: list[str]) -> None:
+    assert api.list_words(changes) == words
+
+
+@pytest.mark.parametrize("changes", ["train.steps=5", {"train.steps": None}, {"train.steps": object()}])
+def test_changes_that_no_recipe_has_are_refused(changes: Any, tmp_path: Path) -> None:
+    with pytest.raises(litebert.ConfigError):
+        litebert.pretrain("nano", changes, out=tmp_path)
+
+
+def test_a_result_shows_its_folder_and_metrics() -> None:
+    result = api.Result("pretrain", Path("runs/<x>"), None, {"loss": 1.25, "step": 1200})
+    assert repr(result) == "<pretrain: folder='runs/<x>', loss=1.25, step=1,200>"
+    html = result._repr_html_()
+    assert "<code>runs/&lt;x&gt;</code>" in html
+    assert "1.25" in html
+    assert Path(result) == Path("runs/<x>")
+    with pytest.raises(litebert.ConfigError, match="wrote nothing"):
+        Path(api.Result("doctor"))
+
+
+def test_a_script_without_a_main_guard_may_build_with_several_processes(folder: Path, tmp_path: Path) -> None:
+    """Children that imported the script would run it again, which Python ends with an error."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import litebert\n"
+        f"litebert.train_tokenizer('{folder}/texts', 'tokenizer', kind='wordpiece', vocab_size=200)\n"
+        f"litebert.build_corpus('{folder}/texts', 'corpus', tokenizer='tokenizer', processes=2)\n"
+        "print('once')\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "once\n"), done.stderr

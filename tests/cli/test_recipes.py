@@ -112,7 +112,7 @@ def test_a_start_with_another_tokenizer_is_refused_with_the_one_to_use(
     assert _run(words, debug=False) == 2
     message = capsys.readouterr().err
     assert "has another tokenizer than" in message
-    assert f"build the corpus with --tokenizer {tmp_path / 'start'}" in message
+    assert f"build the corpus with the tokenizer {tmp_path / 'start'}" in message
 
 
 def test_a_start_of_another_depth_or_shape_is_said(

@@ -45,7 +45,7 @@ class Result:
 
     def __fspath__(self) -> str:
         if self.folder is None:
-            raise ConfigError(f"a result of {self.verb} has no folder: it wrote nothing")
+            raise ConfigError("no-folder", f"a result of {self.verb} has no folder: it wrote nothing")
         return str(self.folder)
 
     def __repr__(self) -> str:
@@ -100,7 +100,11 @@ def train_tokenizer(
     folder = Path(out)
     check_free(folder, is_replaced=replace)
     if chinese and kind != "wordpiece":
-        raise ConfigError(f"kind = {kind} does not make each Chinese character a piece: use wordpiece", option="kind")
+        raise ConfigError(
+            "kind-not-chinese",
+            f"kind = {kind} does not make each Chinese character a piece: use wordpiece",
+            option="kind",
+        )
     _check_one_of("on_error", on_error, ("fail", "skip"))
     options = VocabularyOptions(
         kind=kind,
@@ -205,7 +209,7 @@ def pretrain(
     words = list_words(changes)
     if isinstance(recipe, Recipe):
         if words:
-            raise ConfigError("changes are for a recipe that is named: build the Recipe with them")
+            raise ConfigError("changes-of-recipe", "changes are for a recipe that is named: build the Recipe with them")
         name, resolved = "", recipe
     else:
         name = os.fspath(recipe)
@@ -229,7 +233,9 @@ def _pretrain_in_processes(
 
     check_before_launch(recipe, folder, processes)
     if not name:
-        raise ConfigError("several processes need a recipe that they can read: give its name or its .toml file")
+        raise ConfigError(
+            "recipe-without-name", "several processes need a recipe that they can read: give its name or its .toml file"
+        )
     command = [sys.executable, "-m", "litebert", "pretrain", name, *words, "--out", str(folder)]
     code = launch(command, processes, restarts)
     if code:
@@ -393,14 +399,18 @@ def export(
     is_web = format == "web"
     if not (int8 or is_web) and (dev is not None or max_drop is not None):
         raise ConfigError(
-            "dev and max_drop measure what int8 costs: export in int8 too, or leave them out", option="int8"
+            "only-int8",
+            "dev and max_drop measure what int8 costs: export in int8 too, or leave them out",
+            option="int8",
         )
     if max_drop is not None and dev is None:
         raise ConfigError(
-            f"max_drop = {max_drop:g} is measured on labelled examples: name a file of them", option="dev"
+            "no-examples",
+            f"max_drop = {max_drop:g} is measured on labelled examples: name a file of them",
+            option="dev",
         )
     if runtime is not None and not is_web:
-        raise ConfigError("runtime is for the format web: leave it out", option="format")
+        raise ConfigError("only-web", "runtime is for the format web: leave it out", option="format")
     checkpoint = load_checkpoint(os.fspath(model))
     checkpoint = truncate(checkpoint, layers) if layers else checkpoint
     folder, notes = Path(out), []
@@ -442,7 +452,9 @@ def list_words(changes: Changes) -> list[str]:
     ['train.steps=5', 'data.corpora="corpus"']
     """
     if isinstance(changes, str):
-        raise ConfigError(f"changes = {changes!r}: a mapping such as {{'train.steps': 500}}, or a list of key=value")
+        raise ConfigError(
+            "bad-changes", f"changes = {changes!r}: a mapping such as {{'train.steps': 500}}, or a list of key=value"
+        )
     if not isinstance(changes, Mapping):
         return [str(word) for word in changes]
     words: list[str] = []
@@ -463,7 +475,9 @@ def _to_toml(key: str, value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(_to_toml(key, item) for item in value)}]"
-    raise ConfigError(f"{key} = {value!r}: a number, a string, true or false, a path, or a list of these")
+    raise ConfigError(
+        "bad-changes", f"{key} = {value!r}: a number, a string, true or false, a path, or a list of these"
+    )
 
 
 def _find_texts(texts: Texts, field: str) -> tuple[list[str], list[str] | None]:
@@ -473,23 +487,26 @@ def _find_texts(texts: Texts, field: str) -> tuple[list[str], list[str] | None]:
     if isinstance(texts, Mapping) or hasattr(texts, "columns") or hasattr(texts, "column_names"):
         names = list(getattr(texts, "column_names", None) or getattr(texts, "columns", None) or texts)
         if field not in names:
-            raise DataError(f"the table has no column '{field}', but {', '.join(map(str, names))}", option="field")
+            raise DataError(
+                "no-column", f"the table has no column '{field}', but {', '.join(map(str, names))}", option="field"
+            )
         texts = texts[field]
     items = list(texts) if isinstance(texts, Iterable) else [texts]
     if items and all(isinstance(item, os.PathLike) for item in items):
         return [os.fspath(item) for item in items], None
     for number, item in enumerate(items):
         if not isinstance(item, str):
-            raise DataError(f"texts[{number}] is {item!r}: every text is a string")
+            raise DataError("no-text", f"texts[{number}] is {item!r}: every text is a string")
     if not items:
-        raise DataError("texts is empty: there is nothing to read")
+        raise DataError("no-text", "texts is empty: there is nothing to read")
     if all(len(item) < 4096 and Path(item).exists() for item in items if item.strip()):
         raise DataError(
-            f"texts[0] = {items[0]!r} is the name of a file: pass Paths to read files, strings to read texts"
+            "file-name",
+            f"texts[0] = {items[0]!r} is the name of a file: pass Paths to read files, strings to read texts",
         )
     return [], items
 
 
 def _check_one_of(name: str, value: str, valid: Sequence[str]) -> None:
     if value not in valid:
-        raise ConfigError(f"{name} = {value} is unknown; valid: {', '.join(valid)}", option=name)
+        raise ConfigError("unknown-value", f"{name} = {value} is unknown; valid: {', '.join(valid)}", option=name)

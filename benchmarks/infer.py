@@ -43,13 +43,12 @@ from finetune import CASES, read_lengths, save_theirs
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.inference.engines.building import EngineBuilder
-from litebert.inference.engines.engine import CheckpointGraphs, Engine, ExportedGraph, load_arrays
+from litebert.inference.engines.graphs import BatchEngine, CheckpointGraphs, OneGraph, load_arrays
 from litebert.inference.engines.onnx_engine import OnnxEngine
 from litebert.inference.engines.openvino_engine import import_in_silence, import_openvino
 from litebert.inference.engines.threads import count_cores
-from litebert.inference.outputs import compute_outputs, plan_batches
-from litebert.inference.patience import Patient
+from litebert.inference.predictor import build_engine
+from litebert.inference.session import Session, plan_batches
 from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
 from litebert.model.presets import preset
@@ -89,18 +88,18 @@ class Room:
 
         return CheckpointGraphs(load_checkpoint(self.ours), mask_id=4)
 
-    def make_early(self, engine: Engine) -> Engine:
-        """The engine with a patience that leaves out about half of the layers, of texts that settle at once."""
-        return Patient(engine, max(1, self.config.num_layers // 2 - 1))
+    @property
+    def patience(self) -> int:
+        """A patience that leaves out about half of the layers of texts that settle at once."""
+        return max(1, self.config.num_layers // 2 - 1)
 
 
-def ours(engine: Engine, room: Room) -> Answer:
-    """Our way from token ids to outputs, batches by length included."""
-    runtime = choose_runtime(RuntimeOptions(device="cpu", num_threads=room.threads))
+def ours(engine: BatchEngine, patience: int = 0) -> Answer:
+    """From token ids to outputs, batches by length included."""
+    session = Session(engine, 0, patience)
 
     def answer(texts: Sequence[Ids]) -> Any:
-        groups = [Group((TokenSequence(ids, len(ids)),)) for ids in texts]
-        return compute_outputs(engine, TASK, groups, runtime, pad_id=0, batch_cost=engine.batch_cost)
+        return session.predict(TASK, [Group((TokenSequence(ids, len(ids)),)) for ids in texts])
 
     return answer
 
@@ -109,8 +108,8 @@ def ours_by_name(name: str, *, is_early: bool = False) -> Callable[[Room], Answe
     def build(room: Room) -> Answer:
         graphs = room.graphs()
         runtime = choose_runtime(RuntimeOptions(device="cpu", num_threads=room.threads))
-        engine = EngineBuilder(graphs.checkpoint, runtime, graphs, room.threads).build(name)  # type: ignore[arg-type]
-        return ours(room.make_early(engine) if is_early else engine, room)
+        engine = build_engine(name, graphs.checkpoint, runtime, graphs, room.threads)  # type: ignore[arg-type]
+        return ours(engine, room.patience if is_early else 0)
 
     return build
 
@@ -120,9 +119,9 @@ def ours_int8(*, is_early: bool = False) -> Callable[[Room], Answer]:
         file = room.folder / f"our-int8{'-loop' * is_early}.onnx"
         if not file.exists():  # written by another process than the one whose memory is measured
             file.write_bytes(write_int8(room, has_exits=is_early))
-        graph = ExportedGraph(file, "classification", room.config.max_positions, is_loop=is_early)
+        graph = OneGraph(file, "classification", room.config.max_positions, is_loop=is_early)
         engine = OnnxEngine(graph, room.threads)
-        return ours(room.make_early(engine) if is_early else engine, room)
+        return ours(engine, room.patience if is_early else 0)
 
     return build
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from litebert.batches.batch import Batch
 from litebert.batches.options import BatchOptions, MaskingOptions
@@ -14,7 +15,9 @@ from litebert.core.runtime import choose_runtime
 from litebert.corpus.shards import open_corpus
 from litebert.demo.held_out import HeldOutScore, Share, score_constant, score_model
 from litebert.evaluation.intrinsic.distances import LayerDistances, apply_more_often, measure_distances
+from litebert.inference.engines.torch_engine import TorchEngine
 from litebert.inference.fill_mask import Guess, fill_mask
+from litebert.inference.session import Session
 from litebert.model.model import Model, build_model
 from litebert.pretraining.recipe import Recipe
 from litebert.text.tokenizer import Tokenizer
@@ -50,10 +53,13 @@ class Evaluation:
 
 def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
     """Score a checkpoint of the demo and its baselines, and look at what it does."""
-    choose_runtime(recipe.runtime)  # the threads of the training, whether it ran in this process or in one before
+    runtime = choose_runtime(
+        recipe.runtime
+    )  # the threads of the training, whether it ran in this process or in one before
     checkpoint = load_checkpoint(checkpoint_path)
     tokenizer = checkpoint.load_tokenizer()
     trained = checkpoint.load_model()
+    session = Session(TorchEngine(trained, replace(runtime, device=torch.device("cpu"))), tokenizer.pad_id)
     untrained = build_model(checkpoint.config, checkpoint.heads, seed=recipe.seed)
     batches = draw_held_out(recipe)
     frequent = most_frequent_token(recipe)
@@ -63,7 +69,7 @@ def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
         constant=(constant := score_constant(batches, token_id=frequent, sentence_label=0)),
         rule=replace(constant, masked=score_rule(batches, tokenizer)),
         constant_piece=readable_piece(tokenizer.pieces([frequent])[0]),
-        fillings=[fill_gap(trained, tokenizer, gap) for gap in GAPS],
+        fillings=[fill_gap(session, tokenizer, gap) for gap in GAPS],
         distances_trained=follow_layers(trained, batches),
         distances_untrained=follow_layers(untrained, batches),
     )
@@ -98,8 +104,8 @@ def score_rule(batches: Sequence[Batch], tokenizer: Tokenizer) -> Share:
     return Share(right, total)
 
 
-def fill_gap(model: Model, tokenizer: Tokenizer, gap: str) -> list[Guess]:
-    (guesses,) = fill_mask(model, tokenizer, gap)
+def fill_gap(session: Session, tokenizer: Tokenizer, gap: str) -> list[Guess]:
+    (guesses,) = fill_mask(session, tokenizer, gap)
     return [guess._replace(piece=readable_piece(guess.piece)) for guess in guesses]
 
 

@@ -20,11 +20,11 @@ from litebert.exporters.onnx_folder import (
     write_export,
 )
 from litebert.graph.precision import Precision
-from litebert.inference.engines.engine import Engine, MemoryGraph
+from litebert.inference.engines.graphs import BatchEngine, OneGraph
 from litebert.inference.engines.onnx_engine import OnnxEngine
 from litebert.inference.engines.threads import count_cores
 from litebert.inference.exported import PER_TOKEN
-from litebert.model.reading import ReadHead
+from litebert.model.engine import HeadName
 
 MAX_FLOAT_SHARE = 1 / 3  # of a model's matrices: with more of them in float it is no int8 model
 Say = Callable[[str], None]
@@ -91,7 +91,7 @@ def export_int8(
     return Int8Export(exported, graph.accuracy, graph.in_float)
 
 
-def settle_int8(checkpoint: Checkpoint, head: ReadHead, options: Int8Options) -> Int8Graph:
+def settle_int8(checkpoint: Checkpoint, head: HeadName, options: Int8Options) -> Int8Graph:
     """The graph in eight bits that loses no more than it may."""
     choice, accuracy, precision = _Choice(checkpoint, head), None, Precision(is_int8=True)
     if options.dev is not None:
@@ -102,7 +102,7 @@ def settle_int8(checkpoint: Checkpoint, head: ReadHead, options: Int8Options) ->
 class _Choice:
     """A model and head whose precision is to be chosen."""
 
-    def __init__(self, checkpoint: Checkpoint, head: ReadHead) -> None:
+    def __init__(self, checkpoint: Checkpoint, head: HeadName) -> None:
         self.checkpoint = checkpoint
         self.head = head
         self._tokenizer = checkpoint.load_tokenizer()
@@ -110,9 +110,9 @@ class _Choice:
     def build(self, precision: Precision) -> bytes:
         return build_head_graph(self.checkpoint, self.head, self._tokenizer, precision)
 
-    def open(self, precision: Precision) -> Engine:
+    def open(self, precision: Precision) -> BatchEngine:
         is_loop = has_exits(self.checkpoint, self.head)
-        graph = MemoryGraph(self.build(precision), self.head, self.checkpoint.config.max_positions, is_loop)
+        graph = OneGraph(self.build(precision), self.head, self.checkpoint.config.max_positions, is_loop)
         return OnnxEngine(graph, count_cores())
 
 

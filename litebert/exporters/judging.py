@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import DataError
 from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.inference.engines.engine import Engine
+from litebert.inference.engines.graphs import BatchEngine
 from litebert.inference.evaluation import choose_examples, evaluate, read_for, without_learning
-from litebert.inference.outputs import answer_in_batches
 from litebert.inference.predictor import Predictor
+from litebert.inference.session import Session
 from litebert.model.early_exit import TOLERANCE
-from litebert.model.reading import ReadHead
+from litebert.model.engine import HeadName
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.classification import Regression
@@ -62,11 +62,11 @@ class Judge:
 
     metric: str
     num_examples: int
-    judge: Callable[[Engine], Verdict]
+    judge: Callable[[BatchEngine], Verdict]
     notes: tuple[str, ...] = ()  # what was guessed or left out while reading the file
 
 
-def build_judge(checkpoint: Checkpoint, head: ReadHead, dev: Path) -> Judge:
+def build_judge(checkpoint: Checkpoint, head: HeadName, dev: Path) -> Judge:
     """The judge of a fine-tuned model reads labelled examples; of other heads plain text, a line a text."""
     if checkpoint.task is not None and head in {spec.kind for spec in checkpoint.heads}:
         return _judge_task(checkpoint, dev)
@@ -88,7 +88,7 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     # numbers count as the same that are the same to a model that answers early
     tolerance = TOLERANCE * task.scale if isinstance(task, Regression) else None
 
-    def judge(engine: Engine) -> Verdict:
+    def judge(engine: BatchEngine) -> Verdict:
         facts, outputs = evaluate(_predictor(checkpoint, engine), dataset, examples)
         return Verdict(100 * facts["scores"][task.metric], [task.decide(output) for output in outputs], tolerance)
 
@@ -120,14 +120,13 @@ def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
         raise DataError(f"all lines are shorter than {HIDE_EVERY // 2 + 1} tokens: too short to hide a word in")
     truth = np.concatenate(hidden)
 
-    def guess(engine: Engine, batch: GroupBatch, chosen: Sequence[Group]) -> list[NDArray[Any]]:
-        logits = engine.read("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
+    def guess(engine: BatchEngine, batch: GroupBatch, chosen: Sequence[Group]) -> list[NDArray[Any]]:
+        logits = engine.run("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
         ends = np.cumsum([group.about for group in chosen])[:-1]
         return np.split(logits.argmax(-1).numpy(), ends)
 
-    def judge(engine: Engine) -> Verdict:
-        cost = engine.batch_cost
-        guesses = np.concatenate(answer_in_batches(groups, partial(guess, engine), pad_id=form.pad_id, batch_cost=cost))
+    def judge(engine: BatchEngine) -> Verdict:
+        guesses = np.concatenate(Session(engine, form.pad_id).answer(groups, partial(guess, engine)))
         return Verdict(100 * float(np.mean(guesses == truth)), guesses.tolist())
 
     return Judge("hidden words", len(truth), judge)
@@ -139,7 +138,7 @@ def _judge_order(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
     pairs = [pair for first, second in pairwise(lines) for pair in ((first, second), (second, first))]
     truth = np.arange(len(pairs)) % 2
 
-    def judge(engine: Engine) -> Verdict:
+    def judge(engine: BatchEngine) -> Verdict:
         guesses = np.array(_predictor(checkpoint, engine).order_batch(pairs)) < 0.5
         return Verdict(100 * float(np.mean(guesses == truth)), guesses.tolist())
 
@@ -151,7 +150,7 @@ def _judge_vectors(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence
     del tokenizer
     expected = _predictor(checkpoint, None).embed(lines, normalize=True)
 
-    def judge(engine: Engine) -> Verdict:
+    def judge(engine: BatchEngine) -> Verdict:
         vectors = _predictor(checkpoint, engine).embed(lines, normalize=True)
         likeness = vectors @ vectors.T - 2 * np.eye(len(vectors))
         return Verdict(100 * float(np.mean((vectors * expected).sum(1))), likeness.argmax(1).tolist())
@@ -159,5 +158,5 @@ def _judge_vectors(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence
     return Judge("likeness", len(lines), judge)
 
 
-def _predictor(checkpoint: Checkpoint, engine: Engine | None) -> Predictor:
+def _predictor(checkpoint: Checkpoint, engine: BatchEngine | None) -> Predictor:
     return Predictor(checkpoint, choose_runtime(RuntimeOptions(device="cpu")), engine)

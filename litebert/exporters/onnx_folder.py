@@ -10,13 +10,13 @@ from litebert.core.files import atomic_directory, write_json
 from litebert.graph.heads import check_head
 from litebert.graph.model import build_graph
 from litebert.graph.precision import Precision
-from litebert.inference.engines.engine import load_arrays
+from litebert.inference.engines.graphs import load_arrays
 from litebert.inference.exported import GRAPH_FILE, describe_export, write_facts
 from litebert.interop.foreign_task import OUR_KEY
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.names import find_family, their_config, their_labels
 from litebert.interop.tokenizer_files import write_tokenizer_files
-from litebert.model.reading import ReadHead
+from litebert.model.engine import HeadName
 from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer
 
@@ -26,7 +26,7 @@ class Exported:
     """What was written."""
 
     path: Path
-    head: ReadHead
+    head: HeadName
     num_bytes: int  # of the graph
 
 
@@ -37,7 +37,7 @@ def export_onnx(checkpoint: Checkpoint, out: Path, *, head: str = "", facts: dic
     return write_export(checkpoint, out, chosen, graph, {"precision": "float32", **(facts or {})})
 
 
-def choose_head(checkpoint: Checkpoint, wanted: str = "") -> ReadHead:
+def choose_head(checkpoint: Checkpoint, wanted: str = "") -> HeadName:
     """The head of a name; without a name what the model was fine-tuned for, else its first, else embeddings."""
     has = tuple(spec.kind for spec in checkpoint.heads)
     if wanted:
@@ -48,7 +48,7 @@ def choose_head(checkpoint: Checkpoint, wanted: str = "") -> ReadHead:
     return has[0] if has else "embedding"
 
 
-def build_head_graph(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenizer, precision: Precision) -> bytes:
+def build_head_graph(checkpoint: Checkpoint, head: HeadName, tokenizer: Tokenizer, precision: Precision) -> bytes:
     """The graph's file."""
     model = build_graph(
         checkpoint.config,
@@ -63,16 +63,16 @@ def build_head_graph(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenize
     return content
 
 
-def has_exits(checkpoint: Checkpoint, head: ReadHead) -> bool:
+def has_exits(checkpoint: Checkpoint, head: HeadName) -> bool:
     """Whether the export may answer early: the model has learned it, and its layers are one, so that they can loop."""
     return learned_exits(checkpoint, head) and checkpoint.config.layer_plan.is_one_layer
 
 
-def learned_exits(checkpoint: Checkpoint, head: ReadHead) -> bool:
+def learned_exits(checkpoint: Checkpoint, head: HeadName) -> bool:
     return head == "classification" and bool((checkpoint.task or {}).get("exits", False))
 
 
-def write_export(checkpoint: Checkpoint, out: Path, head: ReadHead, graph: bytes, facts: dict[str, Any]) -> Exported:
+def write_export(checkpoint: Checkpoint, out: Path, head: HeadName, graph: bytes, facts: dict[str, Any]) -> Exported:
     """Write a folder around a graph, with all that is needed to ask it."""
     check_is_new(out)
     tokenizer = checkpoint.load_tokenizer()
@@ -91,7 +91,7 @@ def write_export(checkpoint: Checkpoint, out: Path, head: ReadHead, graph: bytes
     return Exported(out, head, len(graph))
 
 
-def _describe_for_others(checkpoint: Checkpoint, head: ReadHead, tokenizer: Tokenizer) -> dict[str, Any]:
+def _describe_for_others(checkpoint: Checkpoint, head: HeadName, tokenizer: Tokenizer) -> dict[str, Any]:
     """config.json for who runs the graph without litebert: labels, length, pooling, and transformers' own keys."""
     config, heads = checkpoint.config, [spec for spec in checkpoint.heads if spec.kind == head]
     family = find_family(config, heads, pad_id=tokenizer.pad_id, prefers=checkpoint.layout)

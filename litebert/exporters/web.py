@@ -20,7 +20,7 @@ from litebert.exporters.int8 import Accuracy, Int8Options, settle_int8
 from litebert.exporters.onnx_folder import check_is_new, choose_head
 from litebert.exporters.web_model import describe_model
 from litebert.exporters.web_vocabulary import describe_vocabulary
-from litebert.model.reading import ReadHead
+from litebert.model.engine import HeadName
 from litebert.tasks.groups import build_form
 
 RUNTIME_VERSION = "1.30.0"
@@ -38,7 +38,7 @@ class WebExport:
     """What was written."""
 
     path: Path
-    head: ReadHead
+    head: HeadName
     num_bytes: int  # of the model
     accuracy: Accuracy | None
 

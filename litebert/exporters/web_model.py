@@ -7,11 +7,11 @@ from litebert.core.errors import ConfigError
 from litebert.exporters.onnx_folder import has_exits
 from litebert.inference.naming import name_model, tell_language
 from litebert.model.cost import count_parameters
-from litebert.model.reading import ReadHead
+from litebert.model.engine import HeadName
 from litebert.tasks.catalog import restore_task, task_facts
 
 # What the page does with a head: the name of a function of page/functions.js, and of a view.
-FUNCTIONS: dict[ReadHead, str] = {
+FUNCTIONS: dict[HeadName, str] = {
     "mlm": "fill-mask",
     "classification": "classify",
     "tokens": "tokens",
@@ -21,10 +21,10 @@ FUNCTIONS: dict[ReadHead, str] = {
     "sentence": "order",
     "embedding": "embed",
 }
-NEEDS_NO_TASK: tuple[ReadHead, ...] = ("mlm", "sentence", "embedding")
+NEEDS_NO_TASK: tuple[HeadName, ...] = ("mlm", "sentence", "embedding")
 
 
-def describe_model(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
+def describe_model(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
     """What goes into facts.json: the model as the server would list it, and its task."""
     config, tokenizer = checkpoint.config, checkpoint.load_tokenizer()
     task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))

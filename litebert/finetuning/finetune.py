@@ -21,7 +21,8 @@ from litebert.core.stopping import Stop, end_by, noting_stops
 from litebert.core.view import Status, View, format_seconds, open_view
 from litebert.finetuning.recipe import describe_length
 from litebert.finetuning.run_folder import Job, Run, check_same_job, open_log, open_run, save
-from litebert.inference.outputs import compute_outputs
+from litebert.inference.engines.torch_engine import TorchEngine
+from litebert.inference.session import Session
 from litebert.model.model import Model
 from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.catalog import finish_task, task_facts
@@ -152,7 +153,7 @@ def measure_dev(run: Run, view: View) -> dict[str, float]:
 
 
 def outputs_of(run: Run, model: Model, groups: Sequence[Group]) -> list[Output]:
-    return compute_outputs(model, run.task, groups, run.engine.runtime, pad_id=run.form.pad_id)
+    return Session(TorchEngine(model, run.engine.runtime), run.form.pad_id).predict(run.task, groups)
 
 
 def is_out_of_patience(run: Run) -> bool:

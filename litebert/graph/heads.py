@@ -10,14 +10,14 @@ from litebert.graph.encoder import add_inputs, write_encoder, write_pooled
 from litebert.graph.parts import Parts
 from litebert.graph.writer import BOOL, FLOAT, INT64
 from litebert.model.config import HeadKind
+from litebert.model.engine import NUM_STARTS, HeadName
 from litebert.model.heads import FORBIDDEN, NEEDS_POOLER
 from litebert.model.pooling import Pooling
-from litebert.model.reading import NUM_STARTS, ReadHead
 
 ALLOWED = "answer_mask"  # input of the start-conditioned head: 1 where an answer may lie
 
 
-def write_head(parts: Parts, head: ReadHead, *, mask_id: int, pooling: Pooling = "mean") -> None:
+def write_head(parts: Parts, head: HeadName, *, mask_id: int, pooling: Pooling = "mean") -> None:
     """The whole graph of a model that answers through one head."""
     inputs = add_inputs(parts)
     if head in NEEDS_POOLER:

@@ -9,14 +9,14 @@ from litebert.graph.parts import Parts
 from litebert.graph.precision import FloatArray, Precision
 from litebert.graph.writer import GraphWriter
 from litebert.model.config import ModelConfig
+from litebert.model.engine import HeadName
 from litebert.model.pooling import Pooling
-from litebert.model.reading import ReadHead
 
 
 def build_graph(
     config: ModelConfig,
     weights: Mapping[str, FloatArray],
-    head: ReadHead,
+    head: HeadName,
     *,
     mask_id: int,
     pooling: Pooling = "mean",

@@ -21,7 +21,7 @@ from litebert.core.options import build_options
 from litebert.core.sealed import find_changed, hash_files, read_sealed, write_sealed
 from litebert.interop.opening import EXPORT_FILE
 from litebert.model.config import HeadSpec, ModelConfig
-from litebert.model.reading import ReadHead
+from litebert.model.engine import HeadName
 from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -73,7 +73,7 @@ class Export:
     """An opened export whose files were found whole."""
 
     checkpoint: Checkpoint  # its facts; the files are the export's
-    head: ReadHead
+    head: HeadName
     has_exits: bool  # whether the graph may answer before its last layer
     is_int8: bool
     mixes_texts: bool  # an int8 export of before: one scale for a whole batch, so that texts change each other's answer
@@ -111,7 +111,7 @@ def open_export(path: Path) -> Export:
     return Export(checkpoint, facts["head"], facts["exits"], is_int8, mixes_texts)
 
 
-def write_facts(folder: Path, checkpoint: Checkpoint, head: ReadHead, more: dict[str, Any]) -> None:
+def write_facts(folder: Path, checkpoint: Checkpoint, head: HeadName, more: dict[str, Any]) -> None:
     """Write export.json, the last file of an export: it has the hashes of all others."""
     facts = {
         "format": FORMAT,
@@ -127,7 +127,7 @@ def write_facts(folder: Path, checkpoint: Checkpoint, head: ReadHead, more: dict
     write_sealed(folder / EXPORT_FILE, facts)
 
 
-def describe_export(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
+def describe_export(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
     """What a head answers, and how its vectors are made."""
     embedding = replace(checkpoint.embedding_spec, max_length=checkpoint.find_max_length(head))
     return {
@@ -138,7 +138,7 @@ def describe_export(checkpoint: Checkpoint, head: ReadHead) -> dict[str, Any]:
     }
 
 
-def _is_of_task(checkpoint: Checkpoint, head: ReadHead) -> bool:
+def _is_of_task(checkpoint: Checkpoint, head: HeadName) -> bool:
     """Whether a head is the one that the model was fine-tuned with."""
     if checkpoint.task is None:
         return False

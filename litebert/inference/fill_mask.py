@@ -1,6 +1,6 @@
-"""What a model would write in the place of `[MASK]`."""
+"""The most probable pieces of the vocabulary for each `[MASK]` of a text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,62 +8,53 @@ import torch
 from torch import Tensor
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.inference.outputs import BATCH_COST, BATCH_TOKENS, answer_in_batches
-from litebert.model.reading import Reader
+from litebert.inference.session import Session
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, TokenSequence
 from litebert.text.tokenizer import Tokenizer
 
 MASK = "[MASK]"
-# Any word of its own does: it keeps the place while the text around it is encoded, and never reaches the model.
+# Any word will do: it keeps the position while the text around it is encoded, and never reaches the model.
 _STAND_IN = "the"
 
 
 class Guess(NamedTuple):
-    """A piece of the vocabulary and how probable the model finds it."""
+    """A piece of the vocabulary and its probability."""
 
     piece: str
     probability: float
     token_id: int
 
 
-def fill_mask(model: Reader, tokenizer: Tokenizer, text: str, top_k: int = 5) -> list[list[Guess]]:
-    """`fill_masks` for one text."""
-    return fill_masks(model, tokenizer, [text], top_k)[0]
+def fill_mask(session: Session, tokenizer: Tokenizer, text: str, top_k: int = 5) -> list[list[Guess]]:
+    """The `top_k` most probable pieces for each `[MASK]` of a text, the best first."""
+    return fill_gaps(session, tokenizer, [encode_gaps(tokenizer, text)], top_k)[0]
 
 
-def fill_masks(
-    model: Reader,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    top_k: int = 5,
-    *,
-    max_length: int = 2**31,
-    batch_tokens: int = BATCH_TOKENS,
-    batch_cost: int = BATCH_COST,
+def fill_gaps(
+    session: Session, tokenizer: Tokenizer, groups: Sequence[Group], top_k: int = 5
 ) -> list[list[list[Guess]]]:
-    """For each text the `top_k` most probable pieces for each of its `[MASK]`s, the best first."""
+    """For each text, as `encode_gaps` gives it, the `top_k` most probable pieces for each of its `[MASK]`s."""
     check_top_k(tokenizer, top_k)
 
     def guess(batch: GroupBatch, chosen: Sequence[Group]) -> list[list[list[Guess]]]:
-        logits = model.read("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
+        logits = session.run("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
         guesses = iter(_rank(logits, tokenizer, top_k))
         return [[next(guesses) for _ in range(group.about)] for group in chosen]
 
-    groups = [encode_gaps(tokenizer, text, max_length) for text in texts]
-    return answer_in_batches(groups, guess, pad_id=tokenizer.pad_id, batch_tokens=batch_tokens, batch_cost=batch_cost)
+    return session.answer(groups, guess)
 
 
 def check_top_k(tokenizer: Tokenizer, top_k: int) -> None:
-    """Refuse to guess more pieces than there are; special tokens are no guesses."""
+    """Raise if more pieces are asked for than there are; special tokens are never guessed."""
     possible = tokenizer.vocab_size - len(tokenizer.special_ids)
     if not 1 <= top_k <= possible:
         raise ConfigError(f"top_k = {top_k}: the vocabulary has {possible:,} pieces to choose from")
 
 
-def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int) -> Group:
-    """The input for a text with gaps; a text too long is refused and not cut, since a gap might be cut away."""
+def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int = 2**31) -> Group:
+    """The input for a text with masks. A text that is too long is an error; cutting it might remove a mask."""
     body, places = encode_masked(tokenizer, text)
     if len(body) > max_length - 2:
         raise DataError(
@@ -75,10 +66,10 @@ def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int) -> Group:
 
 def _rank(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]:
     """The best pieces by the logits (M, V) of masks."""
-    logits = logits[:, : tokenizer.vocab_size].float()  # a model may have more rows, as a round number of them
+    logits = logits[:, : tokenizer.vocab_size]  # a model may have more rows, to make their number round
     logits[:, sorted(tokenizer.special_ids)] = -torch.inf
     best = logits.topk(top_k)
-    # only of the best: all probabilities would be another matrix of the vocabulary's width
+    # of the best only: all probabilities would be another (M, V) matrix
     probabilities = (best.values - logits.logsumexp(-1, keepdim=True)).exp()
     return [
         [Guess(*guess) for guess in zip(tokenizer.pieces(ids), some, ids, strict=True)]
@@ -87,33 +78,35 @@ def _rank(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]
 
 
 def show_guess(tokenizer: Tokenizer, guess: Guess) -> str:
-    """A guess as a person reads it, without the vocabulary's mark of where words begin."""
+    """A guess as a person reads it, without the vocabulary's marks of where words begin."""
     return tokenizer.decode([guess.token_id]).strip().removeprefix("##") or guess.piece
 
 
 def count_masks(tokenizer: Tokenizer, text: str) -> int:
-    """The gaps of a text."""
+    """How many masks a text has."""
     return len(_split_at_masks(tokenizer, text)) - 1
 
 
 def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]]:
-    """The ids of a text with the mask's id for each `[MASK]`, and where those stand; no special token is added.
+    """The ids of a text with the mask's id for each `[MASK]`, and where those are; special tokens are not added.
 
-    The tokenizer's own mark, such as RoBERTa's `<mask>`, may be written as well.
+    The tokenizer's own mask token, such as RoBERTa's `<mask>`, may be written too.
 
-    The tokenizer never sees the mark, in which it would find letters and brackets. A stand-in is encoded with the text,
-    so that the pieces around it are those of a text with a word there, and its pieces become one mask.
+    The tokenizer never sees the mask token, in which it would find letters and brackets. A stand-in is encoded with the
+    text, so that the pieces around it are those of a text with a word there, and its pieces become one mask.
     """
     parts = _split_at_masks(tokenizer, text)
     if len(parts) == 1:
         raise DataError(f"'{text}' has no {MASK}: write it in the place of the word to guess")
-    stand_ins = list(_locate_stand_ins(parts))
     whole = _STAND_IN.join(parts)
+    ends = np.cumsum([len(part) + len(_STAND_IN) for part in parts[:-1]]).tolist()
+    stand_ins = [range(end - len(_STAND_IN), end) for end in ends]
     encoding = tokenizer.encode_with_offsets(whole)
     token_ids: list[int] = []
     places: list[int] = []
     for token_id, (start, end) in zip(encoding.token_ids, encoding.offsets, strict=True):
-        start += len(whole[start:end]) - len(whole[start:end].lstrip())  # byte-level pieces own the space before them
+        # byte-level pieces include the space before them
+        start += len(whole[start:end]) - len(whole[start:end].lstrip())
         number = _find_stand_in(start, end, stand_ins)
         if number is None:
             token_ids.append(token_id)
@@ -127,14 +120,6 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]
 
 def _split_at_masks(tokenizer: Tokenizer, text: str) -> list[str]:
     return text.replace(tokenizer.pieces([tokenizer.mask_id])[0], MASK).split(MASK)
-
-
-def _locate_stand_ins(parts: list[str]) -> Iterator[range]:
-    end = 0
-    for part in parts[:-1]:
-        start = end + len(part)
-        end = start + len(_STAND_IN)
-        yield range(start, end)
 
 
 def _find_stand_in(start: int, end: int, stand_ins: list[range]) -> int | None:

@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,29 +18,32 @@ from litebert.core.errors import ConfigError
 from litebert.core.runtime import Runtime, RuntimeOptions, choose_runtime
 from litebert.inference.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
 from litebert.inference.cutting import ReportCut, tell_cut
-from litebert.inference.engines.building import EngineBuilder, build_torch
 from litebert.inference.engines.choosing import PACKAGES, EngineChoice, Trial, choose_engine
-from litebert.inference.engines.engine import CheckpointGraphs, Engine, EngineName, ExportedGraph
-from litebert.inference.engines.interruptible import Interruptible
+from litebert.inference.engines.graphs import (
+    BATCH_TOKENS,
+    BatchEngine,
+    CheckpointGraphs,
+    EngineName,
+    Graphs,
+    OneGraph,
+)
 from litebert.inference.engines.threads import choose_threads
 from litebert.inference.engines.torch_engine import TorchEngine
 from litebert.inference.exported import Export, is_export, open_export
-from litebert.inference.fill_mask import Guess, fill_masks
-from litebert.inference.outputs import BATCH_TOKENS, answer_in_batches, compute_outputs
-from litebert.inference.patience import Patient
+from litebert.inference.fill_mask import Guess, encode_gaps, fill_gaps
+from litebert.inference.session import Session
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.truncating import truncate
 from litebert.interop.vocabulary_notes import note_vocabulary
 from litebert.model.config import HeadKind
+from litebert.model.engine import HeadName
 from litebert.model.model import Model
-from litebert.model.reading import ReadHead
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.catalog import restore_task
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.ensemble import is_ensemble, list_members
 from litebert.tasks.finetuning import FinetuneTask, Output
-from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm, build_form
 from litebert.tasks.report import read_report
 from litebert.tasks.squad.task import SpanTask
@@ -62,27 +66,38 @@ class Predictor:
     """A checkpoint's model with its tokenizer and, if it was fine-tuned, its task."""
 
     def __init__(
-        self, checkpoint: Checkpoint, runtime: Runtime, engine: Engine | None = None, tokenizer: Tokenizer | None = None
+        self,
+        checkpoint: Checkpoint,
+        runtime: Runtime,
+        engine: BatchEngine | None = None,
+        tokenizer: Tokenizer | None = None,
     ) -> None:
-        """Without an engine torch computes."""
+        """Without an engine, torch computes."""
         self.checkpoint = checkpoint
         self.runtime = runtime
         self._tokenizer = tokenizer
-        self.engine: Engine = engine or build_torch(checkpoint, runtime)
+        self.engine: BatchEngine = engine or TorchEngine(checkpoint.load_model().to(runtime.device).eval(), runtime)
+        self.patience = 0  # layers in a row with the same answer after which a text is done; 0: compute all layers
+        self.is_wanted: Callable[[], bool] | None = None  # asked before each batch
+        self.report_layers: Callable[[Sequence[int]], object] | None = None  # given how many layers each text took
         self.members: tuple[Predictor, ...] = ()  # of an ensemble, whose outputs are averaged
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer; a model that was loaded without one cannot read text."""
+        """The tokenizer. A model that was loaded without one cannot read text."""
         return self._tokenizer or self.checkpoint.load_tokenizer()
 
     @cached_property
     def model(self) -> Model:
-        """The model in torch, for those who look inside; another engine does without it."""
-        inner = self.engine
-        while isinstance(inner, Patient | Interruptible):
-            inner = inner.engine
-        return (inner if isinstance(inner, TorchEngine) else build_torch(self.checkpoint, self.runtime)).model
+        """The model in torch, to look inside. Other engines do without it; then it is loaded when first used."""
+        if isinstance(self.engine, TorchEngine):
+            return self.engine.model
+        return self.checkpoint.load_model().to(self.runtime.device).eval()
+
+    @property
+    def session(self) -> Session:
+        """The engine as this predictor asks it."""
+        return Session(self.engine, self.tokenizer.pad_id, self.patience, self.is_wanted, self.report_layers)
 
     @property
     def has_exits(self) -> bool:
@@ -94,7 +109,7 @@ class Predictor:
         return self.checkpoint.task is not None and bool(getattr(self.task, "exits", False))
 
     def check_exits(self) -> None:
-        """Refuse to be asked with a patience, unless it can be."""
+        """Raise if it cannot be asked with a patience."""
         if self.members:
             raise ConfigError(f"{self.checkpoint.path} is an ensemble, which cannot answer early: take no patience")
         if not self._learned_exits:
@@ -108,28 +123,28 @@ class Predictor:
             )
 
     def with_patience(self, patience: int) -> "Predictor":
-        """The same predictor, answering texts early whose answer stays the same for so many layers in a row; 0: never.
+        """The same predictor with another patience: texts whose answer stays the same for so many layers are done.
 
-        Weights and sessions are shared, so that each request to a server may have a patience of its own.
+        0 computes all layers. Weights and sessions are shared, so each request to a server may have its own patience.
         """
         if patience < 0:
             raise ConfigError(f"patience = {patience} must be 0 or above; 0 computes all layers")
         if patience:
             self.check_exits()
-        elif self.members:
-            return self
-        inner = self.engine.engine if isinstance(self.engine, Patient) else self.engine
-        chosen = Patient(inner, patience) if patience else inner
-        return Predictor(self.checkpoint, self.runtime, chosen, self._tokenizer)
+        changed = copy(self)
+        changed.patience = patience
+        return changed
 
     def interruptible(self, is_wanted: Callable[[], bool]) -> "Predictor":
-        """The same predictor, raising `Interrupted` before a batch that is not wanted any more."""
-        engine = Interruptible(self.engine, is_wanted)
-        return Predictor(self.checkpoint, self.runtime, engine, self.tokenizer)
+        """The same predictor, which raises `Interrupted` before a batch when `is_wanted` says no."""
+        changed = copy(self)
+        changed.is_wanted = is_wanted
+        changed.members = tuple(member.interruptible(is_wanted) for member in self.members)
+        return changed
 
     @property
     def only_fills_gaps(self) -> bool:
-        """Whether it was pre-trained for hidden words, and for no task yet."""
+        """Whether it has a masked LM head and was not fine-tuned."""
         return self.checkpoint.task is None and "mlm" in {spec.kind for spec in self.checkpoint.heads}
 
     @cached_property
@@ -143,7 +158,7 @@ class Predictor:
         return restore_task(self.checkpoint.task, where=str(self.checkpoint.path))
 
     def form(self, max_length: int | None = None) -> SequenceForm:
-        """How this model wants its input; texts that are longer than it was fine-tuned on are cut."""
+        """How texts are laid out for this model; what is longer than it was fine-tuned on is cut."""
         config = self.checkpoint.config
         learned = (self.checkpoint.task or {}).get("max_length", config.max_positions)
         length = min(max_length or learned, config.max_positions)
@@ -159,24 +174,15 @@ class Predictor:
     ) -> list[Output]:
         """The task's outputs for its own kind of examples, in their order.
 
-        `report` hears how many are done, `report_cut` how many tokens of each example were not read, because it is
-        longer than the model reads; without it a warning tells of those.
+        `report` is called with the number done so far, `report_cut` with the number of tokens of each example that
+        were not read, because it is longer than the model reads; without it a warning says so.
         """
         if self.members:
             return self._predict_together(examples, max_length, report, report_cut)
         form = self.form(max_length)
         groups = self.task.encode(examples, self.tokenizer, form)
         tell_cut(groups, form.max_length, report_cut)
-        return compute_outputs(
-            self.engine,
-            self.task,
-            groups,
-            self.runtime,
-            pad_id=self.tokenizer.pad_id,
-            batch_tokens=self.engine.batch_tokens,
-            batch_cost=self.engine.batch_cost,
-            report=report,
-        )
+        return self.session.predict(self.task, groups, report)
 
     def _predict_together(
         self,
@@ -185,7 +191,7 @@ class Predictor:
         report: Callable[[int], None],
         report_cut: ReportCut | None,
     ) -> list[Output]:
-        """The members' outputs, averaged; the first one tells what was cut."""
+        """The members' outputs, averaged; the first one reports what was cut."""
         num_members, outputs = len(self.members), []
         for number, member in enumerate(self.members):
             progress = lambda done, before=number * len(examples): report((before + done) // num_members)  # noqa: E731
@@ -227,21 +233,21 @@ class Predictor:
         return [read_choice(example.choices, output) for example, output in zip(examples, outputs, strict=True)]
 
     def fill_mask(self, text: str, top_k: int = 5) -> list[list[Guess]]:
-        """The most probable pieces for each [MASK] of a text."""
+        """The most probable pieces for each `[MASK]` of a text, the best first."""
         return self.fill_mask_batch([text], top_k)[0]
 
     def fill_mask_batch(self, texts: Sequence[str], top_k: int = 5) -> list[list[list[Guess]]]:
         """`fill_mask` for many texts at once."""
+        return self.fill_gaps(self.encode_gaps(texts), top_k)
+
+    def encode_gaps(self, texts: Sequence[str]) -> list[Group]:
+        """Texts with masks as `fill_gaps` reads them; raises if one has no mask, or is too long."""
         self._need_head("mlm", "fill masks")
-        return fill_masks(
-            self.engine,
-            self.tokenizer,
-            texts,
-            top_k,
-            max_length=self.checkpoint.config.max_positions,
-            batch_tokens=self.engine.batch_tokens,
-            batch_cost=self.engine.batch_cost,
-        )
+        return [encode_gaps(self.tokenizer, text, self.checkpoint.config.max_positions) for text in texts]
+
+    def fill_gaps(self, encoded: Sequence[Group], top_k: int = 5) -> list[list[list[Guess]]]:
+        """`fill_mask` for texts that `encode_gaps` has checked and encoded."""
+        return fill_gaps(self.session, self.tokenizer, encoded, top_k)
 
     def order(self, first: str, second: str) -> float:
         """How probable it is that the second text follows the first, rather than the other way round."""
@@ -251,7 +257,7 @@ class Predictor:
         """`order` for many pairs at once."""
         self._need_head("sentence", "order sentences")
         # a head of three classes (segments.task = "three-way") also knows of texts that do not belong together
-        found = self._read("sentence", "logits", pairs, report_cut)
+        found = self._outputs("sentence", "logits", pairs, report_cut)
         return [float(logits[:2].softmax(-1)[0]) for logits in found]
 
     def embed(
@@ -262,14 +268,14 @@ class Predictor:
         A model that says nothing gives the mean of the tokens' last states, normalized to length one.
         """
         spec = self.checkpoint.embedding_spec
-        found = self._read("embedding", "embedding", texts, report_cut)
+        found = self._outputs("embedding", "embedding", texts, report_cut)
         width = self.checkpoint.config.hidden_size
         vectors = np.array([vector.numpy() for vector in found], dtype=np.float32).reshape(-1, width)
         if spec.normalize if normalize is None else normalize:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors
 
-    def _read(self, head: ReadHead, name: str, texts: Sequence[Text], report_cut: ReportCut | None) -> list[Tensor]:
+    def _outputs(self, head: HeadName, name: str, texts: Sequence[Text], report_cut: ReportCut | None) -> list[Tensor]:
         """One of a head's outputs, for each text."""
         if self.members:
             raise ConfigError(f"{self.checkpoint.path} is an ensemble: it answers, but has no vectors; take a member")
@@ -279,16 +285,9 @@ class Predictor:
         groups = [Group((sequence,)) for sequence in sequences]
         tell_cut(groups, form.max_length, report_cut)
 
-        def read(batch: GroupBatch, _: Sequence[Group]) -> list[Tensor]:
-            inputs = to_inputs(batch)._replace(pooling=pooling)
-            return list(self.engine.read(head, inputs)[name].float().cpu())
-
-        return answer_in_batches(
-            groups,
-            read,
-            pad_id=self.tokenizer.pad_id,
-            batch_tokens=self.engine.batch_tokens,
-            batch_cost=self.engine.batch_cost,
+        session = self.session
+        return session.answer(
+            groups, lambda batch, _: list(session.run(head, to_inputs(batch)._replace(pooling=pooling))[name])
         )
 
     def _label(self, task: Any, output: Output) -> Label:
@@ -307,7 +306,7 @@ class Predictor:
         return self.task
 
     def _need_head(self, kind: HeadKind, purpose: str) -> None:
-        if kind not in {spec.kind for spec in self.checkpoint.heads}:
+        if all(spec.kind != kind for spec in self.checkpoint.heads):
             raise ConfigError(
                 f"{self.checkpoint.path} cannot {purpose}: it has no head '{kind}'; take a pre-trained one"
             )
@@ -362,16 +361,32 @@ def _load_ensemble(path: Path, computing: dict[str, Any]) -> Predictor:
     return predictor
 
 
+def build_engine(
+    name: EngineName, checkpoint: Checkpoint, runtime: Runtime, graphs: Graphs, num_threads: int
+) -> BatchEngine:
+    """The engine of a name. Each but torch needs an extra that not everyone has, and is imported here."""
+    if name == "torch":
+        return TorchEngine(checkpoint.load_model().to(runtime.device).eval(), runtime)
+    if name == "onnx":
+        from litebert.inference.engines.onnx_engine import OnnxEngine
+
+        return OnnxEngine(graphs, num_threads)
+    from litebert.inference.engines.openvino_engine import OpenVinoEngine
+
+    return OpenVinoEngine(graphs, num_threads)
+
+
 def _load_checkpoint(checkpoint: Checkpoint, device: str, engine: EngineChoice, threads: int) -> Predictor:
     num_threads, tokenizer = choose_threads(threads), checkpoint.load_tokenizer()
     for note in note_vocabulary(tokenizer, checkpoint.config.vocab_size):
         warnings.warn(f"{checkpoint.path}: {note}", stacklevel=3)
     options = RuntimeOptions(device=device if engine == "torch" else "cpu", num_threads=num_threads)
     runtime = choose_runtime(options)
-    builder = EngineBuilder(checkpoint, runtime, CheckpointGraphs(checkpoint, tokenizer.mask_id), num_threads)
+    graphs = CheckpointGraphs(checkpoint, tokenizer.mask_id)
+    build = lambda name: build_engine(name, checkpoint, runtime, graphs, num_threads)  # noqa: E731
     possible = _list_candidates(checkpoint) if engine == "auto" else tuple(PACKAGES)
     trial = Trial(checkpoint.heads[0].kind if checkpoint.heads else "embedding", checkpoint.config.max_positions)
-    return Predictor(checkpoint, runtime, choose_engine(engine, possible, builder.build, trial), tokenizer)
+    return Predictor(checkpoint, runtime, choose_engine(engine, possible, build, trial), tokenizer)
 
 
 def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predictor:
@@ -380,12 +395,13 @@ def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predic
     # OpenVINO sums in another order where the batch has another shape, and rounding to bytes makes that visible
     is_alone = export.mixes_texts or (export.is_int8 and engine == "openvino")
     batch_tokens = 1 if is_alone else BATCH_TOKENS
-    graphs = ExportedGraph(export.graph_file, export.head, length, export.has_exits, batch_tokens)
-    builder = EngineBuilder(checkpoint, runtime, graphs, choose_threads(threads))
+    graph = OneGraph(export.graph_file, export.head, length, export.has_exits, batch_tokens)
+    num_threads = choose_threads(threads)
+    build = lambda name: build_engine(name, checkpoint, runtime, graph, num_threads)  # noqa: E731
     # OpenVINO computes integers that are quantised on the way in float, slower than float itself; and loops not at all
     is_for_onnx = engine == "auto" and (export.is_int8 or export.has_exits)
     possible: tuple[EngineName, ...] = ("onnx",) if is_for_onnx else ("onnx", "openvino")
-    return Predictor(checkpoint, runtime, choose_engine(engine, possible, builder.build, Trial(export.head, length)))
+    return Predictor(checkpoint, runtime, choose_engine(engine, possible, build, Trial(export.head, length)))
 
 
 def _list_candidates(checkpoint: Checkpoint) -> tuple[EngineName, ...]:

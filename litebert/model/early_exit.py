@@ -13,8 +13,8 @@ from torch import Tensor
 from litebert.model.encoder import attention_mask
 
 if TYPE_CHECKING:
+    from litebert.model.engine import HeadInputs
     from litebert.model.model import Model
-    from litebert.model.reading import ReadInputs
 
 TOLERANCE = 0.1  # with one label (regression), answers that differ by less count as the same; in the head's own unit
 
@@ -34,7 +34,7 @@ def read_every_layer(model: "Model", token_ids: Tensor, segment_ids: Tensor, mas
     return logits
 
 
-def exit_early(model: "Model", inputs: "ReadInputs", patience: int) -> ExitLogits:
+def exit_early(model: "Model", inputs: "HeadInputs", patience: int) -> ExitLogits:
     """Compute layer after layer, each for the texts that have not left yet."""
     encoder = model.encoder
     hidden = encoder.embeddings(inputs.token_ids, inputs.segment_ids, None)  # (S, T, H)

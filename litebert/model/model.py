@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from litebert.core.errors import ConfigError
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.encoder import Encoder
+from litebert.model.engine import HeadInputs, HeadName, run_head
 from litebert.model.heads import MaskedLMHead, build_head
 from litebert.model.lean import vocabulary_loss
 from litebert.model.neighbours import look_at_neighbours
-from litebert.model.reading import ReadHead, ReadInputs, read_head
 
 
 class Model(nn.Module):
@@ -27,11 +27,9 @@ class Model(nn.Module):
         self.encoder = Encoder(config)
         self.heads = nn.ModuleDict({spec.kind: build_head(config, spec) for spec in heads})
 
-    @torch.no_grad()
-    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
-        """What the model answers through a head, in evaluation mode."""
-        self.eval()
-        return read_head(self, head, inputs)
+    def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
+        """The outputs of a head in evaluation mode, without gradients; named as in `Engine.run`."""
+        return run_head(self, head, inputs)
 
     def masked_lm_logits(self, hidden: Tensor, positions: Tensor | None = None) -> Tensor:
         """Vocabulary logits everywhere (..., V), or only at `positions` (M, V): flat indices into the states."""

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from litebert.inference.engines.interruptible import Interrupted
+from litebert.inference.session import Interrupted
 from litebert.server.logs import log
 from litebert.server.options import Limits
 

@@ -15,9 +15,9 @@ from torch.nn import functional as F
 
 from litebert.core.errors import ConfigError
 from litebert.model.config import HeadSpec
+from litebert.model.engine import Engine
 from litebert.model.heads import forbid
 from litebert.model.model import Model
-from litebert.model.reading import Reader
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.classification import count_texts
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
@@ -111,8 +111,8 @@ class Choices:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
 
-    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        logits = model.read("choice", to_inputs(batch))["logits"].float().squeeze(-1)  # (S,)
+    def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        logits = engine.run("choice", to_inputs(batch))["logits"].float().squeeze(-1)  # (S,)
         probabilities = stack_choices(logits, batch).softmax(-1).cpu().numpy()
         return [to_floats(row[: len(group.sequences)]) for row, group in zip(probabilities, groups, strict=True)]
 

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from litebert.model.config import HeadSpec
 from litebert.model.early_exit import read_every_layer, weigh_layers
+from litebert.model.engine import Engine
 from litebert.model.model import Model
-from litebert.model.reading import Reader
 from litebert.tasks import metrics
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
@@ -72,9 +72,9 @@ class Classification:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
 
-    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return [to_floats(row) for row in _ask(model, batch).softmax(-1).cpu().numpy()]
+        return [to_floats(row) for row in _ask(engine, batch).softmax(-1).cpu().numpy()]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.mean(outputs, axis=0))
@@ -144,9 +144,9 @@ class Regression:
         del totals
         return {"loss": sums["loss"]}
 
-    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        scaled: list[float] = _ask(model, batch).squeeze(-1).tolist()
+        scaled: list[float] = _ask(engine, batch).squeeze(-1).tolist()
         return [self._round(value * self.scale + self.center) for value in scaled]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
@@ -207,9 +207,9 @@ class MultiLabel:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / (totals["groups"] * len(self.labels))}
 
-    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         del groups
-        return [to_floats(row) for row in _ask(model, batch).sigmoid().cpu().numpy()]
+        return [to_floats(row) for row in _ask(engine, batch).sigmoid().cpu().numpy()]
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return to_floats(np.mean(outputs, axis=0))
@@ -259,9 +259,9 @@ def _read_for_loss(model: Model, batch: GroupBatch, exits: bool) -> Tensor:
     return read_every_layer(model, batch.token_ids, batch.segment_ids, batch.mask)
 
 
-def _ask(model: Reader, batch: GroupBatch) -> Tensor:
+def _ask(engine: Engine, batch: GroupBatch) -> Tensor:
     """The logits (S, labels) as an engine computes them."""
-    return model.read("classification", to_inputs(batch))["logits"].float()
+    return engine.run("classification", to_inputs(batch))["logits"].float()
 
 
 def count_texts(part: GroupBatch) -> dict[str, int]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, Self
 
-from litebert.model.reading import Reader
+from litebert.model.engine import Engine
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.task import Task
@@ -48,8 +48,8 @@ class FinetuneTask(Task[GroupBatch], Protocol):
         """One group for each example."""
         ...
 
-    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        """The output of a model, or of an engine that computes one, for each group of a batch."""
+    def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        """The output for each group of a batch."""
         ...
 
     def combine(self, outputs: Sequence[Output]) -> Output:

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from litebert.model.config import HeadSpec
+from litebert.model.engine import Engine
 from litebert.model.model import Model
-from litebert.model.reading import Reader
 from litebert.tasks import metrics
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
@@ -119,8 +119,8 @@ class TokenTags:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / max(totals["tagged"], 1)}
 
-    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        logits = model.read("tokens", to_inputs(batch))["logits"][batch.mask]  # (real tokens, labels)
+    def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        logits = engine.run("tokens", to_inputs(batch))["logits"][batch.mask]  # (real tokens, labels)
         probabilities = logits.float().softmax(-1).cpu().numpy()
         ends = np.cumsum([group.num_tokens for group in groups])[:-1]
         return [

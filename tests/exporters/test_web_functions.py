@@ -21,9 +21,9 @@ from litebert.exporters.web_model import FUNCTIONS, describe_model
 from litebert.exporters.web_vocabulary import describe_vocabulary
 from litebert.inference.predictor import Predictor
 from litebert.model.config import ModelConfig
+from litebert.model.engine import NUM_STARTS, HeadInputs, HeadName
 from litebert.model.heads import forbid
 from litebert.model.model import build_model
-from litebert.model.reading import NUM_STARTS, ReadHead, ReadInputs
 from litebert.server import functions as served
 from litebert.server.models import NamedModel
 from litebert.tasks.catalog import task_facts
@@ -87,7 +87,7 @@ class Inventing:
     batch_cost = 0
     batch_tokens = 4096
 
-    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+    def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         ids, mask = inputs.token_ids, inputs.mask
         if head == "tokens":
             return {"logits": torch.stack([self._over(ids, label, FEW) for label in range(NUM_TAGS)], -1)}
@@ -104,7 +104,7 @@ class Inventing:
             "start": start, "starts": starts, "end": forbid(end, inputs.allowed[:, None]), "unanswerable": unanswerable,
         }  # fmt: skip
 
-    def can_exit(self, head: ReadHead) -> bool:
+    def can_exit(self, head: HeadName) -> bool:
         del head
         return False
 
@@ -153,7 +153,7 @@ def answer_in_node(folder: Path, predictor: Predictor, inputs: Sequence[Any]) ->
         for file in page.iterdir():
             (folder / file.name).write_bytes(file.read_bytes())
     form = build_form(predictor.tokenizer, max_length=MAX_LENGTH, num_segments=2)
-    head: ReadHead = "mlm" if predictor.checkpoint.task is None else predictor.task.heads[0].kind
+    head: HeadName = "mlm" if predictor.checkpoint.task is None else predictor.task.heads[0].kind
     facts = describe_model(predictor.checkpoint, head)
     values = {"vocabulary": describe_vocabulary(predictor.tokenizer, form), "facts": facts, "inputs": inputs}
     for name, value in {**values, "package": {"type": "module"}}.items():

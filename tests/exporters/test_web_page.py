@@ -21,12 +21,12 @@ from litebert.core.errors import ConfigError
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.exporters.web import export_web
 from litebert.exporters.web_model import describe_model
-from litebert.inference.engines.engine import ExportedGraph
+from litebert.inference.engines.graphs import OneGraph
 from litebert.inference.engines.onnx_engine import OnnxEngine
 from litebert.inference.predictor import Predictor
 from litebert.model.config import ModelConfig
+from litebert.model.engine import HeadName
 from litebert.model.model import build_model
-from litebert.model.reading import ReadHead
 from litebert.tasks.catalog import task_facts
 from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification
@@ -74,10 +74,10 @@ def serve() -> Iterator[Callable[[Path], str]]:
         server.server_close()
 
 
-def in_python(checkpoint: Path, page: Path, head: ReadHead) -> Predictor:
+def in_python(checkpoint: Path, page: Path, head: HeadName) -> Predictor:
     """A predictor that computes the page's own graph."""
     opened = load_checkpoint(checkpoint)
-    graph = ExportedGraph(page / "model.onnx", head, opened.config.max_positions, is_loop=False)
+    graph = OneGraph(page / "model.onnx", head, opened.config.max_positions, is_loop=False)
     engine = OnnxEngine(graph, 1)
     return Predictor(opened, CPU, engine)
 
@@ -155,7 +155,7 @@ def test_texts_and_pairs_are_classified_as_in_python(
     export_web(load_checkpoint(model), tmp_path / "page", runtime=runtime)
     page = open_page(browser, serve(tmp_path / "page"), locale="zh-CN")
     assert page.locator("[role=tab]").all_inner_texts() == ["分类"]
-    graph = ExportedGraph(tmp_path / "page" / "model.onnx", "classification", 64, is_loop=True)
+    graph = OneGraph(tmp_path / "page" / "model.onnx", "classification", 64, is_loop=True)
     asked = Predictor(load_checkpoint(model), CPU, OnnxEngine(graph, 1))
     for first, second in [("a cat near the old house", ""), ("the dog sees", "a bird"), ("the [MASK] house", "")]:
         ask(page, text=first, second=second)

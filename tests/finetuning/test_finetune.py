@@ -387,15 +387,16 @@ def test_data_without_a_train_split_is_refused(tiny_checkpoint: Path, tmp_path: 
 
 def test_padding_and_order_do_not_change_outputs(tiny_checkpoint: Path, tmp_path: Path) -> None:
     from litebert.core.runtime import RuntimeOptions, choose_runtime
-    from litebert.inference.outputs import compute_outputs
+    from litebert.inference.engines.torch_engine import TorchEngine
+    from litebert.inference.session import Session
 
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
     model, task = build_task_model(job), job.dataset.task
     groups = task.encode(job.dataset.train, job.source.load_tokenizer(), job.form)
     runtime = choose_runtime(RuntimeOptions())
-    together = compute_outputs(model, task, groups, runtime, pad_id=0)
-    alone = compute_outputs(model, task, groups, runtime, pad_id=0, batch_tokens=1)
+    together = Session(TorchEngine(model, runtime), pad_id=0).predict(task, groups)
+    alone = Session(TorchEngine(model, runtime, batch_tokens=1), pad_id=0).predict(task, groups)
     torch.testing.assert_close(torch.tensor(together), torch.tensor(alone), rtol=1e-4, atol=1e-6)
 
 

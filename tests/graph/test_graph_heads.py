@@ -12,11 +12,11 @@ import torch
 from litebert.graph.model import build_graph
 from litebert.graph.parts import TOKENS
 from litebert.graph.precision import Precision, quantize_columns, quantize_rows
-from litebert.inference.engines.engine import to_feeds
+from litebert.inference.engines.graphs import to_feeds
 from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.engine import HeadInputs, HeadName
 from litebert.model.model import Model, build_model
 from litebert.model.presets import preset
-from litebert.model.reading import ReadHead, ReadInputs
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -24,7 +24,7 @@ MASK_ID = 4
 SMALL = ModelConfig(
     vocab_size=60, embedding_size=16, hidden_size=32, ffn_size=48, num_layers=4, num_heads=4, initializer_range=0.1
 )
-HEADS: tuple[ReadHead, ...] = (
+HEADS: tuple[HeadName, ...] = (
     "mlm", "sentence", "classification", "tokens", "span", "conditional_span", "choice", "embedding"
 )  # fmt: skip
 
@@ -38,7 +38,7 @@ def build(config: ModelConfig, head: str) -> Model:
     return model
 
 
-def invent_inputs(batch_size: int, length: int) -> ReadInputs:
+def invent_inputs(batch_size: int, length: int) -> HeadInputs:
     generator = torch.Generator().manual_seed(length)
     token_ids = torch.randint(5, 60, (batch_size, length), generator=generator)
     token_ids[0, 3] = token_ids[-1, 1] = token_ids[-1, 5] = MASK_ID
@@ -47,15 +47,15 @@ def invent_inputs(batch_size: int, length: int) -> ReadInputs:
     mask[1:2, -2:] = False
     allowed = (segment_ids == 1) & mask
     allowed[:, 0] = True
-    return ReadInputs(token_ids, segment_ids, mask, allowed, MASK_ID)
+    return HeadInputs(token_ids, segment_ids, mask, allowed, MASK_ID)
 
 
-def graph_of(model: Model, head: ReadHead, precision: Precision = Precision()) -> Any:
+def graph_of(model: Model, head: HeadName, precision: Precision = Precision()) -> Any:
     weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     return build_graph(model.config, weights, head, mask_id=MASK_ID, precision=precision)
 
 
-def run(graph: Any, head: ReadHead, inputs: ReadInputs) -> dict[str, np.ndarray]:
+def run(graph: Any, head: HeadName, inputs: HeadInputs) -> dict[str, np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -76,11 +76,11 @@ def run(graph: Any, head: ReadHead, inputs: ReadInputs) -> dict[str, np.ndarray]
     ids=lambda changes: "-".join(map(str, changes.values())),
 )
 @pytest.mark.parametrize("head", HEADS)
-def test_a_graph_gives_what_torch_gives(head: ReadHead, changes: dict[str, Any]) -> None:
+def test_a_graph_gives_what_torch_gives(head: HeadName, changes: dict[str, Any]) -> None:
     model = build(replace(SMALL, **changes), head)
     graph = graph_of(model, head)
     for inputs in (invent_inputs(3, 16), invent_inputs(1, 24)):  # sizes are free
-        expected = model.read(head, inputs)
+        expected = model.run(head, inputs)
         found = run(graph, head, inputs)
         assert found.keys() == expected.keys()
         for name, values in expected.items():
@@ -88,7 +88,7 @@ def test_a_graph_gives_what_torch_gives(head: ReadHead, changes: dict[str, Any])
 
 
 def test_every_head_of_ours_has_a_graph() -> None:
-    assert set(HEADS) == set(get_args(ReadHead))
+    assert set(HEADS) == set(get_args(HeadName))
 
 
 @pytest.mark.parametrize("precision", [Precision(), Precision(is_int8=True)], ids=["float", "int8"])
@@ -105,7 +105,7 @@ def test_what_is_shared_or_tied_is_stored_once(precision: Precision) -> None:
 
 
 @pytest.mark.parametrize(("head", "float_limit", "int8_limit"), [("classification", 48e6, 13e6), ("mlm", 48e6, 13e6)])
-def test_albert_base_is_as_small_as_its_parameters(head: ReadHead, float_limit: float, int8_limit: float) -> None:
+def test_albert_base_is_as_small_as_its_parameters(head: HeadName, float_limit: float, int8_limit: float) -> None:
     config = preset("albert-base-v2")
     shapes = build_model(config, [head], device="meta").state_dict()  # type: ignore[list-item]
     weights = {name: np.zeros(tensor.shape, dtype=np.float32) for name, tensor in shapes.items()}
@@ -115,9 +115,9 @@ def test_albert_base_is_as_small_as_its_parameters(head: ReadHead, float_limit: 
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_eight_bits_are_near(head: ReadHead) -> None:
+def test_eight_bits_are_near(head: HeadName) -> None:
     model, inputs = build(SMALL, head), invent_inputs(3, 16)
-    found, expected = run(graph_of(model, head, Precision(is_int8=True)), head, inputs), model.read(head, inputs)
+    found, expected = run(graph_of(model, head, Precision(is_int8=True)), head, inputs), model.run(head, inputs)
     name = next(iter(expected))
     allowed = expected[name].numpy() > -1e20
     difference = found[name][allowed] - expected[name].numpy()[allowed]

@@ -19,11 +19,11 @@ from litebert.finetuning.finetune import finetune
 from litebert.finetuning.recipe import build_finetune_recipe
 from litebert.finetuning.run_folder import Job
 from litebert.inference.engines.choosing import Build
-from litebert.inference.engines.engine import Engine, EngineName
+from litebert.inference.engines.graphs import BatchEngine, EngineName
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.engine import HeadInputs
 from litebert.model.model import build_model
-from litebert.model.reading import ReadInputs
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.classification import Classification
 from litebert.tasks.group_batch import build_group_batch
@@ -35,11 +35,11 @@ DEEP = ModelConfig(
 TEXTS = [row["text"] for row in invent_rows(count=24)]
 
 
-def invent_inputs(patience: int = 0) -> ReadInputs:
+def invent_inputs(patience: int = 0) -> HeadInputs:
     token_ids = torch.randint(5, 60, (16, 11), generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(token_ids, dtype=torch.bool)
     mask[3, 8:] = False
-    return ReadInputs(token_ids, torch.zeros_like(token_ids), mask, patience=patience)
+    return HeadInputs(token_ids, torch.zeros_like(token_ids), mask, patience=patience)
 
 
 @pytest.mark.parametrize("sharing", ["all", "none"])
@@ -52,14 +52,14 @@ def test_a_text_leaves_when_its_answer_has_stayed_the_same(num_labels: int, shar
         every = torch.stack([model.heads["classification"](model.encoder.pool(h[:, 0])) for h in layers])  # (L, S, C)
     guesses = every.argmax(-1) if num_labels > 1 else every.squeeze(-1)
     for patience in (1, 2, 4, 8):
-        found = model.read("classification", inputs._replace(patience=patience))
+        found = model.run("classification", inputs._replace(patience=patience))
         for row in range(len(inputs.token_ids)):
             said = guesses[:, row].tolist()
             same = [False, *(abs(a - b) < 0.1 for a, b in pairwise(said))]
             left = next((n for n in range(1, 9) if n > patience and all(same[n - patience : n])), 8)
             assert int(found["layers"][row]) == left
             torch.testing.assert_close(found["logits"][row], every[left - 1, row], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found["logits"], model.read("classification", inputs)["logits"], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found["logits"], model.run("classification", inputs)["logits"], atol=1e-5, rtol=1e-5)
 
 
 def test_learning_weighs_layers_by_their_number() -> None:
@@ -121,7 +121,7 @@ def test_auto_measures_only_engines_that_can_leave_early(
     export_onnx(load_checkpoint(tuned / "run" / "model"), tmp_path / "out")
     measured: list[tuple[str, ...]] = []
 
-    def choose(wanted: str, possible: tuple[EngineName, ...], build: Build, *_: object) -> Engine:
+    def choose(wanted: str, possible: tuple[EngineName, ...], build: Build, *_: object) -> BatchEngine:
         measured.append(possible)
         assert wanted == "auto"
         return build("onnx")

@@ -17,11 +17,11 @@ import litebert
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.inference.engines.choosing import Trial, choose_engine
-from litebert.inference.engines.engine import EngineName
+from litebert.inference.engines.graphs import EngineName
 from litebert.inference.engines.threads import choose_threads, count_cores
 from litebert.model.config import ModelConfig
+from litebert.model.engine import HeadInputs, HeadName
 from litebert.model.model import build_model
-from litebert.model.reading import ReadHead, ReadInputs
 from litebert.tasks.catalog import read_dataset, task_facts
 from litebert.tasks.choices import Choices
 from litebert.tasks.finetuning import FinetuneTask
@@ -104,7 +104,7 @@ class Clockwork:
     def __init__(self, name: EngineName, seconds: float, clock: list[float]) -> None:
         self.name, self.seconds, self.clock = name, seconds, clock
 
-    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+    def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         assert head == "mlm"
         assert inputs.token_ids.shape[1] <= 20
         self.clock[0] += self.seconds

@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from litebert.core.errors import DataError
+from litebert.core.runtime import RuntimeOptions, choose_runtime
+from litebert.inference.engines.torch_engine import TorchEngine
 from litebert.inference.fill_mask import encode_masked, fill_mask
+from litebert.inference.session import Session
 from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.text.tokenizer import Kind, Tokenizer
@@ -59,7 +62,8 @@ def test_the_guesses_are_the_most_probable_pieces_and_no_spare_rows(tokenizer: T
     config = replace(preset("nano"), vocab_size=tokenizer.vocab_size + num_spare)
     model = build_model(config, ["mlm"], seed=3)
     model.state_dict()["heads.mlm.bias"][tokenizer.vocab_size :] = 9.0
-    (first, second) = fill_mask(model, tokenizer, "the [MASK] of a [MASK]", top_k=4)
+    session = Session(TorchEngine(model, choose_runtime(RuntimeOptions(device="cpu"))), tokenizer.pad_id)
+    (first, second) = fill_mask(session, tokenizer, "the [MASK] of a [MASK]", top_k=4)
     token_ids, places = encode_masked(tokenizer, "the [MASK] of a [MASK]")
     whole = torch.tensor([[tokenizer.cls_id, *token_ids, tokenizer.sep_id]])
     with torch.no_grad():

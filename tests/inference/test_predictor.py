@@ -129,3 +129,17 @@ def test_a_sentence_to_tag_is_a_list_of_words(tiny_checkpoint: Path, tmp_path: P
     for sentence in ("the cat", ["the", 7], None):
         with pytest.raises(ConfigError, match="a list of its words"):
             tagger.tag([sentence])  # type: ignore[list-item]
+
+
+def test_an_ensemble_that_can_be_interrupted_still_averages_all_members(classifier: Path, tmp_path: Path) -> None:
+    """The server asks every model this way."""
+    texts = [("a cat", "the dog"), ("the bird", "a tree")]
+    ensemble = litebert.load(classifier)
+    other = litebert.load(tune(classifier / "model", "classification", tmp_path, split_pairs(invent_rows())))
+    ensemble.members = (litebert.load(classifier), other)
+    expected = ensemble.classify(texts)
+    assert [one.probabilities for one in expected] != [one.probabilities for one in ensemble.members[0].classify(texts)]
+    asked: list[bool] = []
+    found = ensemble.interruptible(lambda: not asked.append(True)).classify(texts)  # type: ignore[func-returns-value]
+    assert found == expected
+    assert len(asked) == 2

@@ -12,7 +12,10 @@ from small_checkpoints import ALBERT, PRETRAINING, TO_HUGGINGFACE, load_theirs, 
 from small_text import SIZES, make_sentences
 
 from litebert import load_checkpoint
+from litebert.core.runtime import RuntimeOptions, choose_runtime
+from litebert.inference.engines.torch_engine import TorchEngine
 from litebert.inference.fill_mask import fill_mask
+from litebert.inference.session import Session
 from litebert.interop.convert import convert
 from litebert.model.config import HeadSpec
 from litebert.text.normalize import Normalization
@@ -58,7 +61,8 @@ def test_fill_mask_of_transformers_guesses_what_ours_does(tmp_path: Path, tiny_t
     special = {tiny_tokenizer.pieces([i])[0] for i in tiny_tokenizer.special_ids}
     theirs = [(g["token_str"], g["score"]) for g in pipeline(text) if g["token_str"] not in special]
     total = sum(score for _, score in theirs)  # ours never guesses a special token
-    guesses = fill_mask(ours, tiny_tokenizer, text, top_k=10)[0]
+    session = Session(TorchEngine(ours, choose_runtime(RuntimeOptions(device="cpu"))), tiny_tokenizer.pad_id)
+    guesses = fill_mask(session, tiny_tokenizer, text, top_k=10)[0]
     pieces = tiny_tokenizer.pieces(range(tiny_tokenizer.vocab_size))
     by_name = {pieces[g["token"]]: g["score"] for g in pipeline(text)}
     for guess in guesses:

@@ -19,8 +19,8 @@ from tiny_server import Gate, ServeTiny, listen, wait_until
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.errors import DataError
 from litebert.core.runtime import RuntimeOptions, choose_runtime
-from litebert.inference.engines.interruptible import Interrupted
 from litebert.inference.predictor import Predictor
+from litebert.inference.session import Interrupted
 from litebert.model.model import build_model
 from litebert.server import guard as guarding
 from litebert.server.app import build_app
@@ -247,14 +247,14 @@ def test_work_is_interrupted_when_nobody_waits_for_it_any_more(
     slow = Predictor(predictor.checkpoint, predictor.runtime, replace(predictor.engine, batch_tokens=48))
     app = build_app([NamedModel.of("answers", slow)], ServeOptions(limits=Limits(timeout_seconds=0.5)))
     slices, engine = [], type(slow.engine)
-    read = engine.read
+    run = engine.run
 
-    def read_slowly(self: Any, *arguments: Any) -> Any:
+    def run_slowly(self: Any, *arguments: Any) -> Any:
         slices.append(1)
         time.sleep(0.2)
-        return read(self, *arguments)
+        return run(self, *arguments)
 
-    monkeypatch.setattr(engine, "read", read_slowly)
+    monkeypatch.setattr(engine, "run", run_slowly)
     body = {"inputs": [{"question": "who", "context": "the cat sees a bird. " * 100}]}
     began_at = time.monotonic()
     with TestClient(app) as client:

@@ -9,8 +9,8 @@ from official_squad import scores_v2
 
 from litebert.core.errors import DataError
 from litebert.model.config import ModelConfig
+from litebert.model.engine import HeadInputs, HeadName
 from litebert.model.model import Model, build_model
-from litebert.model.reading import ReadHead, ReadInputs
 from litebert.tasks.group_batch import build_group_batch, cut_into_parts
 from litebert.tasks.groups import SequenceForm
 from litebert.tasks.reading import TableOptions
@@ -167,7 +167,7 @@ def test_version_1_1_answers_though_the_best_start_and_the_best_end_lie_elsewher
     class AtClassifier:
         """Sure of [CLS], which is no answer here, and least unsure of the paragraph's first words after it."""
 
-        def read(self, head: ReadHead, inputs: ReadInputs) -> dict[str, torch.Tensor]:
+        def run(self, head: HeadName, inputs: HeadInputs) -> dict[str, torch.Tensor]:
             del head
             columns = torch.arange(inputs.token_ids.shape[1], dtype=torch.float32)
             logits = torch.where(columns == 0, 9.0, -columns).expand(inputs.token_ids.shape)

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import torch
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.inference.engines.engine import Engine, EngineName
-from litebert.model.reading import ReadHead, ReadInputs
+from litebert.inference.engines.graphs import BatchEngine, EngineName
+from litebert.model.engine import HeadInputs, HeadName
 
 EngineChoice = Literal["auto", "torch", "onnx", "openvino"]
 PACKAGES: dict[EngineName, tuple[str, ...]] = {
@@ -19,17 +19,17 @@ PACKAGES: dict[EngineName, tuple[str, ...]] = {
 }
 LENGTHS = (16, 64)  # of the texts that are timed: a phrase and a paragraph
 ROUNDS = 5
-Build = Callable[[EngineName], Engine]
+Build = Callable[[EngineName], BatchEngine]
 
 
 class Trial(NamedTuple):
     """What engines are timed with: this head, and texts no longer than this."""
 
-    head: ReadHead
+    head: HeadName
     max_length: int
 
 
-def choose_engine(wanted: str, possible: Sequence[EngineName], build: Build, trial: Trial) -> Engine:
+def choose_engine(wanted: str, possible: Sequence[EngineName], build: Build, trial: Trial) -> BatchEngine:
     """The engine of a name; for "auto" the fastest of those that are possible and installed."""
     if wanted not in ("auto", *PACKAGES):
         raise ConfigError(f"engine '{wanted}' is unknown; {suggest(wanted, ('auto', *PACKAGES))}")
@@ -47,7 +47,7 @@ def is_installed(name: EngineName) -> bool:
     return all(find_spec(package) is not None for package in PACKAGES[name])
 
 
-def _time_all(engines: Sequence[Engine], trial: Trial) -> Iterator[tuple[Engine, float]]:
+def _time_all(engines: Sequence[BatchEngine], trial: Trial) -> Iterator[tuple[BatchEngine, float]]:
     """Each engine with its seconds for the same texts; they take turns, and each one's best counts."""
     seconds = {engine.name: [float("inf")] * len(LENGTHS) for engine in engines}
     for number in range(1 + ROUNDS):
@@ -60,10 +60,10 @@ def _time_all(engines: Sequence[Engine], trial: Trial) -> Iterator[tuple[Engine,
         yield engine, sum(seconds[engine.name])
 
 
-def _time_once(engine: Engine, head: ReadHead, length: int) -> float:
+def _time_once(engine: BatchEngine, head: HeadName, length: int) -> float:
     token_ids = torch.zeros(1, length, dtype=torch.long)
     mask = torch.ones(1, length, dtype=torch.bool)
-    inputs = ReadInputs(token_ids, torch.zeros_like(token_ids), mask, mask, mask_id=-1)
+    inputs = HeadInputs(token_ids, torch.zeros_like(token_ids), mask, mask, mask_id=-1)
     started_at = time.perf_counter()
-    engine.read(head, inputs)
+    engine.run(head, inputs)
     return time.perf_counter() - started_at

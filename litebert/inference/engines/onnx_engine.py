@@ -8,8 +8,8 @@ from torch import Tensor
 
 from litebert.core.errors import ConfigError
 from litebert.core.memory import return_freed_memory
-from litebert.inference.engines.engine import EngineName, Graphs, to_feeds
-from litebert.model.reading import ReadHead, ReadInputs, output_names
+from litebert.inference.engines.graphs import EngineName, Graphs, to_feeds
+from litebert.model.engine import HeadInputs, HeadName, output_names
 
 try:
     import onnxruntime
@@ -31,9 +31,9 @@ class OnnxEngine:
         self._options = onnxruntime.SessionOptions()
         self._options.intra_op_num_threads = num_threads
         self._options.log_severity_level = ERRORS_ONLY
-        self._sessions: dict[tuple[ReadHead, bool], Any] = {}
+        self._sessions: dict[tuple[HeadName, bool], Any] = {}
 
-    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+    def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         has_exits = self._graphs.has_exits(head, inputs.patience)
         assert has_exits or not inputs.patience, f"{head} was asked with a patience that it cannot have"
         if (head, has_exits) not in self._sessions:
@@ -47,5 +47,5 @@ class OnnxEngine:
         values = self._sessions[head, has_exits].run(names, feeds)
         return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}
 
-    def can_exit(self, head: ReadHead) -> bool:
+    def can_exit(self, head: HeadName) -> bool:
         return self._graphs.can_exit(head)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from litebert.core.errors import ConfigError
 from litebert.core.memory import return_freed_memory
-from litebert.inference.engines.engine import EngineName, Graphs, to_feeds
-from litebert.model.reading import ReadHead, ReadInputs, output_names
+from litebert.inference.engines.graphs import EngineName, Graphs, to_feeds
+from litebert.model.engine import HeadInputs, HeadName, output_names
 
 TELEMETRY = "openvino_telemetry"
 
@@ -35,10 +35,10 @@ class OpenVinoEngine:
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_PRECISION_HINT": "f32",
         }
-        self._requests: dict[ReadHead, Any] = {}
+        self._requests: dict[HeadName, Any] = {}
         self._lock = Lock()  # a request answers one caller at a time
 
-    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+    def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         if self._graphs.has_exits(head, inputs.patience):
             raise ConfigError("the engine openvino does not compute graphs that may answer early: take onnx")
         feeds = to_feeds(head, inputs, self._graphs.max_positions)
@@ -53,7 +53,7 @@ class OpenVinoEngine:
             # copies: the next call writes over these
             return {name: torch.from_numpy(request.get_tensor(name).data.copy()) for name in output_names(head)}
 
-    def can_exit(self, head: ReadHead) -> bool:
+    def can_exit(self, head: HeadName) -> bool:
         del head
         return False
 

@@ -1,4 +1,4 @@
-"""The model as it was trained, in torch: on any device, and the one that all others are compared with."""
+"""The model as it was trained, in torch: on any device, and the reference that all others are compared with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,11 @@ import torch
 from torch import Tensor
 
 from litebert.core.runtime import Runtime
-from litebert.inference.engines.engine import EngineName
-from litebert.inference.outputs import BATCH_COST, BATCH_TOKENS
+from litebert.inference.engines.graphs import BATCH_COST, BATCH_TOKENS, EngineName
+from litebert.model.engine import HeadInputs, HeadName
 from litebert.model.model import Model
-from litebert.model.reading import ReadHead, ReadInputs
 
-ACCELERATOR_BATCH_COST = 1024  # a GPU is not filled by less: an estimate, not measured
+ACCELERATOR_BATCH_COST = 1024  # smaller batches do not fill a GPU: an estimate, not measured
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,17 @@ class TorchEngine:
     def batch_cost(self) -> int:
         return BATCH_COST if self.runtime.device.type == "cpu" else ACCELERATOR_BATCH_COST
 
-    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
-        device = self.runtime.device
-        token_ids, segment_ids, mask = (part.to(device) for part in inputs[:3])
-        allowed = None if inputs.allowed is None else inputs.allowed.to(device)
-        inputs = inputs._replace(token_ids=token_ids, segment_ids=segment_ids, mask=mask, allowed=allowed)
-        is_reduced = self.runtime.dtype != torch.float32
-        with torch.autocast(device.type, dtype=self.runtime.dtype, enabled=is_reduced):
-            return self.model.read(head, inputs)
+    def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
+        device, dtype = self.runtime.device, self.runtime.dtype
+        moved = inputs._replace(
+            token_ids=inputs.token_ids.to(device),
+            segment_ids=inputs.segment_ids.to(device),
+            mask=inputs.mask.to(device),
+            allowed=None if inputs.allowed is None else inputs.allowed.to(device),
+        )
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
+            outputs = self.model.run(head, moved)
+        return {name: (x.float() if x.is_floating_point() else x).cpu() for name, x in outputs.items()}
 
-    def can_exit(self, head: ReadHead) -> bool:
+    def can_exit(self, head: HeadName) -> bool:
         return head == "classification"

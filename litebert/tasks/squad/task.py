@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from litebert.model.config import HeadSpec
+from litebert.model.engine import Engine
 from litebert.model.heads import forbid
 from litebert.model.model import Model
-from litebert.model.reading import Reader
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.group_batch import GroupBatch
@@ -85,9 +85,9 @@ class SpanTask:
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["windows"]}
 
-    def predict(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         propose = self._propose_pairs if self.head == "span" else self._propose_conditioned
-        return propose(model, batch, groups)
+        return propose(engine, batch, groups)
 
     def combine(self, outputs: Sequence[Output]) -> Output:
         return _to_output(decoding.combine_replies([to_reply(output) for output in outputs], self.num_best))
@@ -160,8 +160,8 @@ class SpanTask:
             for metric, best in tuned.items()
         }
 
-    def _propose_pairs(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        logits = model.read("span", to_inputs(batch))
+    def _propose_pairs(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+        logits = engine.run("span", to_inputs(batch))
         start, end = (forbid(logits[name].float(), batch.mask).cpu().numpy() for name in ("start", "end"))
         outputs, row = [], 0
         for group in groups:
@@ -174,9 +174,9 @@ class SpanTask:
             outputs.append(_to_output(reply._replace(null_odds=reply.null_odds - reply.best_score)))
         return outputs
 
-    def _propose_conditioned(self, model: Reader, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
+    def _propose_conditioned(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         columns = torch.from_numpy(np.concatenate([group.about.columns for group in groups])).to(batch.mask.device)
-        logits = model.read("conditional_span", to_inputs(batch, _allow(batch, columns)))
+        logits = engine.run("conditional_span", to_inputs(batch, _allow(batch, columns)))
         starts = logits["starts"].cpu().numpy()
         start_scores = logits["start"].float().log_softmax(-1).gather(1, logits["starts"]).cpu().numpy()
         end_scores = logits["end"].float().log_softmax(-1).cpu().numpy()

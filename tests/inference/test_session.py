@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from itertools import pairwise, product
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from litebert.inference.outputs import InSlices, plan_batches
-from litebert.model.reading import ReadHead, ReadInputs
+from litebert.inference.engines.graphs import EngineName
+from litebert.inference.session import Interrupted, Session, plan_batches
+from litebert.model.engine import HeadInputs, HeadName
 from litebert.tasks.groups import Group, TokenSequence
 
 
@@ -51,26 +53,43 @@ def test_the_more_a_batch_costs_the_fewer_there_are() -> None:
 
 
 class Echo:
-    """A reader whose output is its input, and who remembers how much it was given at once."""
+    """An engine whose output is its input, and which remembers how much it was given at once."""
 
-    def __init__(self) -> None:
+    name: EngineName = "torch"
+    batch_cost = 0
+
+    def __init__(self, batch_tokens: int = 4096) -> None:
         self.sizes: list[int] = []
+        self.batch_tokens = batch_tokens
 
-    def read(self, head: ReadHead, inputs: ReadInputs) -> Mapping[str, Tensor]:
+    def can_exit(self, head: HeadName) -> bool:
+        del head
+        return False
+
+    def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         assert head == "conditional_span"
         assert inputs.allowed is not None
         self.sizes.append(inputs.token_ids.numel())
         return {"logits": inputs.token_ids + inputs.segment_ids, "sum": (inputs.mask & inputs.allowed).sum(1)}
 
 
-def test_a_group_that_is_larger_than_a_batch_is_read_in_slices() -> None:
+def invent_windows() -> HeadInputs:
     token_ids = torch.arange(23 * 7).reshape(23, 7)
-    mask = token_ids % 3 > 0
-    inputs = ReadInputs(token_ids, token_ids % 2, mask, token_ids % 5 > 0)
-    whole, sliced = Echo(), Echo()
-    expected = whole.read("conditional_span", inputs)
-    found = InSlices(sliced, 35).read("conditional_span", inputs)
+    return HeadInputs(token_ids, token_ids % 2, token_ids % 3 > 0, token_ids % 5 > 0)
+
+
+def test_a_group_that_is_larger_than_a_batch_is_computed_in_slices() -> None:
+    inputs, sliced, narrow = invent_windows(), Echo(35), Echo(3)
+    expected = Echo().run("conditional_span", inputs)
+    found = Session(sliced, pad_id=0).run("conditional_span", inputs)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert max(sliced.sizes) == 35
-    InSlices(narrow := Echo(), 3).read("conditional_span", inputs)
+    Session(narrow, pad_id=0).run("conditional_span", inputs)
     assert narrow.sizes == [7] * 23
+
+
+def test_a_session_stops_between_slices_when_nobody_waits() -> None:
+    engine = Echo(35)
+    with pytest.raises(Interrupted):
+        Session(engine, pad_id=0, is_wanted=lambda: len(engine.sizes) < 2).run("conditional_span", invent_windows())
+    assert len(engine.sizes) == 2

@@ -1,0 +1,82 @@
+"""The contract of engines: inputs of one head in, its outputs by name out; and how torch computes them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from litebert.model.config import HeadKind
+from litebert.model.early_exit import exit_early
+from litebert.model.heads import NEEDS_POOLER
+from litebert.model.pooling import Pooling, pool
+
+if TYPE_CHECKING:
+    from litebert.model.model import Model
+
+HeadName = Literal[HeadKind, "embedding"]  # "embedding": every encoder has it
+NUM_STARTS = 5  # the start-conditioned span head computes ends for so many starts; the official value
+
+# the outputs of heads that have others than `logits`
+OUTPUTS: dict[HeadName, tuple[str, ...]] = {
+    "span": ("start", "end"),
+    "conditional_span": ("start", "starts", "end", "unanswerable"),
+    "embedding": ("embedding",),
+}
+
+
+class HeadInputs(NamedTuple):
+    """S sequences of T tokens, and what some heads need to know."""
+
+    token_ids: Tensor  # (S, T) int64
+    segment_ids: Tensor  # (S, T) int64
+    mask: Tensor  # (S, T) bool, True = real token
+    allowed: Tensor | None = None  # (S, T) bool, where an answer may be; for the start-conditioned span head
+    mask_id: int = -1  # the token whose positions are to be filled; for the masked LM head
+    pooling: Pooling = "mean"  # of embeddings; a graph has the one that it was written with
+    patience: int = 0  # layers in a row with the same answer after which a text leaves; 0: compute all layers
+
+
+class Engine(Protocol):
+    """A model in evaluation mode, whatever computes it."""
+
+    def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
+        """The outputs of a head by name, on the CPU; numbers are float32.
+
+        `logits`: (S, labels) of classification, sentence and choice (one label), (S, T, labels) of tokens, (M, V) of
+        the masked LM head: one row per mask, in reading order. `start` and `end` (S, T) of spans; of the
+        start-conditioned head `start`, `starts` (S, K), `end` (S, K, T) and `unanswerable` (S,). `embedding` (S, H).
+        With a patience classification also gives `layers` (S,): how many were computed.
+        """
+        ...
+
+
+def output_names(head: HeadName, *, has_exits: bool = False) -> tuple[str, ...]:
+    """The names of a head's outputs; `has_exits`: of one that may answer early."""
+    return ("logits", "layers") if has_exits else OUTPUTS.get(head, ("logits",))
+
+
+@torch.no_grad()
+def run_head(model: "Model", head: HeadName, inputs: HeadInputs) -> dict[str, Tensor]:
+    """The outputs of a head of a torch model, which it puts into evaluation mode; named as in `Engine.run`."""
+    model.eval()
+    token_ids, segment_ids, mask = inputs.token_ids, inputs.segment_ids, inputs.mask
+    if head == "classification" and inputs.patience:
+        return exit_early(model, inputs, inputs.patience)._asdict()
+    if head in NEEDS_POOLER:
+        pooled = model.encoder.pool_sequences(token_ids, segment_ids, mask)  # (S, H)
+        return {"logits": model.heads[head](pooled, 1) if head == "choice" else model.heads[head](pooled)}
+    hidden = model.encoder(token_ids, segment_ids, mask).hidden  # (S, T, H)
+    if head == "embedding":
+        return {"embedding": pool(hidden, mask, inputs.pooling)}
+    if head == "mlm":
+        masks = torch.nonzero((token_ids == inputs.mask_id).flatten()).squeeze(1)  # (M,)
+        return {"logits": model.masked_lm_logits(hidden, masks)}
+    if head == "tokens":
+        return {"logits": model.heads[head](hidden)}
+    if head == "conditional_span":
+        assert inputs.allowed is not None, "the start-conditioned head must know where an answer may be"
+        outputs: dict[str, Tensor] = model.heads[head](hidden, inputs.allowed, num_starts=NUM_STARTS)._asdict()
+        return outputs
+    spans: dict[str, Tensor] = model.heads[head](hidden)._asdict()
+    return spans

@@ -38,7 +38,8 @@ from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import load_tokenizer
 from litebert.training.distributed import TaskLoss
 from litebert.training.loop import Engine, build_scaler, update
-from litebert.training.optimizers import OptimOptions, build_optimizer
+from litebert.training.optimizers import build_optimizer
+from litebert.training.options import OptimOptions
 
 RATE = 1e-5
 

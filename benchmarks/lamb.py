@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from litebert.training.optimizers import OptimOptions, build_optimizer
+from litebert.training.optimizers import build_optimizer
+from litebert.training.options import OptimOptions
 
 Shapes = dict[str, tuple[int, ...]]
 

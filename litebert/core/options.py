@@ -1,16 +1,18 @@
 """From what a person wrote (TOML, key=value words) to frozen option dataclasses: strict, a message for each slip."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from litebert.core.errors import ConfigError, suggest
+from litebert.core.ranges import check_values
 
 T = TypeVar("T")
 
@@ -30,7 +32,15 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
     for name, field in known.items():
         if name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise ConfigError(f"'{prefix}{name}' is missing: it has no default")
-    return kind(**{name: _build_value(hints[name], value, where=f"{prefix}{name}") for name, value in values.items()})
+    built = {name: _build_value(hints[name], value, where=f"{prefix}{name}") for name, value in values.items()}
+    try:
+        options = kind(**built)
+        check_values(options)
+    except ConfigError as error:
+        # a dataclass names its own keys without their section: `steps must be ...`, `tokens = 5 and hours = 3 ...`
+        own_keys = rf"(?<![\w.'/])({'|'.join(known)})(?= = | must be )"
+        raise ConfigError(error.code, re.sub(own_keys, rf"{prefix}\1", str(error)), option=error.option) from None
+    return options
 
 
 def _field_names(hint: Any) -> set[str]:
@@ -76,6 +86,8 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} = {value!r} is a section: write {where}.key = value")
         return build_options(hint, value, where=where)
+    if get_origin(hint) is Literal and isinstance(value, str):
+        return value  # check_values knows the choices
     if hint == tuple[str, ...] and isinstance(value, str):
         value = [value]  # data.corpora=corpus on the command line
     try:

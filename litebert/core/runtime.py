@@ -10,27 +10,10 @@ from pathlib import Path
 
 import torch
 
-from litebert.core.errors import ConfigError, suggest
+from litebert.core.errors import ConfigError
+from litebert.core.runtime_options import RuntimeOptions as RuntimeOptions
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-
-
-@dataclass(frozen=True)
-class RuntimeOptions:
-    """What a recipe may say about the machine."""
-
-    device: str = "auto"  # cuda, else mps (for one process), else cpu
-    dtype: str = "fp32"  # or bf16, fp16 (with loss scaling), or auto: the fastest by measuring
-    num_threads: int = 0  # 0: what torch chooses
-
-    def __post_init__(self) -> None:
-        if self.device not in DEVICES:
-            raise ConfigError(f"runtime.device: '{self.device}' is unknown; {suggest(self.device, DEVICES)}")
-        if self.dtype not in ("auto", *DTYPES):
-            raise ConfigError(f"runtime.dtype: '{self.dtype}' is unknown; {suggest(self.dtype, ('auto', *DTYPES))}")
-        if self.num_threads < 0:
-            raise ConfigError(f"runtime.num_threads: {self.num_threads} must be 0 or above")
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import build_options, describe_changes, dump_toml, merge, parse_assignments
-from litebert.core.runtime import RuntimeOptions
+from litebert.core.ranges import DropRate, NonNegativeFloat, NonNegativeInt, PositiveInt, Range, check_values
+from litebert.core.runtime_options import RuntimeOptions
 from litebert.tasks.reading import ExitOptions, PassageOptions
-from litebert.training.optimizers import OptimOptions
-from litebert.training.options import TrainOptions
+from litebert.training.options import OptimOptions, TrainOptions
 from litebert.training.schedule import ScheduleOptions
 
 # what may change between stop and resume: nothing that a score or a weight depends on
@@ -27,34 +27,25 @@ _FREE_KEYS = {"train.keep_last", "train.loggers", "runtime.num_threads"}
 class TuneOptions:
     """The run: how long, in which pieces, and what of the model learns."""
 
-    batch_size: int = 32  # groups: sentences, pairs, questions
-    max_length: int = 128
-    steps: int = 0  # 0: by epochs
-    epochs: float = 3.0
+    batch_size: PositiveInt = 32  # groups: sentences, pairs, questions
+    max_length: Annotated[int, Range(8)] = 128
+    steps: NonNegativeInt = 0  # 0: by epochs
+    epochs: NonNegativeFloat = 3.0
     warmup_steps: int | None = None  # None: by share
-    warmup_share: float = 0.06
-    micro_batch: int = 0  # sequences that are computed at once; 0: the whole batch
-    bucket_batches: int = 16  # batches among which texts are sorted by length; 1: not sorted
-    evaluations: int = 10  # evenly over the run; each leaves a checkpoint
-    patience: int = 0  # stop after so many evaluations without a better score; 0: never
+    warmup_share: DropRate = 0.06
+    micro_batch: NonNegativeInt = 0  # sequences that are computed at once; 0: the whole batch
+    bucket_batches: PositiveInt = 16  # batches among which texts are sorted by length; 1: not sorted
+    evaluations: PositiveInt = 10  # evenly over the run; each leaves a checkpoint
+    patience: NonNegativeInt = 0  # stop after so many evaluations without a better score; 0: never
     trainable: str = "all"  # all, head (with the pooler), or last-K: the last K layers and the head
-    keep_last: int = 1  # checkpoints kept beside the best one
-    log_every: int = 10
+    keep_last: PositiveInt = 1  # checkpoints kept beside the best one
+    log_every: PositiveInt = 10
     loggers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for key in ("batch_size", "max_length", "bucket_batches", "evaluations", "keep_last", "log_every"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"train.{key} = {getattr(self, key)} must be at least 1")
-        for key in ("steps", "epochs", "micro_batch", "patience"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"train.{key} = {getattr(self, key)} cannot be negative")
+        check_values(self)
         if not self.steps and not self.epochs:
-            raise ConfigError("train.steps and train.epochs are both 0: how long shall it train?")
-        if not 0 <= self.warmup_share < 1:
-            raise ConfigError(f"train.warmup_share = {self.warmup_share} is a share of the steps: 0 or more, below 1")
-        if self.max_length < 8:
-            raise ConfigError(f"train.max_length = {self.max_length} leaves no room for text beside special tokens")
+            raise ConfigError("steps = 0 and epochs = 0: set one of them")
         self.num_last_layers  # noqa: B018 (checks trainable)
 
     @property
@@ -64,7 +55,7 @@ class TuneOptions:
             return None if self.trainable == "all" else 0
         prefix, _, number = self.trainable.partition("-")
         if prefix != "last" or not number.isdecimal() or int(number) < 1:
-            raise ConfigError(f"train.trainable = '{self.trainable}': write all, head or last-2")
+            raise ConfigError(f"trainable = '{self.trainable}': write all, head or last-2")
         return int(number)
 
 
@@ -72,13 +63,11 @@ class TuneOptions:
 class DropoutOptions:
     """What of the model's configuration a task may change."""
 
-    dropout_rate: float = 0.1  # of states and of attention
-    classifier_dropout_rate: float = 0.1
+    dropout_rate: DropRate = 0.1  # of states and of attention
+    classifier_dropout_rate: DropRate = 0.1
 
     def __post_init__(self) -> None:
-        for key, rate in asdict(self).items():
-            if not 0 <= rate < 1:
-                raise ConfigError(f"model.{key} = {rate} is a share: 0 or more, below 1")
+        check_values(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +80,10 @@ class FinetuneRecipe:
     passage: PassageOptions = field(default_factory=PassageOptions)
     exit: ExitOptions = field(default_factory=ExitOptions)
     runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
-    seed: int = 1
+    seed: NonNegativeInt = 1
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ConfigError(f"seed = {self.seed} cannot be negative")
+        check_values(self)
 
     @property
     def values(self) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """ModelConfig: the sizes and switches by which one encoder is ALBERT, BERT or RoBERTa. HeadSpec: what reads it."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from litebert.core.errors import ConfigError, suggest
+from litebert.core.ranges import DropRate, PositiveFloat, PositiveInt, check_values
 from litebert.model.sharing import LayerPlan, Sharing, plan_layers
 
 Activation = Literal["gelu_tanh", "gelu", "relu"]
@@ -11,40 +12,35 @@ Projection = Literal["auto", "always"]
 Initializer = Literal["normal", "neighbours"]
 HeadKind = Literal["mlm", "sentence", "classification", "tokens", "span", "conditional_span", "choice"]
 
-_CHOICES = {"activation": Activation, "sharing": Sharing, "projection": Projection, "initializer": Initializer}
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """A model's shape. Impossible combinations are refused with the field, the value and the remedy."""
 
-    vocab_size: int
-    embedding_size: int
-    hidden_size: int
-    ffn_size: int
-    num_layers: int
-    num_heads: int
-    max_positions: int = 512
-    num_segments: int = 2
-    hidden_dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
-    classifier_dropout_rate: float = 0.1
+    vocab_size: PositiveInt
+    embedding_size: PositiveInt
+    hidden_size: PositiveInt
+    ffn_size: PositiveInt
+    num_layers: PositiveInt
+    num_heads: PositiveInt
+    max_positions: PositiveInt = 512
+    num_segments: PositiveInt = 2
+    hidden_dropout_rate: DropRate = 0.1
+    attention_dropout_rate: DropRate = 0.1
+    classifier_dropout_rate: DropRate = 0.1
     activation: Activation = "gelu_tanh"
-    norm_epsilon: float = 1e-12
-    initializer_range: float = 0.02
+    norm_epsilon: PositiveFloat = 1e-12
+    initializer_range: PositiveFloat = 0.02
     initializer: Initializer = "normal"  # "neighbours": heads begin by looking beside them (model/neighbours.py)
     sharing: Sharing = "all"
-    num_groups: int = 1  # read with sharing = "groups"
-    num_inner: int = 1  # blocks run in sequence inside each layer: Google's inner_group_num
+    num_groups: PositiveInt = 1  # read with sharing = "groups"
+    num_inner: PositiveInt = 1  # blocks run in sequence inside each layer: Google's inner_group_num
     layer_map: tuple[tuple[int, int], ...] = ()  # read with sharing = "map"
     projection: Projection = "auto"  # "auto": none when E = H, as Google; "always": there too, as Hugging Face
     has_pooler: bool = True
 
     def __post_init__(self) -> None:
-        self._check_ranges()
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in get_args(choices):
-                raise ConfigError(f"{name} = '{getattr(self, name)}' is not one of {', '.join(get_args(choices))}")
+        check_values(self)
         if self.hidden_size % self.num_heads:
             raise ConfigError(
                 f"hidden_size = {self.hidden_size} is not a multiple of num_heads = {self.num_heads}; "
@@ -72,17 +68,6 @@ class ModelConfig:
     @property
     def head_size(self) -> int:
         return self.hidden_size // self.num_heads
-
-    def _check_ranges(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                continue
-            if field.name.endswith("_rate"):
-                if not 0 <= value < 1:
-                    raise ConfigError(f"{field.name} = {value} is not a probability: take 0 or more and less than 1")
-            elif not value > 0:
-                raise ConfigError(f"{field.name} = {value} must be greater than 0")
 
     def _check_initializer(self) -> None:
         """A head that looks for a place reads a wave of it: two numbers of its own, and four of the embedding."""

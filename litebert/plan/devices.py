@@ -5,10 +5,11 @@ import tomllib
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import build_options
+from litebert.core.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Range, check_values
 
 _SHIPPED = files("litebert") / "devices"
 THIS_CPU = "this-cpu"
@@ -25,9 +26,12 @@ MARGIN = 0.1
 class Peaks:
     """The best of a device in each number format, in 1e12 floating-point operations a second; None: cannot."""
 
-    fp32: float
-    bf16: float | None = None
-    fp16: float | None = None
+    fp32: PositiveFloat
+    bf16: PositiveFloat | None = None
+    fp16: PositiveFloat | None = None
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,34 +39,25 @@ class Device:
     """The facts of one device. GB are 1e9 bytes; rates of links are those of one direction."""
 
     title: str
-    memory_gb: float
-    memory_gb_per_second: float
-    link_gb_per_second: float  # between devices of one node, of each
-    network_gb_per_second: float  # between nodes, of all devices of a node together
-    devices_per_node: int
+    memory_gb: PositiveFloat
+    memory_gb_per_second: PositiveFloat
+    link_gb_per_second: PositiveFloat  # between devices of one node, of each
+    network_gb_per_second: PositiveFloat  # between nodes, of all devices of a node together
+    devices_per_node: PositiveInt
     tflops: Peaks
-    efficiency: float  # share of the peak that a training step reaches, unless somebody knows better
-    reserved_gb: float = 0.0  # not for us: driver, libraries, fragmentation
+    efficiency: Annotated[
+        float, Range(above=0, most=1)
+    ]  # share of the peak that a training step reaches, unless somebody knows better
+    reserved_gb: NonNegativeFloat = 0.0  # not for us: driver, libraries, fragmentation
     fuses_dropout: bool = True  # attention with dropout keeps no probabilities
     note: str = ""
 
     def __post_init__(self) -> None:
-        for key in ("memory_gb", "memory_gb_per_second", "link_gb_per_second", "network_gb_per_second"):
-            if not getattr(self, key) > 0:
-                raise ConfigError("out-of-range", f"{key} = {getattr(self, key)} of the device must be above 0")
-        if self.devices_per_node < 1:
-            raise ConfigError("out-of-range", f"devices_per_node = {self.devices_per_node} must be at least 1")
-        if not 0 <= self.reserved_gb < self.memory_gb:
+        check_values(self)
+        if not self.reserved_gb < self.memory_gb:
             raise ConfigError(
                 "out-of-range", f"reserved_gb = {self.reserved_gb} leaves nothing of memory_gb = {self.memory_gb}"
             )
-        for name in ("fp32", "bf16", "fp16"):
-            peak = getattr(self.tflops, name)
-            if peak is not None and not peak > 0:
-                raise ConfigError(
-                    "out-of-range", f"tflops.{name} = {peak} must be above 0; leave it out where the device cannot"
-                )
-        check_efficiency(self.efficiency)
 
     @property
     def usable_bytes(self) -> float:
@@ -91,13 +86,6 @@ class Device:
         if num_devices > self.devices_per_node:
             slowest = min(slowest, self.network_gb_per_second)
         return slowest * BILLION
-
-
-def check_efficiency(value: float) -> None:
-    if not 0 < value <= 1:
-        raise ConfigError(
-            "out-of-range", f"efficiency = {value} is a share of the peak: above 0 and at most 1, such as 0.4"
-        )
 
 
 def load_device(source: str) -> Device:

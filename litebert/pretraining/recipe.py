@@ -3,7 +3,7 @@
 import hashlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from litebert.core.options import (
     read_toml,
     unflatten,
 )
-from litebert.core.runtime import RuntimeOptions
+from litebert.core.ranges import NonNegativeInt, check_values
+from litebert.core.runtime_options import RuntimeOptions
 from litebert.model.config import ModelConfig
 from litebert.model.presets import preset
 from litebert.objectives.registry import ObjectiveOptions
-from litebert.training.optimizers import OptimOptions
-from litebert.training.options import InitOptions, TrainOptions
+from litebert.training.options import InitOptions, OptimOptions, TrainOptions
 from litebert.training.schedule import ScheduleOptions, check_schedule
 
 _SHIPPED = files("litebert") / "pretraining" / "recipes"
@@ -55,10 +55,11 @@ class Recipe:
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
     init: InitOptions = field(default_factory=InitOptions)
-    seed: int = 1
+    seed: NonNegativeInt = 1
     stages: tuple["StageOptions", ...] = ()
 
     def __post_init__(self) -> None:
+        check_values(self)
         if self.segments.max_length > self.model.max_positions:
             raise ConfigError(
                 f"segments.max_length = {self.segments.max_length} does not fit model.max_positions = "
@@ -73,8 +74,6 @@ class Recipe:
             raise ConfigError(
                 f"segments.task = '{self.segments.task}' reads the pooled vector, but model.has_pooler is false"
             )
-        if self.seed < 0:
-            raise ConfigError(f"seed = {self.seed} cannot be negative")
         check_schedule(self.schedule, self.train.steps)
         self.stream  # noqa: B018 (checks batch against segments)
 
@@ -191,12 +190,7 @@ def _build_plain(values: Mapping[str, Any]) -> Recipe:
         expanded["model"] = _expand_preset(model)
     if isinstance(init, Mapping) and "from" in init:  # a word of Python's, so the field has another name
         expanded["init"] = {**{name: value for name, value in init.items() if name != "from"}, "source": init["from"]}
-    try:
-        return build_options(Recipe, expanded)
-    except ConfigError as error:
-        # a model's configuration is read in other places too, and does not know that it is a section here
-        is_of_model = str(error).partition(" ")[0] in {item.name for item in fields(ModelConfig)}
-        raise ConfigError(f"model.{error}" if is_of_model else str(error)) from None
+    return build_options(Recipe, expanded)
 
 
 def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:

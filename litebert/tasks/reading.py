@@ -1,10 +1,11 @@
 """What a person may say about their data, and where its splits are found."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.core.ranges import PositiveInt, check_values
 from litebert.tasks.columnar import find_columnar, is_columnar
 from litebert.tasks.misplaced import OnError
 from litebert.tasks.tables import SUFFIXES
@@ -44,16 +45,14 @@ class TableOptions:
 class PassageOptions:
     """Lengths, in tokens, of questions about a text: read by SQuAD's tasks and by multiple choice; official values."""
 
-    max_question_length: int = 64  # SQuAD: a longer question loses its end
-    stride: int = 128  # SQuAD: from the beginning of a window to that of the next
-    max_answer_length: int = 30  # SQuAD
-    num_best: int = 20  # SQuAD: answers that are listed, and starts and ends that the simple head looks at
-    max_choice_length: int = 128  # multiple choice: of question and choice together the last ones are kept
+    max_question_length: PositiveInt = 64  # SQuAD: a longer question loses its end
+    stride: PositiveInt = 128  # SQuAD: from the beginning of a window to that of the next
+    max_answer_length: PositiveInt = 30  # SQuAD
+    num_best: PositiveInt = 20  # SQuAD: answers that are listed, and starts and ends that the simple head looks at
+    max_choice_length: PositiveInt = 128  # multiple choice: of question and choice together the last ones are kept
 
     def __post_init__(self) -> None:
-        for key, value in asdict(self).items():
-            if value < 1:
-                raise ConfigError(f"passage.{key} = {value} must be at least 1")
+        check_values(self)
 
 
 @dataclass(frozen=True, kw_only=True)

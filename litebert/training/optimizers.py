@@ -9,9 +9,7 @@ parameter) what its name does not exclude; apex's corrects the bias and adapts w
 gradients' global norm down to 1, which is `clip_gradients`.
 """
 
-import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -19,8 +17,8 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch.optim import AdamW, Optimizer
 
-from litebert.core.errors import ConfigError, suggest
 from litebert.training.lamb import Lamb, local_part
+from litebert.training.options import OptimOptions
 
 
 class Dialect(NamedTuple):
@@ -40,32 +38,6 @@ DIALECTS = {
     # google-research/bert: the AdamW of the published BERTs has no bias correction
     "adamw-google": Dialect(corrects_bias=False, adapts=lambda *_: False),
 }
-OPTIMIZERS = (*DIALECTS, "adamw")
-
-
-@dataclass(frozen=True)
-class OptimOptions:
-    """The optimizer of a run; the learning rate is the peak that the schedule scales."""
-
-    name: str = "lamb"
-    learning_rate: float = 0.00176
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-6
-    weight_decay: float = 0.01
-    clip_norm: float = 1.0  # inf: never clip
-
-    def __post_init__(self) -> None:
-        if self.name not in OPTIMIZERS:
-            raise ConfigError(f"optim.name: '{self.name}' is unknown; {suggest(self.name, OPTIMIZERS)}")
-        for key in ("beta1", "beta2"):
-            if not 0 <= getattr(self, key) < 1:
-                raise ConfigError(f"optim.{key}: {getattr(self, key)} must be at least 0 and below 1")
-        for key in ("learning_rate", "epsilon", "weight_decay"):
-            if not 0 <= getattr(self, key) < math.inf:
-                raise ConfigError(f"optim.{key}: {getattr(self, key)} must be a finite number, 0 or above")
-        if not self.clip_norm > 0:
-            raise ConfigError(f"optim.clip_norm: {self.clip_norm} must be above 0; say inf for no clipping")
 
 
 def build_optimizer(named_parameters: Iterable[tuple[str, Tensor]], options: OptimOptions) -> Optimizer:

@@ -1,60 +1,71 @@
-"""What a recipe says about the run itself: how long, in which pieces, from where, and what is kept."""
+"""The options of a training run: its length, its micro-batches, its optimizer, where it starts, and what is kept.
 
-import math
+Without torch, so that a recipe can be read and checked without it.
+"""
+
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from litebert.core.errors import ConfigError
+from litebert.core.ranges import DropRate, NonNegativeFloat, NonNegativeInt, PositiveInt, Range, check_values
 
 Parallel = Literal["ddp", "fsdp"]
+OptimizerName = Literal["lamb", "lamb-apex", "lamb-nvlamb", "adamw-google", "adamw"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
-    """The run. `steps` is its length, or with `tokens` or `hours` only the scale on which the schedule is written."""
+    """The run. `steps` is its length; with `tokens` or `hours`, only the scale of the schedule and the stages."""
 
-    steps: int
-    tokens: int = 0  # stop after so many tokens of text; 0: by steps
-    hours: float = 0.0  # stop after so many hours, and let the schedule follow the clock; 0: by steps
-    micro_batch: int = 0  # sequences that are computed at once; 0: the whole batch
-    save_every: int = 1000
-    keep_last: int = 2  # checkpoints kept beside the best one
-    evaluate_every: int = 0  # 0: at each checkpoint
-    evaluate_batches: int = 16  # held-out batches that are measured
-    log_every: int = 1
+    steps: PositiveInt
+    tokens: NonNegativeInt = 0  # stop after so many tokens of text; 0: by steps
+    hours: NonNegativeFloat = 0.0  # stop after so many hours, the schedule follows the clock; 0: by steps
+    micro_batch: NonNegativeInt = 0  # sequences computed at once; 0: the whole batch
+    save_every: PositiveInt = 1000
+    keep_last: PositiveInt = 2  # checkpoints kept in addition to the best one
+    evaluate_every: NonNegativeInt = 0  # 0: at each checkpoint
+    evaluate_batches: PositiveInt = 16  # validation batches
+    log_every: PositiveInt = 1
     loggers: tuple[str, ...] = ()  # tensorboard, wandb
-    parallel: Parallel = "ddp"  # with several processes: the model whole in each, or sharded
+    parallel: Parallel = "ddp"  # with several processes: the whole model in each, or sharded
     compile: bool = False  # torch.compile of each block
     recompute: bool = False  # activation checkpointing: keep each layer's input, compute the rest again
 
     def __post_init__(self) -> None:
-        for key in ("steps", "save_every", "keep_last", "evaluate_batches", "log_every"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"train.{key} = {getattr(self, key)} must be at least 1")
-        for key in ("tokens", "hours", "micro_batch", "evaluate_every"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"train.{key} = {getattr(self, key)} cannot be negative")
-        if not math.isfinite(self.hours):
-            raise ConfigError(f"train.hours = {self.hours} is no time that ends")
+        check_values(self)
         if self.tokens and self.hours:
-            raise ConfigError(
-                f"train.tokens = {self.tokens} and train.hours = {self.hours}: a run stops by one of them"
-            )
+            raise ConfigError(f"tokens = {self.tokens} and hours = {self.hours}: a run stops by one of them; set one")
+
+
+@dataclass(frozen=True)
+class OptimOptions:
+    """The optimizer of a run; the learning rate is the peak that the schedule scales."""
+
+    name: OptimizerName = "lamb"
+    learning_rate: NonNegativeFloat = 0.00176
+    beta1: DropRate = 0.9
+    beta2: DropRate = 0.999
+    epsilon: NonNegativeFloat = 1e-6
+    weight_decay: NonNegativeFloat = 0.01
+    clip_norm: Annotated[float, Range(above=0, allows_inf=True)] = 1.0  # inf: never clip
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class InitOptions:
     """Where the weights come from."""
 
-    source: str = ""  # any checkpoint, or a name on the hub (in a recipe: init.from); empty: drawn at random
-    continues: bool = False  # with the source's optimizer and step: its training goes on
-    # "frequencies": the bias of each word is at first the logarithm of its share of the corpora. Adam would take
-    # thousands of steps to bring it there, and meanwhile bends the encoder into saying how often words occur. Read
-    # where the weights are drawn at random
+    source: str = ""  # any checkpoint, or a name on the hub (in a recipe: init.from); empty: random weights
+    continues: bool = False  # with the optimizer state and step of init.from: continue its training
+    # "frequencies": the vocabulary's biases start at log frequencies in the corpora. Adam would take thousands of
+    # steps to bring them there, and meanwhile bends the encoder into saying how often tokens occur
     word_bias: Literal["zero", "frequencies"] = "zero"
-    # "continued": positions that a later stage's text is the first to reach begin as those before them go on
+    # "continued": positions that a later stage is the first to reach start as an extrapolation of those before them
     new_positions: Literal["drawn", "continued"] = "drawn"
 
     def __post_init__(self) -> None:
+        check_values(self)
         if self.continues and not self.source:
-            raise ConfigError("init.continues = true, but init.from says of nothing what is to go on")
+            raise ConfigError("continues = true needs init.from: name the checkpoint to continue")

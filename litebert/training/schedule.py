@@ -5,37 +5,32 @@ therefore climbs towards the peak and drops to (1 - warmup / total) of it the mo
 models were trained with that drop, and so are ours.
 """
 
-import math
 from dataclasses import dataclass
 
 from litebert.core.errors import ConfigError
+from litebert.core.ranges import NonNegativeFloat, NonNegativeInt, check_values
 
 
 @dataclass(frozen=True)
 class ScheduleOptions:
     """How the learning rate moves over a run."""
 
-    warmup_steps: int = 3125
-    start_warmup_step: int = 0  # where the warm-up begins, for a run that goes on with another corpus or length
-    power: float = 1.0
-    end_learning_rate: float = 0.0
+    warmup_steps: NonNegativeInt = 3125
+    start_warmup_step: NonNegativeInt = 0  # where the warm-up begins, for a run that continues another
+    power: NonNegativeFloat = 1.0
+    end_learning_rate: NonNegativeFloat = 0.0
 
     def __post_init__(self) -> None:
-        for key in ("warmup_steps", "start_warmup_step"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"schedule.{key}: {getattr(self, key)} must be 0 or above")
-        for key in ("power", "end_learning_rate"):
-            if not 0 <= getattr(self, key) < math.inf:
-                raise ConfigError(f"schedule.{key}: {getattr(self, key)} must be a finite number, 0 or above")
+        check_values(self)
 
 
 def check_schedule(options: ScheduleOptions, total_steps: int) -> None:
-    """Refuse a warm-up that the run would not live to see the end of."""
+    """The warm-up must end before the run does."""
     end = options.start_warmup_step + options.warmup_steps
     if end > total_steps:
         raise ConfigError(
-            f"schedule.warmup_steps: the warm-up ends at step {end}, after the run's {total_steps} steps; "
-            f"shorten it or raise train.steps"
+            f"schedule.warmup_steps = {options.warmup_steps}: the warm-up ends at step {end}, after the run's "
+            f"{total_steps} steps; shorten it or raise train.steps"
         )
 
 

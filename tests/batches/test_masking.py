@@ -217,16 +217,16 @@ def test_static_copies_come_round_and_dynamic_masks_do_not(copies: int) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"rate": 1.5}, "masking.rate"),
-        ({"mask_share": 0.95}, r"masking.mask_share \+ masking.random_share"),
-        ({"token_share": 1.5}, "masking.token_share"),
+        ({"rate": 1.5}, "^rate must be between 0 and 1, got 1.5"),
+        ({"mask_share": 0.95}, "^mask_share = 0.95 and random_share = 0.1 must add up"),
+        ({"token_share": 1.5}, "^token_share must"),
         ({"final_rate": 0.1}, "go together"),
         ({"rate_steps": 10}, "go together"),
         ({"copies": 10, "final_rate": 0.1, "rate_steps": 10}, "static"),
         ({"max_predictions": 20}, "fills_budget"),
-        ({"max_ngram": 0}, "masking.max_ngram"),
-        ({"copies": 0}, "masking.copies"),
-        ({"max_predictions": 0, "fills_budget": True}, "masking.max_predictions"),
+        ({"max_ngram": 0}, "^max_ngram must be between 1 and 127"),
+        ({"copies": 0}, "^copies must"),
+        ({"max_predictions": 0, "fills_budget": True}, "^max_predictions must"),
         ({"kind": "span", "span_stop_rate": 0.0}, "span_stop_rate"),
     ],
 )

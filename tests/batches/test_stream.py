@@ -275,11 +275,11 @@ def test_a_batch_that_cannot_be_divided_is_refused() -> None:
     [
         (lambda: BatchOptions(), "set one of them"),
         (lambda: BatchOptions(sequences=1, tokens=1), "set one of them"),
-        (lambda: BatchOptions(sequences=1, bucket=0), "^batch.bucket"),
+        (lambda: BatchOptions(sequences=1, bucket=0), "^bucket must be at least 1"),
         (lambda: open_corpora(DataOptions(corpora=())), "empty"),
         (lambda: DataOptions(corpora=("a", "b"), weights=(1.0,)), "1 numbers for 2"),
-        (lambda: DataOptions(corpora=("a",), weights=(0.0,)), "greater than 0"),
-        (lambda: DataOptions(corpora=("a",), workers=-1), "^data.workers"),
+        (lambda: DataOptions(corpora=("a",), weights=(0.0,)), "^weights must be above 0"),
+        (lambda: DataOptions(corpora=("a",), workers=-1), "^workers must be at least 0"),
         (lambda: build_stream(CORPUS, batch=BatchOptions(tokens=10)), "less than one sequence"),
     ],
 )

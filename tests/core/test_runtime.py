@@ -100,9 +100,9 @@ def test_the_peak_is_plausible_and_measured_within_a_second() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "gpu"}, "runtime.device: 'gpu'"),
-        ({"dtype": "float16"}, "runtime.dtype: 'float16'"),
-        ({"num_threads": -1}, "runtime.num_threads: -1"),
+        ({"device": "gpu"}, "device = 'gpu' is unknown"),
+        ({"dtype": "float16"}, "dtype = 'float16' is unknown"),
+        ({"num_threads": -1}, "num_threads must be at least 0, got -1"),
     ],
 )
 def test_impossible_options_are_refused_by_name(options: dict[str, object], message: str) -> None:

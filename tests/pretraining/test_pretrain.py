@@ -37,7 +37,8 @@ from litebert.pretraining.stage import build_engine, draw_validation
 from litebert.training.distributed import TaskLoss, in_one_format, process_group
 from litebert.training.kept_checkpoints import forget_old_checkpoints
 from litebert.training.loop import Engine, Progress, build_scaler, seeding_rows, update
-from litebert.training.optimizers import OptimOptions, build_optimizer
+from litebert.training.optimizers import build_optimizer
+from litebert.training.options import OptimOptions
 
 LONGER = {"at": 6, "segments": {"max_length": 32}}
 

@@ -30,8 +30,8 @@ from litebert.objectives.masked_lm import MaskedLM
 from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
 from litebert.training.distributed import TaskLoss, leave_group, spread
 from litebert.training.loop import Engine, build_scaler, update
-from litebert.training.optimizers import OptimOptions, build_optimizer
-from litebert.training.options import Parallel
+from litebert.training.optimizers import build_optimizer
+from litebert.training.options import OptimOptions, Parallel
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,8 @@ import pytest
 
 COMPILED_OR_LOADED = """
 import hashlib, torch
-from litebert.training.optimizers import OptimOptions, build_optimizer
+from litebert.training.optimizers import build_optimizer
+from litebert.training.options import OptimOptions
 generator = torch.Generator().manual_seed(0)
 parameters = [(f"{n}.weight", torch.nn.Parameter(torch.randn(n, 130, generator=generator))) for n in (7, 513)]
 optimizer = build_optimizer(parameters, OptimOptions())

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from litebert.training.distributed import leave_group
-from litebert.training.optimizers import OPTIMIZERS, OptimOptions, build_optimizer, clip_gradients
+from litebert.training.optimizers import build_optimizer, clip_gradients
+from litebert.training.options import OptimizerName, OptimOptions
 
 WORLD_SIZE = 2
 
@@ -55,7 +57,7 @@ def run_rank(rank: int, name: str, folder: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", get_args(OptimizerName))
 def test_two_processes_with_sharded_parameters_do_as_one(name: str, tmp_path: Path) -> None:
     mp.spawn(run_rank, args=(name, str(tmp_path)), nprocs=WORLD_SIZE)
     norms, weights = torch.load(tmp_path / "result.pt", weights_only=True)

@@ -1,0 +1,20 @@
+"""What a recipe may say about the machine. Without torch, so that a recipe can be read without it."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from litebert.core.ranges import NonNegativeInt, check_values
+
+
+@dataclass(frozen=True)
+class RuntimeOptions:
+    """Device, number format and threads."""
+
+    device: Annotated[str, ("auto", "cpu", "cuda", "mps")] = "auto"  # auto: cuda, else mps (for one process), else cpu
+    dtype: Annotated[str, ("auto", "fp32", "bf16", "fp16")] = (
+        "fp32"  # auto: the fastest by measuring; fp16 scales the loss
+    )
+    num_threads: NonNegativeInt = 0  # 0: what torch chooses
+
+    def __post_init__(self) -> None:
+        check_values(self)

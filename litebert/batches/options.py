@@ -113,7 +113,7 @@ class MaskingOptions:
             )
         if self.final_rate is not None and self.copies is not None:
             raise ConfigError(
-                f"copies = {self.copies} makes static masks, but final_rate = {self.final_rate} changes them with the step"
+                f"copies = {self.copies} makes static masks, but final_rate = {self.final_rate} changes them"
             )
         if self.max_predictions is not None and not self.fills_budget:
             raise ConfigError(

@@ -58,7 +58,7 @@ def test_what_does_not_fit_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureF
     [
         (["albert-base", "--device", "a100"], "unknown device 'a100'"),
         (["albert-base", "train.stepps=5", "--device", "a100-80g"], "unknown key 'train.stepps'"),
-        (["albert-base", "--device", "a100-80g", "--efficiency", "40"], "efficiency = 40.0 is a share of the peak"),
+        (["albert-base", "--device", "a100-80g", "--efficiency", "40"], "efficiency must be above 0 and at most 1"),
         (["albert-bas", "--device", "a100-80g"], "unknown recipe 'albert-bas'"),
     ],
 )

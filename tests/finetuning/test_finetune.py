@@ -361,7 +361,7 @@ def test_wider_models_take_smaller_steps(hidden_size: int, rate: float) -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(ConfigError, match="seed = -1 cannot be negative"):
+    with pytest.raises(ConfigError, match="seed must be at least 0, got -1"):
         load_finetune_recipe("classification", overrides=["seed=-1"])
 
 

@@ -74,7 +74,7 @@ def test_seeds_said_twice_are_refused(tiny_checkpoint: Path, tmp_path: Path) -> 
         ("train.trainable=head,last-3", "the model has 2 layers"),
         ("train.warmup_steps=1,3", "train.warmup_steps = 3 is more than the run's 2 steps"),
         ("passage.stride=128,5", "passage.stride is not read by classification"),
-        ("model.dropout_rate=0.1,2.0", "model.dropout_rate = 2.0 is a share"),
+        ("model.dropout_rate=0.1,2.0", "model.dropout_rate must be at least 0 and below 1, got 2.0"),
     ],
 )
 def test_every_value_of_a_grid_is_checked_before_anything_runs(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from litebert.api import (
         Result,
-        adapt,
         build_corpus,
         convert,
         doctor,
@@ -33,7 +32,6 @@ __version__ = version("litebert")
 
 # Public name -> the module that defines it. Loaded on first use, so that `import litebert` is instant and torch-free.
 _VERBS = (  # what litebert does; the other names are what it works with
-    "adapt",
     "build_corpus",
     "convert",
     "doctor",
@@ -88,7 +86,6 @@ __all__ = [
     "Stream",
     "Tokenizer",
     "TrainingError",
-    "adapt",
     "build_corpus",
     "build_model",
     "convert",

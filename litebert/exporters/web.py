@@ -18,7 +18,7 @@ from litebert.core.files import atomic_directory, write_json
 from litebert.core.sealed import hash_files, write_sealed
 from litebert.exporters.int8 import Accuracy, Int8Options, settle_int8
 from litebert.exporters.onnx_folder import check_is_new, choose_head
-from litebert.exporters.web_model import describe_model
+from litebert.exporters.web_model import describe_for_page
 from litebert.exporters.web_vocabulary import describe_vocabulary
 from litebert.model.engine import HeadName
 from litebert.tasks.groups import build_form
@@ -54,7 +54,7 @@ def export_web(
     """Write the folder; `runtime` is where onnxruntime-web lies, without it npm fetches it."""
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
-    facts = describe_model(checkpoint, chosen)
+    facts = describe_for_page(checkpoint, chosen)
     form = build_form(
         checkpoint.load_tokenizer(),
         max_length=facts["model"]["max_length"],

@@ -5,8 +5,7 @@ from typing import Any
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.exporters.onnx_folder import has_exits
-from litebert.inference.naming import name_model, tell_language
-from litebert.model.cost import count_parameters
+from litebert.inference.naming import describe_model, name_model
 from litebert.model.engine import HeadName
 from litebert.tasks.catalog import restore_task, task_facts
 
@@ -24,27 +23,16 @@ FUNCTIONS: dict[HeadName, str] = {
 NEEDS_NO_TASK: tuple[HeadName, ...] = ("mlm", "sentence", "embedding")
 
 
-def describe_model(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
+def describe_for_page(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
     """What goes into facts.json: the model as the server would list it, and its task."""
-    config, tokenizer = checkpoint.config, checkpoint.load_tokenizer()
     task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
     if head not in NEEDS_NO_TASK and (task is None or head not in {spec.kind for spec in task.heads}):
         raise ConfigError(
             f"{checkpoint.path} has a head '{head}', but nothing says what it answers: `litebert finetune` would"
         )
     length = checkpoint.find_max_length(head)
-    model = {
-        "name": name_model(checkpoint.path),
-        "functions": [FUNCTIONS[head]],
-        "task": None if task is None else task.name,
-        "labels": list(getattr(task, "labels", ())),
-        "num_texts": getattr(task, "num_texts", 0),
-        "has_spans": getattr(task, "has_spans", False),
-        "has_exits": has_exits(checkpoint, head),
-        "language": tell_language(tokenizer),
-        "mask": tokenizer.pieces([tokenizer.mask_id])[0],
-        "num_parameters": count_parameters(config, checkpoint.heads).total,
-        "num_layers": len(config.layer_plan.rows),
-        "max_length": length,
-    }
+    facts = describe_model(
+        checkpoint, checkpoint.load_tokenizer(), max_length=length, has_exits=has_exits(checkpoint, head)
+    )
+    model = {"name": name_model(checkpoint.path), "functions": [FUNCTIONS[head]], **facts}
     return {"model": model, "task": None if task is None else task_facts(task, max_length=length)}

@@ -36,6 +36,7 @@ from litebert.tasks.report import (
     describe_split,
     explain_chance,
     is_labelled,
+    pick_examples,
     read_report,
     write_errors,
     write_report,
@@ -249,6 +250,7 @@ def build_report(
         "dev": dict(dev),
         "test": dict(test),  # empty where the right answers are not known
         "history": history,
+        "examples": pick_examples(next(iter(run.job.dataset.dev.values()))),
     }
 
 

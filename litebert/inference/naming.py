@@ -1,8 +1,11 @@
-"""What a person is told about a model: its name, and its language."""
+"""What people and programs must know about a model to ask it: its name, its language, its task, its shape."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from litebert.checkpoint import Checkpoint
+from litebert.model.cost import count_parameters
+from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer
 
 _NAMELESS = ("model", "checkpoints", "checkpoint")  # folders whose name says nothing about the model inside
@@ -13,6 +16,26 @@ def name_model(path: Path) -> str:
     """The last folder with a telling name: a checkpoint inside a run goes by the run's."""
     parts = [part for part in path.absolute().parts if part not in _NAMELESS and not part.startswith("step-")]
     return parts[-1] if parts else "model"
+
+
+def describe_model(checkpoint: Checkpoint, tokenizer: Tokenizer, *, max_length: int, has_exits: bool) -> dict[str, Any]:
+    """What a client or a page must know to ask a model, and to show what it answers."""
+    config = checkpoint.config
+    task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
+    return {
+        "task": None if task is None else task.name,
+        "labels": list(getattr(task, "labels", ())),
+        "num_texts": getattr(task, "num_texts", 0),
+        "has_spans": getattr(task, "has_spans", False),
+        "has_exits": has_exits,
+        "language": tell_language(tokenizer),
+        "mask": tokenizer.pieces([tokenizer.mask_id])[0],
+        "num_parameters": count_parameters(config, checkpoint.heads).total,
+        "num_layers": len(config.layer_plan.rows),
+        "num_heads": config.num_heads,
+        "hidden_size": config.hidden_size,
+        "max_length": max_length,
+    }
 
 
 def tell_language(tokenizer: Tokenizer) -> Literal["en", "zh"]:

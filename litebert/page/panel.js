@@ -12,6 +12,7 @@ const TELLING = ["invalid", "too_long", "too_large", "too_many", "not_loaded"]; 
  * A view describes a function:
  *   fields(model)            [{name, label, rows, optional}]
  *   examples[language]       [{name: value, ...}]; kind(model) chooses others, chip(example) names one
+ *   toValues(input)          the fields' values for an input as the server takes it: the model's own examples come so
  *   hint(values, model)      why it cannot be asked yet, or null
  *   body(values, state)      what is sent
  *   show(results, context)   {nodes, spoken}: what is shown, and what a screen reader hears
@@ -49,6 +50,8 @@ export function buildPanel(view, model, state) {
 }
 
 function examplesFor(view, model) {
+  const own = model.examples?.[view.id];
+  if (own?.length) return own.map(view.toValues);
   return view.examples[view.kind?.(model) ?? model.language].map((one) => (view.adapt ? view.adapt(one, model) : one));
 }
 

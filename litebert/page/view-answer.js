@@ -31,6 +31,7 @@ export const answer = {
       },
     ],
   },
+  toValues: (input) => input,
   hint: (values) => (values.question?.trim() && values.context?.trim() ? null : say("answer.hint")),
   body: (values) => ({ inputs: [{ question: values.question, context: values.context }] }),
   show,

@@ -10,8 +10,8 @@ export const embed = {
   fields: () => [{ name: "lines", label: say("lines"), rows: 5 }],
   examples: {
     en: [
-      { lines: "Return the number of items in a list.\nGive the length of a sequence.\nOpen a file and read its lines.\nRead text from a file." },
       { lines: "The dog sleeps in the garden.\nA puppy naps on the lawn.\nShares fell sharply on Monday." },
+      { lines: "Return the number of items in a list.\nGive the length of a sequence.\nOpen a file and read its lines.\nRead text from a file." },
     ],
     zh: [{ lines: "小狗在花园里睡觉。\n一只小狗在草地上打盹。\n股市星期一大跌。" }],
   },

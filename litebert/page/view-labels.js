@@ -27,6 +27,7 @@ export const classify = {
     ],
     zh: [{ text: "这部电影太好看了，推荐给大家。" }, { text: "服务很差，再也不会来了。" }],
   },
+  toValues: (input) => (Array.isArray(input) ? { text: input[0], second: input[1] } : { text: input }),
   kind: (model) => (model.num_texts === 2 ? `pair_${model.language}` : model.language),
   hint: (values, model) => {
     if (!values.text?.trim()) return say("empty");
@@ -83,7 +84,8 @@ export const choose = {
       },
     ],
   },
-  chip: (one) => one.question,
+  toValues: ({ context, question, choices }) => ({ context, question, choices: choices.join("\n") }),
+  chip: (one) => one.question || one.choices.split("\n")[0],
   hint: (values) => {
     const n = choiceLines(values).length;
     if (n > MAX_CHOICES) return say("choose.too_many", { n, most: MAX_CHOICES });

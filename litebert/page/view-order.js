@@ -13,8 +13,8 @@ export const order = {
   ],
   examples: {
     en: [
-      { a: "Return a new list with the items of the iterable in order.", b: "The reverse argument can be used to sort in descending order instead." },
       { a: "He put the key into the lock and turned it.", b: "Then he pushed the door open and went inside." },
+      { a: "Return a new list with the items of the iterable in order.", b: "The reverse argument can be used to sort in descending order instead." },
     ],
     zh: [{ a: "他把钥匙插进锁里，转了一圈。", b: "然后他推开门，走了进去。" }],
   },

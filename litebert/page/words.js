@@ -90,7 +90,7 @@ const WORDS = {
     "choose.say": "{text}, {p}",
 
     order: "Order",
-    "order.about": "Is B what comes after A? ALBERT learned this by telling passages in their order from swapped ones.",
+    "order.about": "Is B what comes after A? ALBERT learned to distinguish passages in their order from swapped ones.",
     first: "A",
     then: "B",
     "order.swap": "Swap A and B",

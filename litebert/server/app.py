@@ -67,7 +67,7 @@ def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
     for name, function in FUNCTIONS.items():
         if any(name in model.functions for model in models):
             _add_function(app, service, name, function)
-    _add_watching(app, service)
+    _add_watching(app, service, with_examples=options.is_private)
     add_pages(app)
     _add_refusals(app)
     return app
@@ -125,10 +125,10 @@ class _Unparsed(APIRoute):
         return answer
 
 
-def _add_watching(app: FastAPI, service: Service) -> None:
+def _add_watching(app: FastAPI, service: Service, *, with_examples: bool) -> None:
     limits, batcher = service.limits, service.batcher
     served = schemas.ServedModels(
-        models=[model.describe() for model in service.models.values()],
+        models=[model.describe(with_examples=with_examples) for model in service.models.values()],
         max_inputs=limits.max_inputs,
         max_characters=limits.max_characters,
     )

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from litebert.core.errors import ConfigError
-from litebert.inference.naming import name_model, tell_language
+from litebert.core.errors import ConfigError, LitebertError
+from litebert.inference.naming import describe_model, name_model
 from litebert.inference.predictor import Predictor
-from litebert.model.cost import count_parameters
 from litebert.server import schemas
-from litebert.server.functions import FUNCTIONS
+from litebert.server.functions import FUNCTIONS, Function
+from litebert.tasks.report import REPORT_FILE, read_report
 
 # Functions that the page hides where the head learned nothing; who asks for them is still answered.
 HEADS = {"fill-mask": "mlm", "order": "sentence"}
+TASK_FUNCTIONS = ("classify", "tokens", "answer", "choose")  # of which a fine-tuned model has one
 
 
 @dataclass(frozen=True)
@@ -27,25 +29,38 @@ class NamedModel:
     def of(cls, name: str, predictor: Predictor) -> "NamedModel":
         return cls(name, predictor, tuple(key for key, one in FUNCTIONS.items() if one.is_possible(predictor)))
 
-    def describe(self) -> schemas.ServedModel:
-        checkpoint, tokenizer = self.predictor.checkpoint, self.predictor.tokenizer
-        config, task = checkpoint.config, None if checkpoint.task is None else self.predictor.task
-        return schemas.ServedModel(
-            name=self.name,
-            functions=[name for name in self.functions if HEADS.get(name) not in checkpoint.at_chance],
-            task=None if task is None else task.name,
-            labels=list(getattr(task, "labels", ())),
-            num_texts=getattr(task, "num_texts", 0),
-            has_spans=getattr(task, "has_spans", False),
-            has_exits=self.predictor.has_exits,
-            language=tell_language(tokenizer),
-            mask=tokenizer.pieces([tokenizer.mask_id])[0],
-            num_parameters=count_parameters(config, checkpoint.heads).total,
-            num_layers=len(config.layer_plan.rows),
-            num_heads=config.num_heads,
-            hidden_size=config.hidden_size,
-            max_length=self.predictor.form().max_length,
-        )
+    def describe(self, *, with_examples: bool = False) -> schemas.ServedModel:
+        """What `/v1/models` says of it; `with_examples` of the data that it was fine-tuned on, where they are known."""
+        predictor, checkpoint = self.predictor, self.predictor.checkpoint
+        length = predictor.form().max_length
+        facts = describe_model(checkpoint, predictor.tokenizer, max_length=length, has_exits=predictor.has_exits)
+        functions = [name for name in self.functions if HEADS.get(name) not in checkpoint.at_chance]
+        examples = self._read_examples() if with_examples else {}
+        return schemas.ServedModel(name=self.name, functions=functions, examples=examples, **facts)
+
+    def _read_examples(self) -> dict[str, list[Any]]:
+        """Inputs from the report of the run that made this model: those that its function takes."""
+        checkpoint = self.predictor.checkpoint
+        folder = next((one for one in (checkpoint.path, checkpoint.path.parent) if (one / REPORT_FILE).is_file()), None)
+        name = next((name for name in self.functions if name in TASK_FUNCTIONS), None)
+        if folder is None or name is None:
+            return {}
+        try:
+            report = read_report(folder)
+        except LitebertError:  # it is not needed to answer
+            return {}
+        if report["facts"] != checkpoint.task:
+            return {}
+        inputs = [one for one in report.get("examples", []) if self._is_taken(FUNCTIONS[name], one)]
+        return {name: inputs} if inputs else {}
+
+    def _is_taken(self, function: Function, one: Any) -> bool:
+        try:
+            (value,) = function.request.model_validate({"inputs": [one]}).inputs  # type: ignore[attr-defined]
+            function.check(self.predictor, value)
+        except (ValueError, LitebertError):
+            return False
+        return True
 
 
 def split_name(word: str) -> tuple[str, str]:

@@ -68,6 +68,11 @@ class ServeOptions:
         """Whether nobody but this machine can reach it."""
         return self.host == "localhost" or (_is_address(self.host) and ipaddress.ip_address(self.host).is_loopback)
 
+    @property
+    def is_private(self) -> bool:
+        """Whether only this machine, or whoever has the token, may ask."""
+        return self.is_local or bool(self.token)
+
     def with_own_hosts(self) -> "ServeOptions":
         """Of a server that only this machine reaches, the names that this machine has for itself.
 

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
@@ -226,6 +226,9 @@ class ServedModel(BaseModel):
     has_spans: bool = Field(description="Its tags are of spans, such as B-PER and I-PER.")
     has_exits: bool = Field(description="It may be asked with a patience.")
     language: Literal["en", "zh"] = Field(description="What its vocabulary is mostly for.")
+    examples: dict[str, list[Any]] = Field(
+        {}, description="For each function, inputs of the model's own data; it may have none."
+    )
     mask: str = Field(description="The mark for a word to guess.")
     num_parameters: int
     num_layers: int

@@ -12,20 +12,22 @@ from litebert.core.errors import DataError
 from litebert.core.files import atomic_path, check_keys
 from litebert.core.sealed import find_changed, hash_files, read_sealed, write_sealed
 from litebert.tasks.bag_of_words import Baseline
-from litebert.tasks.choices import Choices
+from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel
 from litebert.tasks.finetuning import FinetuneTask, Output, fingerprint
 from litebert.tasks.intervals import find_intervals, find_lead
 from litebert.tasks.metrics import confusion_matrix, precision_recall
 from litebert.tasks.predictions import PREDICTIONS
 from litebert.tasks.splitting import list_inputs
+from litebert.tasks.squad.reading import Question
 from litebert.tasks.tag_errors import describe_tag_errors
-from litebert.tasks.token_tags import OUTSIDE, TokenTags, score_kinds
+from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags, score_kinds
 
 REPORT_FILE = "report.json"
 ERRORS_FILE = "errors.md"
 NUM_ERRORS = 25
 MAX_SHOWN = 300  # characters of an output
+NUM_EXAMPLES, MAX_EXAMPLE = 3, 2000  # inputs that a report keeps to try the model on, and their characters
 FEW_STEPS, FEW_EXAMPLES = 100, 100  # fewer explain a score at chance
 LEARNED = 0.9  # of the first loss: training that ends above has learned nothing
 
@@ -140,6 +142,28 @@ def write_errors(
         lines += [f"- output {output[:MAX_SHOWN]}{'...' if len(output) > MAX_SHOWN else ''}", f"- {example.where}", ""]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(lines), "utf-8")
+
+
+def pick_examples(examples: Sequence[Any]) -> list[Any]:
+    """A few inputs of different labels to try the model on, as `litebert serve` takes them; none that is long."""
+    picked: dict[str, Any] = {}
+    for example in examples:
+        shown = _to_input(example)
+        if str(example.label) not in picked and len(json.dumps(shown, ensure_ascii=False)) <= MAX_EXAMPLE:
+            picked[str(example.label)] = shown
+        if len(picked) == NUM_EXAMPLES:
+            break
+    return list(picked.values())
+
+
+def _to_input(example: Any) -> Any:
+    if isinstance(example, TaggedWords):
+        return list(example.words)
+    if isinstance(example, ChoiceExample):
+        return {"context": example.context, "question": example.question, "choices": list(example.choices)}
+    if isinstance(example, Question):
+        return {"question": example.text, "context": example.context}
+    return example.text if example.text_b is None else [example.text, example.text_b]
 
 
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from varied_lines import iter_rare_lines
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.exporters.web import PAGE_FOLDERS
-from litebert.exporters.web_model import FUNCTIONS, describe_model
+from litebert.exporters.web_model import FUNCTIONS, describe_for_page
 from litebert.exporters.web_vocabulary import describe_vocabulary
 from litebert.inference.predictor import Predictor
 from litebert.model.config import ModelConfig
@@ -154,7 +154,7 @@ def answer_in_node(folder: Path, predictor: Predictor, inputs: Sequence[Any]) ->
             (folder / file.name).write_bytes(file.read_bytes())
     form = build_form(predictor.tokenizer, max_length=MAX_LENGTH, num_segments=2)
     head: HeadName = "mlm" if predictor.checkpoint.task is None else predictor.task.heads[0].kind
-    facts = describe_model(predictor.checkpoint, head)
+    facts = describe_for_page(predictor.checkpoint, head)
     values = {"vocabulary": describe_vocabulary(predictor.tokenizer, form), "facts": facts, "inputs": inputs}
     for name, value in {**values, "package": {"type": "module"}}.items():
         (folder / f"{name}.json").write_text(json.dumps(value))
@@ -221,8 +221,8 @@ def test_the_page_knows_what_the_server_tells_of_a_model(tiny_checkpoint: Path) 
     told = (
         NamedModel.of("x", Predictor(checkpoint, choose_runtime(RuntimeOptions(device="cpu")))).describe().model_dump()
     )
-    facts = describe_model(checkpoint, "mlm")["model"]
-    unused = {"num_heads", "hidden_size"}  # by any view that the page has
+    facts = describe_for_page(checkpoint, "mlm")["model"]
+    unused = {"examples"}  # an exported page is public: it holds none of the data
     assert set(facts) == set(told) - unused
     assert {key: facts[key] for key in facts if key not in ("name", "functions")} == {
         key: told[key] for key in facts if key not in ("name", "functions")

@@ -20,7 +20,7 @@ from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpo
 from litebert.core.errors import ConfigError
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.exporters.web import export_web
-from litebert.exporters.web_model import describe_model
+from litebert.exporters.web_model import describe_for_page
 from litebert.inference.engines.graphs import OneGraph
 from litebert.inference.engines.onnx_engine import OnnxEngine
 from litebert.inference.predictor import Predictor
@@ -357,7 +357,7 @@ def test_a_page_knows_how_many_texts_its_model_wants(
     model = build_model(load_checkpoint(tiny_checkpoint).config, task.heads)
     content = CheckpointContent(step=0, task=task_facts(task, max_length=32))
     save_checkpoint(tmp_path / "model", model, tiny_tokenizer, content)
-    assert describe_model(load_checkpoint(tmp_path / "model"), "classification")["model"]["num_texts"] == num_texts
+    assert describe_for_page(load_checkpoint(tmp_path / "model"), "classification")["model"]["num_texts"] == num_texts
 
 
 def test_what_the_page_cannot_show_or_find_is_refused(

@@ -409,6 +409,8 @@ def test_axe_finds_no_violation(open_page: OpenPage, address: str, axe: str, sch
     page.goto(f"{address}/docs")
     page.wait_for_selector(".call")
     found["docs"] = find_violations(page, axe)
+    page.click("#language")
+    found["docs, Chinese"] = find_violations(page, axe)
     assert {place: violations for place, violations in found.items() if violations} == {}
 
 
@@ -481,3 +483,34 @@ def test_the_description_of_the_api_is_drawn_and_can_be_tried(open_page: OpenPag
         call.locator("button").click()
     call.locator("pre", has_text="results").wait_for()
     assert call.locator("pre").last.inner_text().startswith("200")
+
+
+SHOWN_TEXTS = """() => {
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!node.closest("code, pre, .method, h2") && /[A-Za-z]{3}/.test(walker.currentNode.data)) {
+      found.push(walker.currentNode.data);
+    }
+  }
+  return found;
+}"""
+# Names that are the same in every language.
+NAMES = re.compile(r"\[MASK\]|Prometheus|Retry-After|[BI]-PER|JSON|BERT|classify|patience|null|/[\w/-]+|\d{3}")
+
+
+def test_the_description_of_the_api_is_chinese_on_a_chinese_page(open_page: OpenPage, address: str) -> None:
+    page = open_page(at=f"{address}/docs", locale="zh-CN")
+    page.wait_for_selector(".call")
+    assert page.get_attribute("html", "lang") == "zh-Hans"
+    assert page.locator("h3").first.inner_text() == "请求"
+    for summary in page.locator("summary").all():
+        summary.click()
+    english = [text for text in page.evaluate(SHOWN_TEXTS) if re.search("[A-Za-z]{3}", NAMES.sub("", text))]
+    assert english == []
+    page.click("#language")
+    assert page.locator("h3").first.inner_text() == "Request"
+    page.reload()
+    page.wait_for_selector(".call")
+    assert page.get_attribute("html", "lang") == "en"

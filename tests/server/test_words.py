@@ -6,7 +6,7 @@ from pathlib import Path
 from litebert.server.refusals import CODES
 
 PACKAGE = Path(__file__).parents[2] / "litebert"
-PAGES = (PACKAGE / "page", PACKAGE / "serve" / "page", PACKAGE / "export" / "page")
+PAGES = (PACKAGE / "page", PACKAGE / "server" / "page", PACKAGE / "exporters" / "page")
 
 
 def words_by_language() -> dict[str, dict[str, str]]:
@@ -41,6 +41,7 @@ def test_every_word_that_is_said_is_there() -> None:
 
 
 def test_every_refusal_of_the_server_has_its_words() -> None:
-    sources = "".join(file.read_text("utf-8") for file in (PACKAGE / "serve").glob("*.py"))
+    sources = "".join(file.read_text("utf-8") for file in (PACKAGE / "server").glob("*.py"))
     codes = set(re.findall(r'code="(\w+)"', sources)) | set(CODES.values())
+    assert {"too_long", "stopping", "not_http", "wrong_origin"} <= codes  # found where they are
     assert {f"error.{code}" for code in codes} <= set(words_by_language()["en"])

@@ -27,7 +27,7 @@ class Passages:
 
     @property
     def text(self) -> Text:
-        return Text(self.shards, self.outline)
+        return Text(self.shards, self.outline.shard_starts, np.empty(0, np.int64))
 
     @property
     def num_documents(self) -> int:

@@ -1,0 +1,105 @@
+// The words of the API's description: English as the server writes it, and its Chinese.
+
+const CHINESE = {
+  "Playground": "试验场",
+  "version": "版本",
+  "Request": "请求",
+  "Answer": "回答",
+  "Try": "试一试",
+  "Send": "发送",
+  "Refusals": "拒绝的原因",
+  "optional": "可选",
+  "or": "或",
+  "list of": "列表：",
+  "by name": "（按名称）",
+  "text": "文本",
+  "number": "数",
+  "whole number": "整数",
+  "object": "对象",
+  "true or false": "真或假",
+  "null": "空",
+  "value": "值",
+  "中文": "English",
+
+  "Ask lite BERTs. A request holds one or more `inputs` and gets as many `results`, in their order; inputs of different requests are computed together. A refusal is `{\"error\": {\"code\", \"message\", \"where\"}}`.":
+    "向轻量 BERT 模型提问。一个请求含一个或多个 `inputs`，按相同顺序得到同样多的 `results`；不同请求的输入会合并计算。拒绝时返回 `{\"error\": {\"code\", \"message\", \"where\"}}`。",
+
+  "The most probable words for each [MASK] of a text": "文本中每个 [MASK] 处最可能的词",
+  "The label of a text or of a pair, or a number": "一段文本或一对文本的标签，或一个数值",
+  "A tag for each word": "每个词的标签",
+  "The stretch of a text that answers a question": "文章中回答问题的那一段原文",
+  "Which of several choices fits a question": "几个选项中哪个适合问题",
+  "How probable it is that B follows A": "B 接在 A 之后的概率",
+  "A vector for each text": "每段文本的向量",
+  "How a text is read: attention, and how far each layer moves each token": "模型如何阅读文本：注意力，以及每一层把每个词元移动多远",
+  "The models that are served, and what each can do": "本服务器的模型，以及各自的功能",
+  "Whether it is alive": "服务器是否在运行",
+  "Whether a request would be taken now": "此刻是否会接受请求",
+  "Counters for Prometheus": "供 Prometheus 读取的计数",
+
+  "A model's name; without it the first one that can answer.": "模型名称；不写则用第一个能够回答的模型。",
+  "Guesses for each [MASK].": "每个 [MASK] 给出多少个猜测。",
+  "Two texts that belong together.": "一对文本。",
+  "Answer early: after so many layers with the same answer; 0 computes all of them.": "提前作答：连续这么多层答案相同即停止；0 表示计算全部层。",
+  "Texts, cut into words at white space; or lists of words.": "文本（按空白分成词），或词的列表。",
+  "A choice takes the place of each `_`, or follows the question.": "选项会填入每个 `_`，没有 `_` 则接在问题之后。",
+  "Vectors of length one; null: as the model says, else true.": "是否把向量归一化为长度 1；null 表示按模型的设定，模型未设定则为真。",
+  "An attention head, from 0; without it the mean of all.": "注意力头，从 0 数起；不写则取所有头的平均。",
+  "As the vocabulary has it, with its mark of a word's beginning or inside.": "词表中的写法，带有词首或词内的标记。",
+  "As a person reads it.": "供人阅读的写法。",
+  "For each [MASK], the best guess first.": "对每个 [MASK]，最佳猜测在前。",
+  "Tokens that were not read, because the input is longer than the model reads.": "因输入超出模型长度而没有读到的词元数。",
+  "A label, or those that hold; or a number.": "一个标签，或所有成立的标签；或一个数值。",
+  "Of every label; empty for a number.": "每个标签的概率；数值任务为空。",
+  "In the text, in characters; of a list of words in these with a space between them.": "在文本中的位置，以字符计；若是词的列表，则按词间加一个空格计。",
+  "In characters, as of words.": "以字符计，与词相同。",
+  "The mean of its words' probabilities.": "所含各词概率的平均。",
+  "Of tags such as B-PER and I-PER.": "由 B-PER、I-PER 之类的标签组成。",
+  "In the context, in characters.": "在文章中的位置，以字符计。",
+  "Null where the model finds none.": "模型没有找到时为空。",
+  "What it found next best.": "其次的候选。",
+  "The odds that there is no answer.": "没有答案的几率比。",
+  "Of the best choice, from 0.": "最佳选项的序号，从 0 数起。",
+  "That the second text follows the first.": "第二段接在第一段之后的概率。",
+  "In its text, in characters; 0 for a special token.": "在所属文本中的位置，以字符计；特殊词元为 0。",
+  "From each token (row) to every token; a row sums to 1.": "从每个词元（行）到所有词元；每行之和为 1。",
+  "How far the layer moves each token.": "这一层把每个词元移动多远。",
+  "The angle between what goes in and what comes out, for each token.": "每个词元输入与输出之间的角度。",
+  "The text was longer than what can be shown.": "文本超出可显示的长度。",
+  "What it was fine-tuned for.": "微调的任务。",
+  "That classify wants for an input: 2 for pairs; 0: one or two.": "classify 的每个输入需要几段文本：2 为文本对；0 为一段或两段。",
+  "Its tags are of spans, such as B-PER and I-PER.": "标签标注片段，例如 B-PER 和 I-PER。",
+  "It may be asked with a patience.": "可以带 patience 提问。",
+  "What its vocabulary is mostly for.": "词表主要面向的语言。",
+  "The mark for a word to guess.": "表示待猜词的标记。",
+  "In tokens; longer texts are cut, and `num_cut` of their results says so.": "以词元计；更长的文本会被截断，结果中的 `num_cut` 会说明。",
+  "For each function, inputs of the model's own data; it may have none.": "每个功能的示例输入，取自模型自己的数据；可以没有。",
+
+  "Counters": "计数",
+  "Service Unavailable": "服务不可用",
+  "The body is not JSON.": "请求正文不是 JSON。",
+  "The bearer token is missing or wrong.": "缺少令牌，或令牌错误。",
+  "No such page, or no served model of this name.": "没有这个页面，或没有这个名称的模型。",
+  "The request took too long to arrive.": "请求到达得太慢。",
+  "The request is larger than the server takes.": "请求超过服务器接受的大小。",
+  "The request is addressed to another host than this one.": "请求所指的主机不是本服务器。",
+  "The request is not what it should be; the message says where, and the remedy.": "请求内容有误；消息会说明位置和改法。",
+  "Too many inputs wait already; try again after the seconds in Retry-After.": "等待的输入太多；请在 Retry-After 所示的秒数之后再试。",
+  "Our mistake.": "服务器出错。",
+  "The answer took too long.": "作答时间过长。",
+};
+
+const KEY = "litebert-language"; // the same as the playground's
+
+export function getLanguage() {
+  return localStorage.getItem(KEY) ?? (navigator.language.startsWith("zh") ? "zh" : "en");
+}
+
+export function setLanguage(language) {
+  localStorage.setItem(KEY, language);
+}
+
+/** The words in the language of the page; what has no Chinese stays English. */
+export function say(words) {
+  return getLanguage() === "zh" ? (CHINESE[words] ?? words) : words;
+}

@@ -45,8 +45,8 @@ def run_fault(options: argparse.Namespace, folder: Path, ledger: Ledger) -> None
     deadline = time.monotonic() + options.seconds
     chosen = [job for job in JOBS if not options.jobs or job.name in options.jobs.split(",")]
     for job in chosen:
-        share = options.count // len(chosen)
-        kills.torture(job, materials, folder / options.fault / job.name, ledger, share, deadline)
+        num_faults = round(options.count * job.share / sum(one.share for one in chosen))
+        kills.torture(job, materials, folder / options.fault / job.name, ledger, num_faults, deadline)
 
 
 if __name__ == "__main__":

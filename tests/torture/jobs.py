@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PASSING = {"timing.jsonl", ".lock"}  # seconds and locks differ between two runs
+HANGS_AFTER_SECONDS = 600.0
 UNREPRODUCIBLE = ("timed", "machine", "state", "checksum")  # in JSON: seconds, and what is a hash of them
 
 
@@ -23,6 +25,7 @@ class Job:
     command: str
     is_forked: bool = True  # False: it starts processes of its own, and needs an interpreter of its own
     compared: tuple[str, ...] = ("**/*",)
+    share: float = 1.0  # of the faults; what needs new interpreters costs ten times as much
 
     def words(self, materials: Path, out: Path) -> list[str]:
         return self.command.format(m=materials, out=out).split()
@@ -41,14 +44,20 @@ JOBS = [
         "study run {m}/study.toml --corpus {m}/corpus --data {m}/tasks --jobs 1 --out {out}",
         is_forked=False,
         compared=("*.json", "runs/*/metrics.jsonl"),
+        share=0.15,
     ),
     Job(
         "build-2",
         "corpus build {m}/text --tokenizer {m}/tokenizer --valid-share 0.1 --processes 2 --out {out}",
         is_forked=False,
+        share=0.3,
     ),
-    Job("pretrain-2", "pretrain {m}/recipe.toml --processes 2 --out {out}", is_forked=False),
+    Job("pretrain-2", "pretrain {m}/recipe.toml --processes 2 --out {out}", is_forked=False, share=0.3),
 ]
+
+
+class HangError(AssertionError):
+    """A job that does not end."""
 
 
 class Ending(NamedTuple):
@@ -106,9 +115,15 @@ def start_interpreter(words: Sequence[str], log: Path) -> int:
 
 
 def wait(number: int, log: Path) -> Ending:
-    """Wait for a process that was started here."""
-    code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
-    return Ending(code, log.read_text("utf-8", errors="replace"))
+    """Wait for a process that was started here; one that hangs is killed, and fails the trial."""
+    deadline = time.monotonic() + HANGS_AFTER_SECONDS
+    while (ended := os.waitpid(number, os.WNOHANG))[0] == 0:
+        if time.monotonic() > deadline:
+            kill_group(number)
+            os.waitpid(number, 0)
+            raise HangError(f"still running after {HANGS_AFTER_SECONDS:g} s")
+        time.sleep(0.01)
+    return Ending(os.waitstatus_to_exitcode(ended[1]), log.read_text("utf-8", errors="replace"))
 
 
 def kill_group(number: int) -> None:

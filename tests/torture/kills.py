@@ -1,4 +1,4 @@
-"""Kills at random instants and at chosen file operations, full disks and broken ones: the result is as if undisturbed.
+"""Kills and stops at random instants, kills at file operations, full and broken disks: the result is as if undisturbed.
 
 A trial is a chain: one folder, in which the job is disturbed a few times in a row and then runs to its end. What it has
 written by then must be that of an undisturbed run, byte by byte, and no temporary file may be left.
@@ -22,6 +22,7 @@ from tests.torture.ledger import Ledger
 
 CHAIN = 8  # disturbances before the job may run to its end
 GONE_WITHIN_SECONDS = 20.0
+STOPPED = (128 + signal.SIGTERM, -signal.SIGTERM)  # by a SIGTERM, after saving or at once
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,10 @@ def torture(job: Job, materials: Path, folder: Path, ledger: Ledger, num_faults:
             reference = measure(job, materials, folder)
         _forget(folder / "chain")
         (folder / "chain").mkdir()
-        count, problem = _try_chain(job, materials, folder / "chain" / "out", reference, ledger.random(name))
+        try:
+            count, problem = _try_chain(job, materials, folder / "chain" / "out", reference, ledger.random(name))
+        except AssertionError as error:  # it hangs, or leaves workers behind
+            count, problem = 1, str(error)
         ledger.write(name, count=count, problem=problem)
         if problem:
             shutil.copytree(folder / "chain", folder / f"failed {name}", dirs_exist_ok=True)
@@ -78,7 +82,7 @@ def _try_chain(job: Job, materials: Path, out: Path, reference: Reference, rng: 
     for _ in range(CHAIN):
         ending, fault = _disturb(job, materials, out, reference, rng)
         num_struck += ending.code != 0
-        if ending.code not in (0, -signal.SIGKILL) and not ending.is_refusal:
+        if ending.code not in (0, -signal.SIGKILL, *STOPPED) and not ending.is_refusal:
             return num_struck, f"{fault} ended with {ending.code}: {ending.output[-500:]}"
         if ending.code == 0 and jobs.digest(job, out) != reference.digest:
             return num_struck, f"{fault} went unnoticed, and the result differs"
@@ -99,6 +103,10 @@ def _disturb(job: Job, materials: Path, out: Path, reference: Reference, rng: Ra
     process = jobs.start(words, log) if job.is_forked else jobs.start_interpreter(words, log)
     instant = rng.uniform(0, reference.seconds)
     time.sleep(instant)
+    if rng.random() < 0.2:
+        with suppress(psutil.Error):
+            psutil.Process(process).terminate()
+        return jobs.wait(process, log), f"SIGTERM after {instant:.2f} s"
     victim = _kill_some(process, rng)
     return jobs.wait(process, log), f"SIGKILL of {victim} after {instant:.2f} s"
 

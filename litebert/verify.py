@@ -11,6 +11,7 @@ from pathlib import Path
 
 from litebert import checkpoint
 from litebert.core.errors import ConfigError, DataError, LitebertError
+from litebert.core.options import read_toml_values
 from litebert.core.runlog import METRICS_FILE, TIMING_FILE, check_log, read_log
 from litebert.core.sealed import find_changed, is_sealed, read_sealed
 from litebert.corpus import shards
@@ -130,7 +131,7 @@ def _check_run(folder: Path) -> list[str]:
     for name in (METRICS_FILE, TIMING_FILE):
         if (folder / name).is_file():
             read_log(folder / name)
-    begun = tomllib.loads((folder / RECIPE_FILE).read_text("utf-8"))
+    begun = read_toml_values(folder / RECIPE_FILE, "recipe")
     saved = checkpoint.list_checkpoints(folder / CHECKPOINTS)
     if not saved:
         return []
@@ -138,7 +139,11 @@ def _check_run(folder: Path) -> list[str]:
     if "job" in begun:  # of fine-tuning: its checkpoints know the recipe, and not the job
         return []
     last = build_recipe(tomllib.loads((saved[-1] / checkpoint.RECIPE).read_text("utf-8")))
-    changes = list_changes(with_paths(last, lambda _: ""), with_paths(build_recipe(begun), lambda _: ""))
+    try:
+        recipe = build_recipe(begun)
+    except ConfigError as error:
+        return [f"{folder / RECIPE_FILE} is corrupt: {error}"]
+    changes = list_changes(with_paths(last, lambda _: ""), with_paths(recipe, lambda _: ""))
     problem = f"{folder / RECIPE_FILE} is corrupt: it is not the recipe of {saved[-1]} ({'; '.join(changes[:3])})"
     return [problem] if changes else []
 

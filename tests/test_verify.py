@@ -84,3 +84,11 @@ def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
         verify(tmp_path)
     with pytest.raises(ConfigError, match="is not a directory"):
         verify(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("content", [b"[model\n", b"\xff", b"[model]\nhidden = 3\n"])
+def test_a_recipe_that_cannot_be_read_is_named(content: bytes, written: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(written / "run", tmp_path / "run"))
+    (run / "recipe.toml").write_bytes(content)
+    (found,) = [one for one in verify(run) if one.kind == "run"]
+    assert str(run / "recipe.toml") in found.problems[0]

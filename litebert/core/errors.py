@@ -98,6 +98,11 @@ def advise_on_disk(error: OSError, path: Path | None = None) -> str:
     return f"; {advice.format(disk=disk or 'the output')}"
 
 
+def in_one_line(error: BaseException) -> str:
+    """What another library says of an error, in one line."""
+    return " ".join(str(error).split())
+
+
 def suggest(word: str, valid: Iterable[str]) -> str:
     """What to append to an 'unknown ...' message: the nearest valid name, or all of them when none is near."""
     names = sorted(valid)

@@ -137,7 +137,7 @@ def check_keys(path: Path, value: Mapping[str, Any], kinds: Mapping[str, type]) 
     for key, kind in kinds.items():
         is_fit = key in value and isinstance(value[key], kind) and (kind is not int or type(value[key]) is int)
         if not is_fit:
-            raise DataError(f'{path} is corrupt: "{key}" is missing or of the wrong kind')
+            raise DataError("corrupt-file", f'{path} is corrupt: "{key}" is missing or of the wrong kind')
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -153,13 +153,13 @@ def parse_json(text: str | bytes, where: str) -> dict[str, Any]:
     try:
         value = json.loads(text if isinstance(text, str) else text.decode("utf-8"))
     except RecursionError:
-        raise DataError(f"{where} is not JSON that can be read: it is nested too deeply") from None
+        raise DataError("bad-json", f"{where} is not JSON that can be read: it is nested too deeply") from None
     except ValueError as error:
-        raise DataError(f"{where} is not JSON, or is damaged: {error}") from None
+        raise DataError("bad-json", f"{where} is not JSON, or is damaged: {error}") from None
     if not isinstance(value, dict):
-        raise DataError(f"{where} holds no object of JSON; is it the right file?")
+        raise DataError("bad-json", f"{where} holds no object of JSON; is it the right file?")
     if _is_nested_deeper(value, _MAX_DEPTH):
-        raise DataError(f"{where} is not JSON that can be read: it is nested too deeply")
+        raise DataError("bad-json", f"{where} is not JSON that can be read: it is nested too deeply")
     return value
 
 

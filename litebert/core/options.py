@@ -111,6 +111,14 @@ def read_toml(path: Path, kind: str) -> str:
         raise ConfigError(f"{path}: not UTF-8, as TOML must be ({error}); is this a {kind}?") from None
 
 
+def read_toml_values(path: Path, kind: str) -> dict[str, Any]:
+    """The values of a TOML file that is meant to be a `kind`."""
+    try:
+        return tomllib.loads(read_toml(path, kind))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
 def dump_toml(values: Mapping[str, Any]) -> str:
     """The values as TOML: plain keys first, then a section for each mapping; None is left out."""
     plain = {name: value for name, value in values.items() if not isinstance(value, Mapping) and not _is_tables(value)}

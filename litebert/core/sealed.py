@@ -37,10 +37,10 @@ def parse_sealed(text: str | bytes, *, where: str, fix: str = "restore the origi
     try:
         value = parse_json(text, where)
     except DataError as error:
-        raise DataError(f"{error}; {fix}") from None
+        raise DataError(error.code, f"{error}; {fix}") from None
     stated = value.pop(CHECKSUM, None)
     if stated is not None and stated != compute_checksum(value):
-        raise DataError(f"{where} is corrupt: its content does not match its checksum; {fix}")
+        raise DataError("corrupt-file", f"{where} is corrupt: its content does not match its checksum; {fix}")
     return value
 
 
@@ -64,14 +64,14 @@ def build_record(kind: type[T], value: Mapping[str, Any], *, where: str, fix: st
     """The dataclass `kind` from an object of JSON; a missing, unknown or wrongly typed key is refused by its name."""
     unknown = value.keys() - {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if unknown:
-        raise DataError(f'{where} is corrupt: unknown key "{min(unknown)[:80]}"; {fix}')
+        raise DataError("corrupt-file", f'{where} is corrupt: unknown key "{min(unknown)[:80]}"; {fix}')
     try:
         # through JSON: strict about kinds, yet an array may fill a tuple and text a path
         record: T = _adapter(kind).validate_json(json.dumps(value), strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(map(str, first["loc"]))
-        raise DataError(f'{where} is corrupt: "{key[:80]}": {first["msg"]}; {fix}') from None
+        raise DataError("corrupt-file", f'{where} is corrupt: "{key[:80]}": {first["msg"]}; {fix}') from None
     return record
 
 

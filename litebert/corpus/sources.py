@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 import zstandard
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError, DataError, in_one_line
 from litebert.core.files import hash_file
 
 Packing = Literal["plain", "gzip", "zstd", "parquet", "parquet in gzip", "parquet in zstd"]
@@ -274,7 +274,7 @@ def _parquet_blocks(path: Path, field: str, *, unpacked: Path | None = None) -> 
                 position += len(rows)
                 yield Block("".join(f"{row}\n" for row in rows).encode("utf-8", "surrogatepass"), int(position * step))
     except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
-        raise TruncatedError(f"the Parquet file breaks off ({error})") from error
+        raise TruncatedError(f"the Parquet file breaks off ({in_one_line(error)})") from error
 
 
 def _as_text(value: Any) -> str:

@@ -5,14 +5,13 @@ Three recipes have names: `paper`, the ALBERT paper's rows; `two-core`, a fixed 
 """
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options, describe_changes, dump_toml, merge, parse_assignments
+from litebert.core.options import build_options, describe_changes, dump_toml, merge, parse_assignments, read_toml_values
 from litebert.core.ranges import DropRate, NonNegativeFloat, NonNegativeInt, PositiveInt, Range, check_values
 from litebert.core.runtime_options import RuntimeOptions
 from litebert.tasks.reading import ExitOptions, PassageOptions
@@ -259,10 +258,7 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
         )
     if not file.is_file():
         raise ConfigError(f"there is no recipe file {file}")
-    try:
-        values = tomllib.loads(file.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: {error}") from None
+    values = read_toml_values(file, "recipe")
     values.pop("job", None)  # a run's own recipe.toml says there which data and weights it was begun with
     return values
 

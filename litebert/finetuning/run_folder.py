@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ from litebert.checkpoint import (
 )
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path
-from litebert.core.options import dump_toml
+from litebert.core.options import dump_toml, read_toml_values
 from litebert.core.runlog import METRICS_FILE, RunLog, check_log, describe_log, open_sinks, read_log
 from litebert.core.runtime import choose_runtime
 from litebert.core.view import View
@@ -259,7 +258,7 @@ def list_job_changes(folder: Path, job: Job) -> list[str]:
     is_under_way = list_checkpoints(folder / CHECKPOINTS) or (folder / REPORT_FILE).is_file()
     if not file.is_file() or not is_under_way:
         return []
-    begun = tomllib.loads(file.read_text("utf-8"))
+    begun = read_toml_values(file, "recipe")
     if "job" not in begun:
         raise ConfigError(f"{folder} is a run of pre-training; choose another --out")
     # runs of version 0.1 do not say these: a user's own classes were always chosen by accuracy

@@ -17,6 +17,7 @@ from litebert.interop.own_files import checked_file
 from litebert.model.pooling import EmbeddingSpec, Pooling
 
 MODULES_FILE = "modules.json"
+_MAX_NAME = 255  # bytes, and at least as many characters, that a file system takes for a name
 PROMPTS_FILE = "config_sentence_transformers.json"
 LENGTH_FILE = "sentence_bert_config.json"
 POOLING_FOLDER = "1_Pooling"
@@ -86,7 +87,9 @@ def _read_modules(file: Path) -> list[tuple[str, str]]:
 def _enter(folder: Path, name: str) -> Path:
     """A module's folder, which is this one or one inside it."""
     inside = folder / name
-    if name and (name != Path(name).name or name in (".", "..") or not inside.is_dir() or inside.is_symlink()):
+    if len(name.encode(errors="replace")) > _MAX_NAME or (
+        name and (name != Path(name).name or name in (".", "..") or not inside.is_dir() or inside.is_symlink())
+    ):
         raise DataError(
             "missing-file",
             f"{folder / MODULES_FILE} names a missing folder '{name[:80]}'; was the model copied completely?",
@@ -125,9 +128,10 @@ def _read_max_length(encoder: Path, stated: Mapping[str, Any]) -> int | None:
     length = stated.get("max_seq_length")
     if length is None and (encoder / "tokenizer_config.json").is_file():
         length = read_json(checked_file(encoder, "tokenizer_config.json")).get("model_max_length")
-    if length is None or length > 2**31:  # transformers' number for "not known"
+    is_number = isinstance(length, int | float) and not isinstance(length, bool)
+    if length is None or (is_number and length > 2**31):  # transformers' number for "not known"
         return None
-    if isinstance(length, bool) or not isinstance(length, int) or length < 3:
+    if not isinstance(length, int) or not is_number or length < 3:
         raise DataError(
             "bad-value", f"{encoder / LENGTH_FILE}: max_seq_length = {length!r:.40} must be a number above 2"
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError, DataError, in_one_line
 
 if TYPE_CHECKING:
     import pyarrow
@@ -73,7 +73,9 @@ def _read_file(file: Path) -> "pyarrow.Table":
         table.validate(full=True)  # offsets, and that text is UTF-8: nothing later looks
         return table
     except (OSError, ArrowException) as error:
-        raise DataError(f"{file}: not {'Arrow' if file.suffix == '.arrow' else 'Parquet'} ({error})") from None
+        raise DataError(
+            f"{file}: not {'Arrow' if file.suffix == '.arrow' else 'Parquet'} ({in_one_line(error)})"
+        ) from None
 
 
 def _read_names(schema: "pyarrow.Schema") -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.core.files import atomic_path
+from litebert.core.files import atomic_path, parse_json
 from litebert.tasks.finetuning import Answer, FinetuneTask, Output
 
 PREDICTIONS = "predictions"  # the folder of a run that has them, a file for each split
@@ -48,14 +48,19 @@ def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
 def read_predictions(path: Path) -> list[Prediction]:
     """The predictions of a file."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file; is {path.parent.parent} a fine-tuned run, and had it this split?")
+        raise DataError(
+            "missing-file", f"{path}: no such file; is {path.parent.parent} a fine-tuned run, and had it this split?"
+        )
     predictions = []
     # not splitlines(): a text may hold U+2028, which JSON does not escape
-    for number, line in enumerate(path.read_text("utf-8").removesuffix("\n").split("\n"), start=1):
+    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), start=1):
         try:
-            predictions.append(Prediction(**json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{path}:{number}: not a prediction ({error})") from None
+            facts = parse_json(line, f"{path}:{number}")
+            predictions.append(Prediction(**facts))
+        except TypeError as error:
+            raise DataError("corrupt-file", f"{path}:{number}: not a prediction ({error})") from None
+        if not isinstance(facts["id"], str):
+            raise DataError("corrupt-file", f'{path}:{number}: not a prediction ("id" is not text)')
     return predictions
 
 

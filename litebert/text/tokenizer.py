@@ -17,7 +17,7 @@ import numpy.typing as npt
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_directory
 from litebert.core.options import build_options
-from litebert.core.sealed import read_sealed, write_sealed
+from litebert.core.sealed import build_record, read_sealed, write_sealed
 from litebert.text import sentencepiece_front, tokenizers_front
 from litebert.text.front import Encoding, Front
 from litebert.text.normalize import Normalization
@@ -190,30 +190,48 @@ def find_special_tokens(vocabulary: Sequence[str]) -> dict[str, int]:
     return found
 
 
+@dataclass(frozen=True)
+class _Manifest:
+    """The content of a tokenizer's manifest.json."""
+
+    format: str
+    version: int
+    kind: str
+    vocab_size: int
+    model_file: str
+    model_hash: str
+    words: str
+    special_ids: dict[str, int]
+    fingerprint: str
+    normalization: dict[str, Any] | None = None  # SentencePiece's only
+    digit_comma: str | None = None
+
+
 def _load_saved(manifest_file: Path) -> Tokenizer:
-    manifest = read_sealed(manifest_file)
-    if manifest.get("format") != FORMAT:
-        raise _describes_no_tokenizer(manifest_file, manifest)
-    if manifest["version"] != FORMAT_VERSION:
+    content = read_sealed(manifest_file)
+    if content.get("format") != FORMAT:
+        raise _describes_no_tokenizer(manifest_file, content)
+    if content.get("version") != FORMAT_VERSION:
         raise DataError(
             "newer-version",
-            f"version {manifest['version']}, but this litebert reads version {FORMAT_VERSION}; upgrade litebert",
+            f"version {content.get('version')}, but this litebert reads version {FORMAT_VERSION}; upgrade litebert",
         )
-    model_file = manifest_file.parent / str(manifest["model_file"])
+    manifest = build_record(_Manifest, content, where=str(manifest_file))
+    model_file = manifest_file.parent / manifest.model_file
     if not model_file.is_file():
         raise DataError("missing-file", f"{model_file.name} is missing; was the directory copied completely?")
     model = model_file.read_bytes()
-    if hashlib.sha256(model).hexdigest() != manifest["model_hash"]:
+    if hashlib.sha256(model).hexdigest() != manifest.model_hash:
         raise DataError("corrupt-tokenizer", f"{model_file.name} changed since it was saved; restore the original")
     front: Front
-    if manifest["model_file"] == sentencepiece_front.MODEL_FILE:
-        settings = _read_settings(manifest, ("words", "normalization", "digit_comma"))
+    if manifest.model_file == sentencepiece_front.MODEL_FILE:
+        settings = _read_settings(content, ("words", "normalization", "digit_comma"))
         front = SentencePieceFront(model, settings.normalization, settings.digit_comma)
     else:
-        settings = _read_settings(manifest, ("words",))
+        settings = _read_settings(content, ("words",))
         front = TokenizersFront(model)
     tokenizer = Tokenizer(front, words=settings.words)
-    if not tokenizer.has_fingerprint(manifest["fingerprint"]):
+    if not tokenizer.has_fingerprint(manifest.fingerprint):
         raise DataError("corrupt-tokenizer", f"{MANIFEST_FILE} changed since it was saved; restore the original")
     return tokenizer
 

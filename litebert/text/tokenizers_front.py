@@ -39,7 +39,8 @@ class TokenizersFront:
         self.kind = KINDS[type(self._backend.model).__name__]
         self.vocabulary = _list_vocabulary(self._original)
         try:
-            self._encode_whole(["\U0010fffd"])  # a model without its unknown piece fails at the first that it needs
+            # a model without its unknown piece fails at the first that it needs; BERT's rules drop U+10FFFD
+            self._encode_whole(["\U0010fffd", "\U00010380"])
         except Exception as error:  # the library knows no narrower one
             raise DataError(
                 "corrupt-tokenizer", f"this tokenizer.json cannot encode text ({error}); restore the original"
@@ -104,6 +105,7 @@ def build_byte_level(vocab_file: Path, merges_file: Path) -> bytes:
             "corrupt-tokenizer", f"{vocab_file} and {merges_file.name} do not form a vocabulary ({error})"
         ) from error
     backend = tokenizers.Tokenizer(model)
+    _list_vocabulary(backend)  # the library writes every id up to the largest: one of 2^31 would fill the memory
     set_byte_level_rules(backend)
     return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
 
@@ -168,7 +170,7 @@ def mark_special(backend: Any, names: Sequence[str]) -> bytes:
 def _load_backend(model: bytes) -> Any:
     try:
         backend = tokenizers.Tokenizer.from_buffer(model)
-    except ValueError as error:
+    except Exception as error:  # the library knows no narrower one
         raise DataError(
             "corrupt-tokenizer", f"this version of `tokenizers` cannot read this tokenizer.json ({error})"
         ) from error

@@ -146,3 +146,20 @@ def test_prompts_are_noted(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     stated = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(stated))
     assert any("prompts (query), which are not added" in finding.text for finding in diagnose(folder).findings)
+
+
+@pytest.mark.parametrize("length", ["512", [512], True])
+def test_a_length_that_is_no_number_is_refused(length: object, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    folder = write_sentence_model(tmp_path, tiny_tokenizer, flags("mean"))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
+    with pytest.raises(DataError, match=r"max_seq_length = .* must be a number"):
+        load_checkpoint(folder)
+
+
+def test_a_module_whose_name_no_file_system_takes_is_refused(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    folder = write_sentence_model(tmp_path, tiny_tokenizer, flags("mean"))
+    listed = json.loads((folder / MODULES_FILE).read_text())
+    listed[1]["path"] = "p" * 5000
+    (folder / MODULES_FILE).write_text(json.dumps(listed))
+    with pytest.raises(DataError, match="names a missing folder 'ppp"):
+        load_checkpoint(folder)

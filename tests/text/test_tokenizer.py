@@ -123,7 +123,8 @@ def test_a_changed_setting_is_refused(tokenizers_by_kind: dict[str, Tokenizer], 
         ({"normalization": {"lowrcase": True}}, "corrupt-tokenizer"),
         ({"normalization": None}, "corrupt-tokenizer"),
         ({"digit_comma": "on"}, "corrupt-tokenizer"),
-        ({"model_file": 5}, "missing-file"),
+        ({"model_file": 5}, "corrupt-file"),
+        ({"model_file": "gone"}, "missing-file"),
     ],
 )
 def test_an_impossible_setting_is_refused(
@@ -143,8 +144,8 @@ def test_an_impossible_setting_is_refused(
         ('{"format": "litebert-corpus"}', "does not describe a tokenizer but a litebert-corpus"),
         ('{"format_version": 1}', "does not describe a tokenizer;"),
         ('{"format": "litebert-tokenizer", "version": 99}', "version 99"),
-        ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', "copied completely"),
-        ('{"format": "litebert-tokenizer"}', "'version' is missing"),
+        ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', '"kind": Field required'),
+        ('{"format": "litebert-tokenizer"}', "version None"),
         ('{"format"', "not JSON"),
     ],
 )

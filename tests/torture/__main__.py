@@ -17,12 +17,12 @@ from tests.torture.ledger import Ledger, read_records, summarize
 def main() -> int:
     """Run one kind of fault, or print what was tried so far."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument("fault", choices=["kills", "report"])
+    parser.add_argument("fault", choices=["kills", "mutants", "report"])
     parser.add_argument("--folder", type=Path, default=Path("runs/torture"), help="materials, trials and the ledger")
     parser.add_argument("--count", type=int, default=100, help="how many faults, over all jobs")
     parser.add_argument("--seconds", type=float, default=600, help="stop after so long; the same command continues")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", default="", help="only these, as in: build,pretrain-2")
+    parser.add_argument("--jobs", default="", help="only these jobs or formats, as in: build,pretrain-2")
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,6 +44,12 @@ def run_fault(options: argparse.Namespace, folder: Path, ledger: Ledger) -> None
     materials = build_materials(folder / "materials")
     deadline = time.monotonic() + options.seconds
     chosen = [job for job in JOBS if not options.jobs or job.name in options.jobs.split(",")]
+    if options.fault == "mutants":
+        from tests.torture import readers, rot
+
+        formats = readers.build_formats(materials, folder / "formats")
+        rot.torture(formats, folder / "mutants", ledger, options.count, deadline, options.jobs)
+        return
     for job in chosen:
         num_faults = round(options.count * job.share / sum(one.share for one in chosen))
         kills.torture(job, materials, folder / options.fault / job.name, ledger, num_faults, deadline)

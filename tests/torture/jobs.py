@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -69,7 +70,8 @@ class Ending(NamedTuple):
     @property
     def is_refusal(self) -> bool:
         """Refused in the promised form: exit code 2, an error in one line, no traceback."""
-        return self.code == 2 and "error: " in self.output and "Traceback" not in self.output
+        is_in_a_line = re.search(r"error(\[[a-z0-9-]+\])?: ", self.output) is not None
+        return self.code == 2 and is_in_a_line and "Traceback" not in self.output
 
 
 def start(words: Sequence[str], log: Path, prepare: Callable[[], None] = lambda: None) -> int:

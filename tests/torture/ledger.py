@@ -49,6 +49,6 @@ def summarize(file: Path) -> str:
     for record in read_records(file):
         row = (record["fault"], record["trial"].split()[0])
         tried[row] += record["count"]
-        failed[row] += record["count"] if record["outcome"] == FAILED else 0
+        failed[row] += record.get("failures", record["count"]) if record["outcome"] == FAILED else 0
     lines = [f"| {f} | {job} | {tried[f, job]:,} | {tried[f, job] - failed[f, job]:,} |" for f, job in sorted(tried)]
     return "\n".join(["| fault | job | tried | survived |", "|---|---|---:|---:|", *lines])

@@ -7,6 +7,7 @@ hash protects. Hangs and deaths show as a test's time limit and as the end of it
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,36 @@ def iter_mutants(data: bytes, *, seed: int, count: int, is_json: bool = False) -
         rng = random.Random(seed * 1_000_003 + number)
         mutate = mutate_json if is_json and rng.random() < 0.5 else mutate_bytes
         yield mutate(data, rng)
+
+
+def mutate_text(data: bytes, rng: random.Random) -> bytes:
+    """The text with one word or number replaced: by an extreme, by another one of it, or by a mark of its format."""
+    words = list(re.finditer(rb"[\w.+-]+", data))
+    if not words:
+        return mutate_bytes(data, rng)
+    word, other = rng.choice(words), rng.choice(words)[0]
+    extreme = str(rng.choice(_EXTREMES)).encode()
+    mark = rng.choice((b'"', b"'", b"\t", b",", b"\n", b"\r", b"\0", b"\xff", b"{", b"]", b"=", b"\xe2\x80\xa8"))
+    return data[: word.start()] + rng.choice((extreme, other, mark)) + data[word.end() :]
+
+
+def mutate_header(data: bytes, rng: random.Random) -> bytes:
+    """A safetensors file whose JSON header is another one, with a length that fits."""
+    length = int.from_bytes(data[:8], "little")
+    header = mutate_json(data[8 : 8 + length], rng)
+    return len(header).to_bytes(8, "little") + header + data[8 + length :]
+
+
+def mutate_for(file: Path, data: bytes, seed: int, number: int) -> bytes:
+    """Mutant `number` of a file's content, by what its name says of its format; half of them change bytes at random."""
+    rng = random.Random(f"{seed} {file.name} {number}")
+    if rng.random() < 0.5:
+        return mutate_bytes(data, rng)
+    if file.suffix == ".json":
+        return mutate_json(data, rng)
+    if data[8:10] == b'{"':
+        return mutate_header(data, rng)
+    return mutate_text(data, rng) if b"\0" not in data else mutate_bytes(data, rng)
 
 
 def read_mutants(

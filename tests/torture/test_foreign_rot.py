@@ -19,7 +19,26 @@ def test_an_id_far_beyond_the_pieces_is_refused(tmp_path: Path, tiny_tokenizer: 
     facts = json.loads(tiny_tokenizer.model)
     facts["model"]["vocab"]["e"] = 2**31
     (tmp_path / "tokenizer.json").write_text(json.dumps(facts))
-    with pytest.raises(DataError, match=r"tokenizer\.json: the largest id is 2,147,483,648 and there are only"):
+    with pytest.raises(DataError, match=r"tokenizer\.json: the largest id is 2,147,483,648 but there are only"):
+        load_tokenizer(tmp_path)
+
+
+def test_an_id_far_beyond_the_pieces_of_a_byte_level_vocabulary_is_refused(tmp_path: Path) -> None:
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "a", "b"]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary | {"b": 2**31}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
+    with pytest.raises(DataError, match=r"vocab\.json: the largest id is 2,147,483,648 but there are only 7 pieces"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_vocabulary_without_its_unknown_piece_is_refused_when_it_is_loaded(
+    tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    facts = json.loads(tiny_tokenizer.model)
+    del facts["model"]["vocab"]["[UNK]"]  # it is still among the added tokens
+    (tmp_path / "tokenizer.json").write_text(json.dumps(facts))
+    with pytest.raises(DataError, match=r"tokenizer\.json: this tokenizer\.json cannot encode text"):
         load_tokenizer(tmp_path)
 
 
@@ -51,6 +70,16 @@ def table(tmp_path: Path) -> Path:
 def test_parquet_that_is_not_utf8_is_refused_by_its_name(table: Path) -> None:
     with pytest.raises(DataError, match=r"bad\.parquet: not Parquet .*UTF"):
         read_columns(table)
+
+
+def test_what_a_library_says_over_two_lines_is_said_in_one(table: Path) -> None:
+    data = bytearray(table.read_bytes())
+    data[8] = 0xFF  # inside the header of the first page
+    table.write_bytes(data)
+    for read in (lambda: read_columns(table), lambda: list(iter_blocks(table, "parquet"))):
+        with pytest.raises((DataError, TruncatedError)) as caught:
+            read()
+        assert "\n" not in str(caught.value)
 
 
 def test_a_row_of_parquet_that_is_not_utf8_is_left_to_the_reader_of_rows(table: Path) -> None:

@@ -10,9 +10,10 @@ from mutants import read_mutants
 
 from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import DataError
-from litebert.core.sealed import read_sealed
+from litebert.core.sealed import read_sealed, write_sealed
 from litebert.exporters.onnx_folder import export_onnx
 from litebert.inference.exported import open_export
+from litebert.tasks.predictions import read_predictions
 from litebert.tasks.report import read_report, write_report
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -109,3 +110,20 @@ def test_reversed_labels_in_a_root_file_are_refused(
     (run / "report.json").write_text(changed)
     with pytest.raises(DataError, match=r"report\.json is corrupt: its content does not match its checksum"):
         read_report(run)
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"id": "1", "answer": "n\xff"}', b'{"id": 1, "answer": 1, "output": 2}', b"[]", b"{"]
+)
+def test_a_line_that_is_no_prediction_is_named(line: bytes, tmp_path: Path) -> None:
+    (tmp_path / "dev.jsonl").write_bytes(b'{"id": "0", "answer": "no", "output": [1.0]}\n' + line + b"\n")
+    with pytest.raises(DataError, match=r"dev\.jsonl:2"):
+        read_predictions(tmp_path / "dev.jsonl")
+
+
+def test_a_tokenizers_manifest_has_no_other_keys(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    tiny_tokenizer.save(tmp_path / "tokenizer")
+    facts = read_sealed(tmp_path / "tokenizer" / "manifest.json")
+    write_sealed(tmp_path / "tokenizer" / "manifest.json", {**facts, "checksun": ""})
+    with pytest.raises(DataError, match=r'manifest\.json is corrupt: unknown key "checksun"'):
+        load_tokenizer(tmp_path / "tokenizer")

@@ -14,6 +14,7 @@ from litebert.cli.words import (
     ChoicesField,
     Encoding,
     EngineWord,
+    GroupColumn,
     HasHeader,
     LabelColumn,
     Layers,
@@ -72,6 +73,7 @@ def run_evaluation(
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
     header: HasHeader = None,
+    group: GroupColumn = None,
     choices: ChoicesField = None,
     on_error: OnErrorWord = "fail",
     engine: EngineWord = None,
@@ -100,6 +102,7 @@ def run_evaluation(
             "label": label,
             "encoding": encoding,
             "has_header": header,
+            "group": group,
         }
         columns |= {"choices": choices, "on_error": on_error}
         if exit_curve and (patience or layers):
@@ -134,7 +137,7 @@ def _evaluate_task(request: TaskRequest) -> None:
         where = f"{request.data}: {chosen.split}"
         raise DataError(f"{where} has no labels to score by; write its answers with --out FILE")
     with ProgressBar("evaluating", total=len(examples), unit="examples", scale=1) as progress:
-        facts, outputs = evaluate(predictor, dataset, examples, progress.move_to)
+        facts, outputs = evaluate(predictor, dataset, examples, progress.move_to, to_learn=chosen.to_learn)
     if out:
         answers = predict_answers(predictor.task, outputs, examples)
         write_json(out, to_sheet(answers)) if out.suffix == ".json" else write_predictions(out, answers)

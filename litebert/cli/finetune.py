@@ -133,6 +133,10 @@ def print_trials(summary: dict[str, Any], folder: Path) -> None:
             print(f"{_list_figures(scores)}  {split}")
         for run in one["at_chance"]:
             print(f"  at chance: {run} (counted above)")
+    for split, one in summary["baselines"].items():
+        print(
+            f"{split}: {one['name']} {one['score']:.4f}; {one['num_above']} of {len(summary['runs'])} runs are above it"
+        )
     print(f"best: {folder / summary['best_run']}/model, which {folder} stands for; all of it: {folder}/trials.json")
 
 

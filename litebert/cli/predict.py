@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from litebert.tasks.columns import Columns
     from litebert.tasks.predictions import Prediction
     from litebert.tasks.reading import TableOptions
+    from litebert.tasks.tables import Row
 
 STDIN = "standard input"
 TABLES = (".csv", ".tsv", ".jsonl", ".json")
@@ -170,12 +171,22 @@ def _sentences_of_file(file: Path, options: "TableOptions", *, splits_words: boo
         table = join_word_rows(read_table(file, encoding=options.encoding), options, needs_tags=False)
         columns = replace(find_columns(table, options, needs_label=False, usual=TAGGED_WORDS), label=None)
         _tell_columns(file, columns, options)
+        if splits_words and all(isinstance(row.cells.get(columns.text), str) for row in table.rows):
+            table = replace(table, rows=[_split_text(row, columns.text) for row in table.rows])
         return read_tagged_rows(table, columns, needs_tags=False)
     notes: list[str] = []
     sentences = read_conll(file, options, needs_tags=False, notes=notes)
     for note in notes:
         print(note, file=sys.stderr)
     return [replace(sentence, label=None) for sentence in sentences]
+
+
+def _split_text(row: "Row", column: str) -> "Row":
+    """The row with the words of its text, cut as the training texts were."""
+    from litebert.tasks.words import find_words
+
+    text = row.cells[column]
+    return replace(row, cells={**row.cells, column: [text[word.start : word.end] for word in find_words(text)]})
 
 
 def _texts_of_lines(lines: str, where: str, options: "TableOptions") -> Iterable[Any]:
@@ -235,6 +246,8 @@ def _print_answers(
         record: dict[str, Any] = {"id": one.id, "answer": one.answer}
         if has_files:
             record["where"] = example.where
+        if hasattr(example, "words"):
+            record["words"] = list(example.words)
         if labels and probabilities:
             record["probabilities"] = dict(zip(labels, probabilities, strict=True))
         print(json.dumps(record | _place_of(predictor, example, one), ensure_ascii=False))

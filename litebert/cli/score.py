@@ -8,7 +8,21 @@ import typer
 
 from litebert.cli.scores import print_split
 from litebert.cli.task_request import tell_notes
-from litebert.cli.words import DataPath, Encoding, LabelColumn, TaskName, TextBColumn, TextColumn
+from litebert.cli.words import (
+    ChoicesField,
+    DataPath,
+    Encoding,
+    GroupColumn,
+    HasHeader,
+    LabelColumn,
+    MaxLabels,
+    MetricName,
+    OnErrorWord,
+    PositiveLabel,
+    TaskName,
+    TextBColumn,
+    TextColumn,
+)
 from litebert.core.errors import DataError
 
 
@@ -29,6 +43,13 @@ def score_predictions(
     text_b: TextBColumn = None,
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
+    header: HasHeader = None,
+    group: GroupColumn = None,
+    max_labels: MaxLabels = 500,
+    choices: ChoicesField = None,
+    on_error: OnErrorWord = "fail",
+    metric: MetricName = None,
+    positive: PositiveLabel = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Score a file of answers to a task's labelled examples, with intervals and next to a baseline.
@@ -41,13 +62,28 @@ def score_predictions(
     from litebert.tasks.reading import TableOptions
     from litebert.tasks.report import is_labelled
 
-    options = TableOptions(text=text, text_b=text_b, label=label, encoding=encoding, dev_share=0.0)
+    options = TableOptions(
+        text=text,
+        text_b=text_b,
+        label=label,
+        encoding=encoding,
+        dev_share=0.0,
+        has_header=header,
+        group=group,
+        max_labels=max_labels,
+        choices=choices,
+        on_error=on_error,
+        metric=metric,
+        positive=positive,
+    )
     dataset = read_dataset(task, data, options)
     tell_notes(dataset)
     chosen = choose_examples(dataset, split, data)
     if not is_labelled(chosen.examples):
         raise DataError(f"{data}: {chosen.split} has no labels to score by")
-    facts = score_answers(dataset, chosen.examples, read_answers(predictions), where=str(predictions))
+    facts = score_answers(
+        dataset, chosen.examples, read_answers(predictions), where=str(predictions), to_learn=chosen.to_learn
+    )
     if as_json:
         print(json.dumps({"split": chosen.split, **facts}, indent=2))
     else:

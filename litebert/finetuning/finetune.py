@@ -180,7 +180,7 @@ def finish(run: Run, view: View) -> dict[str, Any]:
     task, files = finish_task(run.task, chosen, job.dataset.dev[chosen_by])
     baseline = learn_baseline(task, job.dataset.train)
     dev = {name: describe_split(task, outputs[name], job.dataset.dev[name], baseline) for name in outputs}
-    save_model(run, model, task, step, dev[chosen_by]["scores"])
+    save_model(run, model, task, step, dev[chosen_by])
     test = answer_test(run, model, task, view)
     examples = {**job.dataset.dev, **job.dataset.test}
     for name, values in (outputs | test).items():
@@ -214,11 +214,11 @@ def answer_test(run: Run, model: Model, task: FinetuneTask, view: View) -> dict[
     return outputs
 
 
-def save_model(run: Run, model: Model, task: FinetuneTask, step: int, scores: Mapping[str, float]) -> None:
+def save_model(run: Run, model: Model, task: FinetuneTask, step: int, facts: Mapping[str, Any]) -> None:
     """Write the finished model, over one that a killed run left."""
     recipe_toml = run.job.recipe.to_toml()
     card = write_task_card(
-        model=run.folder.name, task=task.name, source=run.job.source.path.name, scores=scores, recipe_toml=recipe_toml
+        model=run.folder.name, task=task.name, source=run.job.source.path.name, facts=facts, recipe_toml=recipe_toml
     )
     content = CheckpointContent(
         step=step, recipe_toml=recipe_toml, card=card, task=task_facts(task, max_length=run.form.max_length)

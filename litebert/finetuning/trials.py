@@ -91,6 +91,9 @@ def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
                 "scores": facts["scores"],
                 "is_at_chance": facts["is_at_chance"],
                 "test": {name: test["scores"] for name, test in report["test"].items()},
+                "baselines": {
+                    name: one["baseline"] for name, one in (report["dev"] | report["test"]).items() if "baseline" in one
+                },
             }
         )
     summary = summarize(trials[0].job.dataset.task.metric, split, results)
@@ -121,7 +124,20 @@ def summarize(metric: str, split: str, results: Sequence[dict[str, Any]]) -> dic
         "split": split,
         "combinations": sorted(combinations, key=lambda one: -one["median"]),
         "best_run": best["folder"],
+        "baselines": _summarize_baselines(metric, results),
         "runs": list(results),
+    }
+
+
+def _summarize_baselines(metric: str, results: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The baseline's score on each split, and how many runs are above it by more than luck. All have the same one."""
+    return {
+        split: {
+            "name": baseline["name"],
+            "score": baseline["scores"][metric],
+            "num_above": sum(result["baselines"][split]["lead_interval"][0] > 0 for result in results),
+        }
+        for split, baseline in results[0].get("baselines", {}).items()
     }
 
 

@@ -57,6 +57,7 @@ class Chosen(NamedTuple):
     split: str
     examples: Sequence[Any]
     num_trained: int | None  # how many of their texts the model was trained on; None: not recorded
+    to_learn: Sequence[Any]  # what a baseline may learn from; nothing where training rows are scored
     note: str  # for a person to read; empty where there is nothing to say
 
 
@@ -83,7 +84,10 @@ def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | 
     note = _describe_training(num_trained, len(examples))
     if own and (split or usual) == "dev":
         note = f"{path} is what the model was fine-tuned on: the {len(examples):,} rows that were held out are scored"
-    return Chosen(split or usual, examples, num_trained, note)
+    scored = {id(example) for example in examples}
+    is_training = (split or usual) in ("train", "all")
+    to_learn = [] if is_training else [example for example in dataset.train if id(example) not in scored]
+    return Chosen(split or usual, examples, num_trained, to_learn, note)
 
 
 def _describe_training(num_trained: int | None, num_examples: int) -> str:
@@ -104,19 +108,22 @@ def name_task(models: FinetuneTask, path: Path) -> str:
 
 
 def evaluate(
-    predictor: Predictor, dataset: Dataset, examples: Sequence[Any], report: Callable[[int], None] = lambda _: None
+    predictor: Predictor,
+    dataset: Dataset,
+    examples: Sequence[Any],
+    report: Callable[[int], None] = lambda _: None,
+    *,
+    to_learn: Sequence[Any] = (),
 ) -> tuple[dict[str, Any], list[Output]]:
-    """The scores, beside chance and a baseline, and the outputs they come from; without labels no scores.
+    """The scores, next to chance, and the outputs they come from; without labels no scores.
 
-    The baseline learns from the training rows of the dataset, where there are others than those that are scored.
+    A baseline that learned from the examples `to_learn` is scored too.
     """
     outputs = predictor.predict(examples, report=report)
     if not is_labelled(examples):
         return {}, outputs
     task = _with_metrics(predictor.task, dataset.task)
-    scored = {id(example) for example in examples}
-    baseline = learn_baseline(task, [example for example in dataset.train if id(example) not in scored])
-    return describe_split(task, outputs, examples, baseline), outputs
+    return describe_split(task, outputs, examples, learn_baseline(task, to_learn)), outputs
 
 
 def _with_metrics(models: FinetuneTask, asked: FinetuneTask) -> FinetuneTask:

@@ -1,6 +1,5 @@
 """Scores of answers in a file, whoever gave them: by their ids, for any task whose data has labels."""
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from litebert.core.errors import DataError
 from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.delimited import read_delimited
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.glue import GLUE
 from litebert.tasks.report import describe_split
@@ -29,10 +29,13 @@ def read_answers(path: Path) -> dict[str, Any]:
             rows = [json.loads(line) for line in text.split("\n") if line.strip()]
             pairs = [(str(row["id"]), row["answer"]) for row in rows]
         else:
-            header, *lines = csv.reader(text.splitlines(), delimiter="," if path.suffix == ".csv" else "\t")
+            (_, header), *lines = read_delimited(path, text).lines
             if len(header) != 2:
                 raise DataError(f"{path}: expected two columns, ids and answers, but line 1 has {len(header)}")
-            pairs = [(row[0], row[1]) for row in lines if row]
+            wrong = next((line for line in lines if len(line.cells) != 2), None)
+            if wrong is not None:
+                raise DataError(f"{path}:{wrong.number}: expected an id and an answer, got {len(wrong.cells)} cells")
+            pairs = [(line.cells[0], line.cells[1]) for line in lines]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise DataError(
             f"{path}: not a file of answers ({error!r}); expected JSON lines with id and answer, a JSON object from "
@@ -45,9 +48,14 @@ def read_answers(path: Path) -> dict[str, Any]:
 
 
 def score_answers(
-    dataset: Dataset, examples: Sequence[Any], answers: Mapping[str, Any], *, where: str
+    dataset: Dataset,
+    examples: Sequence[Any],
+    answers: Mapping[str, Any],
+    *,
+    where: str,
+    to_learn: Sequence[Any] = (),
 ) -> dict[str, Any]:
-    """What a report says of a split, for answers instead of a model's outputs."""
+    """What a report says of a split, for answers instead of a model's outputs; `to_learn` is for the baseline."""
     missing = [example.id for example in examples if example.id not in answers]
     unknown = sorted(set(answers) - {example.id for example in examples})
     if missing or unknown:
@@ -58,9 +66,7 @@ def score_answers(
         )
     task = _with_answered_labels(dataset.task, answers, where)
     outputs = [_to_output(task, answers[example.id], example, f"{where}: '{example.id}'") for example in examples]
-    scored = {id(example) for example in examples}
-    baseline = learn_baseline(task, [example for example in dataset.train if id(example) not in scored])
-    return describe_split(task, outputs, examples, baseline)
+    return describe_split(task, outputs, examples, learn_baseline(task, to_learn))
 
 
 def _with_answered_labels(task: FinetuneTask, answers: Mapping[str, Any], where: str) -> FinetuneTask:

@@ -5,6 +5,7 @@ Read are spaCy's and doccano's triples ([0, 5, "PER"]), objects with start, end 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from litebert.core.errors import DataError
@@ -12,7 +13,7 @@ from litebert.tasks.columns import guess_column
 from litebert.tasks.list_cells import parse_list
 from litebert.tasks.misplaced import Misplaced
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import Row, Table, cell_text
+from litebert.tasks.tables import Row, Table, build_row, cell_text
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords
 from litebert.tasks.words import Word, find_words
 
@@ -32,6 +33,36 @@ class Place(NamedTuple):
     kind: str
 
 
+def lay_out_places(table: Table, notes: list[str]) -> Table:
+    """The table with a text and its places in each row, where a tool nests them: Label Studio's full export, and
+    spaCy's pairs inside an object with the list of classes."""
+    if all(isinstance(row.cells.get("data"), dict) for row in table.rows) and "annotations" in table.columns:
+        found = [_open_label_studio(row) for row in table.rows]
+        rows = [row for row in found if row is not None]
+        if len(rows) < len(found):
+            notes.append(f"{table.path.name}: {len(found) - len(rows):,} texts without an annotation are left out")
+        num_several = sum(len(row.cells["annotations"]) > 1 for row in table.rows)
+        if num_several:
+            notes.append(f"{table.path.name}: of {num_several:,} texts with several annotations the first one is taken")
+    elif len(table.rows) == 1 and {"classes", "annotations"} <= set(table.columns):
+        pairs = [pair for pair in table.rows[0].cells["annotations"] if pair]  # the tool leaves null for skipped texts
+        rows = [build_row(pair, f"{table.path}: annotation {number}") for number, pair in enumerate(pairs, start=1)]
+    else:
+        return table
+    if not rows:
+        raise DataError(f"{table.path}: no text in it has an annotation")
+    return replace(table, columns=tuple(dict.fromkeys(name for row in rows for name in row.cells)), rows=rows)
+
+
+def _open_label_studio(row: Row) -> Row | None:
+    """A text with the places of its first annotation; None where nobody annotated it."""
+    annotations = [one for one in row.cells.get("annotations") or () if not one.get("was_cancelled")]
+    if not annotations:
+        return None
+    places = [one["value"] for one in annotations[0].get("result", ()) if one.get("type") == "labels"]
+    return replace(row, cells={**row.cells["data"], "id": row.identity(0), "spans": places})
+
+
 def find_span_columns(table: Table, options: TableOptions) -> tuple[str, str] | None:
     """The columns of text and places, if some row of the table has places; None for other tables."""
     spans = options.label or guess_column(table.columns, SPANS)
@@ -44,7 +75,13 @@ def find_span_columns(table: Table, options: TableOptions) -> tuple[str, str] | 
 
 
 def read_character_spans(
-    table: Table, columns: tuple[str, str], misplaced: Misplaced, *, needs_tags: bool, notes: list[str]
+    table: Table,
+    columns: tuple[str, str],
+    misplaced: Misplaced,
+    *,
+    needs_tags: bool,
+    notes: list[str],
+    group: str | None = None,
 ) -> list[TaggedWords]:
     """A sentence for each text."""
     sentences: list[TaggedWords] = []
@@ -62,7 +99,8 @@ def read_character_spans(
             tags = [OUTSIDE] * len(words)
             num_widened += sum(_tag_words(words, tags, place) for place in places)
         shown = tuple(text[word.start : word.end] for word in words)
-        sentences.append(TaggedWords(row.identity(number), shown, None if tags is None else tuple(tags), row.where))
+        label = None if tags is None else tuple(tags)
+        sentences.append(TaggedWords(row.identity(number), shown, label, row.where, row.group(group)))
     if num_widened:
         notes.append(f"{table.path.name}: {num_widened:,} names begin or end inside a word: the whole word is tagged")
     return sentences

@@ -26,8 +26,8 @@ LEVELS = ("middle", "high")
 _REMEDY = "is the file complete?"
 ONE_FILE = "all.txt"  # an article a line, as the official code of ALBERT wants RACE
 # the names under which a field is looked for where none is given, the likeliest first
-CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text", "ctx", "dialogue", "sent1")
-QUESTION = ("question", "query", "prompt", "goal", "sent2")
+CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text", "ctx", "dialogue", "sent1", "sentence")
+QUESTION = ("question", "query", "prompt", "goal", "sent2", "question_stem")
 LABEL = ("label", "answer", "correct", "target", "answerKey", "gold")
 
 

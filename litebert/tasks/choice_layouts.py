@@ -1,8 +1,9 @@
 """Multiple choice as known data sets lay it out, brought into one form: context, question, choices and label.
 
 HellaSwag (ctx, endings), SWAG (ending0 to ending3), ARC and CommonsenseQA (a question with a stem; choices with names),
-PIQA (goal, sol1, sol2), COPA (choice1, choice2, asks for cause or effect), SIQA (answerA to answerC, labels from 1),
-DREAM (dialogues with their questions). PIQA and SIQA keep labels in a file of their own, such as train-labels.lst.
+OpenBookQA (question_stem), PIQA (goal, sol1, sol2), COPA (choice1, choice2, asks for cause or effect), SIQA (answerA to
+answerC, labels from 1), WinoGrande (option1, option2, labels from 1), DREAM (dialogues with their questions). PIQA and
+SIQA keep labels in a file of their own, such as train-labels.lst.
 """
 
 import dataclasses
@@ -52,13 +53,16 @@ def _lay_out_row(row: Row, named: str | None) -> dict[str, Any]:
     values = [cells[name] if name == "choices" else cells.pop(name) for name in fields]  # a field keeps its place
     if not fields:
         return cells
-    cells["choices"], names = _read_choices(values[0]) if len(fields) == 1 else (values, None)
+    # several fields: a label may also be the name of the right one
+    cells["choices"], names = _read_choices(values[0]) if len(fields) == 1 else (values, fields)
     if names:
         cells[NAMES] = names
     if cells.get("question") in _COPA and fields == ["choice1", "choice2"]:
         cells["question"] = _COPA[cells["question"]]
     if fields == ["answerA", "answerB", "answerC"]:
         cells[NAMES] = ["1", "2", "3"]  # SIQA counts from 1
+    if fields == ["option1", "option2"] and "sentence" in cells:
+        cells[NAMES] = ["1", "2"]  # so does WinoGrande
     return {name: _join_lines(value) if name not in ("choices", NAMES) else value for name, value in cells.items()}
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.character_spans import find_span_columns, read_character_spans
+from litebert.tasks.character_spans import find_span_columns, lay_out_places, read_character_spans
 from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.classification import (
     SCORES,
@@ -153,15 +153,19 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
     for split, file in _find_files(path, options).items():
         needs_tags = split != "test"
         if not is_table(file):
+            if options.group is not None:
+                raise ConfigError(f"{file}: its columns have no names, so there is none called '{options.group}'")
             splits[split] = _read_tagged_text(file, options, needs_tags=needs_tags, notes=notes)
             continue
-        table = read_named_table(file, options)
+        table = lay_out_places(read_named_table(file, options), notes)
         check_group(table, options, is_needed=split == "train")
         places = find_span_columns(table, options)
         if places:
             splits_words, misplaced = True, Misplaced(options.on_error)
             notes.append(f"columns of {file.name}: text = '{places[0]}', places of names = '{places[1]}'")
-            splits[split] = read_character_spans(table, places, misplaced, needs_tags=needs_tags, notes=notes)
+            splits[split] = read_character_spans(
+                table, places, misplaced, needs_tags=needs_tags, notes=notes, group=options.group
+            )
             notes += misplaced.tell(file.name)
             continue
         joined = join_word_rows(table, options, needs_tags=needs_tags)

@@ -2,7 +2,8 @@
 
 Examples are drawn with replacement (bootstrap). Questions about one passage, and rows of one group, are right or wrong
 together and are drawn together. Shares of independent examples have Wilson's interval instead, which does not shrink to
-nothing where all of few answers are right.
+nothing where all of few answers are right. Other scores that every draw leaves as they are, such as an F1 of 1.0, get
+Wilson's interval too if they are between 0 and 1, and none otherwise: no draw says how far they would move.
 """
 
 import math
@@ -23,6 +24,7 @@ from litebert.tasks.token_tags import TokenTags, find_spans
 
 NUM_RESAMPLES = 1000
 SEED = 0
+UNBOUNDED = ("matthews", "pearson", "spearman", "mae", "rmse")  # no shares: not between 0 and 1
 TWO_SIDED = 1.959964  # standard errors around the mean that have 95 % of a normal distribution
 Rows = NDArray[Any]
 
@@ -36,18 +38,19 @@ class Tally(NamedTuple):
 
 
 def find_intervals(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> dict[str, list[float]]:
-    """The interval of each score, as [low, high]."""
+    """The interval of each score, as [low, high]; a score that cannot have one is left out."""
     tally, units = TALLIES[type(task)](task, outputs, examples), _list_units(examples)
     is_independent = len(units) == len(examples)
     values: dict[str, list[float]] = {}
     drawn = {name: f for name, f in tally.scores.items() if not (is_independent and name in tally.shares)}
     resampled = _resample(units, lambda chosen: [f(tally.rows[chosen]) for f in drawn.values()]) if drawn else []
+    for number, name in enumerate(drawn):
+        low, high = np.percentile([row[number] for row in resampled], (2.5, 97.5))
+        if low < high:
+            values[name] = [low, high]
     for name, score in tally.scores.items():
-        values[name] = (
-            list(np.percentile([row[list(drawn).index(name)] for row in resampled], (2.5, 97.5)))
-            if name in drawn
-            else find_wilson(score(tally.rows), len(examples))
-        )
+        if name not in values and name not in UNBOUNDED:
+            values[name] = find_wilson(score(tally.rows), len(units))
     return {name: [round(float(limit), 6) for limit in limits] for name, limits in values.items()}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from litebert.core.sealed import build_record, read_sealed, write_sealed
+from litebert.tasks.ensemble import is_ensemble, list_members
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.splitting import text_of
 
@@ -64,7 +65,17 @@ def write_seen_texts(folder: Path, dataset: Dataset) -> None:
 
 
 def find_seen_texts(checkpoint: Path) -> SeenTexts | None:
-    """What the run that a checkpoint is in was trained on; None where that is not recorded."""
+    """What the run that a checkpoint is in was trained on; None where that is not recorded.
+
+    An ensemble has learned what any of its members has, and was chosen by what chose all of them.
+    """
+    if is_ensemble(checkpoint):
+        members = [find_seen_texts(member) for member in list_members(checkpoint)]
+        known = [member for member in members if member is not None]
+        if not known or len(known) < len(members):
+            return None
+        trained = frozenset().union(*(member.trained for member in known))
+        return SeenTexts(trained, known[0].dev.intersection(*(member.dev for member in known)) - trained)
     places = [folder / SEEN_FILE for folder in (checkpoint, *checkpoint.resolve().parents[:2])]
     file = next((place for place in places if place.is_file()), None)
     if file is None:

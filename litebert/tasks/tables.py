@@ -195,18 +195,27 @@ def _name_columns(cells: Sequence[str], has_header: bool, where: str) -> tuple[s
 def parse_json(path: Path, text: str) -> Table:
     """The rows of JSON lines, or of one JSON list; `path` names them in messages."""
     rows: list[Row] = []
-    if text.lstrip().startswith("["):
+    if text.lstrip().startswith("[") and not _is_lists_in_lines(text):
         values = parse_value(text, str(path), "is the list complete?")
-        rows = [_build_row(value, f"{path}: row {number}") for number, value in enumerate(values, start=1)]
+        rows = [build_row(value, f"{path}: row {number}") for number, value in enumerate(values, start=1)]
     else:
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 where = f"{path}:{number}"
-                rows.append(_build_row(parse_value(line, where, "every line must be an object of its own"), where))
+                rows.append(build_row(parse_value(line, where, "every line must be an object of its own"), where))
     if not rows:
         raise DataError(f"{path}: there is no row in it")
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     return Table(path, tuple(columns), rows)
+
+
+def _is_lists_in_lines(text: str) -> bool:
+    """Whether every line is a list of its own, as spaCy's pairs in JSON lines, and not a part of one list."""
+    first, _, rest = text.strip().partition("\n")
+    try:
+        return bool(rest) and isinstance(json.loads(first), list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def parse_value(text: str, where: str, remedy: str) -> Any:
@@ -222,9 +231,10 @@ def parse_value(text: str, where: str, remedy: str) -> Any:
     return value
 
 
-def _build_row(value: Any, where: str) -> Row:
+def build_row(value: Any, where: str) -> Row:
+    """The row that an object of JSON is; or a pair of text and object, as spaCy has texts with entities."""
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict):
-        value = {"text": value[0], **value[1]}  # as spaCy has texts with entities
+        value = {"text": value[0], **value[1]}
     if not isinstance(value, dict):
         raise DataError(f"{where}: a {type(value).__name__}, not an object with columns")
     return Row(value, where)

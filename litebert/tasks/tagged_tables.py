@@ -53,12 +53,13 @@ def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> 
     tag = options.label or guess_column([column for column in table.columns if column not in (word, sentence)], TAG)
     if needs_tags and tag not in table.columns:
         raise DataError(f"{table.path}: which column has the tags? It has {', '.join(table.columns)}")
+    kept = [name for name in (options.group,) if name is not None]  # of a sentence, what its first word says
     rows: list[Row] = []
     current: Any = None
     for row in table.rows:
         said = None if is_blank(row, sentence) else row.cells[sentence]
         if not rows or (said is not None and said != current):
-            rows.append(Row({"tokens": [], "tags": []}, row.where))
+            rows.append(Row({"tokens": [], "tags": [], **{name: row.cells.get(name) for name in kept}}, row.where))
             current = said
         if is_blank(row, word) or (needs_tags and is_blank(row, str(tag))):
             raise DataError(f"{row.where}: a word or its tag is missing; fill it, or remove the row")
@@ -67,7 +68,7 @@ def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> 
     note = (
         f"{table.path.name}: a word in each row; '{word}' has the words, '{tag}' the tags, '{sentence}' the sentences"
     )
-    return dataclasses.replace(table, columns=("tokens", "tags"), rows=rows, notes=(*table.notes, note))
+    return dataclasses.replace(table, columns=("tokens", "tags", *kept), rows=rows, notes=(*table.notes, note))
 
 
 def _is_one_word(value: Any) -> bool:

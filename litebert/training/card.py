@@ -28,9 +28,16 @@ out from the same corpus and on nothing else; measure it on your own task before
 """
 
 
-def write_task_card(*, model: str, task: str, source: str, scores: Mapping[str, float], recipe_toml: str) -> str:
-    """The card of a fine-tuned model in Markdown; `scores` are on the dev data that chose it."""
-    rows = "\n".join(f"| {name.replace('_', ' ')} | {value:.4g} |" for name, value in scores.items())
+def write_task_card(*, model: str, task: str, source: str, facts: Mapping[str, Any], recipe_toml: str) -> str:
+    """The card of a fine-tuned model in Markdown; `facts` are what its report says of the dev data that chose it."""
+    intervals, baseline = facts["intervals"], facts.get("baseline")
+    cells = {
+        name: f"{value:.4g}" + (f" ({intervals[name][0]:.4g} to {intervals[name][1]:.4g})" if name in intervals else "")
+        for name, value in facts["scores"].items()
+    }
+    if baseline:
+        cells[f"{facts['metric']} of {baseline['name']}"] = f"{baseline['scores'][facts['metric']]:.4g}"
+    rows = "\n".join(f"| {name.replace('_', ' ')} | {cell} |" for name, cell in cells.items())
     return f"""---
 library_name: litebert
 tags: [albert, bert, {task}]
@@ -39,7 +46,7 @@ tags: [albert, bert, {task}]
 
 Fine-tuned with litebert for `{task}` from `{source}`.
 
-| on dev, which also chose this checkpoint | |
+| on {facts["num_examples"]:,} dev examples, which also chose this checkpoint | with its 95 % interval |
 |---|---|
 {rows}
 

@@ -117,6 +117,7 @@ def test_training_rows_are_scored_only_when_asked_for_and_said_to_be_such(
     code, printed, errors = run(capsys, "evaluate", held_out / "model", "--data", data, "--split", split)
     assert (code, f"{split}, {number} examples: " in printed) == (0, True), errors
     assert f"the model was trained on {num_trained} of these {number} texts" in errors
+    assert "bag of words" not in printed  # it would have learned from other rows than those that the model has learned
 
 
 def test_texts_of_training_in_another_file_are_counted(

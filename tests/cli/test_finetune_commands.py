@@ -202,6 +202,23 @@ def test_tagged_files_are_answered_sentence_by_sentence(
     assert (code, len(printed.splitlines())) == (0, 2)
 
 
+def test_texts_are_cut_into_words_as_in_training_wherever_they_are_written(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"text": f"the cat, a {n}.", "entities": [{"start": 4, "end": 7, "label": "PET"}]} for n in range(16)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "new.jsonl").write_text(json.dumps({"text": "a dog, (old)."}))
+    (tmp_path / "new.csv").write_text('text\n"a dog, (old)."\n')
+    (tmp_path / "new.txt").write_text("a dog, (old).\n")
+    out, data = tmp_path / "tagger", tmp_path / "train.jsonl"
+    run(capsys, "finetune", tiny_checkpoint, "--task", "tags", "--data", data, "--out", out, *SHORT)
+    for name in ("new.jsonl", "new.csv", "new.txt"):
+        code, printed, errors = run(capsys, "predict", out, tmp_path / name)
+        record = json.loads(printed)
+        assert (code, record["words"]) == (0, ["a", "dog", ",", "(", "old", ")", "."]), errors
+        assert len(record["answer"]) == 7
+
+
 def test_a_labelled_test_file_is_scored_with_the_run(
     tiny_checkpoint: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

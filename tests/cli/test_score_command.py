@@ -44,6 +44,9 @@ def test_seeds_report_test_and_their_folder_is_the_best_run(seeds: Path, capsys:
     [combination] = summary["combinations"]
     scores = [one["test"]["test"]["accuracy"] for one in summary["runs"]]
     assert combination["test"]["test"]["mean"] == pytest.approx(sum(scores) / 2)
+    leads = [one["baselines"]["test"]["lead_interval"] for one in summary["runs"]]
+    assert summary["baselines"]["test"]["num_above"] == sum(low > 0 for low, _ in leads)
+    assert summary["baselines"].keys() == {"dev", "test"}
     texts = ["the cat ran", "a dog"]
     best = litebert.load(seeds / "runs" / summary["best_run"]).classify(texts)
     assert litebert.load(seeds / "runs").classify(texts) == best
@@ -72,6 +75,8 @@ def test_an_ensemble_evaluates_and_answers_as_its_report_says(
     code, printed, errors = run(capsys, "score", tmp_path / "a.jsonl", *own, "--json")
     assert (code, json.loads(printed)["scores"]) == (0, report["dev"]["dev"]["scores"]), errors
     assert "baseline" in json.loads(printed)
+    code, printed, errors = run(capsys, "score", tmp_path / "a.jsonl", *own, "--positive", "cat", "--json")
+    assert (code, "f1" in json.loads(printed)["scores"]) == (0, True), errors
 
 
 def test_numbers_are_drawn_against_the_right_ones(
@@ -118,7 +123,12 @@ def test_every_layout_of_answers_is_read_and_others_are_refused(tmp_path: Path) 
     for name, content in contents.items():
         (tmp_path / name).write_text(content)
         assert read_answers(tmp_path / name) == {"0": "x", "1": "y"}
-    for name, content in {"b.jsonl": '{"text": 1}', "b.json": "[1]", "b.tsv": "one\n"}.items():
+    (tmp_path / "a.csv").write_text('id,answer\n0,"x\u2028 and ""y""\n"\n1,"a, b"\n')
+    assert read_answers(tmp_path / "a.csv") == {"0": 'x\u2028 and "y"\n', "1": "a, b"}
+    wrong = {"b.jsonl": '{"text": 1}', "b.json": "[1]", "b.tsv": "one\n", "c.tsv": "id\tanswer\n0\tx\ty\n"}
+    for name, content in wrong.items():
         (tmp_path / name).write_text(content)
-        with pytest.raises(DataError, match=r"not a file of answers|expected two columns"):
+        with pytest.raises(
+            DataError, match=r"not a file of answers|expected two columns|c\.tsv:2: expected an id and an answer"
+        ):
             read_answers(tmp_path / name)

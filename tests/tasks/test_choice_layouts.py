@@ -37,6 +37,21 @@ LAYOUTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "Ada is thirsty.",
         "She takes",
     ),
+    "OpenBookQA": (
+        {"question_stem": "What boils?", "choices": {"text": CHOICES, "label": ["A", "B"]}, "answerKey": "B"},
+        "",
+        "What boils?",
+    ),
+    "WinoGrande": (
+        {"sentence": "Ada boils water in _.", "option1": "an oven", "option2": "a kettle", "answer": "2"},
+        "Ada boils water in _.",
+        "",
+    ),
+    "label as the name of a field": (
+        {"question": "What boils?", "option_a": "an oven", "option_b": "a kettle", "answer": "option_b"},
+        "",
+        "What boils?",
+    ),
     "DREAM of datasets": (
         {"dialogue": ["M: Tea?", "W: Yes."], "question": "What boils?", "choice": CHOICES, "answer": "a kettle"},
         "M: Tea?\nW: Yes.",
@@ -102,3 +117,8 @@ def test_a_number_that_is_anothers_text_is_refused(tmp_path: Path) -> None:
     row = {"question": "How many?", "choices": ["1", "0"], "label": "1"}
     with pytest.raises(DataError, match='"1" is the number of choice 1 and the text of choice 0'):
         read(tmp_path / "a.jsonl", row)
+
+
+def test_winogrande_counts_from_one(tmp_path: Path) -> None:
+    row = {"sentence": "Ada boils water in _.", "option1": "an oven", "option2": "a kettle", "answer": "1"}
+    assert read(tmp_path / "a.jsonl", row)[0].label == 0

@@ -8,7 +8,7 @@ import pytest
 from litebert.tasks import intervals
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
-from litebert.tasks.intervals import find_intervals, find_lead, find_wilson
+from litebert.tasks.intervals import TWO_SIDED, find_intervals, find_lead, find_wilson
 from litebert.tasks.squad.reading import Answer, Question
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample
@@ -85,3 +85,19 @@ def test_every_kind_of_task_has_intervals_around_its_scores() -> None:
         assert task.metric in found
         for name, (low, high) in found.items():
             assert low - 1e-6 <= scores[name] <= high + 1e-6, (task.name, name)
+
+
+@pytest.mark.parametrize("num_sentences", [1, 5, 50])
+def test_a_perfect_f1_of_few_sentences_is_not_certainty(num_sentences: int) -> None:
+    task = TokenTags("tags", ("O", "B-PER"))
+    sentences = [TaggedWords(str(n), ("Ada", "ran"), ("B-PER", "O")) for n in range(num_sentences)]
+    found = find_intervals(task, [[[0.0, 1.0], [1.0, 0.0]]] * num_sentences, sentences)
+    low, high = found["span_f1"]
+    assert (low, high) == (pytest.approx(num_sentences / (num_sentences + TWO_SIDED**2), abs=1e-6), 1.0)
+
+
+def test_a_correlation_that_no_draw_changes_has_no_interval() -> None:
+    task = Classification("classification", ("no", "yes"), ("matthews", "accuracy"))
+    examples = [TextExample(str(n), "", label="yes" if n else "no") for n in range(20)]
+    found = find_intervals(task, [[0.0, 1.0]] * 20, examples)  # the same answer to all
+    assert found.keys() == {"accuracy"}

@@ -7,6 +7,7 @@ import pytest
 from litebert.core.errors import DataError
 from litebert.tasks.classification import Classification
 from litebert.tasks.finetuning import Dataset
+from litebert.tasks.report import write_report
 from litebert.tasks.seen_texts import SEEN_FILE, find_seen_texts, write_seen_texts
 from litebert.tasks.texts import TextExample
 
@@ -45,3 +46,19 @@ def test_a_record_that_was_changed_is_refused(tmp_path: Path) -> None:
         find_seen_texts(tmp_path / "checkpoints" / "step-00000001")
     file.unlink()
     assert find_seen_texts(tmp_path / "model") is None
+
+
+def test_an_ensemble_has_learned_what_any_of_its_members_has(tmp_path: Path) -> None:
+    for name, trained, dev in (("one", "abc", "de"), ("two", "abd", "ce")):
+        (tmp_path / name).mkdir()
+        write_seen_texts(tmp_path / name, Dataset(TASK, make_rows(*trained), {"dev": make_rows(*dev)}))
+    (tmp_path / "both").mkdir()
+    facts = {"task": "classification", "metric": "accuracy", "facts": {}, "dev": {}, "test": {}}
+    write_report(tmp_path / "both", {**facts, "members": ["one", "two"], "member_paths": ["../one", "../two"]})
+    seen = find_seen_texts(tmp_path / "both")
+    assert seen is not None
+    assert [text for text in "abcdef" if seen.is_trained(make_rows(text)[0])] == list("abcd")
+    _, held = seen.split(make_rows(*"abcde")) or ([], [])
+    assert [row.text for row in held] == ["e"]
+    (tmp_path / "two" / SEEN_FILE).unlink()
+    assert find_seen_texts(tmp_path / "both") is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.words import find_words
@@ -52,6 +52,60 @@ def as_objects(start: str, end: str, label: str, *, is_list: bool = False, last:
 )
 def test_places_in_a_text_become_tags_of_its_words(row: Any, tmp_path: Path) -> None:
     assert read(tmp_path / "a.json", json.dumps([row])) == [(WORDS, TAGS)]
+
+
+def test_pairs_of_text_and_places_may_stand_in_lines(tmp_path: Path) -> None:
+    pairs = [[TEXT, {"entities": PLACES}], ["nothing here", {"entities": []}]]
+    expected = [(WORDS, TAGS), (("nothing", "here"), ("O", "O"))]
+    assert read(tmp_path / "a.jsonl", "\n".join(map(json.dumps, pairs))) == expected
+    assert read(tmp_path / "a.json", json.dumps(pairs, indent=1)) == expected
+    assert (
+        read(tmp_path / "b.json", json.dumps({"classes": ["PER", "DATE"], "annotations": [*pairs, None]})) == expected
+    )
+
+
+def test_the_full_export_of_label_studio_is_read_and_texts_without_annotation_are_left_out(tmp_path: Path) -> None:
+    places = [
+        {"type": "labels", "from_name": "label", "value": {"start": a, "end": b, "text": TEXT[a:b], "labels": [kind]}}
+        for a, b, kind in PLACES
+    ]
+    done = {"was_cancelled": False, "result": [*places, {"type": "choices", "value": {"choices": ["good"]}}]}
+    tasks = [
+        {"id": 7, "data": {"text": TEXT}, "annotations": [{"was_cancelled": True, "result": []}, done, done]},
+        {"id": 8, "data": {"text": "not annotated yet"}, "annotations": []},
+        {"id": 9, "data": {"text": "nothing here"}, "annotations": [{"result": []}]},
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(tasks))
+    dataset = read_dataset("tags", tmp_path / "a.json", TableOptions(dev_share=0.0))
+    assert [(one.id, one.words, one.label) for one in dataset.train] == [
+        ("7", WORDS, TAGS),
+        ("9", ("nothing", "here"), ("O", "O")),
+    ]
+    assert "a.json: 1 texts without an annotation are left out" in dataset.notes
+    assert "a.json: of 1 texts with several annotations the first one is taken" in dataset.notes
+
+
+WORD_ROWS = [f"{n},{word},{n % 3}" for n in range(9) for word in ("Ada,B-P", f"w{n},O")]
+PLACE_ROWS = [{"text": f"Ada {n}", "entities": [[0, 3, "PER"]], "by": n % 3} for n in range(9)]
+GROUPED = {
+    "places": ("a.jsonl", [json.dumps(row) for row in PLACE_ROWS]),
+    "words": ("a.csv", ["sentence_id,word,tag,by", *WORD_ROWS]),
+    "sentences": ("b.csv", ["tokens,tags,by", *(f"Ada w{n},B-P O,{n % 3}" for n in range(9))]),
+}
+
+
+@pytest.mark.parametrize("layout", GROUPED)
+def test_sentences_of_a_group_are_held_out_together_in_every_layout(layout: str, tmp_path: Path) -> None:
+    name, lines = GROUPED[layout]
+    (tmp_path / name).write_text("\n".join(lines))
+    dataset = read_dataset("tags", tmp_path / name, TableOptions(group="by", dev_share=0.3))
+    groups = [{one.group for one in rows} for rows in (dataset.train, dataset.dev["dev"])]
+    assert (len(dataset.dev["dev"]), groups[0] & groups[1], groups[0] | groups[1]) == (3, set(), {"0", "1", "2"})
+
+
+def test_a_group_is_refused_where_columns_have_no_names(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="its columns have no names, so there is none called 'by'"):
+        read(tmp_path / "a.conll", "Ada B-P\nran O\n\n", group="by")
 
 
 def test_places_are_read_from_a_cell_of_a_csv_too(tmp_path: Path) -> None:

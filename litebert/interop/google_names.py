@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from litebert.model.config import HeadKind, HeadSpec, ModelConfig
+from litebert.interop.names import FIELDS
+from litebert.model.config import HeadKind, HeadSpec, ModelConfig, check_fields
 
 GoogleFamily = Literal["albert", "bert"]
 
@@ -102,6 +103,7 @@ def name_table(
     family: GoogleFamily, config: ModelConfig, heads: Sequence[HeadSpec] = (), groups: "Groups | None" = None
 ) -> dict[str, Variable]:
     """Our tensor names -> theirs, for a model of this family; `groups` where some of ALBERT's are read by no layer."""
+    check_fields(config, FIELDS, writer="Google's checkpoint")
     table = {ours: Variable(theirs) for ours, theirs in EMBEDDINGS.items()}
     table |= _module("encoder.embeddings.norm", "bert/embeddings/LayerNorm")
     if config.has_projection:

@@ -1,6 +1,7 @@
 """ModelConfig: the sizes and switches by which one encoder is ALBERT, BERT or RoBERTa. HeadSpec: what reads it."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from litebert.core.errors import ConfigError, suggest
@@ -15,7 +16,7 @@ HeadKind = Literal["mlm", "sentence", "classification", "tokens", "span", "condi
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """A model's shape. Impossible combinations are refused with the field, the value and the remedy."""
+    """A model's shape. An impossible combination is an error that names the field, the value and a fix."""
 
     vocab_size: PositiveInt
     embedding_size: PositiveInt
@@ -31,20 +32,21 @@ class ModelConfig:
     activation: Activation = "gelu_tanh"
     norm_epsilon: PositiveFloat = 1e-12
     initializer_range: PositiveFloat = 0.02
-    initializer: Initializer = "normal"  # "neighbours": heads begin by looking beside them (model/neighbours.py)
+    initializer: Initializer = "normal"  # "neighbours": heads first attend to adjacent tokens (model/neighbours.py)
     sharing: Sharing = "all"
     num_groups: PositiveInt = 1  # read with sharing = "groups"
-    num_inner: PositiveInt = 1  # blocks run in sequence inside each layer: Google's inner_group_num
+    num_inner: PositiveInt = 1  # blocks applied in sequence inside each layer: Google's inner_group_num
     layer_map: tuple[tuple[int, int], ...] = ()  # read with sharing = "map"
-    projection: Projection = "auto"  # "auto": none when E = H, as Google; "always": there too, as Hugging Face
+    projection: Projection = "auto"  # "auto": none when E = H, as in Google's code; "always": as in Hugging Face's
     has_pooler: bool = True
 
     def __post_init__(self) -> None:
         check_values(self)
         if self.hidden_size % self.num_heads:
             raise ConfigError(
+                "heads-do-not-divide",
                 f"hidden_size = {self.hidden_size} is not a multiple of num_heads = {self.num_heads}; "
-                f"with {self.num_heads} heads take {_next_multiple(self.hidden_size, self.num_heads)}"
+                f"with {self.num_heads} heads take {_next_multiple(self.hidden_size, self.num_heads)}",
             )
         self.layer_plan  # noqa: B018 (checks sharing, groups and map)
         self._check_initializer()
@@ -62,7 +64,7 @@ class ModelConfig:
 
     @property
     def has_projection(self) -> bool:
-        """Whether a linear map leads from the embedding width to the hidden width."""
+        """Whether there is a linear map from the embedding width E to the hidden width H."""
         return self.projection == "always" or self.embedding_size != self.hidden_size
 
     @property
@@ -70,7 +72,7 @@ class ModelConfig:
         return self.hidden_size // self.num_heads
 
     def _check_initializer(self) -> None:
-        """A head that looks for a place reads a wave of it: two numbers of its own, and four of the embedding."""
+        """A head that attends to a position reads waves: two numbers of its own, and four of the embedding."""
         if self.initializer == "neighbours" and self.head_size < 2:
             raise ConfigError(
                 f"initializer = 'neighbours' needs heads of 2 numbers or more, not {self.head_size}: take fewer than "
@@ -78,6 +80,31 @@ class ModelConfig:
             )
         if self.initializer == "neighbours" and self.embedding_size < 4:
             raise ConfigError(f"initializer = 'neighbours' needs embedding_size = 4 or more, not {self.embedding_size}")
+
+
+# Fields that change how a model is trained, not what it computes afterwards.
+TRAINING_FIELDS = frozenset(
+    {
+        "hidden_dropout_rate",
+        "attention_dropout_rate",
+        "classifier_dropout_rate",
+        "initializer_range",
+        "initializer",
+    }
+)
+
+
+def check_fields(config: ModelConfig, known: Collection[str], *, writer: str) -> None:
+    """Raise if a configuration has a field that is not `known` to who writes the model for others.
+
+    Each writer lists the fields that it carries over or may ignore. A field added to `ModelConfig` later is an error
+    there until somebody has decided which, instead of being lost without notice.
+    """
+    if unknown := [field.name for field in fields(config) if field.name not in known]:
+        raise ConfigError(
+            "unknown-model-field",
+            f"{writer} does not know model.{unknown[0]}: it would be lost, and the model would compute something else",
+        )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from litebert.api import (
         Result,
+        adapt,
         build_corpus,
         convert,
         doctor,
@@ -32,6 +33,7 @@ __version__ = version("litebert")
 
 # Public name -> the module that defines it. Loaded on first use, so that `import litebert` is instant and torch-free.
 _VERBS = (  # what litebert does; the other names are what it works with
+    "adapt",
     "build_corpus",
     "convert",
     "doctor",
@@ -86,6 +88,7 @@ __all__ = [
     "Stream",
     "Tokenizer",
     "TrainingError",
+    "adapt",
     "build_corpus",
     "build_model",
     "convert",

@@ -252,6 +252,63 @@ def _read_metrics(run: Path) -> tuple[dict[str, float], dict[str, Any]]:
     return {n: v for n, v in last.items() if n.startswith("valid_") or n in ("step", "loss")}, {"history": records}
 
 
+def adapt(
+    model: PathLike,
+    texts: Texts,
+    out: PathLike,
+    changes: Changes = (),
+    *,
+    format: str = "auto",  # noqa: A002
+    field: str = "text",
+    on_error: Literal["fail", "skip"] = "fail",
+    valid_share: float = 0.1,
+) -> Result:
+    """Continue a model's pre-training on your own text, and report masked-token accuracy before and after.
+
+    Tokenizer, shape, depth and length come from the model. `valid_share` of the documents are held out: both
+    measurements are on them. Steps follow from the amount of text and the device; `changes` such as
+    {"train.steps": 500} override keys of the recipe. The folder `out` is a run, from which `finetune` starts; the same
+    call continues an interrupted one.
+
+    >>> adapted = litebert.adapt("runs/small", "texts/", "runs/adapted", {"train.steps": 4})
+    >>> sorted(adapted.metrics)
+    ['mlm_accuracy', 'mlm_accuracy_before', 'mlm_loss', 'mlm_loss_before', 'num_masked']
+    """
+    from litebert.core.files import exclusive_lock, write_json
+    from litebert.core.options import parse_assignments
+    from litebert.core.processors import list_processors
+    from litebert.corpus.build import BuildOptions
+    from litebert.corpus.build import build_corpus as build
+    from litebert.corpus.documents import ReadOptions
+    from litebert.interop.opening import load_checkpoint
+    from litebert.interop.source import FOR_TRAINING
+    from litebert.plan.summary import announce_run
+    from litebert.pretraining.adapt import build_adaptation, measure_adaptation
+    from litebert.pretraining.pretrain import pretrain as train
+    from litebert.training.kept_checkpoints import check_is_ours
+
+    _check_one_of("on_error", on_error, ("fail", "skip"))
+    folder, name = Path(out), os.fspath(model)
+    source = load_checkpoint(name, FOR_TRAINING)
+    paths, values = _find_texts(texts, field)
+    check_is_ours(folder)
+    with exclusive_lock(folder, purpose="training"):
+        options = BuildOptions(
+            read=ReadOptions(format, field, None, on_error), valid_share=valid_share, processes=len(list_processors())
+        )
+        build(paths, source.load_tokenizer(), folder / "corpus", options, texts=values)
+    start = str(source.path) if Path(name).exists() else name
+    recipe = build_adaptation(source, start, folder / "corpus", parse_assignments(list_words(changes)))
+    print(announce_run(f"adapting {name}", recipe))
+    before = measure_adaptation(start, recipe)
+    last = train(recipe, folder)
+    after = measure_adaptation(last, recipe)
+    report = {"model": name, "before": before, "after": after}
+    write_json(folder / "adaptation.json", report)
+    metrics = after | {f"{key}_before": before[key] for key in ("mlm_accuracy", "mlm_loss")}
+    return Result("adapt", folder, last, metrics, report)
+
+
 def convert(
     model: PathLike,
     out: PathLike,

@@ -216,7 +216,9 @@ def read_examples(stream: Stream, step: int, ranks: Ranks) -> list[dict[str, Any
             "special_tokens_mask": special[row, :length].astype(int).tolist(),
             "sentence_order_label": int(label),
         }
-        for row, (length, label) in enumerate(zip(rows.layout.lengths.tolist(), rows.labels, strict=True))
+        for row, (length, label) in enumerate(
+            zip(rows.plan.sequences.lengths.tolist(), rows.plan.sequences.labels, strict=True)
+        )
     ]
 
 

@@ -90,7 +90,7 @@ def lay_out(rows: Sequence[Sequence[int]], width: int, vocab_size: int) -> Batch
         mlm_positions=positions,
         mlm_labels=token_ids.view(-1)[positions],
         sentence_labels=torch.randint(0, 2, (len(first),), generator=generator),
-        is_lead=torch.zeros(len(first), dtype=torch.bool),
+        opens_document=torch.zeros(len(first), dtype=torch.bool),
     )
 
 

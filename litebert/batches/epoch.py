@@ -1,8 +1,8 @@
-"""Planning an epoch: which sequences make up each of its batches.
+"""Planning an epoch: which sequences form each of its batches.
 
-Every corpus is an endless stream of passes over its text, each pass planned anew and shuffled. An epoch takes the next
-stretch of each stream (one whole pass, or as much as its weight asks for), shuffles them together, and cuts batches.
-All of it follows from (seed, epoch), so any epoch can be planned without those before it.
+Every corpus is an endless stream of passes over its text, each pass planned and shuffled anew. An epoch takes the next
+stretch of each stream (one whole pass, or as much as the corpus's weight asks for), shuffles them together, and cuts
+batches. All of it follows from (seed, epoch), so any epoch can be planned without those before it.
 """
 
 import math
@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.batches.options import BatchOptions, StreamOptions
-from litebert.batches.randomness import combine, hash_integers, permute
+from litebert.batches.randomness import derive_keys, hash_integers, permute
 from litebert.batches.segments import Outline, SegmentPlan, plan_segments
-from litebert.core.compiled import compiled
 from litebert.core.errors import ConfigError
 
 # what a key is for; two purposes never share a generator
@@ -26,17 +25,19 @@ _MAX_PASSES = 1000
 
 
 class SequenceTable(NamedTuple):
-    """Planned sequences, a column for each fact (S sequences)."""
+    """Planned sequences, one column per fact (S sequences)."""
 
     ranges: NDArray[np.int64]  # (S, 4) as in SegmentPlan
     labels: NDArray[np.int8]  # (S,)
-    is_lead: NDArray[np.bool_]  # (S,)
+    opens_document: NDArray[np.bool_]  # (S,)
     lengths: NDArray[np.int32]  # (S,)
-    corpora: NDArray[np.int16]  # (S,) which corpus the ranges speak of
-    mask_keys: NDArray[np.uint64]  # (S,) one generator for each sequence
+    corpora: NDArray[np.int16]  # (S,) the corpus that the ranges refer to
+    segmentations: NDArray[np.int32]  # (S,) the segmentation of that corpus
+    numbers: NDArray[np.int32]  # (S,) the sequence's number in that segmentation
+    mask_keys: NDArray[np.uint64]  # (S,) the seed of each sequence's masks
 
     def take(self, rows: NDArray[np.int64] | slice) -> "SequenceTable":
-        return SequenceTable._make(column[rows] for column in self)
+        return SequenceTable._make([column[rows] for column in self])
 
 
 @dataclass(frozen=True)
@@ -57,136 +58,104 @@ class EpochPlan:
 
 @dataclass(frozen=True)
 class EpochPlanner:
-    """All that epochs have in common."""
+    """What all epochs have in common."""
 
     outlines: Sequence[Outline]
     names: Sequence[str]
-    weights: Sequence[float]  # empty: each corpus once an epoch
+    weights: Sequence[float]  # empty: each corpus once per epoch
     options: StreamOptions
 
-    def plan_pass(self, corpus: int, number: int) -> SegmentPlan:
-        """The sequences of one pass over one corpus, in corpus order."""
-        key = hash_integers(self.options.seed, _SEGMENTS, corpus, self._cut(number))
+    def plan_segmentation(self, corpus: int, segmentation: int) -> SegmentPlan:
+        """The sequences of one segmentation of one corpus, in corpus order."""
+        key = hash_integers(self.options.seed, _SEGMENTS, corpus, segmentation)
         return plan_segments(self.outlines[corpus], self.options.segments, key, where=self.names[corpus])
 
     def plan_epoch(self, epoch: int) -> EpochPlan:
         """The batches of one epoch."""
-        first_passes = [self.plan_pass(corpus, 0) for corpus in range(len(self.outlines))]
-        counts = self._count_sequences(first_passes)
-        stretches = [
-            self._take_stretch(corpus, epoch * count, count, first_passes[corpus])
-            for corpus, count in enumerate(counts)
-        ]
-        return _shuffle_and_cut(
-            _lay_end_to_end(stretches), self.options.batch, hash_integers(self.options.seed, _EPOCH_ORDER, epoch)
-        )
-
-    def _cut(self, number: int) -> int:
-        """Which way of cutting the text into sequences a pass has: as static masks mean it, unless it is said apart."""
-        return _take_turns(number, self.options.segments.copies or self.options.masking.copies)
+        firsts = [self.plan_segmentation(corpus, 0) for corpus in range(len(self.outlines))]
+        stretches: list[SequenceTable] = []
+        for corpus, count in enumerate(self._count_sequences(firsts)):
+            stretches += self._take_stretch(corpus, epoch * count, count, firsts[corpus])
+        sequences = SequenceTable._make([np.concatenate(columns) for columns in zip(*stretches, strict=True)])
+        return _cut_batches(sequences, self.options.batch, hash_integers(self.options.seed, _EPOCH_ORDER, epoch))
 
     def _count_sequences(self, plans: list[SegmentPlan]) -> list[int]:
-        """How many sequences of each corpus an epoch has: always as many as fill one batch at least."""
+        """How many sequences of each corpus an epoch has: always enough to fill at least one batch."""
         total = sum(len(plan) for plan in plans)
         shares = np.asarray(self.weights or [len(plan) for plan in plans])
         shares = shares / shares.sum()
-        tokens_a_pass = total * sum(share * plan.lengths.mean() for share, plan in zip(shares, plans, strict=True))
+        tokens_per_pass = total * sum(share * plan.lengths.mean() for share, plan in zip(shares, plans, strict=True))
         batch = self.options.batch
-        # what is rounded for each corpus may be half a sequence less
+        # rounding may cost each corpus half a sequence
         spare = len(plans) if self.weights else 0
-        passes = max(1, -(-(batch.sequences + spare) // total), math.ceil(2 * batch.tokens / tokens_a_pass))
+        passes = max(1, -(-(batch.sequences + spare) // total), math.ceil(2 * batch.tokens / tokens_per_pass))
         if passes > _MAX_PASSES:
             raise ConfigError(
-                f"batch: one batch would hold the text of {', '.join(self.names)} {passes:,} times over ({total:,} "
-                "sequences a pass); use a smaller batch, or more text"
+                f"batch: one batch would contain the text of {', '.join(self.names)} {passes:,} times "
+                f"({total:,} sequences per pass); use a smaller batch, or more text"
             )
         if not self.weights:
             return [len(plan) * passes for plan in plans]
         return [max(1, round(total * passes * share)) for share in shares]
 
-    def _take_stretch(self, corpus: int, start: int, count: int, first_pass: SegmentPlan) -> SequenceTable:
-        """`count` sequences of a corpus's endless stream, from number `start` on.
+    def _take_stretch(self, corpus: int, start: int, count: int, first: SegmentPlan) -> list[SequenceTable]:
+        """`count` sequences of a corpus's endless stream from number `start` on, one table per pass.
 
-        Passes differ a little in length, as chance cuts them; all count as long as the first one, so that a place in
-        the stream can be computed. A longer pass loses the few at the end of its shuffled order, a shorter one wraps.
+        Passes differ slightly in length, because their segmentation is random. All count as long as the first one, so
+        that a place in the stream can be computed: a longer pass loses the last few of its shuffled order, a shorter
+        one repeats its first few.
         """
-        nominal = len(first_pass)
-        parts = []
+        options, nominal = self.options, len(first)
+        segment_copies, mask_copies = options.segments.copies or options.masking.copies, options.masking.copies
+        tables = []
         for number in range(start // nominal, -(-(start + count) // nominal)):
-            plan = first_pass if self._cut(number) == 0 else self.plan_pass(corpus, number)
-            order = permute(hash_integers(self.options.seed, _PASS_ORDER, corpus, number), len(plan))
+            segmentation = number if segment_copies is None else number % segment_copies
+            masks = number if mask_copies is None else number % mask_copies
+            plan = first if segmentation == 0 else self.plan_segmentation(corpus, segmentation)
+            order = permute(hash_integers(options.seed, _PASS_ORDER, corpus, number), len(plan))
             begin, end = max(start - number * nominal, 0), min(start + count - number * nominal, nominal)
             chosen = np.take(order, np.arange(begin, end), mode="wrap")
-            masks = _take_turns(number, self.options.masking.copies)
-            keys = _derive_keys(hash_integers(self.options.seed, _MASKS, corpus, masks), chosen)
-            owner = np.full(len(chosen), corpus, np.int16)
-            planned = plan.ranges[chosen], plan.labels[chosen], plan.is_lead[chosen], plan.lengths[chosen]
-            parts.append(SequenceTable(*planned, owner, keys))
-        return _lay_end_to_end(parts)
+            tables.append(
+                SequenceTable(
+                    ranges=plan.ranges[chosen],
+                    labels=plan.labels[chosen],
+                    opens_document=plan.opens_document[chosen],
+                    lengths=plan.lengths[chosen],
+                    corpora=np.full(len(chosen), corpus, np.int16),
+                    segmentations=np.full(len(chosen), segmentation, np.int32),
+                    numbers=chosen.astype(np.int32),
+                    mask_keys=derive_keys(hash_integers(options.seed, _MASKS, corpus, masks), chosen),
+                )
+            )
+        return tables
 
 
-def _take_turns(number: int, copies: int | None) -> int:
-    """Which of some copies a pass has; without a number, each pass has its own."""
-    return number if copies is None else number % copies
+def _cut_batches(sequences: SequenceTable, options: BatchOptions, key: np.uint64) -> EpochPlan:
+    """Shuffle sequences and cut them into batches; the last few, which fill no batch, are left out."""
+    order = permute(hash_integers(int(key), 0), len(sequences.lengths))
 
-
-def _lay_end_to_end(tables: list[SequenceTable]) -> SequenceTable:
-    return SequenceTable._make(np.concatenate(columns) for columns in zip(*tables, strict=True))
-
-
-def _shuffle_and_cut(sequences: SequenceTable, options: BatchOptions, key: np.uint64) -> EpochPlan:
-    lengths = sequences.lengths
-    order = permute(hash_integers(int(key), 0), len(lengths))
-    per_batch = options.sequences or max(1, round(options.tokens / float(lengths.mean())))
+    # Against padding, sort by length within windows of some batches. Directions alternate, so that a batch across the
+    # border of two windows has similar lengths too.
     if options.bucket > 1 and not options.is_packed:
-        order = _sort_windows(order, lengths, options.bucket * per_batch)
-    starts = _cut_batches(lengths[order], options)
-    order, starts = _shuffle_batches(order, starts, hash_integers(int(key), 1))
-    return EpochPlan(sequences.take(order), starts)
+        mean_length = float(sequences.lengths.mean())
+        per_batch = options.sequences or max(1, round(options.tokens / mean_length))
+        windows = np.arange(len(order)) // (options.bucket * per_batch)
+        signed_lengths = np.where(windows % 2, -1, 1) * sequences.lengths[order]
+        order = order[np.lexsort((signed_lengths, windows))]
 
-
-def _sort_windows(order: NDArray[np.int64], lengths: NDArray[np.int32], window: int) -> NDArray[np.int64]:
-    """Sort by length within windows, up and down in turn, so that a batch across a border is of one length too."""
-    numbers = np.arange(len(order)) // window
-    signed = np.where(numbers % 2, -1, 1) * lengths[order]
-    return order[np.lexsort((signed, numbers))]
-
-
-def _cut_batches(lengths: NDArray[np.int32], options: BatchOptions) -> NDArray[np.int64]:
-    """Where each batch begins, and where the last one ends; what does not fill a batch is left over."""
     if options.sequences:
-        return np.arange(0, len(lengths) + 1, options.sequences, dtype=np.int64)
-    return _cut_by_tokens(lengths, options.tokens)
+        starts = np.arange(0, len(order) + 1, options.sequences, dtype=np.int64)
+    else:
+        ends = np.cumsum(sequences.lengths[order], dtype=np.int64)
+        cuts, used = [0], 0
+        while (stop := int(np.searchsorted(ends, used + options.tokens, "right"))) < len(ends):
+            cuts.append(stop)  # the first sequence that does not fit
+            used = int(ends[stop - 1])
+        starts = np.array(cuts, np.int64)
 
-
-@compiled
-def _cut_by_tokens(lengths: NDArray[np.int32], tokens: int) -> NDArray[np.int64]:
-    starts = np.empty(len(lengths) + 1, np.int64)
-    starts[0] = 0
-    count = total = 0
-    for k in range(len(lengths)):
-        if total + lengths[k] > tokens and k > starts[count]:
-            count += 1
-            starts[count] = k
-            total = 0
-        total += lengths[k]
-    return starts[: count + 1].copy()
-
-
-def _shuffle_batches(
-    order: NDArray[np.int64], starts: NDArray[np.int64], key: np.uint64
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Batches of all lengths in random order; the sequences follow their batch."""
-    batches = permute(key, len(starts) - 1)
+    # batches in random order, whatever their lengths; the sequences follow their batch
+    batches = permute(hash_integers(int(key), 1), len(starts) - 1)
     sizes = np.diff(starts)[batches]
-    shuffled = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    within = np.arange(shuffled[-1]) - np.repeat(shuffled[:-1], sizes)
-    return order[np.repeat(starts[:-1][batches], sizes) + within], shuffled
-
-
-@compiled
-def _derive_keys(key: np.uint64, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
-    keys = np.empty(len(numbers), np.uint64)
-    for k in range(len(numbers)):
-        keys[k] = combine(key, np.uint64(numbers[k]))
-    return keys
+    shuffled_starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    within = np.arange(shuffled_starts[-1]) - np.repeat(shuffled_starts[:-1], sizes)
+    return EpochPlan(sequences.take(order[np.repeat(starts[:-1][batches], sizes) + within]), shuffled_starts)

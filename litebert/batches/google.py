@@ -1,7 +1,7 @@
-"""The official ALBERT data (google-research/albert), as settings of ours: each quirk is a switch that can be set alone.
+"""The official ALBERT data (google-research/albert) as settings of ours: each quirk is an option of its own.
 
-`data.compat = "google"` in a recipe sets all of them; a key that the recipe names itself wins. The resolved recipe
-lists the switches, not the shorthand.
+`data.compat = "google"` in a recipe sets all of them; a key that the recipe sets itself wins. The resolved recipe lists
+the options, not the shorthand.
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from litebert.core.options import merge
 
 GOOGLE: dict[str, dict[str, Any]] = {
     "segments": {
-        "single_sentence": "random_doc",  # a chunk of one sentence gets a stranger's text and label 1, in SOP too
+        "single_sentence": "random_doc",  # a chunk of one sentence gets a random segment and label 1, in SOP too
         "fill": "overfill",  # the last sentence does not fit, and the pair is trimmed: the later segment is longer
-        "fill_from": "start",  # always from the start, so that this length tells the order
-        "target_per": "document",  # the shorter length is drawn once for a document, not for each chunk
-        "negatives": "draw",  # from any place of any document: often a lead, and of another length
+        "fill_from": "start",  # always from the start, so that this length reveals the order
+        "target_per": "document",  # the shorter length is drawn once per document, not per chunk
+        "negatives": "draw",  # from anywhere in any document: often an opening, and of another length
     },
     "masking": {
         "fills_budget": True,  # groups that do not fit the budget are shortened or skipped: fewer long ones
         "max_predictions": 20,  # 3.9 % of 512 tokens
-        "may_straddle": True,  # words and groups go on behind [SEP]
+        "may_straddle": True,  # words and groups continue after [SEP]
         "random_from_all": True,  # a random token may be [PAD], [CLS], ...
     },
 }
@@ -29,10 +29,10 @@ COMPATIBLE_WITH = {"google": GOOGLE}
 
 
 def expand_compat(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe whose `data.compat` is replaced by the switches that it stands for."""
+    """A recipe whose `data.compat` is replaced by the options that it stands for."""
     section = recipe.get("data", {})
     if not isinstance(section, Mapping):
-        return dict(recipe)  # refused by its name when the options are built
+        return dict(recipe)  # reported by name when the options are built
     data = dict(section)
     name = data.pop("compat", None)
     if name is None:

@@ -1,14 +1,13 @@
-"""Looking at batches: single sequences with the reasons for their masks, and the statistics of many batches."""
+"""Looking at batches: single sequences with the reasons for their masks, and statistics over many batches."""
 
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litebert.batches.masking import ACTIONS
-from litebert.batches.rows import Rows, SpecialIds
+from litebert.batches.rows import Rows
 from litebert.batches.stream import Stream
 from litebert.core.progress import ProgressBar
 
@@ -18,7 +17,7 @@ class MaskedGroup(NamedTuple):
 
     num_words: int
     positions: tuple[int, ...]  # in the sequence
-    actions: tuple[str, ...]  # one of ACTIONS for each position
+    actions: tuple[str, ...]  # one of ACTIONS per position
 
 
 @dataclass(frozen=True)
@@ -28,51 +27,48 @@ class Example:
     original_ids: tuple[int, ...]
     token_ids: tuple[int, ...]
     segment_ids: tuple[int, ...]
-    groups: tuple[MaskedGroup, ...]  # in the order of their places
+    groups: tuple[MaskedGroup, ...]  # ordered by position
     label: int  # -1 without a sentence task
-    is_lead: bool
+    opens_document: bool
 
 
 def read_examples(rows: Rows, *, limit: int | None = None) -> list[Example]:
-    """The sequences of a batch one by one; only the first ones with a limit."""
-    targets, starts = rows.targets, rows.layout.starts
-    original = rows.token_ids.reshape(-1).copy()
-    original[targets.positions] = targets.labels
-    owner = np.searchsorted(starts, targets.positions, "right") - 1
+    """The sequences of a batch one by one, or only the first `limit` of them."""
+    targets, sequences = rows.targets, rows.plan.sequences
+    token_ids, segment_ids = rows.token_ids.reshape(-1), rows.segment_ids.reshape(-1)
+    original_ids = token_ids.copy()
+    original_ids[targets.positions] = targets.labels
+    owners = np.searchsorted(rows.plan.starts, targets.positions, "right") - 1
     examples = []
-    for number, (start, length) in enumerate(zip(starts[:limit], rows.layout.lengths[:limit], strict=True)):
-        place = slice(start, start + length)
+    for number, start in enumerate(rows.plan.starts[:limit].tolist()):
+        members: dict[int, list[int]] = {}  # group -> its targets
+        for k in np.flatnonzero(owners == number).tolist():
+            members.setdefault(int(targets.groups[k]), []).append(k)
+        groups = [
+            MaskedGroup(
+                num_words=int(targets.sizes[own[0]]),
+                positions=tuple(int(targets.positions[k]) - start for k in own),
+                actions=tuple(ACTIONS[targets.actions[k]] for k in own),
+            )
+            for own in members.values()
+        ]
+        span = slice(start, start + int(sequences.lengths[number]))
         examples.append(
             Example(
-                original_ids=tuple(original[place].tolist()),
-                token_ids=tuple(rows.token_ids.reshape(-1)[place].tolist()),
-                segment_ids=tuple(rows.segment_ids.reshape(-1)[place].tolist()),
-                groups=_read_groups(rows, np.flatnonzero(owner == number), int(start)),
-                label=int(rows.labels[number]),
-                is_lead=bool(rows.is_lead[number]),
+                original_ids=tuple(original_ids[span].tolist()),
+                token_ids=tuple(token_ids[span].tolist()),
+                segment_ids=tuple(segment_ids[span].tolist()),
+                groups=tuple(groups),
+                label=int(sequences.labels[number]),
+                opens_document=bool(sequences.opens_document[number]),
             )
         )
     return examples
 
 
-def _read_groups(rows: Rows, chosen: NDArray[np.int64], start: int) -> tuple[MaskedGroup, ...]:
-    targets = rows.targets
-    members: dict[int, list[int]] = {}
-    for k in chosen.tolist():
-        members.setdefault(int(targets.groups[k]), []).append(k)
-    return tuple(
-        MaskedGroup(
-            int(targets.sizes[own[0]]),
-            tuple(int(targets.positions[k]) - start for k in own),
-            tuple(ACTIONS[targets.actions[k]] for k in own),
-        )
-        for own in members.values()
-    )
-
-
 @dataclass(frozen=True)
 class StreamStatistics:
-    """What a number of batches held."""
+    """Counts over a number of batches."""
 
     num_batches: int
     num_sequences: int
@@ -81,14 +77,14 @@ class StreamStatistics:
     num_positions: int  # with padding
     num_targets: int
     label_counts: tuple[int, ...]  # empty without a sentence task
-    lead_share: float
-    group_counts: tuple[int, ...]  # how many groups of 1, 2, ... words
+    opening_share: float  # of sequences that contain a document's opening
+    group_counts: tuple[int, ...]  # number of groups of 1, 2, ... words
     action_counts: tuple[int, ...]  # in the order of ACTIONS
     elapsed_seconds: float
 
     @property
     def masked_share(self) -> float:
-        """Of the tokens of text."""
+        """The share of text tokens that are predicted."""
         return self.num_targets / (self.num_tokens - self.num_special)
 
     @property
@@ -99,54 +95,38 @@ class StreamStatistics:
 def measure_batches(stream: Stream, num_batches: int) -> StreamStatistics:
     """Make the first batches of a stream on one thread, and count what is in them."""
     stream.rows(0)  # plans and compiles
-    elapsed, batches = 0.0, []
+    elapsed = 0.0
+    num_tokens = num_special = num_positions = 0
+    labels, openings, actions, group_sizes = [], [], [], []
     with ProgressBar("making batches", total=num_batches, unit="batches", scale=1) as progress:
         for step in range(num_batches):
             started_at = time.perf_counter()
             rows = stream.rows(step)
             elapsed += time.perf_counter() - started_at
-            batches.append(_count(rows, stream.special))
+            targets, sequences = rows.targets, rows.plan.sequences
+            num_tokens += int(sequences.lengths.sum())
+            num_positions += rows.token_ids.size
+            original_ids = rows.token_ids.reshape(-1).copy()
+            original_ids[targets.positions] = targets.labels
+            num_special += int(np.isin(original_ids, (stream.special.cls_id, stream.special.sep_id)).sum())
+            labels.append(sequences.labels)
+            openings.append(sequences.opens_document)
+            actions.append(targets.actions)
+            owners = np.searchsorted(rows.plan.starts, targets.positions, "right")
+            _, firsts = np.unique(owners * (rows.plan.width + 1) + targets.groups, return_index=True)
+            group_sizes.append(targets.sizes[firsts])  # one per group
             progress.move_to(step + 1)
-    labels = np.concatenate([counts.labels for counts in batches])
+    all_labels, all_actions = np.concatenate(labels), np.concatenate(actions)
     return StreamStatistics(
         num_batches=num_batches,
-        num_sequences=len(labels),
-        num_tokens=sum(counts.num_tokens for counts in batches),
-        num_special=sum(counts.num_special for counts in batches),
-        num_positions=sum(counts.num_positions for counts in batches),
-        num_targets=sum(counts.actions.size for counts in batches),
-        label_counts=tuple(np.bincount(labels).tolist()) if labels[0] >= 0 else (),
-        lead_share=float(np.concatenate([counts.is_lead for counts in batches]).mean()),
-        group_counts=tuple(np.bincount(np.concatenate([counts.group_sizes for counts in batches]))[1:].tolist()),
-        action_counts=tuple(np.bincount(np.concatenate([c.actions for c in batches]), minlength=3).tolist()),
+        num_sequences=len(all_labels),
+        num_tokens=num_tokens,
+        num_special=num_special,
+        num_positions=num_positions,
+        num_targets=len(all_actions),
+        label_counts=tuple(np.bincount(all_labels).tolist()) if all_labels[0] >= 0 else (),
+        opening_share=float(np.concatenate(openings).mean()),
+        group_counts=tuple(np.bincount(np.concatenate(group_sizes))[1:].tolist()),
+        action_counts=tuple(np.bincount(all_actions, minlength=3).tolist()),
         elapsed_seconds=elapsed,
-    )
-
-
-class _Counts(NamedTuple):
-    """What is kept of one batch."""
-
-    num_tokens: int
-    num_special: int
-    num_positions: int
-    labels: NDArray[np.int8]
-    is_lead: NDArray[np.bool_]
-    group_sizes: NDArray[np.int8]  # one for each group
-    actions: NDArray[np.int8]  # one for each target
-
-
-def _count(rows: Rows, special: SpecialIds) -> _Counts:
-    targets = rows.targets
-    original = rows.token_ids.reshape(-1).copy()
-    original[targets.positions] = targets.labels
-    owner = np.searchsorted(rows.layout.starts, targets.positions, "right")
-    _, firsts = np.unique(owner * (rows.layout.width + 1) + targets.groups, return_index=True)
-    return _Counts(
-        num_tokens=int(rows.layout.lengths.sum()),
-        num_special=int(np.isin(original, (special.cls_id, special.sep_id)).sum()),
-        num_positions=rows.token_ids.size,
-        labels=rows.labels,
-        is_lead=rows.is_lead,
-        group_sizes=targets.sizes[firsts],
-        actions=targets.actions,
     )

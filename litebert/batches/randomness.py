@@ -1,7 +1,7 @@
-"""Random numbers from named integers: every document and every sequence has its own generator, so no order matters.
+"""Random numbers from named integers: every document and every sequence has its own generator, so order is irrelevant.
 
 The generator is splitmix64 (Steele, Lea and Flood 2014): a counter, and a mixing function that passes the usual
-statistical batteries. Being a counter, it costs nothing to seed, which is what millions of small generators need.
+statistical batteries. Because it is a counter, seeding is free, which millions of small generators need.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from litebert.core.compiled import compiled
 
-State = NDArray[np.uint64]  # one element: where the counter stands
+State = NDArray[np.uint64]  # one element: the counter
 
 # numba turns uint64 with a Python int into float64: every constant is typed
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -20,7 +20,7 @@ _UNIT = 2.0**-53
 
 
 def hash_integers(*values: int) -> np.uint64:
-    """A key from named integers such as (seed, corpus, pass); a different order or number gives another key."""
+    """A key from named integers such as (seed, corpus, pass); another order or number gives another key."""
     key = np.zeros(1, np.uint64)
     for value in values:
         key[0] = combine(key[0], np.uint64(value & 0xFFFFFFFFFFFFFFFF))
@@ -42,6 +42,15 @@ def combine(key: np.uint64, value: np.uint64) -> np.uint64:
 
 
 @compiled
+def derive_keys(key: np.uint64, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """`combine` of a key with each of many numbers."""
+    keys = np.empty(len(numbers), np.uint64)
+    for k in range(len(numbers)):
+        keys[k] = combine(key, np.uint64(numbers[k]))
+    return keys
+
+
+@compiled
 def draw(state: State) -> np.uint64:
     """The next 64 random bits."""
     state[0] += _STEP
@@ -56,14 +65,14 @@ def draw_unit(state: State) -> float:
 
 @compiled
 def draw_below(state: State, bound: int) -> int:
-    """Uniform in 0..bound-1, for bounds below 2**32: a multiplication, off by less than bound / 2**32."""
+    """Uniform in 0..bound-1 for bounds below 2**32; by multiplication, biased by less than bound / 2**32."""
     value: int = np.int64(((draw(state) >> _32) * np.uint64(bound)) >> _32)  # type: ignore[assignment]
     return value
 
 
 @compiled
 def permute(key: np.uint64, count: int) -> NDArray[np.int64]:
-    """The numbers 0..count-1 in an order that `key` names; numpy's own may change from one version to the next."""
+    """The numbers 0..count-1 in an order that depends on `key`; numpy's own may change from one version to the next."""
     state = np.zeros(1, np.uint64)
     state[0] = key
     numbers = np.arange(count)
@@ -73,7 +82,7 @@ def permute(key: np.uint64, count: int) -> NDArray[np.int64]:
 
 @compiled
 def shuffle(state: State, values: NDArray[np.int64], count: int) -> None:
-    """Shuffle the first `count` values in place (Fisher and Yates, from the end)."""
+    """Shuffle the first `count` values in place (Fisher-Yates, from the end)."""
     for last in range(count - 1, 0, -1):
         other = draw_below(state, last + 1)
         values[last], values[other] = values[other], values[last]

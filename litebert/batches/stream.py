@@ -1,7 +1,7 @@
 """The stream of training batches: a pure function of (corpora, options, seed, step, rank, world size).
 
-Nothing about the data has to be saved to go on exactly where a run stopped, and step one million costs what step one
-does: an epoch's plan follows from its number, and it is kept while its steps are asked for.
+Resuming needs no saved state, and step one million costs no more than step one: the plan of an epoch follows from its
+number, and is kept while its steps are read.
 """
 
 from collections import OrderedDict, deque
@@ -10,126 +10,73 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from litebert.batches.batch import Batch, build_batch
-from litebert.batches.epoch import EpochPlan, EpochPlanner, SequenceTable
-from litebert.batches.masking import Sequences, list_vocabulary, mask_tokens
+from litebert.batches.epoch import EpochPlan, EpochPlanner
+from litebert.batches.masking import list_vocabulary
 from litebert.batches.options import DataOptions, StreamOptions
-from litebert.batches.rows import (
-    Canvas,
-    Layout,
-    Rows,
-    SpecialIds,
-    Text,
-    blank_canvas,
-    draw_sequences,
-    lay_out,
-    take_part,
-)
-from litebert.batches.segments import HasOffsets, outline_shards
+from litebert.batches.row_kernels import SpecialIds
+from litebert.batches.rows import RowPlan, Rows, RowWriter, Text, plan_rows
+from litebert.batches.segments import outline_shards
 from litebert.core.compiled import compiling_shown
 from litebert.core.errors import ConfigError, DataError
 from litebert.corpus.shards import Corpus, Split, open_corpus
-from litebert.text.tokenizer import load_tokenizer
+from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 T = TypeVar("T")
 
-_PLANS_KEPT = 2  # at the end of an epoch, loader threads work on two
+_PLANS_KEPT = 2  # at the end of an epoch, worker threads read two of them
 _AHEAD_PER_WORKER = 2
 
 
-class HasShards(Protocol):
-    """What of a corpus the stream reads."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def shards(self) -> Sequence["HasTextAndOffsets"]: ...
-
-
-class HasTextAndOffsets(HasOffsets, Protocol):
-    @property
-    def token_ids(self) -> NDArray[np.generic]: ...
-    @property
-    def word_starts(self) -> NDArray[np.uint8]: ...
-
-
-class HasIds(Protocol):
-    """What of a tokenizer the stream reads."""
-
-    @property
-    def vocab_size(self) -> int: ...
-    @property
-    def special_ids(self) -> frozenset[int]: ...
-    @property
-    def pad_id(self) -> int: ...
-    @property
-    def cls_id(self) -> int: ...
-    @property
-    def sep_id(self) -> int: ...
-    @property
-    def mask_id(self) -> int: ...
-
-
 class Stream:
-    """Batches by step. It keeps the plans of the last epochs, and nothing that changes what a batch is."""
+    """Batches by step. It caches the plans of the last epochs, which does not change what a batch is."""
 
     def __init__(
         self,
-        corpora: Sequence[HasShards],
-        tokenizer: HasIds,
+        corpora: Sequence[Corpus],
+        tokenizer: Tokenizer,
         options: StreamOptions,
         *,
         weights: Sequence[float] = (),
     ) -> None:
-        outlines = [outline_shards(tuple(corpus.shards)) for corpus in corpora]
-        crosses = options.segments.format == "full-sentences"
         self.options = options
-        self._texts = [
-            Text(
-                tuple(corpus.shards),
-                outline.shard_starts,
-                outline.sentence_starts[outline.document_starts[:-1]] if crosses else np.empty(0, np.int64),
-            )
-            for corpus, outline in zip(corpora, outlines, strict=True)
-        ]
         self.special = SpecialIds(tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
-        self._vocabulary = list_vocabulary(
-            tokenizer.vocab_size, tokenizer.special_ids, tokenizer.mask_id, options.masking
-        )
-        self._planner = EpochPlanner(
-            outlines=outlines,
-            names=[str(corpus.path) for corpus in corpora],
-            weights=weights,
-            options=options,
+        outlines = [outline_shards(corpus.shards) for corpus in corpora]
+        self.planner = EpochPlanner(outlines, [str(corpus.path) for corpus in corpora], weights, options)
+        self._writer = RowWriter(
+            texts=[Text(corpus.shards, outline) for corpus, outline in zip(corpora, outlines, strict=True)],
+            special=self.special,
+            vocabulary=list_vocabulary(tokenizer.vocab_size, tokenizer.special_ids, tokenizer.mask_id, options.masking),
+            masking=options.masking,
+            separates_documents=options.segments.format == "full-sentences",
         )
         self._plans: OrderedDict[int, EpochPlan] = OrderedDict()
         self._lock = Lock()
-        # Epochs differ a little in length, as chance cuts their text; all count as long as the first, so that the
-        # epoch of a step can be computed. A longer one leaves out its last batches, a shorter one repeats its first.
+        # Epochs differ slightly in length, because segmentation is random. All count as long as the first, so that the
+        # epoch of a step can be computed: a longer one leaves out its last batches, a shorter one repeats its first.
         with compiling_shown():
             self.steps_per_epoch = self.plan_epoch(0).num_batches
-            self.rows(0)  # compiles what is left, so that a run's clock starts after
+            self.rows(0)  # compiles the rest before the clock of a run starts
 
     def batch(self, step: int, *, rank: int = 0, world_size: int = 1) -> Batch:
-        """The part of this step's batch that belongs to a rank; the parts of all ranks are the batch of one.
-
-        Accumulating gradients, a micro-batch is a rank too: `rank * micro_batches + number` of all of them.
-        """
+        """This rank's share of the batch of a step; the shares of all ranks together are what one rank alone gets."""
         return build_batch(self.rows(step, rank=rank, world_size=world_size))
+
+    def rows(self, step: int, *, rank: int = 0, world_size: int = 1) -> Rows:
+        """The same as numpy arrays, with what was chosen for prediction and why."""
+        plan = self.plan_step(step).take_share(rank, world_size)
+        return self._writer.write(plan, rate=self.options.masking.rate_at(step))
 
     def iter_batches(
         self, start: int = 0, stop: int | None = None, *, rank: int = 0, world_size: int = 1, workers: int = 1
     ) -> Iterator[Batch]:
-        """The batches of steps start..stop-1 (None: without end), made ahead by `workers` threads."""
+        """The batches of steps start..stop-1 (None: without end), prepared in advance by `workers` threads."""
         steps = count(start) if stop is None else range(start, stop)
-        return _make_ahead(lambda step: self.batch(step, rank=rank, world_size=world_size), steps, workers)
+        return _prefetch(lambda step: self.batch(step, rank=rank, world_size=world_size), steps, workers)
 
-    def iter_parts(
+    def iter_micro_batches(
         self,
         start: int = 0,
         stop: int | None = None,
@@ -139,76 +86,42 @@ class Stream:
         world_size: int = 1,
         workers: int = 1,
     ) -> Iterator[list[Batch]]:
-        """Each step's batch as the parts of at most `micro_rows` rows that a rank computes (0: one part a rank).
+        """This rank's share of each step as micro-batches of at most `micro_rows` rows (0: one micro-batch).
 
-        All ranks have as many parts, none of them empty: parts of one row, where rows do not divide, may have two.
+        All ranks get the same number of micro-batches, none of them empty. Where rows do not divide evenly, a
+        micro-batch of one row may therefore have two.
         """
 
-        def make_parts(step: int) -> list[Batch]:
-            num_rows = self._lay_out(step).num_rows
-            wanted = -(-num_rows // (micro_rows * world_size)) if micro_rows else 1
-            parts_per_rank = max(1, min(wanted, num_rows // world_size))
-            first, total = rank * parts_per_rank, world_size * parts_per_rank
-            return [self.batch(step, rank=first + part, world_size=total) for part in range(parts_per_rank)]
+        def make_step(step: int) -> list[Batch]:
+            plan = self.plan_step(step)
+            needed = -(-plan.num_rows // (micro_rows * world_size)) if micro_rows else 1
+            per_rank = max(1, min(needed, plan.num_rows // world_size))
+            share = plan.take_share(rank, world_size)
+            batch = build_batch(self._writer.write(share, rate=self.options.masking.rate_at(step)))
+            numbers = range(rank * per_rank, (rank + 1) * per_rank + 1)  # among the micro-batches of all ranks
+            return batch.split([plan.num_rows * k // (world_size * per_rank) - share.first_row for k in numbers])
 
-        return _make_ahead(make_parts, count(start) if stop is None else range(start, stop), workers)
+        return _prefetch(make_step, count(start) if stop is None else range(start, stop), workers)
 
-    def rows(self, step: int, *, rank: int = 0, world_size: int = 1) -> Rows:
-        """The same as numpy arrays, with what was chosen to be predicted and why."""
-        sequences, layout = self._sequences(step), self._lay_out(step)
-        if world_size > 1 or self.options.batch.is_packed:
-            layout, chosen = take_part(layout, rank, world_size)
-            sequences = sequences.take(chosen)
-        canvas = self._draw(sequences, layout)
-        targets = mask_tokens(
-            canvas.token_ids,
-            canvas.word_codes,
-            Sequences(layout.starts, layout.lengths, sequences.mask_keys),
-            self.options.masking,
-            self._vocabulary,
-            rate=self.options.masking.rate_at(step),
-        )
-        shape = layout.num_rows, layout.width
-        return Rows(
-            token_ids=canvas.token_ids.reshape(shape),
-            segment_ids=canvas.segment_ids.reshape(shape),
-            layout=layout,
-            targets=targets,
-            labels=sequences.labels,
-            is_lead=sequences.is_lead,
-            is_packed=self.options.batch.is_packed,
-        )
-
-    def _sequences(self, step: int) -> SequenceTable:
+    def plan_step(self, step: int) -> RowPlan:
+        """Which sequences the batch of a step has on all ranks, and where they are in its rows."""
         plan = self.plan_epoch(step // self.steps_per_epoch)
-        return plan.batch(step % self.steps_per_epoch % plan.num_batches)
-
-    def _lay_out(self, step: int) -> Layout:
-        return lay_out(self._sequences(step).lengths, self.options.batch, self.options.segments.max_length)
-
-    def _draw(self, sequences: SequenceTable, layout: Layout) -> Canvas:
-        canvas = blank_canvas(layout, self.special.pad_id)
-        if len(self._texts) == 1:
-            draw_sequences(self._texts[0], sequences.ranges, layout.starts, self.special, canvas)
-            return canvas
-        for corpus, text in enumerate(self._texts):
-            own = sequences.corpora == corpus
-            draw_sequences(text, sequences.ranges[own], layout.starts[own], self.special, canvas)
-        return canvas
+        sequences = plan.batch(step % self.steps_per_epoch % plan.num_batches)
+        return plan_rows(sequences, self.options.batch, self.options.segments.max_length)
 
     def plan_epoch(self, epoch: int) -> EpochPlan:
-        """The batches of one epoch, planned when first asked for."""
+        """The batches of one epoch, planned when first needed."""
         with self._lock:
             if epoch not in self._plans:
-                self._plans[epoch] = self._planner.plan_epoch(epoch)
+                self._plans[epoch] = self.planner.plan_epoch(epoch)
             self._plans.move_to_end(epoch)
             while len(self._plans) > _PLANS_KEPT:
                 self._plans.popitem(last=False)
             return self._plans[epoch]
 
 
-def _make_ahead(make: Callable[[int], T], steps: Iterable[int], workers: int) -> Iterator[T]:
-    """What `make` gives for each step, in order, made ahead by threads; without workers, when asked for."""
+def _prefetch(make: Callable[[int], T], steps: Iterable[int], workers: int) -> Iterator[T]:
+    """`make(step)` for each step in order, computed in advance by threads; without workers, on demand."""
     if workers == 0:
         yield from map(make, steps)
         return
@@ -235,17 +148,19 @@ def open_stream(
 
 
 def open_corpora(data: DataOptions, split: Split = "train") -> tuple[Corpus, ...]:
-    """Open the corpora of a recipe, which must share a tokenizer and hold text; nothing is read or planned yet."""
+    """Open the corpora of a recipe, which must share a tokenizer and contain text. Nothing is planned yet."""
     if not data.corpora:
         raise ConfigError("data.corpora is empty: name the corpus to read, such as data.corpora=my/corpus")
     corpora = tuple(open_corpus(Path(path), split) for path in data.corpora)
     for corpus in corpora:
         if corpus.tokenizer_fingerprint != corpora[0].tokenizer_fingerprint:
             raise DataError(
-                f"{corpus.path} and {corpora[0].path} were made with different tokenizers; build one of them again"
+                f"{corpus.path} and {corpora[0].path} were built with different tokenizers; rebuild one of them"
             )
         if not corpus.num_documents:
             change = "smaller" if split == "train" else "larger"
-            remedy = f"build it with a {change} --valid-share, or from more documents"
-            raise DataError(f"{corpus.path} has no document in its {split} split; {remedy}")
+            raise DataError(
+                f"{corpus.path} has no document in its {split} split; rebuild it with a {change} validation share, "
+                "or from more documents"
+            )
     return corpora

@@ -105,7 +105,7 @@ def _describe(number: int, example: "Example", options: "StreamOptions") -> "Tex
         f"{options.segments.format}",
         f"label {example.label}: {names[example.label]}" if names else "no sentence task",
         f"{len(example.token_ids)} tokens, {num_masked} to predict in {len(example.groups)} groups",
-        *(["begins a document"] if example.is_lead else []),
+        *(["opens a document"] if example.opens_document else []),
     ]
     return Text(f"Example {number}  ", style="bold").append(" · ".join(facts), style="yellow")
 
@@ -191,7 +191,7 @@ def _statistics_rows(statistics: "StreamStatistics", recipe: "Recipe", steps: in
         ("sequences", f"{statistics.num_sequences:,}"),
         ("tokens a sequence", f"{statistics.num_tokens / statistics.num_sequences:.1f}"),
         *((f"label {k}: {name}", _share(statistics.label_counts, k)) for k, name in enumerate(names)),
-        ("begin a document", f"{statistics.lead_share:.1%}"),
+        ("open a document", f"{statistics.opening_share:.1%}"),
         ("masked share of the text", f"{statistics.masked_share:.2%}"),
         *(
             (f"groups of {k + 1} word{'s' if k else ''}", _share(statistics.group_counts, k))

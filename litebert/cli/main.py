@@ -10,6 +10,7 @@ import typer
 
 from litebert import __version__
 from litebert.cli import (
+    adapt,
     convert,
     corpus,
     demo,
@@ -57,6 +58,7 @@ app.command("recipes")(pretrain.show_recipes)
 app.command("check")(pretrain.check_recipe)
 app.command("plan")(plan.plan_recipe)
 app.command("pretrain")(pretrain.run_pretraining)
+app.command("adapt")(adapt.adapt_model)
 app.command("finetune")(finetune.run_finetuning)
 app.command("evaluate")(evaluate.run_evaluation)
 app.command("predict")(predict.predict_texts)

@@ -63,7 +63,7 @@ def score_constant(batches: Sequence[Batch], *, token_id: int, sentence_label: i
 
 
 def _count(right_words: torch.Tensor, right_pairs: torch.Tensor, batches: Sequence[Batch]) -> HeldOutScore:
-    is_lead = torch.cat([_known(batch.is_lead) for batch in batches])
+    is_lead = torch.cat([_known(batch.opens_document) for batch in batches])
     return HeldOutScore(
         masked=_share(right_words),
         pairs=_share(right_pairs),

@@ -81,7 +81,7 @@ def begin_stage(run: Run, view: View) -> Stage:
     stream, corpora = open_stream(recipe.data, recipe.stream)
     check_tokenizer(corpora, run.tokenizer)
     record_corpora(run, recipe)
-    batches = stream.iter_parts(
+    batches = stream.iter_micro_batches(
         run.progress.step,
         micro_rows=recipe.train.micro_batch,
         rank=run.runtime.ranks.rank,

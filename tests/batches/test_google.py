@@ -7,7 +7,8 @@ from scipy import stats
 from toy_corpus import CLS, FIRST, MASK, SEP, ToyCorpus, build_corpus, build_stream, random_documents, read_sequences
 
 from litebert.batches.google import GOOGLE
-from litebert.batches.masking import Sequences, list_vocabulary, mask_tokens
+from litebert.batches.masking import list_vocabulary, mask_tokens
+from litebert.batches.masking_kernels import KeyedSpans
 from litebert.batches.options import MaskingOptions, SegmentOptions
 from litebert.batches.randomness import hash_integers
 from litebert.batches.segments import SegmentPlan, outline_shards, plan_segments
@@ -77,10 +78,10 @@ def mask_officially(
     codes = np.where(token_ids < FIRST, 2, starts).astype(np.uint8)
     options = MaskingOptions(**{**GOOGLE["masking"], "max_predictions": max_predictions})
     keys = rng.integers(0, 2**63, count).astype(np.uint64)
-    sequences = Sequences(np.arange(count) * length, np.full(count, length, np.int32), keys)
+    spans = KeyedSpans(np.arange(count) * length, np.full(count, length, np.int32), keys)
     output = token_ids.copy()
     vocabulary = list_vocabulary(1000, frozenset(range(FIRST)), MASK, options)
-    targets = mask_tokens(output, codes, sequences, options, vocabulary, rate=0.15)
+    targets = mask_tokens(output, codes, spans, options, vocabulary, rate=0.15)
     ours = []
     for row in range(count):
         own = targets.positions // length == row
@@ -155,7 +156,7 @@ def test_the_prediction_cap_holds_in_batches() -> None:
     most = 0
     for step in range(stream.steps_per_epoch):
         rows = stream.rows(step)
-        counts = np.bincount(np.searchsorted(rows.layout.starts, rows.targets.positions, "right") - 1)
+        counts = np.bincount(np.searchsorted(rows.plan.starts, rows.targets.positions, "right") - 1)
         most = max(most, counts.max())
         assert all(len(sequence) <= 512 for sequence in read_sequences(rows))
     assert most == 20

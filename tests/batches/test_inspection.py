@@ -17,7 +17,7 @@ def test_an_example_tells_what_happened_to_each_token(is_packed: bool) -> None:
     examples = read_examples(rows)
     assert len(examples) == 12
     assert sum(len(group.positions) for example in examples for group in example.groups) == len(rows.targets.labels)
-    for example, label in zip(examples, rows.labels, strict=True):
+    for example, label in zip(examples, rows.plan.sequences.labels, strict=True):
         actions = {
             place: action
             for group in example.groups
@@ -35,12 +35,12 @@ def test_statistics_are_those_of_the_batches() -> None:
     found = measure_batches(stream, 5)
     rows = [stream.rows(step) for step in range(5)]
     assert found.num_sequences == 80
-    assert found.label_counts == tuple(np.bincount(np.concatenate([r.labels for r in rows])).tolist())
+    assert found.label_counts == tuple(np.bincount(np.concatenate([r.plan.sequences.labels for r in rows])).tolist())
     assert found.num_targets == sum(found.action_counts) == sum(len(r.targets.labels) for r in rows)
     text = sum(int((unmask(r) >= FIRST).sum()) for r in rows)
     assert found.masked_share == pytest.approx(found.num_targets / text)
     assert found.padding_efficiency == pytest.approx(
-        sum(int(r.layout.lengths.sum()) for r in rows) / sum(r.token_ids.size for r in rows)
+        sum(int(r.plan.sequences.lengths.sum()) for r in rows) / sum(r.token_ids.size for r in rows)
     )
     groups = sum(len(example.groups) for r in rows for example in read_examples(r))
     assert sum(found.group_counts) == groups

@@ -39,7 +39,7 @@ def rows_of(corpus: ToyCorpus = CORPUS, *, max_length: int = 128, steps: int = 6
 
 def list_groups(rows: Rows) -> list[NDArray[np.int64]]:
     """The flat positions of each group."""
-    sequence = np.searchsorted(rows.layout.starts, rows.targets.positions, "right")
+    sequence = np.searchsorted(rows.plan.starts, rows.targets.positions, "right")
     keys = sequence * 10_000 + rows.targets.groups
     order = np.argsort(keys, kind="stable")
     borders = np.flatnonzero(np.diff(keys[order])) + 1
@@ -134,11 +134,11 @@ def test_in_a_share_of_the_sequences_single_tokens_are_hidden() -> None:
     for rows in rows_of(corpus, token_share=0.25, steps=10):
         ends = begins_word(corpus, rows) | (unmask(rows) < FIRST)  # the next word, or [SEP]
         split = {
-            np.searchsorted(rows.layout.starts, group[0], "right") - 1
+            np.searchsorted(rows.plan.starts, group[0], "right") - 1
             for group in list_groups(rows)
             if not (ends[group[0]] and ends[group[-1] + 1])
         }
-        is_split += [row in split for row in range(len(rows.layout.starts))]
+        is_split += [row in split for row in range(len(rows.plan.starts))]
     assert stats.binomtest(sum(is_split), len(is_split), 0.25).pvalue > UNLIKELY
     assert stats.binomtest(sum(is_split), len(is_split), 0.15).pvalue < UNLIKELY
 
@@ -180,9 +180,9 @@ def test_every_word_is_as_likely_to_be_masked() -> None:
     corpus = build_corpus([[30] * 2] * 400, word_start_rate=1.0)  # pairs of 30 + 30 words
     hits = np.zeros(63)
     for rows in rows_of(corpus, steps=30, kind="whole-word", max_length=63):
-        full = rows.layout.lengths == 63
-        columns = rows.targets.positions % rows.layout.width
-        hits += np.bincount(columns[full[rows.targets.positions // rows.layout.width]], minlength=63)
+        full = rows.plan.sequences.lengths == 63
+        columns = rows.targets.positions % rows.plan.width
+        hits += np.bincount(columns[full[rows.targets.positions // rows.plan.width]], minlength=63)
     text = np.r_[hits[1:31], hits[32:62]]
     assert hits.sum() == text.sum()
     assert stats.chisquare(text).pvalue > UNLIKELY

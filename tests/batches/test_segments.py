@@ -13,7 +13,7 @@ from toy_corpus import CLS, FIRST, SEP, ToyCorpus, build_corpus, build_stream, r
 
 from litebert.batches.options import BatchOptions, SegmentOptions
 from litebert.batches.randomness import hash_integers
-from litebert.batches.segments import Outline, SegmentPlan, outline_shards, plan_segments
+from litebert.batches.segments import NoSequencesError, Outline, SegmentPlan, outline_shards, plan_segments
 from litebert.core.errors import ConfigError, DataError
 from litebert.corpus.shards import offsets
 
@@ -102,11 +102,11 @@ def test_length_does_not_tell_random_segments(layout: str, task: str) -> None:
             assert stats.ks_2samp(feature[labels == 0], feature[labels == label]).pvalue > UNLIKELY
 
 
-@pytest.mark.parametrize("is_lead", [True, False])
-def test_where_a_second_segment_stood_in_its_document_does_not_tell_random_ones(is_lead: bool) -> None:
+@pytest.mark.parametrize("is_opening", [True, False])
+def test_where_a_second_segment_stood_in_its_document_does_not_tell_random_ones(is_opening: bool) -> None:
     plans = [plan(CORPUS, task="nsp", max_length=64, seed=seed) for seed in range(3)]
     ranges, labels = np.concatenate([p.ranges for p in plans]), np.concatenate([p.labels for p in plans])
-    kind = np.concatenate([p.is_lead for p in plans]) == is_lead
+    kind = np.concatenate([p.opens_document for p in plans]) == is_opening
     starts = np.flatnonzero(np.diff(CORPUS.document_of, prepend=-1))
     depth = ranges[:, 2] - starts[CORPUS.document_of[ranges[:, 2]]]
     assert stats.ks_2samp(depth[kind & (labels == 0)], depth[kind & (labels == 1)]).pvalue > UNLIKELY
@@ -181,8 +181,8 @@ def test_what_a_drawn_stranger_replaces_comes_again(fill_from: str) -> None:
 def test_lead_pairs_are_those_that_hold_a_documents_beginning() -> None:
     pairs = plan(build_corpus([[5] * 6] * 50), task="sop", max_length=23, short_rate=0.0)
     starts_document = np.isin(pairs.ranges[:, [0, 2]], np.arange(0, 1500, 30)).any(1)
-    assert (pairs.is_lead == starts_document).all()
-    assert 0 < pairs.is_lead.sum() < len(pairs)
+    assert (pairs.opens_document == starts_document).all()
+    assert 0 < pairs.opens_document.sum() < len(pairs)
 
 
 def test_full_and_doc_sentences_hold_every_token_once_in_whole_sentences() -> None:
@@ -286,7 +286,7 @@ def test_any_tiny_corpus_gives_whole_sequences_or_a_reason(
     options: Any = {"format": layout, "task": task, "max_length": max_length}
     batch = BatchOptions(sequences=4, is_packed=packed)
     if layout.endswith("pair") and all(len(document) == 1 for document in documents):
-        with pytest.raises(DataError, match="make a pair"):
+        with pytest.raises(NoSequencesError, match="doc-sentences"):
             build_stream(corpus, segments=SegmentOptions(**options), batch=batch, seed=seed)
         return
     stream = build_stream(corpus, segments=SegmentOptions(**options), batch=batch, seed=seed)

@@ -1,7 +1,7 @@
 """The stream: a batch depends on nothing but its step and its rank."""
 
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -90,11 +90,44 @@ def test_the_parts_of_all_ranks_are_the_batch_of_one(sections: dict[str, Any], w
         assert max(rows) - min(rows) <= 1
 
 
+@pytest.mark.parametrize("sections", KINDS)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_micro_batches_are_the_rows_of_the_rank_cut_in_order(sections: dict[str, Any], rank: int) -> None:
+    stream = build_stream(CORPUS, **sections)
+    micro_batches = next(stream.iter_micro_batches(2, 3, micro_rows=3, rank=rank, world_size=2, workers=0))
+    assert len(micro_batches) > 1
+    share = stream.batch(2, rank=rank, world_size=2)
+    moved = [replace(batch, first_row=batch.first_row - share.first_row) for batch in micro_batches]
+    assert equal(join(moved), replace(share, first_row=0))
+    num_micro_batches = 2 * len(micro_batches)  # of both ranks: the same as if each were a rank of its own
+    for number, batch in enumerate(micro_batches, start=rank * len(micro_batches)):
+        assert equal(batch, stream.batch(2, rank=number, world_size=num_micro_batches))
+
+
+@pytest.mark.parametrize("sections", KINDS)
+def test_origins_name_the_text_of_each_sequence(sections: dict[str, Any]) -> None:
+    other = build_corpus(random_documents(40, seed=1), first_id=FIRST + len(CORPUS.document_of))
+    stream = build_stream(CORPUS, other, weights=(1.0, 2.0), **sections)
+    step = stream.steps_per_epoch + 1  # of the second epoch
+    origins = stream.batch(step).origins
+    assert origins is not None
+    assert set(origins[:, 0].tolist()) == {0, 1}
+    for sequence, (corpus, segmentation, number) in zip(
+        read_sequences(stream.rows(step)), origins.tolist(), strict=True
+    ):
+        first, first_stop, second, second_stop = (
+            stream.planner.plan_segmentation(corpus, segmentation).ranges[number] + FIRST
+        )
+        base = len(CORPUS.document_of) if corpus else 0
+        text = [*range(first + base, first_stop + base), *range(second + base, second_stop + base)]
+        assert sequence[sequence >= FIRST].tolist() == text
+
+
 @pytest.mark.parametrize("micro_rows", [0, 1, 2, 4])
 @pytest.mark.parametrize("num_rows", [2, 9, 12])
 def test_every_rank_computes_as_many_parts_whatever_the_rows(num_rows: int, micro_rows: int) -> None:
     stream = build_stream(CORPUS, batch=BatchOptions(sequences=num_rows))
-    parts = [next(stream.iter_parts(0, 1, micro_rows=micro_rows, rank=rank, world_size=2)) for rank in range(2)]
+    parts = [next(stream.iter_micro_batches(0, 1, micro_rows=micro_rows, rank=rank, world_size=2)) for rank in range(2)]
     assert len(parts[0]) == len(parts[1])
     assert equal(join([*parts[0], *parts[1]]), stream.batch(0))
     rows = [len(part.token_ids) for part in (*parts[0], *parts[1])]
@@ -105,7 +138,7 @@ def test_every_rank_computes_as_many_parts_whatever_the_rows(num_rows: int, micr
 def test_a_batch_of_fewer_rows_than_processes_is_refused_by_their_number() -> None:
     stream = build_stream(CORPUS, batch=BatchOptions(sequences=3))
     with pytest.raises(ConfigError, match="3 rows cannot be divided among 4 processes"):
-        next(stream.iter_parts(0, 1, micro_rows=1, rank=0, world_size=4))
+        next(stream.iter_micro_batches(0, 1, micro_rows=1, rank=0, world_size=4))
 
 
 def test_another_seed_or_epoch_gives_other_batches() -> None:
@@ -128,7 +161,7 @@ def test_an_epoch_holds_every_sequence_of_a_pass_but_the_last_few() -> None:
 
 def test_a_batch_that_would_hold_the_corpus_over_and_over_is_refused() -> None:
     corpus = build_corpus([[5, 5]] * 20)
-    with pytest.raises(ConfigError, match=r"toy 50,000 times over \(20 sequences a pass\); use a smaller batch"):
+    with pytest.raises(ConfigError, match=r"toy 50,000 times \(20 sequences per pass\); use a smaller batch"):
         build_stream(corpus, batch=BatchOptions(sequences=1_000_000))
 
 
@@ -202,7 +235,7 @@ def test_batches_of_tokens_hold_about_that_many_whatever_the_format() -> None:
 
 def efficiency(stream: Stream) -> float:
     rows = [stream.rows(step) for step in range(stream.steps_per_epoch)]
-    return float(np.mean([r.layout.efficiency for r in rows]))
+    return float(np.mean([r.plan.sequences.lengths.sum() / r.token_ids.size for r in rows]))
 
 
 def test_buckets_and_packing_save_padding() -> None:

@@ -112,4 +112,7 @@ def unmask(rows: Rows) -> NDArray[np.int64]:
 def read_sequences(rows: Rows) -> list[NDArray[np.int64]]:
     """Each sequence's token ids before masking."""
     flat = unmask(rows)
-    return [flat[start : start + length] for start, length in zip(rows.layout.starts, rows.layout.lengths, strict=True)]
+    return [
+        flat[start : start + length]
+        for start, length in zip(rows.plan.starts, rows.plan.sequences.lengths, strict=True)
+    ]

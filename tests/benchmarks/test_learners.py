@@ -46,8 +46,8 @@ def test_what_is_asked_for_stood_in_our_own_text(batches: Batches) -> None:
     theirs[labels >= 0] = labels[labels >= 0]
     width = theirs.shape[1]  # no wider than its longest row
     assert np.array_equal(theirs, ours.reshape(rows.token_ids.shape)[:, :width])
-    assert rows.layout.lengths.max() == width
-    assert np.array_equal(batch["sentence_order_label"].numpy(), rows.labels)
+    assert rows.plan.sequences.lengths.max() == width
+    assert np.array_equal(batch["sentence_order_label"].numpy(), rows.plan.sequences.labels)
 
 
 def test_two_processes_share_the_rows_of_one_batch(tiny_corpus: Path, batches: Batches) -> None:

@@ -39,7 +39,7 @@ def test_scores_count_what_the_loss_counts() -> None:
         mlm_positions=torch.arange(1, 60, 4),
         mlm_labels=token_ids.flatten()[torch.arange(1, 60, 4)],
         sentence_labels=torch.tensor([0, 1, 1, 0, 1, 0]),
-        is_lead=torch.tensor([True, False, True, False, False, False]),
+        opens_document=torch.tensor([True, False, True, False, False, False]),
     )
     model = build_model(preset("nano"), ["mlm", "sentence"], seed=2).eval()
     score = score_model(model, [batch, batch])

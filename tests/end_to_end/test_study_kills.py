@@ -77,7 +77,7 @@ class Killing:
     def reports(self) -> dict[str, Any]:
         reports = {path.stem: json.loads(path.read_text()) for path in self.folder.glob("*.json")}
         return {
-            name: {key: value for key, value in report.items() if key not in ("timed", "machine")}
+            name: {key: value for key, value in report.items() if key not in ("timed", "machine", "checksum")}
             for name, report in reports.items()
         }
 

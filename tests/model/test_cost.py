@@ -204,7 +204,7 @@ def make_full_batch(batch_size: int, length: int) -> Batch:
         mlm_positions=masked,
         mlm_labels=torch.zeros_like(masked),
         sentence_labels=None,
-        is_lead=torch.zeros(batch_size, dtype=torch.bool),
+        opens_document=torch.zeros(batch_size, dtype=torch.bool),
     )
 
 

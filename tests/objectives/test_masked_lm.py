@@ -64,7 +64,7 @@ def lay_out(rows: Sequence[Sequence[int]], width: int) -> Batch:
         mlm_positions=torch.tensor(positions),
         mlm_labels=torch.tensor(labels),
         sentence_labels=torch.tensor([number % 2 for numbers in rows for number in numbers]),
-        is_lead=torch.zeros(len(first), dtype=torch.bool),
+        opens_document=torch.zeros(len(first), dtype=torch.bool),
     )
 
 

@@ -317,7 +317,7 @@ def test_four_micro_batches_of_two_equal_one_batch_of_eight(dropout: float, is_p
     for micro_rows in (2, 0, 3):
         engine = make_engine(recipe, dropout)
         engine.model.encoder.recompute = micro_rows == 3  # computed again, a layer meets the same noise
-        parts = next(stream.iter_parts(5, 6, micro_rows=micro_rows, workers=0))
+        parts = next(stream.iter_micro_batches(5, 6, micro_rows=micro_rows, workers=0))
         assert is_packed or len(parts) == {2: 4, 0: 1, 3: 3}[micro_rows]
         assert len(parts) > 1 or micro_rows == 0
         report = update(engine, parts, step=5, learning_rate=0.1)
@@ -331,7 +331,7 @@ def test_four_micro_batches_of_two_equal_one_batch_of_eight(dropout: float, is_p
 def test_dropout_noise_depends_on_step_and_row_and_not_on_what_was_computed_before(tiny_corpus: Path) -> None:
     recipe = make_recipe(tiny_corpus)
     stream, _ = open_stream(recipe.data, recipe.stream)
-    parts = next(stream.iter_parts(5, 6, micro_rows=2, workers=0))
+    parts = next(stream.iter_micro_batches(5, 6, micro_rows=2, workers=0))
     results = []
     for num_draws in (0, 7):
         engine = make_engine(recipe, dropout=0.5)

@@ -47,7 +47,7 @@ def keep_diary_of(name: str) -> None:
     )
     # a checkpoint's last file lists the others, which are all written
     checkpoint._manifest = noting(checkpoint._manifest, lambda _, __, ___, content: f"{name} saving {content.step}")
-    arm.write_json = noting(arm.write_json, lambda path, _: f"{name} wrote {path.name}")
+    arm.write_sealed = noting(arm.write_sealed, lambda path, _: f"{name} wrote {path.name}")
     for measure, function in arm.FUNCTIONS.items():
         arm.FUNCTIONS[measure] = noting(function, lambda _, measure=measure: f"{name} measured {measure}")
 

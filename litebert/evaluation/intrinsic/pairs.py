@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from litebert.batches.options import SegmentOptions, SentenceTask
 from litebert.batches.randomness import hash_integers, permute
-from litebert.batches.relations import RANDOM, SWAPPED
+from litebert.batches.segment_kernels import RANDOM, SWAPPED
 from litebert.batches.segments import SegmentPlan, plan_segments
 from litebert.core.errors import DataError
 from litebert.evaluation.intrinsic.passages import Passages
@@ -48,7 +48,10 @@ def draw_order_pairs(passages: Passages, *, length: int, count: int, seed: int) 
     plan = _plan(passages, "sop", length, hash_integers(seed, _SOP))
     candidates = _own_pairs(passages, plan, seed)
     kinds = [
-        [candidates[(plan.is_lead[candidates] == is_lead) & (plan.labels[candidates] == label)] for label in (0, 1)]
+        [
+            candidates[(plan.opens_document[candidates] == is_lead) & (plan.labels[candidates] == label)]
+            for label in (0, 1)
+        ]
         for is_lead in (True, False)
     ]
     available = [min(map(len, labels)) for labels in kinds]
@@ -62,7 +65,7 @@ def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -
     """At most `count` pairs for NSP, in half of them the second segment is another document's."""
     plan = _plan(passages, "none", length, hash_integers(seed, _NSP))
     candidates = _own_pairs(passages, plan, seed)
-    kinds = [candidates[plan.is_lead[candidates] == is_lead] for is_lead in (True, False)]
+    kinds = [candidates[plan.opens_document[candidates] == is_lead] for is_lead in (True, False)]
     shares = _share_out([len(kind) // 2 for kind in kinds], count // 2)
     _check_enough(passages, 2 * sum(shares), length)
     documents = [passages.find_documents(plan.ranges[kind, 0]) for kind in kinds]
@@ -129,7 +132,7 @@ def _share_out(available: list[int], count: int) -> list[int]:
 
 def _take(passages: Passages, plan: SegmentPlan, chosen: NDArray[np.int64], labels: NDArray[np.int64]) -> PairTable:
     ranges = plan.ranges[chosen]
-    return PairTable(ranges, labels, plan.is_lead[chosen], passages.find_documents(ranges[:, 0]))
+    return PairTable(ranges, labels, plan.opens_document[chosen], passages.find_documents(ranges[:, 0]))
 
 
 def _check_enough(passages: Passages, count: int, length: int) -> None:

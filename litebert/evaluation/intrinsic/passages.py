@@ -27,7 +27,7 @@ class Passages:
 
     @property
     def text(self) -> Text:
-        return Text(self.shards, self.outline.shard_starts, np.empty(0, np.int64))
+        return Text(self.shards, self.outline)
 
     @property
     def num_documents(self) -> int:

@@ -86,7 +86,7 @@ def guess_words(
     parts = []
     for numbers, usual in typesetter.iter_batches(pairs, is_masked=True):
         hidden_ids = usual.token_ids.flatten().clone()
-        hidden_ids[usual.mlm_positions] = typesetter.vocabulary.mask_id
+        hidden_ids[usual.mlm_positions] = typesetter.writer.vocabulary.mask_id
         hidden = replace(usual, token_ids=hidden_ids.view_as(usual.token_ids))
         labels = usual.mlm_labels.numpy()
         left = hidden_ids[usual.mlm_positions - 1].numpy()

@@ -31,7 +31,7 @@ class Bags:
 
 def collect_bags(typesetter: Typesetter, pairs: PairTable, vocab_size: int) -> Bags:
     """The pieces of each side of each pair."""
-    special = torch.tensor([typesetter.special.cls_id, typesetter.special.sep_id])
+    special = torch.tensor([typesetter.writer.special.cls_id, typesetter.writer.special.sep_id])
     keys = []
     for numbers, batch in typesetter.iter_batches(pairs):
         is_text = batch.mask & ~torch.isin(batch.token_ids, special)
@@ -110,7 +110,9 @@ class FrequentPieces(NamedTuple):
 
 def count_pieces(typesetter: Typesetter, pairs: PairTable, vocab_size: int) -> FrequentPieces:
     """The most frequent piece of a text, and of what follows each piece."""
-    special = torch.tensor([typesetter.special.cls_id, typesetter.special.sep_id, typesetter.special.pad_id])
+    special = torch.tensor(
+        [typesetter.writer.special.cls_id, typesetter.writer.special.sep_id, typesetter.writer.special.pad_id]
+    )
     steps = []
     for _, batch in typesetter.iter_batches(pairs):
         before, here = batch.token_ids[:, :-1], batch.token_ids[:, 1:]

@@ -24,7 +24,7 @@ def batch_of(token_ids: torch.Tensor, mask: torch.Tensor) -> Batch:
         mlm_positions=nothing,
         mlm_labels=nothing,
         sentence_labels=None,
-        is_lead=torch.zeros(len(token_ids), dtype=torch.bool),
+        opens_document=torch.zeros(len(token_ids), dtype=torch.bool),
     )
 
 

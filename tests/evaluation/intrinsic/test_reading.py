@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from litebert.batches.masking import list_vocabulary
 from litebert.batches.options import MaskingOptions
-from litebert.batches.relations import RANDOM, SWAPPED
-from litebert.batches.rows import SpecialIds
+from litebert.batches.row_kernels import SpecialIds
+from litebert.batches.rows import RowWriter
+from litebert.batches.segment_kernels import RANDOM, SWAPPED
 from litebert.evaluation.intrinsic.batches import Typesetter
 from litebert.evaluation.intrinsic.pairs import PairTable, draw_next_pairs, draw_order_pairs, draw_plain_pairs
 from litebert.evaluation.intrinsic.reading import PairStates, answer, guess_words, probe, read_pairs
@@ -68,11 +69,12 @@ def typesetter() -> Typesetter:
     vocab_size = FIRST + int(passages.outline.sentence_starts[-1])
     masking = MaskingOptions()
     vocabulary = list_vocabulary(vocab_size, frozenset(range(FIRST)), MASK, masking)
-    return Typesetter(passages, LENGTH, SpecialIds(CLS, SEP, PAD), vocabulary, masking, seed=1)
+    writer = RowWriter([passages.text], SpecialIds(CLS, SEP, PAD), vocabulary, masking)
+    return Typesetter(passages, LENGTH, writer, seed=1)
 
 
 def vocab_size_of(typesetter: Typesetter) -> int:
-    return int(typesetter.vocabulary.ordinary_ids[-1]) + 1
+    return int(typesetter.writer.vocabulary.ordinary_ids[-1]) + 1
 
 
 def nothing(_: int) -> None:

@@ -26,7 +26,10 @@ def spelled_linear(x: Tensor, weight: Tensor, bias: Tensor, _: Callable[[Tensor]
     )
 
 
-def plain_vocabulary_loss(states: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def plain_vocabulary_loss(
+    states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, weights: None = None
+) -> tuple[Tensor, Tensor]:
+    assert weights is None
     logits = F.linear(states, table, bias)
     return F.cross_entropy(logits, labels, reduction="sum"), (logits.argmax(-1) == labels).sum()
 
@@ -41,10 +44,12 @@ def predict_everywhere(model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
     return hidden[batch.first_tokens], hidden
 
 
-def whole_vocabulary_loss(states: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def whole_vocabulary_loss(
+    states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, weights: None = None
+) -> tuple[Tensor, Tensor]:
     """Logits at every token; as many labels as there are, the others ignored."""
     everywhere = F.pad(labels, (0, len(states) - len(labels)), value=-100)
-    return plain_vocabulary_loss(states, table, bias, everywhere)
+    return plain_vocabulary_loss(states, table, bias, everywhere, weights)
 
 
 def attend_unfused(

@@ -94,17 +94,24 @@ def _chunks(x: Tensor) -> tuple[Tensor, ...]:
     return torch.split(x.view(-1), CHUNK_VALUES)
 
 
-def vocabulary_loss(states: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed negative log-likelihood of words `labels` (M,) at states (M, E), and how many have the best logit."""
+def vocabulary_loss(
+    states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The summed negative log-likelihood of tokens `labels` (M,) at states (M, E), and how many have the best logit.
+
+    `weights` (M,) multiply the losses of the targets; None: all weigh 1.
+    """
     if torch.compiler.is_compiling():
         logits = F.linear(states, table, bias)
-        return F.cross_entropy(logits, labels, reduction="sum"), (logits.argmax(-1) == labels).sum()
+        losses = F.cross_entropy(logits, labels, reduction="none")  # (M,)
+        loss = (losses if weights is None else losses * weights).sum()
+        return loss, (logits.argmax(-1) == labels).sum()
     if torch.is_autocast_enabled(states.device.type):
         dtype = torch.get_autocast_dtype(states.device.type)
         states, table, bias = states.to(dtype), table.to(dtype), bias.to(dtype)
     if not torch.is_grad_enabled():  # a function of autograd is told that parameters want gradients all the same
         states, table, bias = states.detach(), table.detach(), bias.detach()
-    loss, correct = _VocabularyLoss.apply(states, table, bias, labels)  # type: ignore[no-untyped-call]
+    loss, correct = _VocabularyLoss.apply(states, table, bias, labels, weights)  # type: ignore[no-untyped-call]
     return loss, correct
 
 
@@ -112,7 +119,9 @@ class _VocabularyLoss(torch.autograd.Function):
     """Loss and gradients in one pass over some rows of logits at a time: all of them (M, V) never exist."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         loss = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
         correct = labels.new_zeros(())
         is_training = any(ctx.needs_input_grad)
@@ -134,10 +143,14 @@ class _VocabularyLoss(torch.autograd.Function):
             of_label, largest = logits.gather(1, targets), logits.amax(-1, keepdim=True)
             probabilities = torch.softmax(logits, -1, out=logits)
             # the best word's probability is at least 1 / V: its logarithm is safe where the label's is not
-            loss += (largest - probabilities.amax(-1, keepdim=True).log() - of_label).sum()
+            losses = largest - probabilities.amax(-1, keepdim=True).log() - of_label  # (rows, 1)
+            of_rows = None if weights is None else weights[rows, None].to(loss.dtype)
+            loss += (losses if of_rows is None else losses * of_rows).sum()
             correct += (of_label == largest).sum()
             if is_training:
                 error = probabilities.scatter_add_(1, targets, -torch.ones_like(of_label))
+                if of_rows is not None:
+                    error.mul_(of_rows)
                 _add_gradients(gradients, rows, error, states[rows], table)
         ctx.save_for_backward(*(x.to(y.dtype) for x, y in zip(gradients, (states, table, bias), strict=False)))
         ctx.mark_non_differentiable(correct)
@@ -146,7 +159,7 @@ class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return *(x.mul_(gradient.to(x.dtype)) for x in ctx.saved_tensors), None
+        return *(x.mul_(gradient.to(x.dtype)) for x in ctx.saved_tensors), None, None
 
 
 def _add_gradients(gradients: list[Tensor], rows: slice, error: Tensor, states: Tensor, table: Tensor) -> None:

@@ -36,11 +36,11 @@ class Model(nn.Module):
         logits: Tensor = self.heads["mlm"](hidden, self.encoder.embeddings.token.weight, positions)
         return logits
 
-    def masked_lm_loss(self, states: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The summed negative log-likelihood of the words `labels` (M,) at states (M, H), and how many are guessed."""
+    def masked_lm_loss(self, states: Tensor, labels: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The summed loss of the tokens `labels` (M,) at states (M, H), times `weights` (M,), and the number of hits."""
         mlm = self.heads["mlm"]
         assert isinstance(mlm, MaskedLMHead)
-        return vocabulary_loss(mlm.transform(states), self.encoder.embeddings.token.weight, mlm.bias, labels)
+        return vocabulary_loss(mlm.transform(states), self.encoder.embeddings.token.weight, mlm.bias, labels, weights)
 
 
 def build_model(

@@ -27,6 +27,25 @@ def test_the_vocabulary_loss_does_not_depend_on_how_many_logits_exist_at_once(
     torch.testing.assert_close(ours, plain, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("logits_at_once", [1, 120, 10**6])
+def test_weights_multiply_the_loss_and_the_gradients_of_their_targets(
+    logits_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lean, "CHUNK_LOGITS", logits_at_once)
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator).double().requires_grad_() for shape in ((7, 4), (50, 4), (50,))]
+    states, table, bias = inputs
+    labels, weights = torch.arange(7), torch.tensor([0.0, 0.5, 1.0, 2.0, 1.0, 0.0, 3.0], dtype=torch.float64)
+    expected = (weights * F.cross_entropy(F.linear(states, table, bias), labels, reduction="none")).sum()
+    loss, correct = lean.vocabulary_loss(states, table, bias, labels, weights)
+    torch.testing.assert_close(loss, expected)
+    ours, plain = (torch.autograd.grad(x, inputs) for x in (loss, expected))
+    torch.testing.assert_close(ours, plain)
+    alike, unweighted = (lean.vocabulary_loss(*inputs, labels, w) for w in (torch.ones(7), None))
+    assert torch.equal(alike[0], unweighted[0])
+    assert int(correct) == int(unweighted[1])  # a right answer counts once, whatever it weighs
+
+
 def test_the_vocabulary_loss_in_few_bits_adds_up_as_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(shape, generator=generator).bfloat16() for shape in ((400, 8), (50, 8), (50,))]

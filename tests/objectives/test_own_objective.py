@@ -1,4 +1,4 @@
-"""An objective of one's own is one class: it trains, is measured, planned and resumed, and no other file knows it."""
+"""An objective of your own is one class: it trains, is measured, planned and resumed, and no other file knows it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from litebert.core.runlog import read_log
 from litebert.model.config import HeadSpec
 from litebert.model.model import Model
 from litebert.objectives.objective import Objective
-from litebert.objectives.registry import build_objective, register_objective
+from litebert.objectives.registry import build_objective
 from litebert.plan.devices import load_device
 from litebert.plan.plan import plan_run
 from litebert.pretraining.pretrain import pretrain
@@ -28,7 +28,7 @@ from litebert.tasks.task import Counts, PartLoss
 
 @dataclass(frozen=True)
 class FindMasked(Objective):
-    """Tell for each token whether it was chosen to be hidden, replaced or kept."""
+    """For each token: was it a masking target (replaced, or kept as it was)?"""
 
     heads = (HeadSpec("tokens", 2),)
     shown = ("loss", "found")
@@ -52,10 +52,12 @@ class FindMasked(Objective):
         return {"loss": sums["loss"], "found": sums["right"] / totals["tokens"]}
 
 
+OWN = f"{__name__}:FindMasked"  # as a recipe names it
+
+
 @pytest.fixture
 def recipe(tiny_corpus: Path) -> Recipe:
-    register_objective("find-masked", FindMasked)
-    return make_recipe(tiny_corpus, objective={"name": "find-masked"})
+    return make_recipe(tiny_corpus, objective={"name": OWN})
 
 
 def test_it_trains_and_is_measured(recipe: Recipe, tmp_path: Path) -> None:
@@ -81,13 +83,15 @@ def test_it_is_planned_without_the_cost_of_a_vocabulary(recipe: Recipe, tiny_cor
 def test_an_unknown_objective_is_refused_by_name(tiny_corpus: Path) -> None:
     with pytest.raises(ConfigError, match=r"objective\.name = 'mml' is unknown; did you mean 'mlm'"):
         make_recipe(tiny_corpus, objective={"name": "mml"})
+    for lost in ("nowhere:Objective", "litebert.objectives.masked_lm:Nothing"):
+        with pytest.raises(ConfigError, match=f"objective.name = '{lost}' cannot be imported") as caught:
+            build_objective(make_recipe(tiny_corpus, objective={"name": lost}))
+        assert caught.value.code == "unknown-objective"
 
 
 def test_a_recipe_of_masked_words_keeps_the_fingerprint_it_had_before_objectives_had_names() -> None:
     """Results of finished studies are found by it."""
     laptop = load_recipe("laptop", ["data.corpora=corpus"])
     assert laptop.fingerprint == "9686ca7f6483f454ef5e62671825f8d598b9862cf06ea7a54796fd60a52a6e8b"
-    register_objective("find-masked", FindMasked)
-    assert (
-        load_recipe("laptop", ["data.corpora=corpus", "objective.name=find-masked"]).fingerprint != laptop.fingerprint
-    )
+    own = load_recipe("laptop", ["data.corpora=corpus", f"objective.name='{OWN}'"])
+    assert own.fingerprint != laptop.fingerprint

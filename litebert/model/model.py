@@ -37,7 +37,7 @@ class Model(nn.Module):
         return logits
 
     def masked_lm_loss(self, states: Tensor, labels: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The summed loss of the tokens `labels` (M,) at states (M, H), times `weights` (M,), and the number of hits."""
+        """The loss of the tokens `labels` (M,) at states (M, H), times `weights` (M,), summed, and the number right."""
         mlm = self.heads["mlm"]
         assert isinstance(mlm, MaskedLMHead)
         return vocabulary_loss(mlm.transform(states), self.encoder.embeddings.token.weight, mlm.bias, labels, weights)

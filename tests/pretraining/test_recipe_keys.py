@@ -1,6 +1,7 @@
-"""docs/recipe-keys.md names every key of both recipes, and no other, with its default."""
+"""docs/recipe-keys.md names every key of both recipes with its default, and says why those exist that nothing sets."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -8,11 +9,14 @@ from typing import Any
 
 import pytest
 
+import litebert
 from litebert.finetuning.recipe import FinetuneRecipe
+from litebert.model.config import ModelConfig
+from litebert.model.presets import PRESETS
 from litebert.pretraining.recipe import Recipe
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recipe-keys.md").read_text("utf-8")
-_, PRETRAINING, FINETUNING = re.split(r"^## .*$", PAGE, flags=re.MULTILINE)
+_, PRETRAINING, FINETUNING, EXPERT = re.split(r"^## .*$", PAGE, flags=re.MULTILINE)
 SAID_ONCE = {"optim", "runtime"}  # with pre-training's, for both
 WORDS = {"none": None, "true": True, "false": False, "`[]`": (), "": MISSING}
 
@@ -61,3 +65,40 @@ def test_the_page_has_every_key_with_its_default(part: str, recipe: type, said_o
         keys["init.from"] = MISSING if keys.pop("init.source") == "" else None
         keys["stages"] = MISSING if keys["stages"] == () else None
     assert page == keys
+
+
+def list_set_keys() -> set[str]:
+    """The keys that a shipped recipe, study or preset sets to something."""
+    package = Path(litebert.__file__).parent
+    found = {
+        f"model.{field.name}"
+        for field in fields(ModelConfig)
+        if any(getattr(preset.config, field.name) != field.default for preset in PRESETS.values())
+    }
+    for file in (*package.glob("pretraining/recipes/*.toml"), *package.glob("studies/*.toml")):
+        for name in iter_names(tomllib.loads(file.read_text("utf-8"))):
+            parts = name.split(".")
+            found |= {".".join(parts[k:]) for k in range(len(parts))}  # a study's arms have a recipe's keys inside
+    return found
+
+
+def iter_names(values: object, prefix: str = "") -> Iterator[str]:
+    """The dotted names in nested tables, with and without what is inside."""
+    if isinstance(values, dict):
+        for name, value in values.items():
+            yield f"{prefix}{name}"
+            yield from iter_names(value, f"{prefix}{name}.")
+    elif isinstance(values, list):
+        for value in values:
+            yield from iter_names(value, prefix)
+
+
+def test_every_key_is_set_by_something_shipped_or_listed_with_a_reason() -> None:
+    keys = {"init.from" if key == "init.source" else key for key in list_defaults(Recipe, set())}
+    listed = set(
+        re.findall(
+            r"`([a-z_]+\.[a-z_0-9]+)`", "".join(line.split("|")[1] for line in EXPERT.splitlines() if "|" in line)
+        )
+    )
+    unset = keys - list_set_keys()
+    assert listed == unset, (sorted(unset - listed), sorted(listed - unset))

@@ -87,7 +87,8 @@ def plan_batches(groups: Sequence[Group], batch_tokens: int, batch_cost: int = B
     Texts of like length share a batch. Which lengths do is chosen so that the fewest tokens are computed, padding
     included, where each batch counts as `batch_cost` tokens more.
     """
-    if not groups:
+    if len(groups) < 2:
+        yield from ([0] for _ in groups)
         return
     widths: NDArray[np.int64] = np.array([group.width for group in groups], dtype=np.int64)
     sizes: NDArray[np.int64] = np.array([len(group.sequences) for group in groups], dtype=np.int64)

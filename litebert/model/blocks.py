@@ -60,7 +60,17 @@ class AttentionBlock(nn.Module):
             query = F.linear(hidden, weight[:width], bias[:width])  # (B, Q, H)
             if mask is not None and mask.shape[2] > 1:
                 mask = mask.gather(2, read_at[:, None, :, None].expand(-1, -1, -1, mask.shape[3]))  # (B, 1, Q, T)
-        context = self._attend(self._split(query), self._split(key), self._split(value), mask, noise)  # (B, N, Q, D)
+        query, key, value = self._split(query), self._split(key), self._split(value)  # (B, N, Q or T, D)
+        rate = self.attention_dropout_rate if self.training else 0.0
+        if noise is None or rate == 0:
+            context = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)  # (B, N, Q, D)
+        else:
+            scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, Q, T)
+            weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+            # Drawn by query position first, so that a position gets the same dropout mask whether all are queried or
+            # some.
+            weights = noise.drop(weights.transpose(1, 2), rate, "probabilities").transpose(1, 2)
+            context = weights @ value  # (B, N, Q, D)
         update = self.output(context.transpose(1, 2).flatten(2))  # (B, Q, H)
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "attention")
         normed: Tensor = self.norm(hidden + update)
@@ -71,15 +81,6 @@ class AttentionBlock(nn.Module):
         query, key = self._split(self.query(hidden)), self._split(self.key(hidden))  # (B, N, T, D)
         scores: Tensor = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # (B, N, T, T)
         return scores.softmax(-1)
-
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, noise: RowNoise | None) -> Tensor:
-        rate = self.attention_dropout_rate if self.training else 0.0
-        if noise is None or rate == 0:
-            return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
-        scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, Q, T)
-        weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
-        # Drawn by query position first, so a position gets the same mask whether all queries are computed or some.
-        return noise.drop(weights.transpose(1, 2), rate, "probabilities").transpose(1, 2) @ value  # (B, N, Q, D)
 
     def _split(self, x: Tensor) -> Tensor:
         """Vectors (B, T, H) by head, (B, N, T, D)."""

@@ -10,13 +10,14 @@ from pydantic import BaseModel
 from litebert.core.errors import ConfigError, DataError
 from litebert.inference.answering import FoundAnswer, read_answer, to_choice_example, to_questions
 from litebert.inference.exported import ExportFiles
-from litebert.inference.fill_mask import Guess, check_top_k, count_masks, encode_gaps, show_guess
+from litebert.inference.fill_mask import Guess, check_top_k, count_masks, show_guess
 from litebert.inference.predictor import Predictor
 from litebert.inference.tracing import Trace, trace
 from litebert.server import schemas
-from litebert.tasks.choices import Choices
+from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import Output
+from litebert.tasks.groups import Group
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask, to_reply
 from litebert.tasks.texts import TextExample, check_num_texts
@@ -37,8 +38,9 @@ class Function(NamedTuple):
     result: type[BaseModel]
     is_possible: Callable[[Predictor], bool]
     compute: Callable[[Predictor, Sequence[Any], Settings], Sequence[BaseModel]]
-    # raises what is wrong with an input: a batch of others must not fail for it
-    check: Callable[[Predictor, Any], object] = lambda *_: None
+    # raises what is wrong with an input, so that a batch of others does not fail for it; what it gives is computed
+    # instead of the input, so that nothing is encoded twice
+    check: Callable[[Predictor, Any], Any] = lambda _, value: value
     # a setting that the model cannot have, and why
     find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
     # an input as the task's examples, where a long one is read in windows; None: it is cut to the model's length
@@ -57,11 +59,11 @@ def choose_example(function: Function, predictor: Predictor) -> list[Any]:
     raise AssertionError(f"{function.summary}: no example is for this model")
 
 
-def fill_mask(predictor: Predictor, texts: Sequence[str], settings: Settings) -> list[schemas.Gaps]:
+def fill_mask(predictor: Predictor, encoded: Sequence[Group], settings: Settings) -> list[schemas.Gaps]:
     tokenizer = predictor.tokenizer
     return [
         schemas.Gaps(gaps=[[_guess(tokenizer, guess) for guess in guesses] for guesses in gaps])
-        for gaps in predictor.fill_mask_batch(texts, settings["top_k"])
+        for gaps in predictor.fill_gaps(encoded, settings["top_k"])
     ]
 
 
@@ -69,11 +71,12 @@ def _guess(tokenizer: Tokenizer, guess: Guess) -> schemas.Guess:
     return schemas.Guess(piece=guess.piece, text=show_guess(tokenizer, guess), probability=guess.probability)
 
 
-def _check_gaps(predictor: Predictor, text: str) -> None:
+def _encode_gaps(predictor: Predictor, text: str) -> Group:
     tokenizer = predictor.tokenizer
     if (count := count_masks(tokenizer, text)) > MAX_GAPS:
         raise DataError(f"{count} gaps, and the server fills {MAX_GAPS} in a text: send it in parts")
-    encode_gaps(tokenizer, text, predictor.checkpoint.config.max_positions)
+    (encoded,) = predictor.encode_gaps([text])
+    return encoded
 
 
 def _find_bad_count(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
@@ -95,9 +98,10 @@ def classify(predictor: Predictor, texts: Sequence[Any], settings: Settings) -> 
     ]
 
 
-def _check_texts(predictor: Predictor, text: str | tuple[str, str]) -> None:
+def _check_texts(predictor: Predictor, text: str | tuple[str, str]) -> str | tuple[str, str]:
     texts = (text,) if isinstance(text, str) else text
     check_num_texts(TextExample("", *texts), getattr(predictor.task, "num_texts", 0))
+    return text
 
 
 def _find_bad_patience(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
@@ -168,8 +172,9 @@ def answer(predictor: Predictor, questions: Sequence[schemas.Question], settings
     ]
 
 
-def _check_question(_: Predictor, one: schemas.Question) -> None:
+def _check_question(_: Predictor, one: schemas.Question) -> schemas.Question:
     _to_questions(one)
+    return one
 
 
 def _to_questions(one: schemas.Question) -> list[Question]:
@@ -186,11 +191,8 @@ def _answered(found: FoundAnswer, output: Output, num_cut: int) -> schemas.Answe
     return schemas.Answered(answer=best, others=others, null_odds=found.null_odds, num_cut=num_cut)
 
 
-def choose(
-    predictor: Predictor, questions: Sequence[schemas.ChoiceQuestion], settings: Settings
-) -> list[schemas.Chosen]:
+def choose(predictor: Predictor, examples: Sequence[ChoiceExample], settings: Settings) -> list[schemas.Chosen]:
     del settings
-    examples = [to_choice_example(one.context, one.question, one.choices) for one in questions]
     num_cut: list[int] = []
     choices = predictor.choose_batch(examples, report_cut=num_cut.extend)
     return [
@@ -199,8 +201,8 @@ def choose(
     ]
 
 
-def _check_choices(_: Predictor, one: schemas.ChoiceQuestion) -> None:
-    to_choice_example(one.context, one.question, one.choices)
+def _check_choices(_: Predictor, one: schemas.ChoiceQuestion) -> ChoiceExample:
+    return to_choice_example(one.context, one.question, one.choices)
 
 
 def order(predictor: Predictor, pairs: Sequence[tuple[str, str]], settings: Settings) -> list[schemas.Ordered]:
@@ -268,7 +270,7 @@ FUNCTIONS = {
         schemas.Gaps,
         _has_head("mlm"),
         fill_mask,
-        _check_gaps,
+        _encode_gaps,
         _find_bad_count,
     ),
     "classify": Function(

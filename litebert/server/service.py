@@ -60,17 +60,17 @@ class Service:
         What is wrong with an input is its own result: it costs no other anything.
         """
         function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
-        mistakes = [self._find_mistake(lane, one) for one in inputs]
-        fitting = [one.value for one, mistake in zip(inputs, mistakes, strict=True) if mistake is None]
+        checked = [self._check(lane, one) for one in inputs]
+        fitting = [one for one in checked if not isinstance(one, Refused)]
         settings = dict(lane.settings)  # type: ignore[call-overload]
         results = iter(function.compute(predictor, fitting, settings) if fitting else ())
-        return [next(results).model_dump_json() if mistake is None else mistake for mistake in mistakes]
+        return [one if isinstance(one, Refused) else next(results).model_dump_json() for one in checked]
 
-    def _find_mistake(self, lane: Lane, one: Sized) -> Refused | None:
-        """What is wrong with an input; it costs no other anything."""
+    def _check(self, lane: Lane, one: Sized) -> Any:
+        """An input as it is computed, or what is wrong with it."""
         function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
         try:
-            function.check(predictor, one.value)
+            checked = function.check(predictor, one.value)
         except LitebertError as error:
             return Refused(422, textwrap.shorten(str(error), _MAX_MESSAGE))
         if may_exceed(function, predictor, one.num_characters, self.limits.max_tokens):
@@ -80,7 +80,7 @@ class Service:
                 return Refused(
                     422, f"{num_tokens:,} tokens in all windows, and {limit}: shorten the text", code="too_long"
                 )
-        return None
+        return checked
 
     async def answer(self, function: str, request: Request) -> Response:
         """The answer to a request; what the log may know of it is noted in its state."""

@@ -37,7 +37,8 @@ class TorchEngine:
         )
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
             outputs = self.model.run(head, moved)
-        return {name: (x.float() if x.is_floating_point() else x).cpu() for name, x in outputs.items()}
+        reduced = (torch.bfloat16, torch.float16)
+        return {name: x.to("cpu", torch.float32 if x.dtype in reduced else x.dtype) for name, x in outputs.items()}
 
     def can_exit(self, head: HeadName) -> bool:
         return head == "classification"

@@ -30,7 +30,7 @@ from litebert.cli import (
     tokenizer,
     verify,
 )
-from litebert.core.errors import LitebertError, TextsCutWarning, describe_refusal
+from litebert.core.errors import LitebertError, LitebertWarning, describe_refusal
 from litebert.core.view import lead_nowhere
 from litebert.training.launcher import tell_launcher
 
@@ -83,7 +83,8 @@ def main() -> NoReturn:
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
     """Ours as a note, without the place in the code; others' as Python shows them."""
-    return f"note: {message}\n" if category is TextsCutWarning else _PYTHONS_WARNING(message, category, *place, **line)
+    is_ours = issubclass(category, LitebertWarning)
+    return f"note: {message}\n" if is_ours else _PYTHONS_WARNING(message, category, *place, **line)
 
 
 def _run(arguments: list[str], *, debug: bool) -> int:

@@ -63,7 +63,11 @@ class WorkersError(TrainingError):
         self.exit_code = exit_code
 
 
-class TextsCutWarning(UserWarning):
+class LitebertWarning(UserWarning):
+    """Something that a person should know, though it stops nothing; the command line shows it as a note."""
+
+
+class TextsCutWarning(LitebertWarning):
     """Texts were longer than a model reads, and were cut."""
 
 

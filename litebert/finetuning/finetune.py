@@ -21,6 +21,7 @@ from litebert.core.stopping import Stop, end_by, noting_stops
 from litebert.core.view import Status, View, format_seconds, open_view
 from litebert.finetuning.recipe import describe_length
 from litebert.finetuning.run_folder import Job, Run, check_same_job, open_log, open_run, save
+from litebert.inference.cutting import describe_cut
 from litebert.inference.engines.torch_engine import TorchEngine
 from litebert.inference.session import Session
 from litebert.model.model import Model
@@ -210,6 +211,8 @@ def answer_test(run: Run, model: Model, task: FinetuneTask, view: View) -> dict[
     for name, examples in run.job.dataset.test.items() if run.job.predicts_test else ():
         view.say(f"answering {name} ({len(examples):,} examples)")
         groups = task.encode(examples, run.job.source.load_tokenizer(), run.form)
+        if note := describe_cut([group.num_cut for group in groups], run.form.max_length):
+            view.say(f"{name}: {note}")
         outputs[name] = outputs_of(run, model, groups)
     return outputs
 

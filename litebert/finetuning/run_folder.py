@@ -24,6 +24,7 @@ from litebert.core.runlog import METRICS_FILE, RunLog, check_log, describe_log, 
 from litebert.core.runtime import choose_runtime
 from litebert.core.view import View
 from litebert.finetuning.recipe import FinetuneRecipe, Length, list_differences, settle_length
+from litebert.inference.cutting import describe_cut
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import task_facts, with_exits, with_passage
 from litebert.tasks.finetuning import Dataset, FinetuneTask, fingerprint
@@ -135,9 +136,14 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
         view.say(note)
     groups = dataset.task.encode(dataset.train, tokenizer, form)
     dev = {name: dataset.task.encode(examples, tokenizer, form) for name, examples in dataset.dev.items()}
-    note = describe_lengths(dataset, groups, form)
-    if note:
-        view.say(note)
+    for split, some in {"train": groups, **dev}.items():
+        if note := describe_cut([group.num_cut for group in some], form.max_length):
+            view.say(f"{split}: {note}")
+    if isinstance(dataset.task, SpanTask) and (num_lost := count_lost_answers(dataset.train, groups)):
+        view.say(
+            f"{num_lost:,} of {len(groups):,} questions have no window with their whole answer: they are learned as if "
+            f"they had none; lower passage.stride, or raise train.max_length"
+        )
     last, damaged = find_last_checkpoint(folder)
     for path, reason in damaged.items():
         view.say(f"{reason}; renamed to {rename_damaged(path).name}")
@@ -149,24 +155,6 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
         view.say(f"going on after step {last.step:,}")
         progress = Progress(last.step, int(last.state["tokens"]), float(last.state["seconds"]))
     return Run(folder, job, form, settle_length(job.recipe, len(groups)), groups, dev, engine, progress)
-
-
-def describe_lengths(dataset: Dataset, groups: Sequence[Group], form: SequenceForm) -> str:
-    """What of the training texts does not fit; empty where all does."""
-    if isinstance(dataset.task, SpanTask):  # reads long texts in windows
-        num_lost = count_lost_answers(dataset.train, groups)
-        return (
-            f"{num_lost:,} of {len(groups):,} questions have their whole answer in no window: they are learned as if "
-            f"they had none; lower passage.stride, or raise train.max_length"
-            if num_lost
-            else ""
-        )
-    num_full = sum(group.width >= form.max_length for group in groups)
-    return (
-        f"{num_full:,} of {len(groups):,} examples fill all of {form.max_length} tokens; what is longer is cut"
-        if num_full
-        else ""
-    )
 
 
 def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:

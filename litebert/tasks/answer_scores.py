@@ -34,7 +34,9 @@ def read_answers(path: Path) -> dict[str, Any]:
                 raise DataError(f"{path}: expected two columns, ids and answers, but line 1 has {len(header)}")
             wrong = next((line for line in lines if len(line.cells) != 2), None)
             if wrong is not None:
-                raise DataError(f"{path}:{wrong.number}: expected an id and an answer, got {len(wrong.cells)} cells")
+                raise DataError(
+                    "ragged-row", f"{path}:{wrong.number}: expected an id and an answer, got {len(wrong.cells)} cells"
+                )
             pairs = [(line.cells[0], line.cells[1]) for line in lines]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise DataError(

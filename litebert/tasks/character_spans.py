@@ -50,7 +50,7 @@ def lay_out_places(table: Table, notes: list[str]) -> Table:
     else:
         return table
     if not rows:
-        raise DataError(f"{table.path}: no text in it has an annotation")
+        raise DataError("no-rows", f"{table.path}: no text in it has an annotation")
     return replace(table, columns=tuple(dict.fromkeys(name for row in rows for name in row.cells)), rows=rows)
 
 

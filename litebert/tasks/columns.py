@@ -114,28 +114,30 @@ def _check_width(trained: Table, table: Table, found: Columns) -> None:
         )
 
 
-def read_named_table(file: Path, options: TableOptions) -> Table:
+def read_named_table(file: Path, options: TableOptions, known: Sequence[str] = ()) -> Table:
     """A user's table. Where all columns are named by number, its first row may still be one of names, and is then not
-    read as data."""
+    read as data; so is a row of `known` names, which are those of the training file."""
     said = [column for column in (options.text, options.text_b, options.label) if column is not None]
     by_number = bool(said) and all(column.isdecimal() for column in said)
     is_told = options.has_header is not None
     has_header = options.has_header is True or not (by_number or is_told)
     table = name_labels(read_table(file, encoding=options.encoding, has_header=has_header))
-    if not table.has_header and not is_told and _begins_with_names(table, said, options.label):
+    if not table.has_header and not is_told and _begins_with_names(table, said, options.label, known):
         table = read_table(file, encoding=options.encoding)
         note = f"{file.name}: the first row is taken for column names: {', '.join(table.columns)}"
         table = dataclasses.replace(table, notes=(*table.notes, note))
     return table
 
 
-def _begins_with_names(table: Table, said: Sequence[str], label: str | None) -> bool:
+def _begins_with_names(table: Table, said: Sequence[str], label: str | None, known: Sequence[str]) -> bool:
     """Whether the first row of a table without names has names in it.
 
     Either a usual name stands in a column that was asked for and nowhere else in it; or every other cell of a column is
-    a number; or the label of this row is the only one that is not repeated.
+    a number; or the label of this row is the only one that is not repeated; or every cell is a known name.
     """
     first, *others = (row.cells for row in table.rows)
+    if {cell.strip().lower() for cell in first.values()} <= {name.lower() for name in known}:
+        return True
     usual = {name for names in TEXTS for name in names}
     for column, cell in first.items():
         values = [row[column].strip() for row in others]

@@ -150,14 +150,20 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
     notes: list[str] = []
     first: _Trained | None = None
     splits_words = False
+    names: tuple[str, ...] = ()  # of the first table's columns
     for split, file in _find_files(path, options).items():
         needs_tags = split != "test"
         if not is_table(file):
             if options.group is not None:
-                raise ConfigError(f"{file}: its columns have no names, so there is none called '{options.group}'")
+                raise ConfigError(
+                    "unknown-column",
+                    f"{file}: its columns have no names, so there is none called '{options.group}'",
+                    option="group",
+                )
             splits[split] = _read_tagged_text(file, options, needs_tags=needs_tags, notes=notes)
             continue
-        table = lay_out_places(read_named_table(file, options), notes)
+        table = lay_out_places(read_named_table(file, options, names), notes)
+        names = names or (table.columns if table.has_header else ())
         check_group(table, options, is_needed=split == "train")
         places = find_span_columns(table, options)
         if places:
@@ -287,7 +293,11 @@ def read_rows(
 
 
 def _read_tables(path: Path, options: TableOptions) -> dict[str, Table]:
-    return {split: read_named_table(file, options) for split, file in _find_files(path, options).items()}
+    tables: dict[str, Table] = {}
+    for split, file in _find_files(path, options).items():
+        first = next(iter(tables.values()), None)
+        tables[split] = read_named_table(file, options, first.columns if first and first.has_header else ())
+    return tables
 
 
 def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:

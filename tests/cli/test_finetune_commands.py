@@ -282,7 +282,7 @@ def test_every_run_of_a_grid_has_its_picture_and_lr_is_understood(
     [
         (["finetune", "CKPT", "--task", "sst2", "--data", "DATA"], "did you mean 'sst-2'?"),
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA/none.csv"], "no such file"),
-        (["finetune", "DATA", "--task", "classification", "--data", "DATA"], "is no model"),
+        (["finetune", "DATA", "--task", "classification", "--data", "DATA"], "not-a-model"),
         (["finetune", "CKPT", "--task", "rte", "--data", "DATA", "train.epoch=2"], "no column"),
         (
             ["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.epoch=2"],
@@ -345,3 +345,17 @@ def test_the_metric_and_the_group_that_are_named_decide_the_run(
     code, printed, _ = run(capsys, "evaluate", tmp_path / "run", "--data", tmp_path / "rows.jsonl")
     assert (code, printed.startswith("dev, ")) == (0, True)
     assert f"examples: f1 {report['dev']['dev']['scores']['f1']:.4f}" in printed
+
+
+def test_what_is_cut_is_said_for_every_split(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"text": "the " * (4 + 20 * (n == 0)), "label": "ab"[n % 2]} for n in range(8)]
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["--task", "classification", "--data", tmp_path, "--out", tmp_path / "run", "train.max_length=16", *SHORT]
+    code, printed, errors = run(capsys, "finetune", tiny_checkpoint, *words)
+    told = " ".join((printed + errors).split())
+    for name in ("train", "dev", "test"):
+        expected = f"{name}: 1 of 8 texts were cut: the model reads 16 tokens, special ones included, and 10 tokens"
+        assert (code, expected in told) == (0, True), told

@@ -70,7 +70,7 @@ def test_an_ensemble_evaluates_and_answers_as_its_report_says(
     assert predictor.classify(["the cat"])[0].probabilities["cat"] == pytest.approx(sum(alone) / 2, abs=1e-6)
     with pytest.raises(ConfigError, match="is an ensemble: it answers, but has no vectors"):
         predictor.embed(["the cat"])
-    with pytest.raises(DataError, match="has no weights of its own; take one of its members"):
+    with pytest.raises(DataError, match="has no weights of its own; use one of its members"):
         litebert.interop.opening.load_checkpoint(seeds / "both")
     code, printed, errors = run(capsys, "score", tmp_path / "a.jsonl", *own, "--json")
     assert (code, json.loads(printed)["scores"]) == (0, report["dev"]["dev"]["scores"]), errors

@@ -11,7 +11,7 @@ import transformers
 import litebert
 from litebert import load_checkpoint
 from litebert.cli.main import _run
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError, DataError, LitebertWarning
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.doctor import diagnose
 from litebert.interop.source import Wishes
@@ -70,7 +70,7 @@ def test_a_short_vocabulary_that_repeats_pieces_is_noted_everywhere(theirs: Path
     }
     assert expected <= set(convert(theirs, tmp_path / "ours").notes)
     assert expected <= {finding.text for finding in diagnose(theirs).findings}
-    with pytest.warns(UserWarning, match="9 pieces, the model 60 rows"):
+    with pytest.warns(LitebertWarning, match="9 pieces, the model 60 rows"):
         litebert.load(theirs)
 
 

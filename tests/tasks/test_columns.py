@@ -151,3 +151,11 @@ def test_the_first_row_of_each_split_is_shown_as_it_was_understood(tmp_path: Pat
         f'first row of dev: text = "{"long " * 12}...", second text = "b", label = "1"',
         'first row of test: text = "e", second text = "f", no label',
     ]
+
+
+def test_a_row_of_the_training_files_names_is_no_data_in_a_test_file_without_labels(tmp_path: Path) -> None:
+    rows = "".join(f"Satz {number},{'ja' if number % 2 else 'nein'}\n" for number in range(20))
+    (tmp_path / "train.csv").write_text(f"Satz,Urteil\n{rows}")
+    (tmp_path / "test.csv").write_text("Satz,Urteil\nneu,\n")
+    dataset = read_dataset("classification", tmp_path, TableOptions(text="1", label="2"))
+    assert [(one.text, one.label) for one in dataset.test["test"]] == [("neu", None)]

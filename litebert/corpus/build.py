@@ -1,9 +1,9 @@
-"""Building a corpus: reads, encodes in several processes, writes shards; may be killed at any moment.
+"""Building a corpus: reads text, encodes it in several processes, writes shards; may be killed at any moment.
 
-One process reads all files and cuts them into chunks; the others encode a chunk each into a part file; when the parts
-of a shard are there, they are joined, split into train and valid, written, and noted. What a shard holds is a function
-of the input bytes, the tokenizer and the options alone. A call that was killed leaves `unfinished/` (data/ledger.py);
-the next one reads its plan, skips the shards that are noted and the parts that exist, and goes on.
+One process reads all files and cuts them into chunks. The others encode each chunk into a part file. When the parts of
+a shard are complete, they are joined, split into train and valid, written, and recorded. What a shard contains depends
+on the input bytes, the tokenizer and the options alone. A call that was killed leaves `unfinished/` (unfinished.py).
+The next call reads its plan, skips recorded shards and existing parts, and continues.
 """
 
 import shutil
@@ -20,8 +20,7 @@ from litebert.core.files import LOCK_FILE, exclusive_lock
 from litebert.core.progress import ProgressBar
 from litebert.corpus.chunks import iter_chunks
 from litebert.corpus.documents import ReadOptions, check_format
-from litebert.corpus.encode import read_part
-from litebert.corpus.resume import resume_plan
+from litebert.corpus.encode import encode_chunks, read_part
 from litebert.corpus.shards import (
     FORMAT_VERSION,
     MANIFEST,
@@ -46,18 +45,19 @@ from litebert.corpus.unfinished import (
     plan_sources,
     read_done,
     read_sources,
-    remove_paperwork,
+    remove_parts,
+    remove_state,
+    resume_plan,
     write_done,
     write_plan,
 )
-from litebert.corpus.workers import encode_chunks
-from litebert.corpus.writer import Seen, ShardDraft
+from litebert.corpus.writer import SeenDocuments, ShardWriter
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How to build. How bad input is treated, and by how many processes, does not shape the result."""
+    """How to build. How bad input is treated, and the number of processes, do not shape the result."""
 
     read: ReadOptions = field(default_factory=ReadOptions)
     valid_share: float = 0.01
@@ -66,7 +66,7 @@ class BuildOptions:
     is_quiet: bool = False
 
     def recorded(self) -> dict[str, Any]:
-        """What two builds of one corpus must agree on."""
+        """The options that all builds of one corpus must agree on."""
         return {
             "valid_share": self.valid_share,
             "deduplicate": self.deduplicate,
@@ -98,13 +98,18 @@ def build_corpus(
     options = options or BuildOptions()
     check_options(options)
     started = time.monotonic()
-    _check_is_ours(directory)
+    is_ours = any((directory / name).exists() for name in (LOCK_FILE, SOURCES))
+    if directory.exists() and not is_ours and any(directory.iterdir()):
+        raise ConfigError(
+            "not-a-corpus", f"{directory} is not empty and not a corpus; choose another folder", option="out"
+        )
     patterns = [str(path) for path in paths]
-    found = _find_files(patterns, directory)
+    named = [pattern for pattern in patterns if pattern != STDIN]
+    files = find_files(named, except_in=directory) if named else []
     with _held(directory):
         facts = tokenizer_facts(tokenizer)
-        _check_same(directory, facts, options.recorded())
-        files = [*found, spool_stdin(directory / UNFINISHED)] if STDIN in patterns else found
+        _check_same_build(directory, facts, options.recorded())
+        files += [spool_stdin(directory / UNFINISHED)] if STDIN in patterns else []
         files += [] if texts is None else [spool_texts(texts, directory / UNFINISHED)]
         plan = Plan(facts, options.recorded(), 0, ())
         interrupted = resume_plan(directory, plan, files, options.read, is_quiet=options.is_quiet)
@@ -128,13 +133,20 @@ def build_corpus(
 
 
 def check_options(options: BuildOptions) -> None:
+    """Fail for options that cannot build anything."""
     check_format(options.read.format)
     if not 0 <= options.valid_share <= 1:
-        raise ConfigError(f"the share of validation documents is {options.valid_share}; it must lie in [0, 1]")
+        raise ConfigError(
+            "bad-share", f"valid_share must be between 0 and 1, got {options.valid_share}", option="valid_share"
+        )
     if options.read.first_sentences is not None and options.read.first_sentences < 1:
-        raise ConfigError(f"of {options.read.first_sentences} sentences a document nothing is left; at least 1")
+        raise ConfigError(
+            "bad-count",
+            f"first_sentences must be at least 1, got {options.read.first_sentences}",
+            option="first_sentences",
+        )
     if options.processes < 1:
-        raise ConfigError(f"{options.processes} processes cannot build anything; at least 1")
+        raise ConfigError("bad-count", f"processes must be at least 1, got {options.processes}", option="processes")
 
 
 def tokenizer_facts(tokenizer: Tokenizer) -> TokenizerFacts:
@@ -148,8 +160,22 @@ def tokenizer_facts(tokenizer: Tokenizer) -> TokenizerFacts:
 
 
 def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
-    """Build what a plan still lacks, then let the manifest speak of it; gives the bytes of text read."""
-    done = read_done(directory) or Done(_manifest_before(directory, plan))
+    """Build what is left of a plan, then add it to the manifest; returns the bytes of text read."""
+    done = read_done(directory)
+    if done is None and (directory / MANIFEST).exists():
+        done = Done(read_manifest(directory))
+    elif done is None:
+        empty = Manifest(
+            format_version=FORMAT_VERSION,
+            tokenizer=plan.tokenizer,
+            options=plan.options,
+            num_sources=0,
+            text_bytes=0,
+            counts={},
+            problems=[],
+            shards=(),
+        )
+        done = Done(empty)
     check_unchanged(plan.sources[done.position.source :])
     check_shards(directory, done.manifest.shards, plan.tokenizer.vocab_size)
     text_bytes_before = done.manifest.text_bytes
@@ -158,141 +184,92 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
     for state in _iter_shards(directory, plan, done, options):
         done = state
         write_done(directory, done)
-        _remove_parts(directory, before=done.next_chunk)
+        remove_parts(directory, before=done.next_chunk)
     if not done.manifest.shards:
-        remove_paperwork(directory)
-        raise DataError(_explain_emptiness(plan, done.manifest))
+        remove_state(directory)
+        problems = done.manifest.problems
+        reason = f"the first reason: {problems[0]}" if problems else "is the format right?"
+        raise DataError("no-documents", f"no document could be read from {len(plan.sources)} files; {reason}")
     append_sources(directory, plan.sources)
     num_sources = plan.num_sources_before + len(plan.sources)
     write_manifest(directory / MANIFEST, replace(done.manifest, num_sources=num_sources))
-    remove_paperwork(directory)
+    remove_state(directory)
     return done.manifest.text_bytes - text_bytes_before
 
 
 def _iter_shards(directory: Path, plan: Plan, done: Done, options: BuildOptions) -> Iterator[Done]:
-    """Encode the rest of the input; gives the state after each shard that has been written."""
+    """Encode the rest of the input; yields the state after each shard that was written."""
     limits = options.read.limits
     chunks = iter_chunks(plan.sources, limits=limits, start=done.position, number=done.next_chunk)
     parts = encode_chunks(chunks, directory, options.read, processes=options.processes)
-    seen = Seen.load(directory, done.manifest) if options.deduplicate else None
-    draft = ShardDraft(plan.tokenizer, valid_share=options.valid_share, seen=seen)
+    seen = SeenDocuments.load(directory, done.manifest) if options.deduplicate else None
+    writer = ShardWriter(plan.tokenizer, valid_share=options.valid_share, seen=seen)
     manifest, text_bytes = done.manifest, 0
     total = sum(source.num_bytes for source in plan.sources)
     started = time.monotonic()
     with ProgressBar("encoding", total=total, is_quiet=options.is_quiet) as progress:
         for chunk, num_bytes in parts:
-            draft.add(read_part(part_path(directory, chunk.number)))
+            writer.add(read_part(part_path(directory, chunk.number)))
             text_bytes += num_bytes
-            progress.move_to(chunk.raw_position, _text_rate(text_bytes, started))
-            if draft.text_bytes >= limits.shard:
-                manifest = draft.write(directory, manifest)
+            rate = text_bytes / 1e6 / max(1e-9, time.monotonic() - started)
+            progress.move_to(chunk.raw_position, f"{rate:.1f} MB/s of text")
+            if writer.text_bytes >= limits.shard:
+                manifest = writer.write(directory, manifest)
                 yield Done(manifest, chunk.end, chunk.number + 1)
-        if draft.num_parts:
-            yield Done(draft.write(directory, manifest), chunk.end, chunk.number + 1)
+        if writer.num_parts:
+            yield Done(writer.write(directory, manifest), chunk.end, chunk.number + 1)
 
 
-def _explain_emptiness(plan: Plan, manifest: Manifest) -> str:
-    reason = f"; the first reason: {manifest.problems[0]}" if manifest.problems else "; is --format right?"
-    return f"not one document could be read from {len(plan.sources)} files{reason}"
-
-
-def _text_rate(text_bytes: int, started: float) -> str:
-    return f"{text_bytes / 1e6 / max(1e-9, time.monotonic() - started):.1f} MB/s of text"
-
-
-def _remove_parts(directory: Path, *, before: int) -> None:
-    for path in (directory / UNFINISHED).glob("part-*.safetensors"):
-        if path < part_path(directory, before):
-            path.unlink()
-
-
-def _manifest_before(directory: Path, plan: Plan) -> Manifest:
-    if (directory / MANIFEST).exists():
-        return read_manifest(directory)
-    return Manifest(
-        format_version=FORMAT_VERSION,
-        tokenizer=plan.tokenizer,
-        options=plan.options,
-        num_sources=0,
-        text_bytes=0,
-        counts={},
-        problems=[],
-        shards=(),
-    )
-
-
-def _find_files(patterns: list[str], directory: Path) -> list[Path]:
-    """The files to build, without those of the corpus itself."""
-    named = [pattern for pattern in patterns if pattern != STDIN]
-    return find_files(named, except_in=directory) if named else []
-
-
-def _check_same(directory: Path, facts: TokenizerFacts, options: dict[str, Any]) -> None:
-    """Refuse another tokenizer or other options than the corpus was begun with."""
+def _check_same_build(directory: Path, facts: TokenizerFacts, options: dict[str, Any]) -> None:
+    """Fail if the corpus was begun with another tokenizer or other options."""
     done = read_done(directory)
     begun = done.manifest if done else read_manifest(directory) if (directory / MANIFEST).exists() else None
     if begun is None:
         return
     if begun.tokenizer != facts:
         raise ConfigError(
+            "other-tokenizer",
             f"{directory} was built with another tokenizer ({begun.tokenizer.kind} of {begun.tokenizer.vocab_size:,} "
             f"pieces, words from {begun.tokenizer.words}, {begun.tokenizer.fingerprint[:12]}; now {facts.kind} of "
             f"{facts.vocab_size:,}, words from {facts.words}, {facts.fingerprint[:12]}); "
-            f"use {directory / TOKENIZER}, or build a new corpus"
+            f"use {directory / TOKENIZER}, or build a new corpus",
+            option="tokenizer",
         )
-    before = {"first_sentences": None, **begun.options}  # which older manifests do not have
+    before = {"first_sentences": None, **begun.options}  # older manifests lack it
     different = [
         f"{name} {before.get(name)}, not {value}" for name, value in options.items() if before.get(name) != value
     ]
     if different:
         raise ConfigError(
-            f"{directory} was built with {'; '.join(different)}; give the former value, or build a new corpus"
+            "other-options",
+            f"{directory} was built with {'; '.join(different)}; use the earlier value, or build a new corpus",
         )
 
 
 def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
-    """Put the tokenizer beside the shards; one that no shard was made with yet gives way."""
+    """Store the tokenizer next to the shards; one that made no shard yet is replaced."""
     path = directory / TOKENIZER
     if not read_done(directory) and not (directory / MANIFEST).exists():
         shutil.rmtree(path, ignore_errors=True)
     if not path.exists():
         tokenizer.save(path)
     elif load_tokenizer(path).fingerprint != tokenizer.fingerprint:
-        raise ConfigError(f"{path} is another tokenizer; use it, or build a new corpus")
-
-
-def _check_is_ours(directory: Path) -> None:
-    is_ours = any((directory / name).exists() for name in (LOCK_FILE, SOURCES))
-    if directory.exists() and not is_ours and any(directory.iterdir()):
-        raise ConfigError(f"{directory} is not empty and no corpus; choose another --out")
+        raise ConfigError("other-tokenizer", f"{path} is another tokenizer; use it, or build a new corpus")
 
 
 @contextmanager
 def _held(directory: Path) -> Iterator[None]:
-    """The directory for this build alone; a call that fails before it has a plan leaves no trace in a new one."""
+    """Lock the directory for this build. A call that fails before it has a plan leaves no trace in a new directory."""
     was_there, was_empty = directory.exists(), not (directory.exists() and any(directory.iterdir()))
-    with exclusive_lock(directory, purpose="building a corpus"), _explained_disk_errors(directory):
+    with exclusive_lock(directory, purpose="building a corpus"):
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             if was_empty and not has_plan(directory) and not (directory / MANIFEST).exists():
-                _clear(directory, is_kept=was_there)
+                for path in directory.iterdir():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                if not was_there:
+                    directory.rmdir()
+            if isinstance(error, OSError) and (advice := advise_on_disk(error, directory / "shard")):
+                raise DataError("disk", f"{directory}: {error.strerror}{advice}: what is finished is kept") from error
             raise
-
-
-def _clear(directory: Path, *, is_kept: bool) -> None:
-    for path in directory.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    if not is_kept:
-        directory.rmdir()
-
-
-@contextmanager
-def _explained_disk_errors(directory: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        advice = advise_on_disk(error, directory / "shard")
-        if not advice:
-            raise
-        raise DataError(f"{directory}: {error.strerror}{advice}: what is finished is kept") from error

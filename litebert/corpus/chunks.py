@@ -1,7 +1,7 @@
-"""Cutting the input into chunks: the unit of work that one process encodes.
+"""Cutting the input into chunks, the unit of work that one process encodes.
 
-Where a chunk ends depends on the bytes alone, never on how they arrived, so that a build that was killed, or that has
-more processes, cuts the same chunks. Nothing here holds more than one chunk, however long a file or a line is.
+Where a chunk ends depends on the bytes alone, never on how they arrived: a build that was killed, or that has more
+processes, cuts the same chunks. Nothing here needs more memory than one chunk, however long a file or a line is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from litebert.corpus.notes import Problem
 from litebert.corpus.sources import Block, Source, TruncatedError, iter_blocks
 
-# Formats whose files have a beginning and an end that mean something: read in one piece
+# Formats whose files have a meaningful beginning and end: read in one piece
 WHOLE_FILE_FORMATS = ("gutenberg", "squad")
-# Formats of one record a line: a record that is too long is no record
+# Formats with one record per line: a record that is too long is left out
 RECORD_FORMATS = ("jsonl", "race")
-_BLANK_LINES = (b"\n\n", b"\n\r\n")
-_DOCUMENT_STARTS = {"wiki": ((b"\n<doc ", 1),), "lines": tuple((blank, len(blank)) for blank in _BLANK_LINES)}
-_DOCUMENT_STARTS["wrapped"] = _DOCUMENT_STARTS["lines"]
+# (mark, offset of the document's start in it): where a file may be cut between documents
+_BLANK_LINES = ((b"\n\n", 2), (b"\n\r\n", 3))
+_DOCUMENT_STARTS = {"wiki": ((b"\n<doc ", 1),), "lines": _BLANK_LINES, "wrapped": _BLANK_LINES}
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ START = Position(source=0, byte=0, line=1)
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A stretch of one source."""
+class Stretch:
+    """Consecutive bytes of one source."""
 
     name: str
     format: str
@@ -55,20 +55,20 @@ class Segment:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive segments, the position after them, and how many bytes of files on disk have been read till there."""
+    """Consecutive stretches, the position after them, and how many bytes of files on disk were read up to there."""
 
     number: int
-    segments: tuple[Segment, ...]
+    stretches: tuple[Stretch, ...]
     end: Position
     raw_position: int
 
     @property
     def num_bytes(self) -> int:
-        return sum(len(segment.data) for segment in self.segments)
+        return sum(len(stretch.data) for stretch in self.stretches)
 
 
 class _Cut(NamedTuple):
-    segment: Segment
+    stretch: Stretch
     end: Position
     raw_position: int
 
@@ -76,65 +76,56 @@ class _Cut(NamedTuple):
 def iter_chunks(
     sources: Sequence[Source], *, limits: Limits, start: Position = START, number: int = 0
 ) -> Iterator[Chunk]:
-    """The text of all sources in chunks; `start` and `number` are where an earlier call stopped."""
-    segments: list[Segment] = []
+    """The text of all sources in chunks; `start` and `number` say where to continue."""
+    stretches: list[Stretch] = []
     num_bytes = 0
-    cut = None
-    for cut in _iter_cuts(sources, limits=limits, start=start):
-        segments.append(cut.segment)
-        num_bytes += len(cut.segment.data)
-        if num_bytes >= limits.chunk // 2:
-            yield Chunk(number, tuple(segments), cut.end, cut.raw_position)
-            number, segments, num_bytes = number + 1, [], 0
-    if segments and cut:
-        yield Chunk(number, tuple(segments), cut.end, cut.raw_position)
-
-
-def _iter_cuts(sources: Sequence[Source], *, limits: Limits, start: Position) -> Iterator[_Cut]:
     raw_bytes = sum(source.num_bytes for source in sources[: start.source])
     for index in range(start.source, len(sources)):
         source = sources[index]
         position = start if index == start.source else Position(index, 0, 1)
         blocks = iter_blocks(source.path, source.packing, start=position.byte, field=source.field)
-        cutter = _WholeFile if source.format in WHOLE_FILE_FORMATS else _Lines
-        for cut in cutter(source, position, limits).cut(blocks):
-            yield cut._replace(raw_position=raw_bytes + cut.raw_position)
+        if source.format in WHOLE_FILE_FORMATS:
+            cuts = iter([_read_whole(source, index, blocks, limits)])
+        else:
+            cuts = _LineCutter(source, position, limits).cut(blocks)
+        for stretch, end, raw_position in cuts:
+            stretches.append(stretch)
+            num_bytes += len(stretch.data)
+            last = end, raw_bytes + raw_position
+            if num_bytes >= limits.chunk // 2:
+                yield Chunk(number, tuple(stretches), *last)
+                number, stretches, num_bytes = number + 1, [], 0
         raw_bytes += source.num_bytes
+    if stretches:
+        yield Chunk(number, tuple(stretches), *last)
 
 
-class _WholeFile:
-    """Reads a file in one piece, or reports that it is too large for that."""
-
-    def __init__(self, source: Source, position: Position, limits: Limits) -> None:
-        self.source, self.index, self.limit = source, position.source, limits.whole_file
-
-    def cut(self, blocks: Iterator[Block]) -> Iterator[_Cut]:
-        pieces: list[bytes] = []
-        problems: tuple[Problem, ...] = ()
-        try:
-            for block in blocks:
-                pieces.append(block.data)
-                if sum(map(len, pieces)) > self.limit:
-                    problems = (self._too_large(),)
-                    pieces = []
-                    break
-        except TruncatedError as error:
-            problems = (Problem("truncated", self.source.name, str(error)),)
-        data = b"".join(pieces)
-        if not problems and not data.strip():
-            problems = (Problem("empty", f"{self.source.name}:1", "an empty file"),)
-        segment = Segment(self.source.name, self.source.format, self.source.field, 1, data, problems)
-        yield _Cut(segment, Position(self.index + 1, 0, 1), self.source.num_bytes)
-
-    def _too_large(self) -> Problem:
-        what = (
-            f"larger than {self.limit >> 20} MB, which a {self.source.format} file cannot be; choose another --format"
-        )
-        return Problem("too_large", self.source.name, what)
+def _read_whole(source: Source, index: int, blocks: Iterator[Block], limits: Limits) -> _Cut:
+    """A file in one piece; one that is too large for that is reported."""
+    pieces: list[bytes] = []
+    num_bytes = 0
+    problems: tuple[Problem, ...] = ()
+    try:
+        for block in blocks:
+            pieces.append(block.data)
+            num_bytes += len(block.data)
+            if num_bytes > limits.whole_file:
+                limit = f"{limits.whole_file >> 20} MB"
+                what = f"larger than {limit}, which a {source.format} file cannot be; choose another format"
+                problems = (Problem("too_large", source.name, what),)
+                pieces = []
+                break
+    except TruncatedError as error:
+        problems = (Problem("truncated", source.name, str(error)),)
+    data = b"".join(pieces)
+    if not problems and not data.strip():
+        problems = (Problem("empty", f"{source.name}:1", "an empty file"),)
+    stretch = Stretch(source.name, source.format, source.field, 1, data, problems)
+    return _Cut(stretch, Position(index + 1, 0, 1), source.num_bytes)
 
 
-class _Lines:
-    """Cuts a file before a document's first line if it can, else after a line, else inside a line, which it reports."""
+class _LineCutter:
+    """Cuts a file before a document's first line if possible, else after a line, else inside a line (reported)."""
 
     def __init__(self, source: Source, position: Position, limits: Limits) -> None:
         self.source, self.limits = source, limits
@@ -142,7 +133,6 @@ class _Lines:
         self.pending = b""
         self.raw_position = 0
         self.problems: list[Problem] = []
-        self.starts = _DOCUMENT_STARTS.get(source.format, ())
         self.is_discarding = False  # inside a record that is too long
 
     def cut(self, blocks: Iterator[Block]) -> Iterator[_Cut]:
@@ -157,6 +147,8 @@ class _Lines:
             yield self._finish(None)
 
     def _take_all(self) -> Iterator[_Cut]:
+        """Cut off stretches as long as enough is pending."""
+        is_record = self.source.format in RECORD_FORMATS
         while True:
             if self.is_discarding:
                 self._discard()
@@ -165,46 +157,38 @@ class _Lines:
                 return
             is_inside_line = self.pending[size - 1] != 0x0A
             if is_inside_line:
-                self._report("long_line", f"longer than {self.limits.line:,} bytes: {self._fate_of_long_line}")
-            if is_inside_line and self.source.format in RECORD_FORMATS:
+                outcome = "left out" if is_record else "cut"
+                self._report("long_line", f"longer than {self.limits.line:,} bytes: {outcome}")
+            if is_inside_line and is_record:
                 self.is_discarding = True
-            else:
-                yield self._take(size)
-
-    @property
-    def _fate_of_long_line(self) -> str:
-        return "left out" if self.source.format in RECORD_FORMATS else "cut"
+                continue
+            data, self.pending = self.pending[:size], self.pending[size:]
+            stretch = self._stretch(data)
+            self.line += data.count(b"\n")
+            self.byte += size
+            yield _Cut(stretch, Position(self.index, self.byte, self.line), self.raw_position)
 
     def _next_size(self) -> int:
-        """How many bytes of what is pending form the next segment; 0 if more must be read to know."""
+        """The size of the next stretch; 0 if more must be read to know."""
         window, limits = self.pending, self.limits
         if len(window) < limits.chunk:
             return 0
-        for mark, length in self.starts:
+        for mark, offset in _DOCUMENT_STARTS.get(self.source.format, ()):
             found = window.rfind(mark, 0, limits.chunk)
             if found > 0:
-                return found + length
+                return found + offset
         if (end := window.rfind(b"\n", 0, limits.chunk)) >= 0:
             return end + 1
         if (end := window.find(b"\n", limits.chunk, limits.line)) >= 0:
             return end + 1
-        return 0 if len(window) <= limits.line else self._size_inside_line()
-
-    def _size_inside_line(self) -> int:
-        end = self.limits.line
-        space = self.pending.rfind(b" ", end // 2, end)
-        if space >= 0:
+        if len(window) <= limits.line:
+            return 0
+        end = limits.line
+        if (space := window.rfind(b" ", end // 2, end)) >= 0:
             return space + 1
         for _ in range(3):  # not inside a UTF-8 character
-            end -= self.pending[end] & 0xC0 == 0x80
+            end -= window[end] & 0xC0 == 0x80
         return end
-
-    def _take(self, size: int) -> _Cut:
-        data, self.pending = self.pending[:size], self.pending[size:]
-        segment = self._segment(data)
-        self.line += data.count(b"\n")
-        self.byte += size
-        return _Cut(segment, Position(self.index, self.byte, self.line), self.raw_position)
 
     def _discard(self) -> None:
         end = self.pending.find(b"\n") + 1
@@ -221,12 +205,12 @@ class _Lines:
         if truncated:
             data = data[: data.rfind(b"\n") + 1]
             last_line = self.line + data.count(b"\n")
-            self._report("truncated", f"{truncated}; what lies before this line is kept", line=last_line)
-        return _Cut(self._segment(data), Position(self.index + 1, 0, 1), self.source.num_bytes)
+            self._report("truncated", f"{truncated}; the text before this line is kept", line=last_line)
+        return _Cut(self._stretch(data), Position(self.index + 1, 0, 1), self.source.num_bytes)
 
-    def _segment(self, data: bytes) -> Segment:
+    def _stretch(self, data: bytes) -> Stretch:
         problems, self.problems = tuple(self.problems), []
-        return Segment(self.source.name, self.source.format, self.source.field, self.line, data, problems)
+        return Stretch(self.source.name, self.source.format, self.source.field, self.line, data, problems)
 
     def _report(self, kind: str, what: str, *, line: int | None = None) -> None:
         self.problems.append(Problem(kind, f"{self.source.name}:{line or self.line}", what))

@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.corpus.chunks import Limits, Segment, iter_chunks
-from litebert.corpus.formats import FORMATS, Document, guess_format, parse_segment
+from litebert.corpus.chunks import Limits, Stretch, iter_chunks
+from litebert.corpus.formats.parsers import FORMATS, Document, guess_format, parse_stretch
 from litebert.corpus.notes import Notes, OnError
 from litebert.corpus.sources import STDIN, Source, detect_packing, find_files, read_head, spool_stdin
 
-__all__ = ["Document", "ReadOptions", "check_format", "describe_source", "iter_documents", "read_segment"]
+__all__ = ["Document", "ReadOptions", "check_format", "describe_source", "iter_documents", "read_stretch"]
 
 _HEAD_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read. `format` "auto" guesses for each file; a bad place in the input stops the reading unless skipped."""
+    """How to read. `format` "auto" guesses per file; bad input stops the reading unless `on_error` is "skip"."""
 
     format: str = "auto"
     field: str = "text"
-    first_sentences: int | None = None  # of each document its beginning alone
+    first_sentences: int | None = None  # read only the first sentences of each document
     on_error: OnError = "fail"
     limits: Limits = dataclasses.field(default_factory=Limits)
 
@@ -37,7 +37,7 @@ def iter_documents(
 ) -> Iterator[Document]:
     """The documents of files, folders, globs and standard input ("-"), in order.
 
-    What was skipped, and why, is in `notes` afterwards.
+    `notes` collects what was skipped, and why.
     """
     options = options or ReadOptions()
     notes = notes or Notes(options.on_error)
@@ -47,18 +47,18 @@ def iter_documents(
             patterns[patterns.index(STDIN)] = str(spool_stdin(Path(spool)))
         sources = [describe_source(path, options) for path in find_files(patterns)]
         for chunk in iter_chunks(sources, limits=options.limits):
-            for segment in chunk.segments:
-                yield from read_segment(segment, options, notes)
+            for stretch in chunk.stretches:
+                yield from read_stretch(stretch, options, notes)
 
 
-def read_segment(segment: Segment, options: ReadOptions, notes: Notes) -> Iterator[Document]:
-    """The documents of a piece of a file, as long as the options want them."""
-    for document in parse_segment(segment, notes):
+def read_stretch(stretch: Stretch, options: ReadOptions, notes: Notes) -> Iterator[Document]:
+    """The documents of a stretch of a file, as much of each as the options ask for."""
+    for document in parse_stretch(stretch, notes):
         yield document._replace(sentences=document.sentences[: options.first_sentences])
 
 
 def describe_source(path: Path, options: ReadOptions, *, sha256: str = "") -> Source:
-    """What a file is, judged by its first bytes unless the options say."""
+    """Packing and format of a file, detected from its first bytes unless the options set the format."""
     check_format(options.format)
     packing = detect_packing(path)
     facts = path.stat()
@@ -72,5 +72,6 @@ def describe_source(path: Path, options: ReadOptions, *, sha256: str = "") -> So
 
 
 def check_format(name: str) -> None:
+    """Fail for a format that does not exist."""
     if name not in ("auto", *FORMATS):
-        raise ConfigError(f"unknown format '{name}'; {suggest(name, ('auto', *FORMATS))}")
+        raise ConfigError("unknown-format", f"unknown format '{name}'; {suggest(name, ('auto', *FORMATS))}")

@@ -1,4 +1,4 @@
-"""What went wrong or was left out while reading: counted always, reported with file and line, fatal if so wished."""
+"""What was wrong or left out while reading: always counted, and reported with file and line or fatal, as chosen."""
 
 from collections import Counter
 from typing import Literal, NamedTuple
@@ -21,7 +21,7 @@ class Problem(NamedTuple):
 
 
 class Notes:
-    """What a reader has to say beside its documents."""
+    """What a reader reports in addition to its documents."""
 
     def __init__(self, on_error: OnError) -> None:
         self.on_error = on_error
@@ -29,14 +29,14 @@ class Notes:
         self.examples: list[str] = []
 
     def report(self, problem: Problem) -> None:
-        """A bad place: stop here, or count it and go on without it."""
+        """A bad place: stop here, or count it and continue without it."""
         if self.on_error == "fail":
-            raise DataError(f"{problem}; mend it, or go on without it: --on-error skip")
+            raise DataError("bad-text", f"{problem}; fix it, or skip bad text", option="on_error")
         self.counts[problem.kind] += 1
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(str(problem))
 
     def count(self, kind: str, number: int = 1) -> None:
-        """Something left out by rule (a heading, a licence): no error, but not silent either."""
+        """Something left out by rule (a heading, a licence): not an error, but not silent either."""
         if number:
             self.counts[kind] += number

@@ -1,7 +1,7 @@
-"""Where text comes from: files, folders, globs and standard input, decompressed as they are read.
+"""Where text comes from: files, folders, globs and standard input, decompressed while they are read.
 
-A source is known by the hash of its bytes, not by its name: a folder that has moved is not built twice, and a file that
-has changed since is noticed. What a file is packed in is read from its first bytes, not from its name.
+A source is identified by the hash of its bytes, not by its name: a folder that was moved is not built twice, and a file
+that changed is noticed. How a file is packed is detected from its first bytes, not from its name.
 """
 
 import glob
@@ -38,7 +38,7 @@ _PARQUET_ROWS = 256
 
 
 class TruncatedError(Exception):
-    """A compressed file that ends, or breaks, before its end."""
+    """A compressed file that is cut off or corrupt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,52 +51,47 @@ class Source:
     sha256: str
     packing: Packing
     format: str
-    field: str  # where a record has its text
+    field: str  # of a record, the field with its text
 
     @property
     def name(self) -> str:
-        """What a message calls it."""
+        """Its name in messages."""
         return name_of(self.path)
 
 
 class Block(NamedTuple):
-    """Some text of a source, and how far into the file on disk it reaches (for progress)."""
+    """Some text of a source, and the position in the file on disk up to which it was read (for progress)."""
 
     data: bytes
     raw_position: int
 
 
 def name_of(path: Path) -> str:
-    """What a message calls a file that was named, or spooled from standard input or Python."""
+    """The name in messages of a file, which may have been spooled from standard input or Python."""
     return next((name for name, spooled in _SPOOLED.items() if spooled.fullmatch(path.name)), str(path))
 
 
 def find_files(patterns: Sequence[str], *, except_in: Path | None = None) -> list[Path]:
-    """The files that paths, folders and globs mean, each once, in order; no hidden ones, none in `except_in`."""
+    """The files that paths, folders and globs refer to, each once, in order; no hidden ones, none in `except_in`."""
     found: dict[Path, None] = {}
     for pattern in patterns:
         for path in _expand(pattern):
             resolved = path.resolve()
-            _check_name(resolved)
+            try:
+                str(resolved).encode()  # a corpus stores names as text
+            except UnicodeEncodeError:
+                shown = str(resolved).encode("utf-8", "backslashreplace").decode()
+                raise ConfigError("bad-name", f"{shown}: the name of this file is not UTF-8; rename it") from None
             if except_in is None or not resolved.is_relative_to(except_in.resolve()):
                 found.setdefault(resolved)
     if not found:
-        raise DataError(f"no file found in {', '.join(patterns)}")
+        raise DataError("no-file", f"no file found in {', '.join(patterns)}")
     return list(found)
-
-
-def _check_name(path: Path) -> None:
-    """A corpus remembers names as text, which a name that is not UTF-8 cannot be."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        shown = str(path).encode("utf-8", "backslashreplace").decode()
-        raise ConfigError(f"{shown}: the name of this file is not UTF-8; rename it") from None
 
 
 def _expand(pattern: str) -> list[Path]:
     if not pattern.strip():
-        raise ConfigError("an empty path names no file; use . for the whole current folder")
+        raise ConfigError("no-file", "an empty path names no file; use . for the whole current folder")
     path = Path(pattern)
     if path.is_file():
         return [path]
@@ -104,20 +99,22 @@ def _expand(pattern: str) -> list[Path]:
         inside = (file for file in sorted(path.rglob("*")) if file.is_file())
         return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
     if path.exists():
-        raise ConfigError(f"{pattern} is a pipe or device, which cannot be read twice; use - for standard input")
+        raise ConfigError(
+            "not-a-file", f"{pattern} is a pipe or device, which cannot be read twice; use - for standard input"
+        )
     if path.is_symlink():
-        raise ConfigError(f"{pattern} is a link to nothing; mend it, or leave it out")
+        raise ConfigError("not-a-file", f"{pattern} is a broken link; fix it, or leave it out")
     # Path.glob takes no absolute patterns
     matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207
     files = [file for match in matches for file in _expand(str(match))]
     if not files:
-        raise ConfigError(f"'{pattern}' is no file, no folder with files, and matches nothing")
+        raise ConfigError("no-file", f"'{pattern}' is not a file or a folder with files, and matches nothing")
     return files
 
 
 def spool_stdin(folder: Path) -> Path:
-    """Standard input copied to a compressed file, so that it can be hashed, detected and read again after a kill."""
-    folder = folder.resolve()  # the plan keeps this path, and the next call may come from another folder
+    """Copy standard input to a compressed file, so that it can be hashed, detected and read again after a kill."""
+    folder = folder.resolve()  # the plan stores this path, and the next call may come from another working directory
     folder.mkdir(parents=True, exist_ok=True)
     start = sys.stdin.buffer.read(4)
     with tempfile.NamedTemporaryFile(prefix=".stdin.", dir=folder, delete=False) as file:
@@ -143,17 +140,14 @@ def spool_texts(texts: Iterable[str], folder: Path) -> Path:
 
 
 def detect_packing(path: Path) -> Packing:
+    """How a file is compressed or stored."""
     with path.open("rb") as file:
         start = file.read(4)
     packing = _packing_of(start)
     named = _SUFFIXES.get(path.suffix.lower())
-    if (
-        packing == "plain"
-        and named
-        and start
-        and any(m.startswith(start) for m, kind in _MAGIC.items() if kind == named)
-    ):
-        packing = named  # cut inside its first bytes: no text, but a file that breaks off
+    is_cut_off = bool(start) and any(m.startswith(start) for m, kind in _MAGIC.items() if kind == named)
+    if packing == "plain" and named and is_cut_off:
+        packing = named  # cut off inside its first bytes: not text, but a truncated file
     if packing in ("gzip", "zstd") and _packing_of(read_head(path, packing, num_bytes=4)) == "parquet":
         return "parquet in gzip" if packing == "gzip" else "parquet in zstd"
     return packing
@@ -166,13 +160,13 @@ def _packing_of(start: bytes) -> Packing:
 def iter_blocks(path: Path, packing: Packing, *, start: int = 0, field: str = "text") -> Iterator[Block]:
     """The text of a file in bounded blocks, from byte `start` of the unpacked text on.
 
-    Only plain files can be entered in the middle; packed ones are read from their beginning and skipped.
+    Plain files are entered there; packed ones are read from their beginning, and what comes before is skipped.
     """
     if packing == "parquet":
         yield from _skip(_parquet_blocks(path, field), start)
         return
     if packing in ("parquet in gzip", "parquet in zstd"):
-        # a table is read from its end, which a stream does not have: unpacked onto the disk first
+        # a table is read from its end, which a stream does not have: unpack it to disk first
         with tempfile.NamedTemporaryFile(prefix="litebert-parquet-") as unpacked:
             for block in iter_blocks(path, "gzip" if packing == "parquet in gzip" else "zstd"):
                 unpacked.write(block.data)
@@ -198,7 +192,7 @@ def read_head(path: Path, packing: Packing, *, num_bytes: int, field: str = "tex
             if len(head) >= num_bytes:
                 break
     except TruncatedError:
-        pass  # reported with its line when the file is read in earnest
+        pass  # reported with its line when the file is read for good
     return head[:num_bytes]
 
 
@@ -218,7 +212,7 @@ def _gzip_blocks(file: IO[bytes]) -> Iterator[Block]:
     pieces: list[bytes] = []
     with gzip.GzipFile(fileobj=file) as unpacked:
         try:
-            while piece := unpacked.read1(_BLOCK_BYTES):  # read() would lose what lies before a break
+            while piece := unpacked.read1(_BLOCK_BYTES):  # read() would lose what precedes a break
                 pieces.append(piece)
                 if sum(map(len, pieces)) >= _BLOCK_BYTES:
                     yield Block(b"".join(pieces), file.tell())
@@ -256,17 +250,21 @@ def _zstd_blocks(file: IO[bytes]) -> Iterator[Block]:
 
 
 def _parquet_blocks(path: Path, field: str, *, unpacked: Path | None = None) -> Iterator[Block]:
-    """The rows of a Parquet file as JSON lines, so that everything after knows one table format only."""
+    """The rows of a Parquet file as JSON lines, so that only one table format has to be parsed."""
     parquet = _import_parquet(path)
     try:
         with parquet.ParquetFile(unpacked or path) as table:
             names = table.schema_arrow.names
             if field not in names:
-                raise ConfigError(f"{path} has no column '{field}'; choose with --field: {', '.join(names)}")
+                raise ConfigError(
+                    "unknown-field",
+                    f"{path} has no column '{field}'; choose a column among: {', '.join(names)}",
+                    option="field",
+                )
             position, step = 0, path.stat().st_size / max(1, table.metadata.num_rows)
             for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=[field]):
                 column = batch.column(0)
-                column.validate(full=not str(column.type).endswith("string"))  # text: a row is judged on its own
+                column.validate(full=not str(column.type).endswith("string"))  # text is checked row by row
                 if str(column.type).endswith("string"):
                     column = column.cast(f"{'large_' if str(column.type).startswith('large') else ''}binary")
                 values = column.to_pylist()
@@ -278,7 +276,7 @@ def _parquet_blocks(path: Path, field: str, *, unpacked: Path | None = None) -> 
 
 
 def _as_text(value: Any) -> str:
-    """A value that JSON does not know; bytes are text as long as they are UTF-8."""
+    """A value that JSON does not have; bytes are taken for UTF-8 text."""
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
@@ -286,5 +284,7 @@ def _import_parquet(path: Path) -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ConfigError(f"{path} is a Parquet file, which needs pyarrow: pip install litebert[parquet]") from error
+        raise ConfigError(
+            "missing-package", f"{path} is a Parquet file, which needs pyarrow: pip install litebert[parquet]"
+        ) from error
     return pyarrow.parquet

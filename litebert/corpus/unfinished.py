@@ -1,13 +1,14 @@
-"""The paperwork of a build: which sources a corpus has, what is planned, how far it has come.
+"""The state of a build: which sources a corpus has, what is planned, how far it has come, and what to resume.
 
-sources.jsonl                 every source of a finished corpus, one a line; the manifest says how many count
+sources.jsonl                 every source of a finished corpus, one per line; the manifest says how many count
 unfinished/plan.json          the sources being built now
 unfinished/progress.json      the shards of them that are finished, and where in the input those end
 """
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from litebert.core.progress import ProgressBar
 from litebert.core.sealed import build_record, parse_sealed, read_sealed, seal, write_sealed
 from litebert.corpus.chunks import START, Position
 from litebert.corpus.documents import ReadOptions, describe_source
-from litebert.corpus.shards import MANIFEST, Manifest, TokenizerFacts, check_manifest, read_manifest
+from litebert.corpus.shards import MANIFEST, SHARDS, Manifest, TokenizerFacts, check_manifest, read_manifest
 from litebert.corpus.sources import Source, name_of
 
 SOURCES = "sources.jsonl"
@@ -30,7 +31,7 @@ _MAX_LISTED = 12
 
 @dataclass(frozen=True)
 class Plan:
-    """A batch of sources to be built into a corpus that has `num_sources_before` already."""
+    """A batch of sources to be built into a corpus that already has `num_sources_before`."""
 
     tokenizer: TokenizerFacts
     options: dict[str, Any]
@@ -40,7 +41,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Done:
-    """How far a batch has come: the manifest so far, where in the input it ends, and the chunk that comes next."""
+    """How far a batch of sources has come: the manifest so far, where in the input it ends, and the next chunk."""
 
     manifest: Manifest
     position: Position = START
@@ -50,7 +51,7 @@ class Done:
 def plan_sources(
     files: Sequence[Path], known: Sequence[Source], options: ReadOptions, *, is_quiet: bool
 ) -> tuple[Source, ...]:
-    """The files that are not among the known sources. A source is its bytes: a moved or doubled file is no new one."""
+    """The files that are not among the known sources. A source is its bytes: a moved or copied file is not new."""
     by_facts = {(source.path, source.num_bytes, source.modified_ns): source for source in known}
     by_hash = {source.sha256: source for source in known}
     known_paths = {source.path for source in known}
@@ -61,9 +62,11 @@ def plan_sources(
             source = by_facts.get((path, size, path.stat().st_mtime_ns))
             sha256 = source.sha256 if source else hash_file(path)
             if sha256 in by_hash:
-                _check_read_alike(path, by_hash[sha256], options)
+                _check_same_reading(path, by_hash[sha256], options)
             elif path in known_paths:
-                raise DataError(f"{path} has changed since it was built into this corpus; build a new one")
+                raise DataError(
+                    "changed-source", f"{path} has changed since it was built into this corpus; build a new corpus"
+                )
             else:
                 by_hash[sha256] = describe_source(path, options, sha256=sha256)
                 new.append(by_hash[sha256])
@@ -72,34 +75,43 @@ def plan_sources(
     return tuple(new)
 
 
-def _check_read_alike(path: Path, known: Source, options: ReadOptions) -> None:
-    remedy = "build a new corpus, or give the former value"
+def _check_same_reading(path: Path, known: Source, options: ReadOptions) -> None:
+    fix = "build a new corpus, or use the earlier value"
     if options.format not in ("auto", known.format) and not known.packing.startswith("parquet"):
-        raise ConfigError(f"{name_of(path)} was read as {known.format}, not --format {options.format}; {remedy}")
+        raise ConfigError(
+            "other-format",
+            f"{name_of(path)} was read as format {known.format}, not {options.format}; {fix}",
+            option="format",
+        )
     if known.format == "jsonl" and options.field != known.field:
-        raise ConfigError(f"{name_of(path)} was read with --field {known.field}, not {options.field}; {remedy}")
+        raise ConfigError(
+            "other-field",
+            f"{name_of(path)} was read from field {known.field}, not {options.field}; {fix}",
+            option="field",
+        )
 
 
 def describe_sources(sources: Sequence[Source]) -> list[str]:
-    """What has been found, for a person to check: a line a file, or a line a kind of file if they are many."""
+    """What was found, for a person to check: one line per file, or per kind of file if there are many."""
     if len(sources) <= _MAX_LISTED:
-        return [f"{source.name}: {source.format}, {source.packing}, {_megabytes([source])}" for source in sources]
-    kinds = sorted({(source.format, source.packing) for source in sources})
-    alike = {kind: [source for source in sources if (source.format, source.packing) == kind] for kind in kinds}
-    return [f"{len(some):,} files: {kind[0]}, {kind[1]}, {_megabytes(some)}" for kind, some in alike.items()]
-
-
-def _megabytes(sources: Sequence[Source]) -> str:
-    return f"{sum(source.num_bytes for source in sources) / 1e6:,.1f} MB"
+        return [f"{s.name}: {s.format}, {s.packing}, {s.num_bytes / 1e6:,.1f} MB" for s in sources]
+    lines = []
+    for format_, packing in sorted({(source.format, source.packing) for source in sources}):
+        sizes = [source.num_bytes for source in sources if (source.format, source.packing) == (format_, packing)]
+        lines.append(f"{len(sizes):,} files: {format_}, {packing}, {sum(sizes) / 1e6:,.1f} MB")
+    return lines
 
 
 def check_unchanged(sources: Iterable[Source]) -> None:
-    """Refuse to go on with files that are gone or not what they were when the batch was planned."""
+    """Fail for files that are missing, or not what they were when they were planned."""
     for source in sources:
         if not source.path.is_file():
-            raise DataError(f"{source.name} is gone, but not wholly built yet; put it back, or build a new corpus")
+            raise DataError(
+                "missing-source",
+                f"{source.name} is missing and only partly built; restore it, or build a new corpus",
+            )
         if not is_as_planned(source):
-            raise DataError(f"{source.name} has changed since its building began; build a new corpus")
+            raise DataError("changed-source", f"{source.name} changed while it was being built; build a new corpus")
 
 
 def is_as_planned(source: Source) -> bool:
@@ -116,19 +128,19 @@ def read_sources(directory: Path) -> list[Source]:
     path, count = directory / SOURCES, read_manifest(directory).num_sources
     fix = "restore it, or build the corpus again"
     if not path.is_file():
-        raise DataError(f"{path} is missing; {fix}")
+        raise DataError("missing-sources", f"{path} is missing; {fix}")
     sources = []
     with path.open("rb") as file:
         for number, line in enumerate(islice(file, count), start=1):
             where = f"{path}:{number}"
             sources.append(build_record(Source, parse_sealed(line, where=where, fix=fix), where=where, fix=fix))
     if len(sources) < count:
-        raise DataError(f"{path} is corrupt: it has {len(sources)} of {count} sources; {fix}")
+        raise DataError("corrupt-sources", f"{path} is corrupt: it has {len(sources)} of {count} sources; {fix}")
     return sources
 
 
 def append_sources(directory: Path, sources: Sequence[Source]) -> None:
-    """Write the ledger anew with more sources; they count when the manifest says so."""
+    """Rewrite the list with more sources; they count when the manifest says so."""
     everything = [*read_sources(directory), *sources]
     with atomic_path(directory / SOURCES) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(seal(_source_json(source)), ensure_ascii=False)}\n" for source in everything)
@@ -144,11 +156,11 @@ def has_plan(directory: Path) -> bool:
 
 
 def read_plan(directory: Path) -> Plan | None:
-    """The batch that is being built; None if there is none."""
+    """The batch of sources that is being built; None if there is none."""
     path = directory / UNFINISHED / _PLAN
     if not path.exists():
         return None
-    fix = _begin_anew(path)
+    fix = _start_over(path)
     return build_record(Plan, read_sealed(path, fix=fix), where=str(path), fix=fix)
 
 
@@ -157,37 +169,91 @@ def write_done(directory: Path, done: Done) -> None:
 
 
 def read_done(directory: Path) -> Done | None:
+    """How far the batch has come; None if no shard of it is finished."""
     path = directory / UNFINISHED / _PROGRESS
     if not path.exists():
         return None
-    fix = _begin_anew(path)
+    fix = _start_over(path)
     done = build_record(Done, read_sealed(path, fix=fix), where=str(path), fix=fix)
     check_manifest(done.manifest, where=str(path))
     plan = read_plan(directory)
     if min(*done.position, done.next_chunk) < 0 or (plan and done.position.source > len(plan.sources)):
-        raise DataError(f'{path} is corrupt: "position" is not in the input; {fix}')
+        raise DataError("corrupt-progress", f'{path} is corrupt: "position" is not in the input; {fix}')
     return done
 
 
-def _begin_anew(path: Path) -> str:
-    return f"delete {path.parent} and run the build again: the batch begins anew"
+def _start_over(path: Path) -> str:
+    return f"delete {path.parent} and run the build again: it then starts this batch of files over"
 
 
 def part_path(directory: Path, chunk: int) -> Path:
     return directory / UNFINISHED / f"part-{chunk:06d}.safetensors"
 
 
-def remove_paperwork(directory: Path) -> None:
-    """Forget a batch. The plan goes last: the next batch would take what is left for its own."""
+def remove_state(directory: Path) -> None:
+    """Forget a batch. The plan is deleted last: without it, the next batch would take the rest for its own."""
     remove_parts(directory)
     (directory / UNFINISHED / _PROGRESS).unlink(missing_ok=True)
     (directory / UNFINISHED / _PLAN).unlink(missing_ok=True)
 
 
-def remove_parts(directory: Path) -> None:
+def remove_parts(directory: Path, *, before: int | None = None) -> None:
+    """Delete the part files, or only those of the chunks before a number."""
     for path in (directory / UNFINISHED).glob("part-*.safetensors"):
-        path.unlink()
+        if before is None or path < part_path(directory, before):
+            path.unlink()
 
 
 def _source_json(source: Source) -> dict[str, Any]:
     return asdict(source) | {"path": str(source.path)}
+
+
+def resume_plan(
+    directory: Path, wanted: Plan, files: Sequence[Path], options: ReadOptions, *, is_quiet: bool
+) -> Plan | None:
+    """What is left of the batch that an earlier call did not finish; `wanted` says how this call would build.
+
+    What is in finished shards stays. Files that were not begun are planned anew if they were fixed, moved, deleted, not
+    named again, or are to be read differently: the newer call is right. A batch that was killed just after its end is
+    cleaned up, and so is one without a finished shard that this call would plan differently.
+    """
+    plan = read_plan(directory)
+    if plan is None:
+        return None
+    if (directory / MANIFEST).exists() and read_manifest(directory).num_sources > plan.num_sources_before:
+        remove_state(directory)
+        return None
+    done = read_done(directory)
+    position = done.position if done else START
+    num_begun = position.source + (position.byte > 0)
+    begun, ahead = plan.sources[:num_begun], plan.sources[num_begun:]
+    # a file that is missing may come back (a disk, a mount); one that is there must be what it was
+    has_changed = any(source.path.is_file() and not is_as_planned(source) for source in begun[position.source :])
+    is_same_build = (plan.tokenizer, plan.options) == (wanted.tokenizer, wanted.options)
+    if is_same_build and not has_changed and _is_still_valid(ahead, files, options):
+        return plan
+    if not is_quiet:
+        print("options or files differ from the interrupted build; what was not begun is planned anew", file=sys.stderr)
+    if begun and not has_changed:
+        remove_parts(directory)  # they were cut according to the old plan
+        write_plan(directory, replace(plan, sources=begun))
+        return replace(plan, sources=begun)
+    remove_state(directory)
+    # its shards are not part of the corpus until the manifest says so
+    kept = {record.name for record in read_manifest(directory).shards} if (directory / MANIFEST).exists() else set()
+    for path in (directory / SHARDS).glob("*.safetensors"):
+        if path.name not in kept:
+            path.unlink()
+    return None
+
+
+def _is_still_valid(sources: Sequence[Source], files: Sequence[Path], options: ReadOptions) -> bool:
+    """Whether all of these are named again, unchanged, and would be read in the same way."""
+    named = set(files)
+    for source in sources:
+        if source.path not in named:
+            return False
+        now = describe_source(source.path, options, sha256=source.sha256)
+        if replace(now, modified_ns=source.modified_ns) != source or not is_as_planned(source):
+            return False
+    return True

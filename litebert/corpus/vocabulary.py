@@ -10,7 +10,7 @@ from litebert.core.errors import ConfigError
 from litebert.core.progress import ProgressBar
 from litebert.corpus.chunks import iter_chunks
 from litebert.corpus.documents import ReadOptions, describe_source
-from litebert.corpus.formats import parse_segment
+from litebert.corpus.formats.parsers import parse_stretch
 from litebert.corpus.notes import Notes
 from litebert.corpus.sources import STDIN, find_files, spool_stdin, spool_texts
 from litebert.text.tokenizer import Tokenizer, is_saved_tokenizer
@@ -57,8 +57,8 @@ def _iter_sentences(
         sources = [describe_source(path, options) for path in find_files(patterns)]
         with ProgressBar("reading", total=sum(source.num_bytes for source in sources)) as progress:
             for chunk in iter_chunks(sources, limits=options.limits):
-                for segment in chunk.segments:
-                    for document in parse_segment(segment, notes):
+                for stretch in chunk.stretches:
+                    for document in parse_stretch(stretch, notes):
                         yield from document.sentences
                 text_bytes += chunk.num_bytes
                 progress.move_to(chunk.raw_position)

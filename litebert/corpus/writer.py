@@ -1,4 +1,4 @@
-"""From encoded chunks to shards: duplicates out, documents to train or valid, one file for each."""
+"""From encoded chunks to shards: drops duplicates, splits documents into train and valid, writes a file for each."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,14 +8,13 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from litebert.corpus.encode import Part, select_documents
+from litebert.corpus.encode import Part
 from litebert.corpus.notes import MAX_EXAMPLES
 from litebert.corpus.shards import (
     SPLITS,
     Manifest,
     Shard,
     ShardContent,
-    ShardRecord,
     Split,
     TokenizerFacts,
     id_dtype,
@@ -26,20 +25,20 @@ from litebert.corpus.shards import (
 )
 
 
-class Seen:
-    """The hashes of all documents so far: 8 bytes each, so that ten million documents need 80 MB."""
+class SeenDocuments:
+    """The hashes of all documents so far, at 8 bytes each: ten million documents need 80 MB."""
 
     def __init__(self, hashes: npt.NDArray[np.uint64]) -> None:
         self._sorted = np.unique(hashes)
 
     @classmethod
     def load(cls, directory: Path, manifest: Manifest) -> Self:
-        """What the shards of a manifest hold."""
+        """The documents in the shards of a manifest."""
         shards = [Shard(shard_path(directory, record.name), record) for record in manifest.shards]
         return cls(np.concatenate([np.zeros(0, np.uint64), *(shard.document_hashes for shard in shards)]))
 
     def add(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Remember these; gives for each whether it is the first of its kind."""
+        """Remember these hashes; returns for each whether it is new."""
         is_new = np.zeros(len(hashes), dtype=bool)
         is_new[np.unique(hashes, return_index=True)[1]] = True
         places = np.searchsorted(self._sorted, hashes)
@@ -51,7 +50,7 @@ class Seen:
 
 
 class _Buffer:
-    """Documents appended one part after the other. Bytearrays grow in place: joining arrays would need them twice."""
+    """Documents appended part by part. Bytearrays grow in place: joining arrays would need twice the memory."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._dtype = dtype
@@ -77,10 +76,10 @@ class _Buffer:
         )
 
 
-class ShardDraft:
-    """Gathers parts in their order until there are enough for a shard."""
+class ShardWriter:
+    """Collects parts in order until they fill a shard."""
 
-    def __init__(self, tokenizer: TokenizerFacts, *, valid_share: float, seen: Seen | None) -> None:
+    def __init__(self, tokenizer: TokenizerFacts, *, valid_share: float, seen: SeenDocuments | None) -> None:
         self._tokenizer, self._valid_share, self._seen = tokenizer, valid_share, seen
         self._clear()
 
@@ -106,34 +105,44 @@ class ShardDraft:
         self._buffers["valid"].add(select_documents(content, is_valid))
 
     def write(self, directory: Path, manifest: Manifest) -> Manifest:
-        """Write what has been gathered; gives the manifest with it and begins the next shard."""
-        records = tuple(filter(None, (self._write_split(directory, split, manifest) for split in SPLITS)))
-        counts = Counter(manifest.counts) + self._counts
+        """Write the collected documents as a shard per split; returns the manifest with them, and starts anew."""
+        number = 1 + max((int(Path(record.name).stem.rpartition("-")[2]) for record in manifest.shards), default=-1)
+        records = list(manifest.shards)
+        for split in SPLITS:
+            content = self._buffers[split].content()
+            if len(content.token_ids):
+                path = shard_path(directory, shard_name(split, number))
+                records.append(write_shard(path, content, split=split, unk_id=self._tokenizer.unk_id))
         manifest = replace(
             manifest,
             text_bytes=manifest.text_bytes + self.text_bytes,
-            counts=dict(sorted(counts.items())),
+            counts=dict(sorted((Counter(manifest.counts) + self._counts).items())),
             problems=[*manifest.problems, *self._problems][:MAX_EXAMPLES],
-            shards=(*manifest.shards, *records),
+            shards=tuple(records),
         )
         self._clear()
         return manifest
 
-    def _write_split(self, directory: Path, split: Split, manifest: Manifest) -> ShardRecord | None:
-        content = self._buffers[split].content()
-        if not len(content.token_ids):
-            return None
-        path = shard_path(directory, shard_name(split, _next_number(manifest)))
-        return write_shard(path, content, split=split, unk_id=self._tokenizer.unk_id)
-
 
 def in_valid_split(hashes: npt.NDArray[np.uint64], valid_share: float) -> npt.NDArray[np.bool_]:
-    """Which documents are for validation: decided by each one's own hash, whatever else is in the corpus."""
+    """Which documents are for validation: each one's own hash decides, whatever else is in the corpus."""
     if valid_share == 1:  # a corpus for evaluation; 2**64 would not fit
         return np.ones(len(hashes), np.bool_)
     chosen: npt.NDArray[np.bool_] = hashes < np.uint64(valid_share * 2.0**64)
     return chosen
 
 
-def _next_number(manifest: Manifest) -> int:
-    return 1 + max((int(Path(record.name).stem.rpartition("-")[2]) for record in manifest.shards), default=-1)
+def select_documents(content: ShardContent, chosen: npt.NDArray[np.bool_]) -> ShardContent:
+    """Only the documents where `chosen` (D,) is True."""
+    if chosen.all():
+        return content
+    sentences_per_document, tokens_per_sentence = np.diff(content.document_offsets), np.diff(content.sentence_offsets)
+    chosen_sentences = np.repeat(chosen, sentences_per_document)  # (S,)
+    chosen_tokens = np.repeat(chosen_sentences, tokens_per_sentence)  # (N,)
+    return ShardContent(
+        token_ids=content.token_ids[chosen_tokens],
+        word_starts=content.word_starts[chosen_tokens],
+        sentence_offsets=offsets(tokens_per_sentence[chosen_sentences]),
+        document_offsets=offsets(sentences_per_document[chosen]),
+        document_hashes=content.document_hashes[chosen],
+    )

@@ -78,7 +78,7 @@ def test_a_corpus_from_before_openings_grows(tmp_path: Path, texts: list[Path], 
 
 def test_a_sentence_without_tokens_is_not_stored(tokenizer: Tokenizer) -> None:
     documents = [Document("a", ("\u200b", "the cat.")), Document("b", ("\u200b",)), Document("c", ("the dog.",))]
-    content = encode._encode_batch(documents, tokenizer)
+    content = encode._encode_documents(documents, tokenizer)
     assert list(content.document_offsets) == [0, 1, 2]
     assert (np.diff(content.sentence_offsets) > 0).all()
     assert len(content.document_hashes) == 2
@@ -137,7 +137,7 @@ def test_a_corpus_to_evaluate_on_is_all_validation_without_a_warning(
 
 @given(parts=st.lists(st.lists(st.integers(0, 20), max_size=8), max_size=6), known=st.lists(st.integers(0, 20)))
 def test_only_the_first_of_equal_documents_is_new(parts: list[list[int]], known: list[int]) -> None:
-    seen = writer.Seen(np.array(known, dtype=np.uint64))
+    seen = writer.SeenDocuments(np.array(known, dtype=np.uint64))
     expected = set(known)
     for part in parts:
         is_new = seen.add(np.array(part, dtype=np.uint64))

@@ -15,7 +15,7 @@ import pytest
 from small_builds import OPTIONS, files_of, text_of
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.corpus import build, workers
+from litebert.corpus import build, encode
 from litebert.corpus.build import build_corpus
 from litebert.corpus.shards import open_corpus
 from litebert.text.tokenizer import Tokenizer
@@ -28,14 +28,14 @@ def test_a_build_that_stops_goes_on_to_the_same_bytes(
     build_corpus(texts, tokenizer, tmp_path / "whole", OPTIONS)
     encoded = []
 
-    def encode_until(self: workers._Worker, chunk: object) -> None:
+    def encode_until(self: encode._Worker, chunk: object) -> None:
         encoded.append(chunk)
         if len(encoded) == stop_at:
             raise KeyboardInterrupt
         original(self, chunk)  # type: ignore[arg-type]
 
-    original = workers._Worker.encode
-    monkeypatch.setattr(workers._Worker, "encode", encode_until)
+    original = encode._Worker.encode
+    monkeypatch.setattr(encode._Worker, "encode", encode_until)
     with pytest.raises(KeyboardInterrupt):
         build_corpus(texts, tokenizer, tmp_path / "stopped", OPTIONS)
     with pytest.raises(DataError, match="not a finished corpus"):
@@ -81,7 +81,7 @@ def test_files_added_while_a_build_was_stopped_are_built_after_it(
     tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(build.ShardDraft, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(build.ShardWriter, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             build_corpus(texts[:2], tokenizer, tmp_path / "corpus", OPTIONS)
     result = build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
@@ -89,9 +89,7 @@ def test_files_added_while_a_build_was_stopped_are_built_after_it(
     assert result.manifest.num_sources == 5
 
 
-@pytest.mark.parametrize(
-    "step", ["write_done", "_remove_parts", "append_sources", "write_manifest", "remove_paperwork"]
-)
+@pytest.mark.parametrize("step", ["write_done", "remove_parts", "append_sources", "write_manifest", "remove_state"])
 @pytest.mark.parametrize("is_before", [True, False])
 def test_a_kill_around_the_last_steps_leaves_nothing_for_the_next_batch_to_mistake(
     tmp_path: Path,

@@ -25,11 +25,11 @@ def test_another_tokenizer_is_refused(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (replace(OPTIONS, valid_share=0.3), r"valid_share 0\.2, not 0\.3; give the former value"),
+        (replace(OPTIONS, valid_share=0.3), r"valid_share 0\.2, not 0\.3; use the earlier value"),
         (replace(OPTIONS, deduplicate=True), "deduplicate False, not True"),
         (replace(OPTIONS, read=replace(OPTIONS.read, first_sentences=2)), "first_sentences None, not 2"),
-        (replace(OPTIONS, read=replace(OPTIONS.read, first_sentences=0)), "nothing is left; at least 1"),
-        (replace(OPTIONS, read=replace(OPTIONS.read, format="prose")), "was read as lines, not --format prose"),
+        (replace(OPTIONS, read=replace(OPTIONS.read, first_sentences=0)), "^first_sentences must be"),
+        (replace(OPTIONS, read=replace(OPTIONS.read, format="prose")), "was read as format lines, not prose"),
         (replace(OPTIONS, read=replace(OPTIONS.read, limits=Limits())), "limits"),
     ],
 )
@@ -67,7 +67,7 @@ def test_two_builds_do_not_write_one_corpus(tmp_path: Path, texts: list[Path], t
 
 
 def test_a_directory_with_other_things_is_refused(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
-    with pytest.raises(ConfigError, match="is not empty and no corpus"):
+    with pytest.raises(ConfigError, match="is not empty and not a corpus"):
         build_corpus(texts, tokenizer, tmp_path / "texts", OPTIONS)
 
 
@@ -78,7 +78,7 @@ def test_bad_input_stops_the_build_and_skipping_it_goes_on(
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"the cat.\nthe \xff dog.\n\n" + text_of(7).encode())
     options = replace(OPTIONS, processes=processes)
-    with pytest.raises(DataError, match=rf"{bad}:2: byte 0xff at column 5 is not UTF-8; .*--on-error skip"):
+    with pytest.raises(DataError, match=rf"{bad}:2: byte 0xff at column 5 is not UTF-8; .*skip"):
         build_corpus([*texts, bad], tokenizer, tmp_path / "corpus", options)
     options = replace(options, read=replace(options.read, on_error="skip"))
     manifest = build_corpus([*texts, bad], tokenizer, tmp_path / "corpus", options).manifest
@@ -90,7 +90,7 @@ def test_bad_input_stops_the_build_and_skipping_it_goes_on(
     ("pattern", "message"),
     [
         ("pipe", "pipe is a pipe or device, .* use - for standard input"),
-        ("dangling", "dangling is a link to nothing"),
+        ("dangling", "dangling is a broken link"),
         ("", "an empty path names no file"),
         ("mistyped.txt", "matches nothing"),
         ("empty", "no file found"),

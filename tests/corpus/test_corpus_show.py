@@ -148,7 +148,7 @@ def test_an_empty_split_is_named_with_what_would_fill_it(tmp_path: Path, tokeniz
     for share, empty, remedy in ((0.999999, "train", "smaller"), (0.0, "valid", "larger")):
         built = BuildOptions(valid_share=share, is_quiet=True)
         build_corpus([tmp_path / "text.txt"], tokenizer, tmp_path / empty, built)
-        with pytest.raises(DataError, match=f"no document in its {empty} split; build it with a {remedy} --valid"):
+        with pytest.raises(DataError, match=rf"no document in its {empty} split; .* {remedy}"):
             open_stream(DataOptions(corpora=(str(tmp_path / empty),)), options, split=empty)  # type: ignore[arg-type]
 
 

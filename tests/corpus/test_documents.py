@@ -13,11 +13,11 @@ import pytest
 import zstandard
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.corpus import formats
 from litebert.corpus.chunks import Limits
 from litebert.corpus.documents import Document, ReadOptions, describe_source, iter_documents
+from litebert.corpus.formats import parsers
+from litebert.corpus.formats.wiki import clean_markup
 from litebert.corpus.notes import Notes
-from litebert.corpus.wiki import clean_markup
 
 ARRAYS = ('[{"text": "One."}, {"text": "Two."}]', '\ufeff\n[\n  {\n "text": "One."\n  }\n]\n')
 LINES = "The cat sat.\nThe dog ran.\n\nA house.\nIt stood.\n"
@@ -57,13 +57,13 @@ def read(path: Path | str, **options: object) -> list[tuple[str, ...]]:
 
 
 def problems(path: Path, **options: object) -> tuple[list[tuple[str, ...]], list[str], dict[str, int]]:
-    """What is read with --on-error skip, what is reported, and that --on-error fail stops with the first of it."""
+    """What is read with on_error "skip", what is reported, and that "fail" stops with the first of it."""
     notes = Notes("skip")
     documents = list(iter_documents([path], ReadOptions(on_error="skip", **options), notes=notes))  # type: ignore[arg-type]
     with pytest.raises(DataError) as stopped:
         list(iter_documents([path], ReadOptions(on_error="fail", **options)))  # type: ignore[arg-type]
     assert str(stopped.value).startswith(notes.examples[0])
-    assert "--on-error skip" in str(stopped.value)
+    assert (stopped.value.code, stopped.value.option) == ("bad-text", "on_error")
     return [document.sentences for document in documents], notes.examples, dict(notes.counts)
 
 
@@ -225,7 +225,7 @@ def test_folders_globs_and_files_give_each_file_once(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'/no/such/\\*' is no file"):
+    with pytest.raises(ConfigError, match="'/no/such/\\*' is not a file"):
         read("/no/such/*")
 
 
@@ -300,13 +300,13 @@ def test_a_truncated_parquet_file_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('{"text": "cut', "no usable JSON record (Unterminated string"),
-        ('{"body": "x"}', "no usable JSON record (no field 'text', choose with --field; found: body)"),
-        ('{"text": 3}', "no usable JSON record (field 'text' holds a int, not text)"),
-        ('["text"]', "no usable JSON record (no field 'text', choose with --field; found: a list)"),
-        ('{"text": "a\\u0000b"}', "no usable JSON record (field 'text' holds a NUL character)"),
-        ('{"text": "a\\ud800b"}', "no usable JSON record ('utf-8' codec can't encode"),
-        ('{"text": ' + "[" * 100_000, "no usable JSON record ("),
+        ('{"text": "cut', "not a usable JSON record (Unterminated string"),
+        ('{"body": "x"}', "not a usable JSON record (no field 'text'; choose a field among: body)"),
+        ('{"text": 3}', "not a usable JSON record (field 'text' contains a int, not text)"),
+        ('["text"]', "not a usable JSON record (no field 'text'; choose a field among: a list)"),
+        ('{"text": "a\\u0000b"}', "not a usable JSON record (field 'text' contains a NUL character)"),
+        ('{"text": "a\\ud800b"}', "not a usable JSON record ('utf-8' codec can't encode"),
+        ('{"text": ' + "[" * 100_000, "not a usable JSON record ("),
     ],
 )
 def test_a_broken_json_line_is_reported_with_its_line(tmp_path: Path, line: str, expected: str) -> None:
@@ -319,13 +319,13 @@ def test_a_broken_json_line_is_reported_with_its_line(tmp_path: Path, line: str,
 
 def test_a_broken_squad_file_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.json", json.dumps(SQUAD)[:-10])
-    assert problems(path)[1][0].startswith(f"{path}:1: no SQuAD file (JSONDecodeError")
+    assert problems(path)[1][0].startswith(f"{path}:1: not a SQuAD file (JSONDecodeError")
 
 
 def test_a_book_without_licence_header_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "x.txt", PROSE)
     assert problems(path, format="gutenberg")[1] == [
-        f"{path}:1: no licence header found; if this is no Project Gutenberg file, choose another --format"
+        f"{path}:1: no licence header found; if this is not a Project Gutenberg file, choose another format"
     ]
 
 
@@ -365,7 +365,7 @@ def test_a_sentence_longer_than_the_limit_is_cut_at_spaces_and_counted(tmp_path:
     notes = Notes("fail")
     path = write(tmp_path / "x.txt", " ".join(["word"] * 5000))
     (document,) = iter_documents([path], ReadOptions(format="lines"), notes=notes)
-    assert max(map(len, document.sentences)) <= formats.SENTENCE_CHARACTERS
+    assert max(map(len, document.sentences)) <= parsers.SENTENCE_CHARACTERS
     assert " ".join(document.sentences).split() == ["word"] * 5000
     assert notes.counts == {"long_sentences_cut": 1}
 
@@ -394,7 +394,7 @@ def test_a_document_says_where_it_came_from(tmp_path: Path) -> None:
 def test_a_json_array_is_refused_and_not_taken_for_prose(tmp_path: Path, text: str) -> None:
     path = tmp_path / "array.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=r"array\.json:1: a JSON array; one object a line is wanted"):
+    with pytest.raises(DataError, match=r"array\.json:1: a JSON array, but one object per line is needed"):
         read(path)
     path.write_text("[Illustration: a cat] The cat sat. It ran.\n")
     assert read(path)

@@ -1,4 +1,4 @@
-"""How plain text is laid out on its lines: a sentence a line, a paragraph a line, or hard-wrapped."""
+"""How plain text is laid out: one sentence per line, one paragraph per line, or hard-wrapped."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def guess_layout(text: str) -> Layout:
         return "prose"
     if _is_wrapped(blocks, filled):
         return "wrapped"
-    return "lines" if _is_sentence_a_line(blocks, filled) else "prose"
+    return "lines" if _has_sentence_per_line(blocks, filled) else "prose"
 
 
 def _is_wrapped(blocks: list[list[str]], filled: list[str]) -> bool:
@@ -40,15 +40,14 @@ def _is_wrapped(blocks: list[list[str]], filled: list[str]) -> bool:
     return unfinished >= 0.65 * len(inner) and wide >= 0.65 * len(inner)
 
 
-def _is_sentence_a_line(blocks: list[list[str]], filled: list[str]) -> bool:
-    """Most lines end a sentence and hold one; a document is more than a line (single lines would be paragraphs)."""
+def _has_sentence_per_line(blocks: list[list[str]], filled: list[str]) -> bool:
+    """Most lines are one complete sentence; documents have several lines (single lines would be paragraphs)."""
     if len(filled) < 1.5 * len(blocks):
         return False
     sample = filled[:200]
     ended = [line for line in sample if _SENTENCE_END.search(line)]
-    return len(ended) >= 0.6 * len(sample) and sum(len(split_sentences(line)) == 1 for line in ended) >= 0.8 * len(
-        ended
-    )
+    num_single = sum(len(split_sentences(line)) == 1 for line in ended)
+    return len(ended) >= 0.6 * len(sample) and num_single >= 0.8 * len(ended)
 
 
 def wrapped_paragraphs(text: str) -> Iterator[str]:
@@ -59,17 +58,13 @@ def wrapped_paragraphs(text: str) -> Iterator[str]:
 
 
 def join_wrapped(lines: list[str]) -> str:
-    """Lines joined with spaces; a line that ends in a hyphen or dash, and Chinese, without."""
+    """Lines joined with spaces, but without one after a hyphen or dash and between Chinese characters."""
     text = " ".join(" ".join(lines).split())
     if "- " in text:
-        text = _join_dashes(lines)
+        text = ""
+        for line in lines:
+            words = " ".join(line.split())
+            is_glued = len(text) > 1 and text[-1] == "-" and text[-2] != " "
+            text += words if is_glued or not text else f" {words}"
+        text = text.strip()
     return _CJK_JOIN.sub("", text) if not text.isascii() else text
-
-
-def _join_dashes(lines: list[str]) -> str:
-    text = ""
-    for line in lines:
-        words = " ".join(line.split())
-        is_glued = len(text) > 1 and text[-1] == "-" and text[-2] != " "
-        text += words if is_glued or not text else f" {words}"
-    return text.strip()

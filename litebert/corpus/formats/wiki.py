@@ -1,6 +1,6 @@
-"""WikiExtractor files: articles between <doc ...> and </doc>, a paragraph a line.
+"""WikiExtractor files: articles between <doc ...> and </doc>, one paragraph per line.
 
-As BERT did, only text passages are kept: titles, headings, lists and table remains are left out (and counted).
+As in BERT, only text passages are kept: titles, headings, lists and remains of tables are left out (and counted).
 """
 
 import html
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from litebert.corpus.notes import Notes
 
-# WikiExtractor ends a heading with a full stop; a paragraph of its own this short is hardly ever anything else
+# WikiExtractor ends a heading with a full stop; a paragraph as short as this is hardly ever anything else
 _HEADING_CHARACTERS = 50
 _CHINESE_HEADING_CHARACTERS = 25
-# Without a full stop, a line is an item of a list unless it is long
+# Without a full stop, a line is a list item unless it is long
 _ITEM_CHARACTERS = 100
 
 _TITLE = re.compile(r' title="(.*)"[^"]*>')
@@ -24,32 +24,25 @@ _MAGIC_WORD = re.compile(r"__[A-Z]{3,}__")
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|:]*)\]\]|\[\[[^\[\]]*\]\]")
 _FILE = re.compile(r"(?im)^\[\[(?:File|Image|檔案|文件|图像|圖像|Category|分類|分类):.*$")
 _VARIANT = re.compile(r"-\{(?:zh[-a-z]*:)?([^{};:]*)[^{}]*\}-")
-# "(; born 1942)" and "（）" are what is left of a pronunciation; looking for the pairs first is five times faster
+# "(; born 1942)" and "（）" are remains of a pronunciation; searching for the pairs first is five times faster
 _HOLLOW_PAIRS = ("()", "( ", "(,", "(;", "(:", "（")
 _EMPTIED_BRACKETS = re.compile(r"[(（][ \t,;:，、；：]*[)）] ?|([(（])[ \t,;，、；]+")
 _FORMULA = "formula_"  # followed by its number
 
 
 def iter_articles(text: str, first_line: int, notes: Notes) -> Iterator[tuple[int, list[str]]]:
-    """The line number and the paragraphs of each article; text cut inside an article begins with the rest of it."""
+    """The line number and the paragraphs of each article; text that was cut inside one begins with the rest of it."""
     line = first_line
     for piece in text.split("</doc>"):
         before, mark, rest = piece.rpartition("<doc ")
         header, _, body = rest.partition("\n") if mark else ("", "", rest)
-        if before.strip():  # an article without its end
-            yield line + _leading_lines(before), list(_passages(before, None, notes))
+        if before.strip():  # an article whose </doc> is missing
+            num_blank = before[: len(before) - len(before.lstrip())].count("\n")
+            yield line + num_blank, list(_passages(before, None, notes))
         if mark or body.strip():
-            yield line + before.count("\n"), list(_passages(body, _title(header), notes))
+            title = _TITLE.search(header)
+            yield line + before.count("\n"), list(_passages(body, html.unescape(title[1]) if title else None, notes))
         line += piece.count("\n")
-
-
-def _leading_lines(text: str) -> int:
-    return text[: len(text) - len(text.lstrip())].count("\n")
-
-
-def _title(line: str) -> str | None:
-    match = _TITLE.search(line)
-    return html.unescape(match[1]) if match else None
 
 
 def _passages(body: str, title: str | None, notes: Notes) -> Iterator[str]:
@@ -74,7 +67,7 @@ def _is_passage(text: str) -> bool:
 
 
 def clean_markup(text: str) -> str:
-    """Lines of text without what WikiExtractor leaves behind: entities, tags, links, variants, emptied brackets."""
+    """Text without what WikiExtractor leaves behind: entities, tags, links, variants, emptied brackets."""
     if "&" in text:
         text = html.unescape(html.unescape(text))
     if "<" in text:

@@ -4,13 +4,13 @@ import html
 import re
 from collections.abc import Iterator
 
-from litebert.corpus.layout import wrapped_paragraphs
+from litebert.corpus.formats.layout import wrapped_paragraphs
 from litebert.corpus.notes import Notes, Problem
 
 _NAMED = re.compile(r"(?i)Project Gutenberg(?:'s|’s)? (?:EBook|E-?text|of)\b|START OF TH(?:IS|E) PROJECT GUTENBERG")
 _HEAD_CHARACTERS = 1 << 16
 
-# The marker lines may run over two lines; books before 2000 end their header with the "small print"
+# The marker may span two lines; books before 2000 end their header with the "small print"
 _STARTS = (
     re.compile(r"(?i)\*{3}\s*START OF TH(?:IS|E) PROJECT GUTENBERG[^*]{0,400}\*{2,}"),
     re.compile(r"(?i)\*END[* ]*THE SMALL PRINT[^\n]*"),
@@ -39,7 +39,7 @@ _LAST_CHARACTER = re.compile(r"[\w\d)\]*]$")
 
 
 def is_gutenberg(text: str) -> bool:
-    """Does this text begin like a book of Project Gutenberg?"""
+    """Whether this text begins like a Project Gutenberg book."""
     return bool(_NAMED.search(text, 0, 4000)) and any(start.search(text[:_HEAD_CHARACTERS]) for start in _STARTS)
 
 
@@ -47,11 +47,14 @@ def book_paragraphs(text: str, name: str, notes: Notes) -> Iterator[str]:
     """The paragraphs of the book itself, each on one line."""
     body = _body(text.replace("\r", ""))
     if body is None:
-        what = "no licence header found; if this is no Project Gutenberg file, choose another --format"
+        what = "no licence header found; if this is not a Project Gutenberg file, choose another format"
         notes.report(Problem("licence", f"{name}:1", what))
         return
     for paragraph in wrapped_paragraphs(body):
-        cleaned = _clean(paragraph)
+        cleaned = paragraph
+        if "&" in cleaned or "<" in cleaned:  # some "plain text" was converted from HTML, incompletely
+            cleaned = " ".join(_TAG.sub(" ", html.unescape(cleaned)).split())
+        cleaned = _EMPHASIS.sub(r"\1", _INLINE_NOTE.sub("", cleaned)).strip()
         if _is_passage(cleaned):
             yield cleaned
         else:
@@ -59,6 +62,7 @@ def book_paragraphs(text: str, name: str, notes: Notes) -> Iterator[str]:
 
 
 def _body(text: str) -> str | None:
+    """The text between licence header and footer; None without a header."""
     starts = [match.end() for start in _STARTS if (match := start.search(text, 0, _HEAD_CHARACTERS))]
     if not starts:
         return None
@@ -69,14 +73,8 @@ def _body(text: str) -> str | None:
     return body[: notes.start()] if notes else body
 
 
-def _clean(paragraph: str) -> str:
-    if "&" in paragraph or "<" in paragraph:  # some "plain text" was made from HTML, not quite
-        paragraph = " ".join(_TAG.sub(" ", html.unescape(paragraph)).split())
-    return _EMPHASIS.sub(r"\1", _INLINE_NOTE.sub("", paragraph)).strip()
-
-
 def _is_passage(paragraph: str) -> bool:
-    """Prose ends in punctuation and has small letters; titles, contents, rows of stars and credits do not."""
+    """Whether this is prose, which ends in punctuation and has lower-case letters, unlike titles and credits."""
     return (
         bool(paragraph)
         and not _LAST_CHARACTER.search(paragraph)

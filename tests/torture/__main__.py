@@ -17,7 +17,7 @@ from tests.torture.ledger import Ledger, read_records, summarize
 def main() -> int:
     """Run one kind of fault, or print what was tried so far."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument("fault", choices=["kills", "mutants", "report"])
+    parser.add_argument("fault", choices=["kills", "mutants", "training", "report"])
     parser.add_argument("--folder", type=Path, default=Path("runs/torture"), help="materials, trials and the ledger")
     parser.add_argument("--count", type=int, default=100, help="how many faults, over all jobs")
     parser.add_argument("--seconds", type=float, default=600, help="stop after so long; the same command continues")
@@ -40,6 +40,11 @@ def run_fault(options: argparse.Namespace, folder: Path, ledger: Ledger) -> None
     from tests.torture.jobs import JOBS, import_everything
     from tests.torture.materials import build_materials
 
+    if options.fault == "training":
+        from tests.torture import steady
+
+        steady.torture(build_materials(folder / "materials"), folder / "training", ledger, options.seconds)
+        return
     import_everything()
     materials = build_materials(folder / "materials")
     deadline = time.monotonic() + options.seconds

@@ -55,9 +55,7 @@ def run_fault(options: argparse.Namespace, folder: Path, ledger: Ledger) -> None
         formats = readers.build_formats(materials, folder / "formats")
         rot.torture(formats, folder / "mutants", ledger, options.count, deadline, options.jobs)
         return
-    for job in chosen:
-        num_faults = round(options.count * job.share / sum(one.share for one in chosen))
-        kills.torture(job, materials, folder / options.fault / job.name, ledger, num_faults, deadline)
+    kills.torture(chosen, materials, folder / options.fault, ledger, options.count, deadline)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,26 +55,32 @@ def measure(job: Job, materials: Path, folder: Path) -> Reference:
     return Reference(jobs.digest(job, folder / "undisturbed" / "out"), seconds, counted.stat().st_size)
 
 
-def torture(job: Job, materials: Path, folder: Path, ledger: Ledger, num_faults: int, deadline: float) -> None:
-    """Disturb a job so many times, or until the deadline."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = [f"{job.name} chain {number}" for number in range(-(-num_faults // CHAIN))]
-    left = [name for name in names if not ledger.is_tried(name)]
-    reference = None
-    for name in left:
-        if time.monotonic() > deadline:
-            return
-        if reference is None:
-            reference = measure(job, materials, folder)
-        _forget(folder / "chain")
-        (folder / "chain").mkdir()
-        try:
-            count, problem = _try_chain(job, materials, folder / "chain" / "out", reference, ledger.random(name))
-        except AssertionError as error:  # it hangs, or leaves workers behind
-            count, problem = 1, str(error)
-        ledger.write(name, count=count, problem=problem)
-        if problem:
-            shutil.copytree(folder / "chain", folder / f"failed {name}", dirs_exist_ok=True)
+def torture(
+    chosen: Sequence[Job], materials: Path, folder: Path, ledger: Ledger, num_faults: int, deadline: float
+) -> None:
+    """Disturb the jobs so many times in all, each in turn, or until the deadline."""
+    total = sum(job.share for job in chosen)
+    num_chains = {job: round(num_faults * job.share / total / CHAIN + 0.5) for job in chosen}
+    references: dict[Job, Reference] = {}
+    for turn in range(max(num_chains.values())):
+        for job in (one for one in chosen if turn < num_chains[one]):
+            trial = f"{job.name} chain {turn}"
+            if ledger.is_tried(trial):
+                continue
+            if time.monotonic() > deadline:
+                return
+            _forget(folder / job.name / "chain")
+            (folder / job.name / "chain").mkdir(parents=True)
+            if job not in references:
+                references[job] = measure(job, materials, folder / job.name)
+            out = folder / job.name / "chain" / "out"
+            try:
+                count, problem = _try_chain(job, materials, out, references[job], ledger.random(trial))
+            except AssertionError as error:  # it hangs, or leaves workers behind
+                count, problem = 1, str(error)
+            ledger.write(trial, count=count, problem=problem)
+            if problem:
+                shutil.copytree(out.parent, folder / f"failed {trial}", dirs_exist_ok=True)
 
 
 def _try_chain(job: Job, materials: Path, out: Path, reference: Reference, rng: Random) -> tuple[int, str]:

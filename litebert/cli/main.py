@@ -30,7 +30,7 @@ from litebert.cli import (
     tokenizer,
     verify,
 )
-from litebert.core.errors import LitebertError, LitebertWarning, describe_refusal
+from litebert.core.errors import LitebertWarning, describe_refusal
 from litebert.core.view import lead_nowhere
 from litebert.training.launcher import tell_launcher
 
@@ -99,7 +99,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
             raise
         lead_nowhere(sys.__stdout__ or sys.stdout)  # `litebert ... | head`: the reader has seen enough
         return 0
-    except (LitebertError, OSError) as error:
+    except Exception as error:
         refusal = describe_refusal(error)
         if refusal is None:
             raise

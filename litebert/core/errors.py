@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from litebert.core.memory import describe_shortage
+
 _ADVICE = {
     errno.ENOSPC: "make room on the disk of {disk} and start the same command again",
     errno.EDQUOT: "your quota on the disk of {disk} is used up: make room and start the same command again",
@@ -83,6 +85,9 @@ def describe_refusal(error: BaseException) -> Refusal | None:
     if isinstance(error, LitebertError):
         prefix = "error" if error.code == "uncoded" else f"error[{error.code}]"
         return Refusal(f"{prefix}: {error}", error.exit_code)
+    shortage = describe_shortage(error)
+    if shortage is not None:
+        return Refusal(f"error[out-of-memory]: {shortage}; end other programs, or take a machine with more", 2)
     if not isinstance(error, OSError):
         return None
     advice = advise_on_disk(error)
@@ -100,6 +105,16 @@ def advise_on_disk(error: OSError, path: Path | None = None) -> str:
     named = path or (Path(os.fsdecode(error.filename)) if error.filename is not None else None)
     disk = next((folder for folder in named.absolute().parents if folder.is_mount()), Path("/")) if named else None
     return f"; {advice.format(disk=disk or 'the output')}"
+
+
+def explain_import(error: ImportError, *, purpose: str, remedy: str) -> LitebertError:
+    """Why a package could not be imported: it is not installed, it cannot be loaded, or memory ran out."""
+    shortage = describe_shortage(error)
+    if shortage is not None:
+        return ConfigError("out-of-memory", f"{purpose} ran out of memory while it was loaded ({shortage})")
+    if isinstance(error, ModuleNotFoundError):
+        return ConfigError("missing-package", f"{purpose}: {remedy}")
+    return ConfigError("missing-package", f"{purpose}, which is installed and cannot be loaded: {in_one_line(error)}")
 
 
 def in_one_line(error: BaseException) -> str:

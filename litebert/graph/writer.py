@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.core.errors import ConfigError
+from litebert.core.errors import explain_import
 
 try:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
-except ImportError:
-    raise ConfigError("exporting needs onnx: pip install 'litebert[export]'") from None
+except ImportError as error:
+    raise explain_import(error, purpose="exporting needs onnx", remedy="pip install 'litebert[export]'") from None
 
 OPSET = 20  # the first with Gelu
 IR_VERSION = 10  # what goes with it: older runtimes refuse files that claim more

@@ -12,6 +12,7 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from litebert.core.errors import ConfigError, DataError, suggest
+from litebert.core.memory import describe_shortage
 from litebert.text.front import Front
 from litebert.text.learning import Report, UnigramLog, learning_reported, read_merging_log
 from litebert.text.normalize import Normalization, normalize, replace_surrogates
@@ -85,7 +86,10 @@ def train_tokenizer(texts: Iterable[str], options: VocabularyOptions, report: Re
     if options.words == "jieba":
         check_jieba()
     with learning_reported(UnigramLog(options.vocab_size) if options.kind == "unigram" else read_merging_log, report):
-        front = _TRAINERS[options.kind](_Source(texts), options, report is not None)
+        try:
+            front = _TRAINERS[options.kind](_Source(texts), options, report is not None)
+        except (MemoryError, RuntimeError, OSError) as error:
+            raise _explain_shortage(error, options) or error from None
     tokenizer = Tokenizer(front, words=options.words)
     if tokenizer.vocab_size < options.vocab_size:
         raise _too_large(options, tokenizer.vocab_size)
@@ -231,6 +235,18 @@ _TRAINERS: dict[Kind, Callable[[_Source, VocabularyOptions, bool], Front]] = {
     "wordpiece": _train_wordpiece,
     "bpe": _train_byte_level,
 }
+
+
+def _explain_shortage(error: Exception, options: VocabularyOptions) -> Exception | None:
+    """What to change where memory ran out."""
+    shortage = describe_shortage(error)
+    if shortage is None:
+        return None
+    remedy = "train on a part of the text"
+    if options.kind == "unigram":
+        sample = max(SAMPLE_SIZES.start, (options.input_sentence_size or VocabularyOptions.input_sentence_size) // 4)
+        remedy = f"set input_sentence_size={sample} (now {options.input_sentence_size or 'all lines'})"
+    return ConfigError("out-of-memory", f"learning a vocabulary: {shortage}; {remedy}")
 
 
 def _explain(error: RuntimeError, options: VocabularyOptions) -> Exception:

@@ -10,6 +10,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, NamedTuple
 
@@ -20,9 +21,10 @@ from torch.optim import Optimizer
 
 from litebert.batches.batch import Batch
 from litebert.core.errors import TrainingError
+from litebert.core.memory import describe_shortage
 from litebert.core.runtime import Runtime
 from litebert.model.model import Model
-from litebert.tasks.task import AnyPart, Task
+from litebert.tasks.task import AnyPart, Part, Task
 from litebert.training.distributed import add_over_ranks, mean_over_ranks, synchronizing
 from litebert.training.optimizers import clip_gradients, set_learning_rate
 from litebert.training.options import TrainOptions
@@ -126,7 +128,8 @@ def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learnin
         with synchronizing(engine.compute_loss, is_last=number == len(parts) - 1):
             torch.manual_seed(noise_seed(engine.seed, step, "part", first_part + number))
             seeded = engine.seed_rows(part, step) if engine.seed_rows else part
-            sums.update(_backward(engine, seeded, dict(totals)))
+            with _advising_on_memory(part, f"step {step + 1}"):
+                sums.update(_backward(engine, seeded, dict(totals)))
     sums = Counter(add_over_ranks(sums))
     if not math.isfinite(sums["loss"]):
         raise TrainingError(f"the loss of step {step + 1} is {sums['loss']}")
@@ -150,7 +153,8 @@ def time_batch(engine: Engine[AnyPart], parts: Sequence[AnyPart], clock: Clock =
     totals = dict(count_parts(engine.task, parts))
     started_at = clock()
     for part in parts:
-        _backward(engine, part, totals)
+        with _advising_on_memory(part, "the first batch"):
+            _backward(engine, part, totals)
     engine.optimizer.zero_grad(set_to_none=True)
     return clock() - started_at
 
@@ -196,6 +200,24 @@ def seeding_rows(seed: int) -> Callable[[Batch, int], Batch]:
         return replace(part, dropout_seeds=tuple(noise_seed(seed, step, "row", row) for row in rows))
 
     return seed_rows
+
+
+@contextmanager
+def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
+    """Where memory runs out, say at which step, how much was asked for, and which key to lower to what."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        shortage = describe_shortage(error)
+        if shortage is None:
+            raise
+        num_rows, length = getattr(part, "token_ids", torch.empty(1, 0)).shape
+        remedy = (
+            f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else ("take shorter sequences or a smaller model")
+        )
+        raise TrainingError(
+            "out-of-memory", f"{where}: {shortage}, with {num_rows:,} sequences of {length:,} tokens at once; {remedy}"
+        ) from error
 
 
 def _backward(engine: Engine[AnyPart], part: AnyPart, totals: dict[str, int]) -> dict[str, float]:

@@ -6,15 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from litebert.core.errors import ConfigError
+from litebert.core.errors import explain_import
 from litebert.core.memory import return_freed_memory
 from litebert.inference.engines.graphs import EngineName, Graphs, to_feeds
 from litebert.model.engine import HeadInputs, HeadName, output_names
 
 try:
     import onnxruntime
-except ImportError:
-    raise ConfigError("the engine onnx needs onnxruntime: pip install 'litebert[export]'") from None
+except ImportError as error:
+    purpose = "the engine onnx needs onnxruntime"
+    raise explain_import(error, purpose=purpose, remedy="pip install 'litebert[export]'") from None
 
 ERRORS_ONLY = 3
 

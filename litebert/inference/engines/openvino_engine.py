@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, explain_import
 from litebert.core.memory import return_freed_memory
 from litebert.inference.engines.graphs import EngineName, Graphs, to_feeds
 from litebert.model.engine import HeadInputs, HeadName, output_names
@@ -69,8 +69,9 @@ def import_in_silence(name: str) -> ModuleType:
         sys.modules[TELEMETRY] = None  # type: ignore[assignment]
     try:
         return import_module(name)
-    except ImportError:
-        raise ConfigError(f"the engine openvino needs {name}: pip install 'litebert[openvino]'") from None
+    except ImportError as error:
+        purpose = f"the engine openvino needs {name}"
+        raise explain_import(error, purpose=purpose, remedy="pip install 'litebert[openvino]'") from None
     finally:
         if sys.modules.get(TELEMETRY, ...) is None:
             del sys.modules[TELEMETRY]

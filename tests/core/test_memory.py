@@ -1,0 +1,76 @@
+"""Memory that runs out: one line with the step, what was asked for, and the key to lower."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_runs import make_recipe
+
+from litebert.core.errors import describe_refusal, explain_import
+from litebert.core.memory import describe_shortage
+
+LIMIT = """
+import resource, sys
+from litebert.cli import main
+from litebert.pretraining import pretrain, adapt
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), resource.RLIM_INFINITY))
+sys.argv[0] = "litebert"
+main.main()
+"""
+
+
+def fail_to_allocate() -> list[Exception]:
+    """The exceptions of those whom we ask for memory, each asked for a petabyte."""
+    caught = []
+    for allocate in (lambda: torch.zeros(1 << 50), lambda: np.ones(1 << 50), lambda: bytearray(1 << 50)):
+        try:
+            allocate()
+        except Exception as error:
+            caught.append(error)
+    return caught
+
+
+def test_every_allocator_is_understood() -> None:
+    found = [describe_shortage(error) for error in fail_to_allocate()]
+    assert found == [
+        "not enough memory: 4503599.63 GB more were needed",
+        "not enough memory: 8.00 PiB more were needed",
+        "not enough memory",
+    ]
+    of_cuda = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total of 8.00 GiB")
+    assert describe_shortage(of_cuda) == "not enough memory: 2.00 GiB more were needed"
+    assert describe_shortage(RuntimeError("shapes do not match")) is None
+    assert describe_shortage(ValueError("out of memory, says a text")) is None
+
+
+def test_a_shortage_anywhere_is_one_line() -> None:
+    refusal = describe_refusal(MemoryError())
+    assert refusal is not None
+    assert refusal.line == "error[out-of-memory]: not enough memory; end other programs, or take a machine with more"
+
+
+def test_a_package_that_memory_was_short_for_is_not_called_missing() -> None:
+    short = ImportError("libonnxruntime.so: failed to map segment from shared object")
+    assert explain_import(short, purpose="x needs y", remedy="pip install y").code == "out-of-memory"
+    broken = explain_import(ImportError("undefined symbol"), purpose="x needs y", remedy="pip install y")
+    assert "pip install" not in str(broken)
+    assert "pip install y" in str(explain_import(ModuleNotFoundError("y"), purpose="x needs y", remedy="pip install y"))
+
+
+@pytest.mark.slow
+def test_training_without_enough_memory_names_the_step_and_the_key_to_lower(tiny_corpus: Path, tmp_path: Path) -> None:
+    big = {"hidden_size": 1024, "embedding_size": 64, "ffn_size": 4096, "num_layers": 6, "vocab_size": 100}
+    sizes = {"model": {**big, "num_heads": 16, "max_positions": 32}, "batch": {"sequences": 256}}
+    recipe = make_recipe(tiny_corpus, **sizes, train={"steps": 2, "save_every": 2, "evaluate_batches": 1})
+    (tmp_path / "recipe.toml").write_text(recipe.to_toml())
+    words = [sys.executable, "-c", LIMIT, "pretrain", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr[-2000:]
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error")]
+    assert line.startswith("error[out-of-memory]: step 1: not enough memory: ")
+    assert "with 256 sequences of 32 tokens at once; set train.micro_batch=128" in line
+    assert "Traceback" not in done.stderr

@@ -14,7 +14,7 @@ continues. Nothing heavy is imported before a function is called.
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from litebert.core.errors import ConfigError, DataError, WorkersError
 
 if TYPE_CHECKING:
+    from litebert.inference.predictor import Predictor
+    from litebert.inference.records import Answered
     from litebert.interop.source import Wishes
     from litebert.pretraining.recipe import Recipe
 
@@ -404,16 +406,18 @@ def evaluate_intrinsic(
     pairs: int = 4096,
     length: int | None = None,
     seed: int = 1,
+    out: PathLike | None = None,
 ) -> Result:
     """Measure what a model knows of plain text: masked-token accuracy, sentence order and next sentences.
 
     The corpus was built with the model's tokenizer; `pairs` are tested for each kind of sentence pair. Every score has
-    a 95 % interval, and a baseline that needs no network.
+    a 95 % interval, and a baseline that needs no network. The report is written to `out`, if it is named.
 
     >>> scores = litebert.evaluate_intrinsic("runs/small", "corpus", pairs=16)
     >>> 0 <= scores.metrics["mlm_accuracy"] <= 1
     True
     """
+    from litebert.core.files import write_json
     from litebert.evaluation.downstream import IntrinsicOptions
     from litebert.evaluation.downstream import evaluate_intrinsic as measure
 
@@ -423,7 +427,230 @@ def evaluate_intrinsic(
     for name, scores in (("sop", found.sop), ("nsp", found.nsp)):
         if scores:
             metrics |= {f"{name}_accuracy": (scores.head or scores.probe).any.value}
+    if out is not None:
+        write_json(Path(out), found.to_json())
     return Result("evaluate_intrinsic", None, None, metrics, found.to_json(), found)
+
+
+def finetune(
+    model: PathLike,
+    task: str,
+    data: Any,
+    changes: Changes = (),
+    *,
+    out: PathLike | None = None,
+    recipe: str = "",
+    seeds: int = 1,
+    from_scratch: bool = False,
+    answers_test: bool = True,
+    dev: Any = None,
+    test: Any = None,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    encoding: str = "utf-8",
+    dev_share: float = 0.1,
+    group: str | None = None,
+    header: bool | None = None,
+    max_labels: int = 500,
+    choices: str | None = None,
+    on_error: Literal["fail", "skip", "fix"] = "fail",
+    metric: str | None = None,
+    positive: str | None = None,
+    balanced: bool = False,
+) -> Result:
+    """Fine-tune a model for a task, or continue an interrupted run in the same folder.
+
+    `task` is one of GLUE's, RACE's or SQuAD's, or for your own data classification, regression, multi-label, tags or
+    choice. `data` (and `dev`, `test`) is a task's folder, a table's file, or a table: a mapping of columns to lists, a
+    list of rows, a pandas or `datasets` table. Without `dev`, `dev_share` of the rows are held out; columns are found
+    by their names unless `text`, `text_b` and `label` name them. The recipe is chosen by the task, the model's width,
+    the amount of data and the device; it and the time it takes are printed before the first step.
+
+    >>> animals, places = ["a cat", "the dog", "one bird"], ["a house", "the river", "one tree"]
+    >>> texts = [f"{thing} and {n}" for n in range(9) for thing in animals + places]
+    >>> reviews = {"text": texts, "label": ["x", "x", "x", "y", "y", "y"] * 9}
+    >>> tuned = litebert.finetune("runs/small", "classification", reviews, {"train.steps": 4}, out="runs/tuned")
+    >>> tuned.checkpoint.as_posix(), 0 <= tuned.metrics["accuracy"] <= 1
+    ('runs/tuned/model', True)
+    """
+    from litebert.finetuning.finetune import MODEL
+    from litebert.finetuning.finetune import finetune as tune
+    from litebert.finetuning.recipe import FinetuneRecipe
+    from litebert.finetuning.run_folder import Job
+    from litebert.finetuning.trials import plan_trials, run_trials
+    from litebert.interop.opening import load_checkpoint
+    from litebert.interop.source import FOR_TRAINING
+    from litebert.plots.errors import draw_errors
+    from litebert.tasks.catalog import read_dataset
+    from litebert.tasks.python_tables import tables_as_files
+    from litebert.tasks.reading import TableOptions
+    from litebert.tasks.report import read_report
+
+    folder = Path(out) if out else Path("runs") / task
+    with tables_as_files(data=data, dev=dev, test=test) as files:
+        options = TableOptions(
+            files.get("dev"),
+            files.get("test"),
+            text,
+            text_b,
+            label,
+            encoding,
+            dev_share,
+            is_balanced=balanced,
+            group=group,
+            has_header=header,
+            max_labels=max_labels,
+            choices=choices,
+            on_error=on_error,
+            metric=metric,
+            positive=positive,
+        )
+        source = load_checkpoint(model, FOR_TRAINING)
+        dataset = read_dataset(task, files["data"], options)
+    job = Job(source, dataset, FinetuneRecipe(), from_scratch, answers_test)
+    trials = plan_trials(job, recipe, list_words(changes), seeds)
+    if len(trials) > 1:
+        summary = run_trials(trials, folder)
+        for run in summary["runs"]:
+            draw_errors(read_report(folder / run["folder"]), folder / run["folder"])
+        best = max(summary["combinations"], key=lambda one: float(one["median"]))
+        metrics = {key: best[key] for key in ("median", "deviation", "lowest", "highest")}
+        return Result("finetune", folder, folder / summary["best_run"] / MODEL, metrics, summary)
+    report = tune(trials[0].job, folder)
+    draw_errors(report, folder)
+    scores = next(iter(report["dev"].values()))["scores"]
+    return Result("finetune", folder, folder / MODEL, {**scores, "best_step": report["best_step"]}, report)
+
+
+def evaluate(
+    model: PathLike,
+    data: Any,
+    *,
+    task: str | None = None,
+    split: str = "",
+    out: PathLike | None = None,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    encoding: str = "utf-8",
+    header: bool | None = None,
+    group: str | None = None,
+    choices: str | None = None,
+    on_error: Literal["fail", "skip", "fix"] = "fail",
+    engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
+    threads: int = 0,
+    patience: int = 0,
+    layers: int = 0,
+) -> Result:
+    """Score a fine-tuned model on labelled data, with intervals, next to chance and a baseline.
+
+    `data` is what `finetune` takes; of a task's folder `split` names the part (dev by default), of a file or table all
+    rows count. Answers are written to `out`, if it is named: as JSON lines, or as SQuAD's object if it ends in .json.
+
+    >>> low, high = litebert.evaluate("runs/tuned", reviews).report["intervals"]["accuracy"]
+    >>> 0 <= low <= high <= 1
+    True
+    """
+    from litebert.core.files import write_json
+    from litebert.core.progress import ProgressBar
+    from litebert.inference.evaluation import evaluate as score
+    from litebert.inference.task_request import TaskRequest
+    from litebert.tasks.answer_sheets import to_sheet
+    from litebert.tasks.predictions import predict_answers, write_predictions
+    from litebert.tasks.python_tables import tables_as_files
+    from litebert.tasks.report import is_labelled
+
+    answers = None if out is None else Path(out)
+    if answers and answers.is_dir():
+        raise ConfigError("is-folder", f"{answers} is a folder: name a file in it", option="out")
+    columns = {"text": text, "text_b": text_b, "label": label, "encoding": encoding, "has_header": header}
+    columns |= {"group": group, "choices": choices, "on_error": on_error}
+    computing = {"engine": engine, "threads": threads, "patience": patience, "layers": layers}
+    with tables_as_files(data=data) as files:
+        request = TaskRequest(model, task, files["data"], split, columns, computing)
+        predictor = request.load()
+        dataset, chosen = request.read(predictor)
+    if not (answers or is_labelled(chosen.examples)):
+        what = f"{request.data}: {chosen.split} has no labels to score by"
+        raise DataError("no-labels", f"{what}; its answers can be written to a file", option="out")
+    with ProgressBar("evaluating", total=len(chosen.examples), unit="examples", scale=1) as progress:
+        facts, outputs = score(predictor, dataset, chosen.examples, progress.move_to, to_learn=chosen.to_learn)
+    if answers:
+        found = predict_answers(predictor.task, outputs, chosen.examples)
+        write_json(answers, to_sheet(found)) if answers.suffix == ".json" else write_predictions(answers, found)
+    known = {"split": chosen.split, "num_trained_on": chosen.num_trained}
+    report = {**known, **facts} if facts else {}
+    return Result("evaluate", answers, None, facts.get("scores", {}), report, chosen)
+
+
+def predict(
+    model: "PathLike | Predictor",
+    texts: Any,
+    *,
+    text: str | None = None,
+    text_b: str | None = None,
+    encoding: str = "utf-8",
+    header: bool | None = None,
+    choices: str | None = None,
+    engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
+    threads: int = 0,
+    patience: int = 0,
+    layers: int = 0,
+) -> list[dict[str, Any]]:
+    """What a model answers: a record per text, as `litebert predict` prints it.
+
+    `texts` is a list of texts (or of pairs, for a model of pairs), a table as `finetune` takes it, or files. A model
+    that was only pre-trained guesses the tokens at [MASK]. `litebert.load` keeps a model in memory between calls.
+
+    >>> [record["answer"] in ("x", "y") for record in litebert.predict("runs/tuned", ["a cat sees 1", "one tree"])]
+    [True, True]
+    """
+    answers = iter_answers(
+        model,
+        texts,
+        text=text,
+        text_b=text_b,
+        encoding=encoding,
+        header=header,
+        choices=choices,
+        engine=engine,
+        threads=threads,
+        patience=patience,
+        layers=layers,
+    )
+    return [one.record for one in answers]
+
+
+def iter_answers(
+    model: "PathLike | Predictor",
+    texts: Any,
+    *,
+    text: str | None,
+    text_b: str | None,
+    encoding: str,
+    header: bool | None,
+    choices: str | None,
+    **computing: Any,
+) -> "Iterator[Answered]":
+    """`predict` as answers are computed, each as a record and as the row of a table; without texts, standard input."""
+    from litebert.inference.predictor import Predictor, load
+    from litebert.inference.records import iter_records, read_inputs, to_inputs
+    from litebert.tasks.python_tables import tables_as_files
+    from litebert.tasks.reading import TableOptions
+
+    predictor = model if isinstance(model, Predictor) else load(model, **computing)
+    options = TableOptions(text=text, text_b=text_b, encoding=encoding, has_header=header, choices=choices)
+    if isinstance(texts, str | os.PathLike):
+        texts = [Path(texts)]
+    if isinstance(texts, list) and all(isinstance(one, Path) for one in texts):
+        examples = read_inputs(predictor, texts, options)
+        return iter_records(predictor, examples, names_files=len(texts) > 1)
+    if isinstance(texts, list | tuple) and not all(isinstance(one, Mapping) for one in texts):
+        return iter_records(predictor, to_inputs(predictor, texts))
+    with tables_as_files(texts=texts) as files:
+        examples = read_inputs(predictor, [files["texts"]], options)
+    return iter_records(predictor, examples)
 
 
 def export(

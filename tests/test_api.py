@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -161,3 +162,79 @@ def test_a_script_without_a_main_guard_may_build_with_several_processes(folder: 
     )
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "once\n"), done.stderr
+
+
+ANIMALS = ["a cat sees", "the dog sees", "one bird", "a large cat", "the old bird", "a small dog"]
+PLACES = ["a house", "the river near", "one tree", "the old house", "a new river", "the large tree"]
+TABLE = {
+    "text": [f"{words} {n}" for n in range(6) for words in ANIMALS + PLACES],
+    "label": (["animal"] * 6 + ["place"] * 6) * 6,
+}
+QUICK = {"train.steps": 4, "train.evaluations": 1, "seed": 1}
+
+
+class Frame:
+    """What litebert asks a pandas table."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.columns, self.rows = list(rows[0]), rows
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        assert orient == "records"
+        return self.rows
+
+
+@pytest.mark.parametrize("kind", ["rows", "frame", "file", "splits"])
+def test_a_table_from_python_trains_the_same_model_as_a_file(
+    kind: str, tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
+    file = tmp_path / "table.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    same = {"rows": rows, "frame": Frame(rows), "file": file, "splits": {"train": TABLE, "dev": TABLE}}[kind]
+    dev = TABLE if kind != "splits" else None
+    one = litebert.finetune(tiny_checkpoint, "classification", TABLE, QUICK, out=tmp_path / "one", dev=TABLE)
+    two = litebert.finetune(tiny_checkpoint, "classification", same, QUICK, out=tmp_path / "two", dev=dev)
+    assert one.report == two.report
+    assert json.loads((tmp_path / "two" / "report.json").read_text())["dev"] == two.report["dev"]
+    if kind == "file":
+        words = ["finetune", tiny_checkpoint, "--task", "classification", "--data", file, "--dev", file]
+        words += ["--out", tmp_path / "three", *api.list_words(QUICK)]
+        assert _run([str(word) for word in words], debug=False) == 0
+        assert (tmp_path / "three" / "report.json").read_bytes() == (tmp_path / "one" / "report.json").read_bytes()
+        texts = ["a cat sees", "the river"]
+        (tmp_path / "texts.txt").write_text("\n".join(texts))
+        capsys.readouterr()
+        assert _run(["predict", str(tmp_path / "three"), str(tmp_path / "texts.txt")], debug=False) == 0
+        printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert litebert.predict(litebert.load(one), tmp_path / "texts.txt") == printed
+        for source in (texts, {"text": texts}):  # lists and tables count from 0, lines of a file from 1
+            answers = litebert.predict(one, source)
+            assert [answer["probabilities"] for answer in answers] == [line["probabilities"] for line in printed]
+        assert litebert.evaluate(one, TABLE).metrics == litebert.evaluate(one, file).metrics
+
+
+@pytest.mark.parametrize(
+    ("table", "code", "says"),
+    [
+        ({"text": ["a"], "label": ["x", "y"]}, "ragged-table", "text 1, label 2"),
+        ({"text": "a", "label": ["x"]}, "no-table", "mapping of column names to lists"),
+        ([], "no-rows", "data is empty"),
+        (7, "no-table", "data is 7"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(
+    table: Any, code: str, says: str, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(litebert.DataError, match=says) as raised:
+        litebert.finetune(tiny_checkpoint, "classification", table, out=tmp_path / "run")
+    assert raised.value.code == code
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_error_in_a_table_names_its_row_and_no_file(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    table = {"text": ["one", "two", "three"], "label": ["x", None, "y"]}
+    with pytest.raises(litebert.DataError) as raised:
+        litebert.finetune(tiny_checkpoint, "classification", table, out=tmp_path / "run")
+    assert "data, row 2" in str(raised.value)
+    assert "/" not in str(raised.value)

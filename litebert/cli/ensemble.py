@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from litebert.cli.scores import describe_baseline, describe_scores, print_split
-from litebert.cli.task_request import tell_notes
 from litebert.cli.words import (
     ChoicesField,
     DataPath,
@@ -26,6 +25,7 @@ from litebert.cli.words import (
     TextColumn,
 )
 from litebert.core.errors import ConfigError
+from litebert.inference.task_request import tell_notes
 
 if TYPE_CHECKING:
     from litebert.tasks.answer_sheets import Findings

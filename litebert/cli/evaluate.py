@@ -2,13 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from litebert import api
 from litebert.cli.exit_curve import draw_exit_curve
 from litebert.cli.scores import print_split
-from litebert.cli.task_request import TaskRequest
 from litebert.cli.words import (
     CheckpointPath,
     ChoicesField,
@@ -24,7 +24,8 @@ from litebert.cli.words import (
     TextColumn,
     Threads,
 )
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError
+from litebert.inference.task_request import TaskRequest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,83 +88,51 @@ def run_evaluation(
     out: OutFile = None,
 ) -> None:
     """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--data)."""
+    computing: dict[str, Any] = {"engine": engine, "threads": threads, "patience": patience, "layers": layers}
+    columns: dict[str, Any] = {"text": text, "text_b": text_b, "label": label, "encoding": encoding, "group": group}
+    columns |= {"header": header, "choices": choices, "on_error": on_error}
     if out and out.is_dir():
         raise ConfigError(f"--out {out} is a folder; name a file in it")
-    computing = {"engine": engine, "threads": threads, "patience": patience, "layers": layers}
-    if intrinsic and not (task or data):
+    if bool(intrinsic) == bool(data) or (task and not data):
+        raise ConfigError("say what to evaluate on: --intrinsic CORPUS, or --data FILES")
+    if intrinsic:
         if exit_curve or any(computing.values()):
             raise ConfigError("--engine, --threads, --patience, --layers and --exit-curve are of --data")
-        options = IntrinsicRequest(split or "valid", pairs, length, seed)
-        _evaluate_intrinsic(checkpoint, intrinsic, options, out=out, as_json=as_json)
-    elif data and not intrinsic:
-        columns: dict[str, Any] = {
-            "text": text,
-            "text_b": text_b,
-            "label": label,
-            "encoding": encoding,
-            "has_header": header,
-            "group": group,
-        }
-        columns |= {"choices": choices, "on_error": on_error}
-        if exit_curve and (patience or layers):
+        result = api.evaluate_intrinsic(
+            checkpoint,
+            intrinsic,
+            split=split or "valid",  # type: ignore[arg-type]  # checked there
+            pairs=pairs,
+            length=length,
+            seed=seed,
+            out=out,
+        )
+    elif exit_curve:
+        if patience or layers:
             raise ConfigError("--exit-curve measures every patience and depth: leave --patience and --layers out")
-        request = TaskRequest(checkpoint, task, data, split, columns, computing, out, as_json)
-        (draw_exit_curve if exit_curve else _evaluate_task)(request)
+        assert data is not None, "one of the two is given"
+        columns["has_header"] = columns.pop("header")
+        draw_exit_curve(TaskRequest(checkpoint, task, data, split, columns, computing, out, as_json))
+        return
     else:
-        raise ConfigError("say what to evaluate on: --intrinsic CORPUS, or --data FILES")
+        result = api.evaluate(checkpoint, data, task=task, split=split, out=out, **columns, **computing)
+    if as_json:
+        print(json.dumps(result.report, indent=2, ensure_ascii=not intrinsic))
+    elif intrinsic:
+        _print_intrinsic(result.details)
+    elif result.report:
+        print_split(
+            f"{result.report['split']}, {result.report['num_examples']:,} examples",
+            result.report,
+            result.report["metric"],
+        )
+        print(f"  without reading: {result.report['chance']['score']:.4f}")
 
 
-class IntrinsicRequest(NamedTuple):
-    """The words of the command line that `--intrinsic` reads."""
-
-    split: str
-    pairs: int
-    length: int | None
-    seed: int
-
-
-def _evaluate_task(request: TaskRequest) -> None:
-    from litebert.core.files import write_json
-    from litebert.core.progress import ProgressBar
-    from litebert.inference.evaluation import evaluate
-    from litebert.tasks.answer_sheets import to_sheet
-    from litebert.tasks.predictions import predict_answers, write_predictions
-    from litebert.tasks.report import is_labelled
-
-    predictor, out = request.load(), request.out
-    dataset, chosen = request.read(predictor)
-    examples = chosen.examples
-    if not (out or is_labelled(examples)):
-        where = f"{request.data}: {chosen.split}"
-        raise DataError(f"{where} has no labels to score by; write its answers with --out FILE")
-    with ProgressBar("evaluating", total=len(examples), unit="examples", scale=1) as progress:
-        facts, outputs = evaluate(predictor, dataset, examples, progress.move_to, to_learn=chosen.to_learn)
-    if out:
-        answers = predict_answers(predictor.task, outputs, examples)
-        write_json(out, to_sheet(answers)) if out.suffix == ".json" else write_predictions(out, answers)
-    if request.as_json:
-        known = {"split": chosen.split, "num_trained_on": chosen.num_trained}
-        print(json.dumps({**known, **facts} if facts else facts, indent=2))
-    elif facts:
-        print_split(f"{chosen.split}, {len(examples):,} examples", facts, facts["metric"])
-        print(f"  without reading: {facts['chance']['score']:.4f}")
-
-
-def _evaluate_intrinsic(
-    checkpoint: Path, corpus: Path, request: IntrinsicRequest, *, out: Path | None, as_json: bool
-) -> None:
+def _print_intrinsic(report: "IntrinsicReport") -> None:
     from rich.console import Console
 
-    from litebert.core.files import write_json
-    from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic
-
-    report = evaluate_intrinsic(checkpoint, corpus, IntrinsicOptions(**request._asdict()))
-    if out:
-        write_json(out, report.to_json())
-    if as_json:
-        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
-    else:
-        print_report(report, Console(highlight=False))
+    print_report(report, Console(highlight=False))
 
 
 def print_report(report: "IntrinsicReport", console: "Console") -> None:

@@ -3,9 +3,10 @@
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litebert.cli.task_request import TaskRequest
+from litebert.inference.task_request import TaskRequest
 
 if TYPE_CHECKING:
     from litebert.inference.exit_curve import CurvePoint
@@ -34,7 +35,7 @@ def draw_exit_curve(request: TaskRequest) -> None:
     if request.as_json:
         print(json.dumps([asdict(point) for point in points], indent=2))
     if request.out:
-        plot_exit_curve(points, request.out, metric=metric, title=f"{request.checkpoint.name}: answering early")
+        plot_exit_curve(points, request.out, metric=metric, title=f"{Path(request.checkpoint).name}: answering early")
         print(f"drawn: {request.out}", file=sys.stderr if request.as_json else sys.stdout)
 
 

@@ -1,10 +1,12 @@
 """`litebert finetune`: a checkpoint and a task's files become a model that answers."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from litebert import api
 from litebert.cli.scores import print_split
 from litebert.cli.words import (
     CheckpointPath,
@@ -65,65 +67,44 @@ def run_finetuning(
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
 ) -> None:
     """Fine-tune a checkpoint for a task, or go on where an interrupted run stopped."""
-    from litebert.finetuning.finetune import finetune
-    from litebert.finetuning.recipe import FinetuneRecipe
-    from litebert.finetuning.run_folder import Job
-    from litebert.finetuning.trials import plan_trials, run_trials
-    from litebert.interop.opening import load_checkpoint
-    from litebert.interop.source import FOR_TRAINING
-    from litebert.tasks.catalog import read_dataset
-    from litebert.tasks.reading import TableOptions
-
-    options = TableOptions(
-        dev,
-        test,
-        text,
-        text_b,
-        label,
-        encoding,
-        dev_share,
-        is_balanced=balanced,
+    result = api.finetune(
+        checkpoint,
+        task,
+        data,
+        overrides or [],
+        out=out,
+        recipe=recipe,
+        seeds=seeds,
+        from_scratch=from_scratch,
+        answers_test=answers_test,
+        dev=dev,
+        test=test,
+        text=text,
+        text_b=text_b,
+        label=label,
+        encoding=encoding,
+        dev_share=dev_share,
         group=group,
-        has_header=header,
+        header=header,
         max_labels=max_labels,
         choices=choices,
         on_error=on_error,
         metric=metric,
         positive=positive,
+        balanced=balanced,
     )
-    source = load_checkpoint(checkpoint, FOR_TRAINING)
-    job = Job(source, read_dataset(task, data, options), FinetuneRecipe(), from_scratch, answers_test)
-    trials = plan_trials(job, recipe, overrides or [], seeds)
     folder = out or Path("runs") / task
-    if len(trials) > 1:
-        show_trials(run_trials(trials, folder), folder)
-    else:
-        show_run(finetune(trials[0].job, folder), folder)
+    (print_trials if "runs" in result.report else print_report)(result.report, folder)
 
 
-def show_run(report: dict[str, Any], folder: Path) -> None:
-    """Tell the scores of a finished run, and draw its errors."""
-    print_report(report, folder)
-    draw_errors(report, folder)
-
-
-def show_trials(summary: dict[str, Any], folder: Path) -> None:
-    """Tell how several runs came out, and draw the errors of each."""
-    from litebert.tasks.report import read_report
-
-    for run in summary["runs"]:
-        draw_errors(read_report(folder / run["folder"]), folder / run["folder"])
-    print_trials(summary, folder)
-
-
-def print_report(report: dict[str, Any], folder: Path) -> None:
+def print_report(report: Mapping[str, Any], folder: Path) -> None:
     """The scores of a finished run, and where everything lies."""
     for name, split in {**report["dev"], **report["test"]}.items():
         print_split(f"{name} ({split['num_examples']:,} examples)", split, report["metric"])
     print(f"best after step {report['best_step']:,} of {report['steps']:,}: {folder}/model, {folder}/report.json")
 
 
-def print_trials(summary: dict[str, Any], folder: Path) -> None:
+def print_trials(summary: Mapping[str, Any], folder: Path) -> None:
     """Median, mean, spread and best of each combination."""
     print(f"{summary['split']} {summary['metric'].replace('_', ' ')}")
     print(f"{'median':>8} {'mean':>8} {'spread':>8} {'lowest':>8} {'highest':>8}  runs")
@@ -142,21 +123,3 @@ def print_trials(summary: dict[str, Any], folder: Path) -> None:
 
 def _list_figures(scores: dict[str, Any]) -> str:
     return " ".join(f"{scores[key]:8.4f}" for key in ("median", "mean", "deviation", "lowest", "highest"))
-
-
-def draw_errors(report: dict[str, Any], folder: Path) -> None:
-    """Confused labels, or numbers against the right ones, as a picture, where matplotlib is there."""
-    from litebert.core.errors import ConfigError
-    from litebert.plots.confusion import plot_confusion
-    from litebert.plots.scatter import plot_numbers
-    from litebert.tasks.predictions import predictions_file, read_predictions
-
-    split, facts = next(iter(report["dev"].items()))
-    try:
-        if "confusion" in facts:
-            plot_confusion(facts["confusion"], report["facts"]["labels"], folder / "confusion.png", title=folder.name)
-        elif report["facts"]["kind"] == "regression":
-            answers = [(one.label, one.answer) for one in read_predictions(predictions_file(folder, split))]
-            plot_numbers(answers, folder / "scatter.png", title=folder.name)
-    except ConfigError as error:
-        print(f"no picture of the errors: {error}")

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from litebert.cli.scores import print_split
-from litebert.cli.task_request import tell_notes
 from litebert.cli.words import (
     ChoicesField,
     DataPath,
@@ -24,6 +23,7 @@ from litebert.cli.words import (
     TextColumn,
 )
 from litebert.core.errors import DataError
+from litebert.inference.task_request import tell_notes
 
 
 def score_predictions(

@@ -202,7 +202,7 @@ class Predictor:
     def classify(self, texts: Sequence[Text], *, report_cut: ReportCut | None = None) -> list[Label]:
         """The label of each text or pair, with its probability and the others'; or the number, for regression."""
         task = self._expect(Classification, MultiLabel, Regression)
-        outputs = self.predict(_to_examples(texts), report_cut=report_cut)
+        outputs = self.predict(to_examples(texts), report_cut=report_cut)
         return [self._label(task, output) for output in outputs]
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -280,7 +280,7 @@ class Predictor:
         if self.members:
             raise ConfigError(f"{self.checkpoint.path} is an ensemble: it answers, but has no vectors; take a member")
         form = self.form(self.checkpoint.find_max_length(head))
-        sequences = join_texts(_to_examples(texts), self.tokenizer, form)
+        sequences = join_texts(to_examples(texts), self.tokenizer, form)
         pooling = self.checkpoint.embedding_spec.pooling
         groups = [Group((sequence,)) for sequence in sequences]
         tell_cut(groups, form.max_length, report_cut)
@@ -416,7 +416,8 @@ def _are_words(words: Any) -> bool:
     return is_list and all(isinstance(word, str) for word in words)
 
 
-def _to_examples(texts: Sequence[Text]) -> list[TextExample]:
+def to_examples(texts: Sequence[Text]) -> list[TextExample]:
+    """Texts, or pairs of them, as a task of texts reads them."""
     if isinstance(texts, str):
         raise ConfigError(f"'{texts[:40]}' is one text: give a list of texts")
     return [TextExample(str(number), *_check_texts(text, number)) for number, text in enumerate(texts)]

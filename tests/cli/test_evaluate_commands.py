@@ -46,7 +46,10 @@ def test_an_unlabelled_test_file_alone_is_answered_by_a_regression(
     (tmp_path / "mine" / "test.csv").write_text("text\na cat\na dog\n")
     words = ["evaluate", regression, "--task", "regression", "--data", tmp_path / "mine", "--split", "test"]
     code, _, errors = run(capsys, *words)
-    assert (code, "test has no labels to score by; write its answers with --out FILE" in errors) == (2, True), errors
+    assert (code, "test has no labels to score by; its answers can be written to a file (--out)" in errors) == (
+        2,
+        True,
+    ), errors
     code, _, errors = run(capsys, *words, "--out", tmp_path / "answers.jsonl")
     assert (code, len((tmp_path / "answers.jsonl").read_text().splitlines())) == (0, 2), errors
 

@@ -158,7 +158,7 @@ def test_a_stage_that_has_not_begun_tells_nothing_of_training(
 
 def test_a_run_without_a_checkpoint_is_said(tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
-    with pytest.raises(DataError, match="has no finished checkpoint yet"):
+    with pytest.raises(DataError, match="without a finished checkpoint yet"):
         evaluate_intrinsic(tmp_path / "run", tiny_corpus)
 
 

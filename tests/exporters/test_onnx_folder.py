@@ -130,19 +130,19 @@ def test_the_command_says_what_it_wrote(
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "flag"),
     [
-        (["--dev", "x.tsv"], "--dev and --max-drop are for int8"),
-        (["--max-drop", "2"], "--dev and --max-drop are for int8"),
-        (["--int8", "--max-drop", "2"], "--max-drop is measured on --dev"),
-        (["--runtime", "x"], "--runtime is for --format web"),
+        (["--dev", "x.tsv"], "(--int8)"),
+        (["--max-drop", "2"], "(--int8)"),
+        (["--int8", "--max-drop", "2"], "(--dev)"),
+        (["--runtime", "x"], "(--format)"),
     ],
 )
 def test_words_that_would_do_nothing_are_refused(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(["export", str(tmp_path), str(tmp_path / "out"), *words], debug=False) == 2
-    assert message in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(f"{flag}\n")
 
 
 def test_an_export_is_no_checkpoint_to_convert(tiny_checkpoint: Path, tmp_path: Path) -> None:

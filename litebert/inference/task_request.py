@@ -1,5 +1,6 @@
-"""What the command line says of a model, a task and its data."""
+"""A model, a task and its data, as `litebert evaluate` is asked about them."""
 
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 class TaskRequest:
     """The words that `evaluate --task` reads."""
 
-    checkpoint: Path
+    checkpoint: str | os.PathLike[str]
     task: str | None  # None: the model's own
     data: Path
     split: str

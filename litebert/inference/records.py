@@ -1,0 +1,286 @@
+"""What `litebert predict` answers: files or Python values become a task's examples, and its answers become records."""
+
+import string
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from litebert.core.errors import DataError
+from litebert.core.progress import ProgressBar
+from litebert.inference.answering import read_answer, read_choice, to_choice_example, to_questions
+from litebert.inference.cutting import describe_cut
+from litebert.inference.fill_mask import MASK, count_masks, show_guess
+from litebert.inference.predictor import Predictor, to_examples
+from litebert.tasks.choice_files import build_choices, read_choices
+from litebert.tasks.choices import Choices
+from litebert.tasks.columnar import is_columnar
+from litebert.tasks.columns import TAGGED_WORDS, Columns, find_columns, read_named_table
+from litebert.tasks.conll import read_conll
+from litebert.tasks.custom import read_rows
+from litebert.tasks.groups import Group
+from litebert.tasks.predictions import Prediction, predict_answers
+from litebert.tasks.reading import TableOptions
+from litebert.tasks.squad.reading import read_question_lines, read_squad
+from litebert.tasks.squad.task import SpanTask
+from litebert.tasks.tables import Row, decode, parse_json, read_table, read_text
+from litebert.tasks.tagged_tables import is_table, join_word_rows, read_tagged_rows
+from litebert.tasks.texts import TextExample
+from litebert.tasks.token_tags import TaggedWords, TokenTags
+from litebert.tasks.words import find_words
+
+STDIN = "standard input"
+TABLES = (".csv", ".tsv", ".jsonl", ".json")
+CHUNK = 8192  # texts that are sorted by length and answered together, before any is given
+GAPS_CHUNK = 1024
+NUM_GUESSES = 5
+
+
+class Answered(NamedTuple):
+    """An example's answer."""
+
+    record: dict[str, Any]  # as JSON lines hold it
+    row: tuple[str, ...]  # as a table for people shows it
+
+
+def iter_records(predictor: Predictor, examples: Sequence[Any], *, names_files: bool = False) -> Iterator[Answered]:
+    """Answers in the order of the examples, chunk by chunk; all of them are checked before the first is computed.
+
+    With `names_files` a record says which file it is of, since each file counts its ids from one.
+    """
+    chunks = _iter_guesses if predictor.only_fills_gaps else _iter_answers
+    for example, answered in chunks(predictor, examples):
+        if names_files:
+            answered.record["where"] = example.where
+        yield answered
+
+
+def _iter_answers(predictor: Predictor, examples: Sequence[Any]) -> Iterator[tuple[Any, Answered]]:
+    num_cut: list[int] = []
+    with ProgressBar("answering", total=len(examples), unit="texts", scale=1) as progress:
+        for start in range(0, len(examples), CHUNK):
+            chunk = examples[start : start + CHUNK]
+            move_to = lambda done, start=start: progress.move_to(start + done)  # noqa: E731
+            outputs = predictor.predict(chunk, report=move_to, report_cut=num_cut.extend)
+            for example, one in zip(chunk, predict_answers(predictor.task, outputs, chunk), strict=True):
+                yield example, _describe(predictor, example, one)
+    if note := describe_cut(num_cut, predictor.form().max_length):
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _describe(predictor: Predictor, example: Any, one: Prediction) -> Answered:
+    labels = getattr(predictor.task, "labels", None)
+    is_flat = isinstance(one.output, list) and bool(one.output) and isinstance(one.output[0], float)
+    probabilities = one.output if is_flat else []
+    record: dict[str, Any] = {"id": one.id, "answer": one.answer}
+    if hasattr(example, "words"):
+        record["words"] = list(example.words)
+    if labels and probabilities:
+        record["probabilities"] = dict(zip(labels, probabilities, strict=True))
+    best = f"{max(probabilities):.3f}" if probabilities else ""
+    return Answered(record | _place_of(predictor, example, one), (_show(example, one.answer), best, _text_of(example)))
+
+
+def _iter_guesses(predictor: Predictor, examples: Sequence[Any]) -> Iterator[tuple[Any, Answered]]:
+    """The best guesses for each gap of each text; every text is looked at before any is read."""
+    encoded = [_encode(predictor, example) for example in examples]
+    with ProgressBar("guessing", total=len(examples), unit="texts", scale=1) as progress:
+        for start in range(0, len(examples), GAPS_CHUNK):
+            chunk = examples[start : start + GAPS_CHUNK]
+            guesses = predictor.fill_gaps(encoded[start : start + GAPS_CHUNK], NUM_GUESSES)
+            for example, gaps in zip(chunk, guesses, strict=True):
+                words = [[(show_guess(predictor.tokenizer, guess), guess) for guess in gap] for gap in gaps]
+                shown = [", ".join(f"{word} {guess.probability:.3f}" for word, guess in gap) for gap in words]
+                found = [
+                    [{"word": word, "piece": guess.piece, "probability": guess.probability} for word, guess in gap]
+                    for gap in words
+                ]
+                yield example, Answered({"id": example.id, "gaps": found}, ("; ".join(shown), example.text))
+            progress.move_to(start + len(chunk))
+
+
+def _encode(predictor: Predictor, example: Any) -> Group:
+    if example.text_b is not None:
+        what = "a pair of texts; a model that was not fine-tuned fills gaps in single ones"
+        raise DataError("pair-of-texts", f"{example.where}: {what}")
+    if not count_masks(predictor.tokenizer, example.text):
+        fix = f"write {MASK} in the place of a word, or `litebert finetune` it to answer"
+        what = "the model was not fine-tuned and fills gaps, and here is none"
+        raise DataError("no-mask", f"{example.where}: {what}; {fix}")
+    try:
+        return predictor.encode_gaps([example.text])[0]
+    except DataError as error:
+        raise DataError(error.code, f"{example.where}: {error}") from None
+
+
+def _show(example: Any, answer: Any) -> str:
+    """An answer for a person: tags as words, several labels with a bar between them, a choice with its text."""
+    if isinstance(answer, list):
+        return (" " if hasattr(example, "words") else "|").join(answer)
+    if hasattr(example, "choices"):
+        number = answer if isinstance(answer, int) else string.ascii_uppercase.index(answer)
+        return f"{answer} ({example.choices[number]})"
+    return str(answer)
+
+
+def _text_of(example: Any) -> str:
+    texts = [" ".join(example.words)] if hasattr(example, "words") else [example.text, getattr(example, "text_b", None)]
+    return "\t".join(" ".join(text.split()) for text in texts if text is not None)  # one line each
+
+
+def _place_of(predictor: Predictor, example: Any, one: Prediction) -> dict[str, Any]:
+    """Where an answer stands in its text; which of the choices it is."""
+
+    if isinstance(predictor.task, SpanTask):
+        return {k: v for k, v in read_answer(predictor.task, one.output)._asdict().items() if k != "text"}
+    if isinstance(predictor.task, Choices):
+        return read_choice(example.choices, one.output)._asdict()
+    return {}
+
+
+def read_inputs(predictor: Predictor, files: Sequence[Path], options: TableOptions) -> list[Any]:
+    """The examples in some files, or of standard input where there are none, as the model's task reads them."""
+    return list(_iter_examples(predictor, files, options))
+
+
+def to_inputs(predictor: Predictor, texts: Sequence[Any]) -> list[Any]:
+    """Python values as the model's task reads them: texts or pairs, sentences for tags, questions with their context,
+    or (context, question, choices)."""
+    task = None if predictor.only_fills_gaps else predictor.task
+    if isinstance(task, Choices):
+        return [to_choice_example(*one) for one in texts]
+    if isinstance(task, SpanTask):
+        return list(to_questions(texts))
+    if isinstance(task, TokenTags):
+        return [
+            TaggedWords(str(n), tuple(_cut(one, task) if isinstance(one, str) else one), where=f"texts[{n}]")
+            for n, one in enumerate(texts)
+        ]
+    return [replace(one, where=f"texts[{one.id}]") for one in to_examples(texts)]
+
+
+def _cut(text: str, task: TokenTags) -> list[str]:
+    return [text[word.start : word.end] for word in find_words(text)] if task.splits_words else text.split()
+
+
+def _iter_examples(predictor: Predictor, files: Sequence[Path], options: TableOptions) -> Iterator[Any]:
+    task = None if predictor.only_fills_gaps else predictor.task
+    if isinstance(task, Choices):
+        read_lines, read_file = _choices_of_lines, _choices_of_file
+    elif isinstance(task, SpanTask):
+        read_lines, read_file = _questions_of_lines, _questions_of_file
+    elif isinstance(task, TokenTags):
+        read_lines = partial(_sentences_of_lines, splits_words=task.splits_words)
+        read_file = partial(_sentences_of_file, splits_words=task.splits_words)
+    else:
+        num_texts = 1 if task is None else getattr(task, "num_texts", 0)
+        read_lines, read_file = _texts_of_lines, partial(_texts_of_file, num_texts=num_texts)
+    if not files:
+        yield from read_lines(_read_stdin(options.encoding), STDIN, options)
+    for file in files:
+        yield from read_file(file, options)
+
+
+def _read_stdin(encoding: str) -> str:
+
+    if sys.stdin is None:  # closed by whoever started us
+        raise DataError("there is no standard input: name a file")
+    if sys.stdin.isatty():
+        print("reading from the terminal, one a line; end with Ctrl-D", file=sys.stderr)
+    return decode(sys.stdin.buffer.read(), encoding, where=STDIN)
+
+
+def _choices_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
+
+    return build_choices(parse_json(Path(where), lines), options, has_labels=False)
+
+
+def _choices_of_file(file: Path, options: TableOptions) -> Iterable[Any]:
+
+    return read_choices(file, options, has_labels=False)
+
+
+def _questions_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
+
+    del options  # a line has no columns
+    return read_question_lines(lines, where)
+
+
+def _questions_of_file(file: Path, options: TableOptions) -> Iterable[Any]:
+    """SQuAD's JSON, or lines of `question TAB context`."""
+
+    if file.suffix.lower() in (".json", ".jsonl", ".parquet"):
+        return [replace(question, answers=None) for question in read_squad(file, options.encoding)]
+    return read_question_lines(read_text(file, options.encoding), str(file))
+
+
+def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
+    """A sentence a line; cut into words as the training texts were, or at white space."""
+
+    del options  # a line has no columns
+    for number, line in enumerate(lines.split("\n"), start=1):
+        if line.strip():
+            found = [line[word.start : word.end] for word in find_words(line)] if splits_words else line.split()
+            yield TaggedWords(str(number), tuple(found), where=f"{where}:{number}")
+
+
+def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
+    """A table, CoNLL columns with or without tags, or a sentence a line."""
+
+    if file.suffix.lower() == ".txt":
+        lines = read_text(file, options.encoding)
+        return _sentences_of_lines(lines, str(file), options, splits_words=splits_words)
+    if is_table(file):
+        table = join_word_rows(read_table(file, encoding=options.encoding), options, needs_tags=False)
+        columns = replace(find_columns(table, options, needs_label=False, usual=TAGGED_WORDS), label=None)
+        _tell_columns(file, columns, options)
+        if splits_words and all(isinstance(row.cells.get(columns.text), str) for row in table.rows):
+            table = replace(table, rows=[_split_text(row, columns.text) for row in table.rows])
+        return read_tagged_rows(table, columns, needs_tags=False)
+    notes: list[str] = []
+    sentences = read_conll(file, options, needs_tags=False, notes=notes)
+    for note in notes:
+        print(note, file=sys.stderr)
+    return [replace(sentence, label=None) for sentence in sentences]
+
+
+def _split_text(row: Row, column: str) -> Row:
+    """The row with the words of its text, cut as the training texts were."""
+
+    text = row.cells[column]
+    return replace(row, cells={**row.cells, column: [text[word.start : word.end] for word in find_words(text)]})
+
+
+def _texts_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
+
+    del options  # a line has no columns
+    for number, line in enumerate(lines.split("\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{where}:{number}"
+        texts = line.rstrip("\r").split("\t")
+        if len(texts) > 2:
+            raise DataError(f"{place}: {len(texts)} texts with tabs between them; one or a pair can be answered")
+        yield TextExample(str(number), texts[0], texts[1] if len(texts) == 2 else None, where=place)
+
+
+def _texts_of_file(file: Path, options: TableOptions, *, num_texts: int) -> Iterable[Any]:
+    """A table, or a text a line (a tab between the two of a pair)."""
+
+    if not (file.suffix.lower() in TABLES or is_columnar(file) or options.text):
+        return _texts_of_lines(read_text(file, options.encoding), str(file), options)
+    table = read_named_table(file, options)
+    columns = replace(find_columns(table, options, needs_label=False), label=None)
+    if num_texts == 1 and options.text_b is None:
+        columns = replace(columns, text_b=None)
+    for note in table.notes:
+        print(note, file=sys.stderr)
+    _tell_columns(file, columns, options)
+    return read_rows(table, columns)
+
+
+def _tell_columns(file: Path, columns: Columns, options: TableOptions) -> None:
+    if options.text is None:
+        print(f"columns of {file.name}: {columns}", file=sys.stderr)

@@ -1,0 +1,23 @@
+"""The dev errors of a fine-tuning run as a picture."""
+
+from pathlib import Path
+from typing import Any
+
+from litebert.core.errors import ConfigError
+from litebert.plots.confusion import plot_confusion
+from litebert.plots.scatter import plot_numbers
+from litebert.tasks.predictions import predictions_file, read_predictions
+
+
+def draw_errors(report: dict[str, Any], folder: Path) -> None:
+    """Confused labels, or numbers against the right ones, as a picture in the run's folder, if matplotlib is there."""
+
+    split, facts = next(iter(report["dev"].items()))
+    try:
+        if "confusion" in facts:
+            plot_confusion(facts["confusion"], report["facts"]["labels"], folder / "confusion.png", title=folder.name)
+        elif report["facts"]["kind"] == "regression":
+            answers = [(one.label, one.answer) for one in read_predictions(predictions_file(folder, split))]
+            plot_numbers(answers, folder / "scatter.png", title=folder.name)
+    except ConfigError as error:
+        print(f"no picture of the errors: {error}")

@@ -93,7 +93,7 @@ def read_choice_dataset(path: Path, options: TableOptions) -> Dataset:
         notes.append(_hold_out(splits, options))
     counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
     notes.append(f"choices of each question: {', '.join(map(str, counts))}")
-    return Dataset.of(Choices("choice"), splits, [*notes, *show_first_rows(splits)])
+    return Dataset.of(Choices("choice"), splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
 def read_choices(path: Path, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:

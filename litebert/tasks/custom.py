@@ -69,7 +69,7 @@ def read_classes(path: Path, options: TableOptions) -> Dataset:
     weights = balanced_weights(splits["train"], labels) if options.is_balanced else ()
     names, positive = _choose_scores(splits["train"], labels, options, notes)
     task = Classification("classification", labels, names, weights, num_texts=_count_texts(splits), positive=positive)
-    return Dataset.of(task, splits, [*notes, *show_first_rows(splits)])
+    return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
 def _choose_scores(
@@ -122,17 +122,20 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
             if learned and examples is splits["train"]:
                 raise DataError(f"{same}: there is nothing to learn; is this the number's column?")
             notes.append(f"{same}: no correlation with it can be told, which counts as 0")
-    return Dataset.of(task, splits, [*notes, *show_first_rows(splits)])
+    return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
 def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     """Any number of labels for each row, in one column or in a column of 0 and 1 each."""
     tables = _read_tables(path, options)
-    one_hot = find_one_hot(next(iter(tables.values())), options, TEXTS.label)
+    one_hot, told_one_hot = find_one_hot(next(iter(tables.values())), options, TEXTS.label), list[str]()
     if one_hot:
         options = dataclasses.replace(options, label=ONE_HOT)
         tables = {split: fold_one_hot(one, one_hot, needs_label=split != "test") for split, one in tables.items()}
+        told = ", ".join(one_hot[:MAX_TOLD]) + (", ..." if len(one_hot) > MAX_TOLD else "")
+        told_one_hot = [f"{len(one_hot)} columns of 0 and 1 are the labels: {told}"]
     splits, notes = read_splits(tables, options, read_label_cell, is_blank_told=True)
+    notes += told_one_hot
     splits = split_label_cells(splits, options.labels, notes)
     found = {label for example in splits["train"] for label in example.label}
     labels = options.labels or one_hot or _discover_labels(list(found), path, options.max_labels)
@@ -141,7 +144,7 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     notes += _tell("labels", labels, [label for example in splits["train"] for label in example.label], options)
     metric = _find_metric(options, ("micro_f1", "exact_match")) or "micro_f1"
     task = MultiLabel("multi-label", labels, _count_texts(splits), metric)
-    return Dataset.of(task, splits, [*notes, *show_first_rows(splits)])
+    return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
 def read_tags(path: Path, options: TableOptions) -> Dataset:
@@ -187,7 +190,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
     notes += _tell("tags", task.labels, [tag for example in splits["train"] for tag in example.label or ()], options)
     if options.is_learned:
         notes.append(task.describe_scoring())
-    return Dataset.of(task, splits, [*notes, *show_first_rows(splits)])
+    return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
 def _read_tagged_text(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:

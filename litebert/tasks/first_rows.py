@@ -12,9 +12,12 @@ MAX_TEXT = 60  # characters of a text
 MAX_WORDS = 12
 
 
-def show_first_rows(splits: Mapping[str, Sequence[Any]]) -> list[str]:
-    """A line for each split that has rows."""
-    return [f"first row of {name}: {_describe(examples[0])}" for name, examples in splits.items() if examples]
+def show_first_rows(splits: Mapping[str, Sequence[Any]], *, is_learned: bool = True) -> list[str]:
+    """A line for each split that has rows. A file that is only scored has no split to name."""
+    first = {name: _describe(examples[0]) for name, examples in splits.items() if examples}
+    if not is_learned and list(first) == ["train"]:
+        return [f"first row: {first['train']}"]
+    return [f"first row of {name}: {row}" for name, row in first.items()]
 
 
 def _describe(example: TextExample | TaggedWords | ChoiceExample) -> str:

@@ -104,6 +104,7 @@ def test_of_the_training_file_the_held_out_rows_are_scored(
     number = report["num_examples"]
     assert (code, f"dev, {number} examples: {scores}" in printed) == (0, True), errors + printed
     assert f"is what the model was fine-tuned on: the {number} rows that were held out are scored" in errors
+    assert "first row: text = " in errors  # and not of train: a file that is scored has no splits
     code, printed, _ = run(capsys, "evaluate", held_out, "--data", moved, "--json")
     facts = json.loads(printed)
     assert (facts["split"], facts["num_trained_on"], facts["num_examples"]) == ("dev", 0, number)

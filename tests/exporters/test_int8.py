@@ -82,7 +82,7 @@ def test_a_sensitive_matrix_stays_in_float(tmp_path: Path, tiny_tokenizer: Token
     assert done.in_float == ("ffn.0.down",)
     columns, first_row, *measurements = said
     assert columns == "columns of dev.jsonl: text = 'text', label = 'label'"
-    assert first_row.startswith("first row of train: ")
+    assert first_row.startswith("first row: ")
     assert len(measurements) == 2
     assert done.accuracy is not None
     assert done.accuracy.drop <= 5

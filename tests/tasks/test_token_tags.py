@@ -2,7 +2,9 @@
 
 import pytest
 
+from litebert.cli.scores import print_split
 from litebert.tasks.groups import build_form
+from litebert.tasks.report import describe_split
 from litebert.tasks.token_tags import IGNORED, Span, TaggedWords, TokenTags, find_spans, score_kinds, span_f1
 from litebert.text.tokenizer import Tokenizer
 
@@ -109,3 +111,18 @@ def test_a_tag_that_was_not_learned_is_no_target_and_its_word_is_answered(tiny_t
     assert group.about.sum() == 2
     assert group.target is not None
     assert (group.target != IGNORED).sum() == 1
+
+
+def test_a_tagger_with_more_errors_than_answering_o_everywhere_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    examples = [TaggedWords(str(n), ("a", "b", "c", "d"), ("B-X", "O", "O", "O")) for n in range(50)]
+    eager = [[[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]] * 50  # finds every span, and another
+    lazy = [[[1.0, 0.0, 0.0]] * 4] * 50
+    told = []
+    for outputs in ([[*eager[0][:1], eager[0][1], eager[0][1], eager[0][2]]] * 50, lazy):
+        facts = describe_split(TokenTags("tags", ("O", "B-X", "I-X")), outputs, examples)
+        print_split("dev", facts, "span_f1")
+        told.append(capsys.readouterr().out)
+        assert facts["outside_accuracy"] == 0.75
+    assert "fewer tags are right than by answering O to every word (0.7500)" in told[0]
+    assert "fewer tags" not in told[1]
+    assert "at chance" in told[1]

@@ -5,6 +5,8 @@
 #   make docs    the documentation site, into site/; needs no network once its packages are installed
 #   make package  wheel and sdist in dist/, installed into a clean environment and tried
 #   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
+#   make torture attacks on a server, and SECONDS (1800) of saturation; see docs/reliability.md
+#   make audit   known vulnerabilities of the pinned packages; needs the network
 #   make bench   benchmarks, ours beside our peers'
 #   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
 #   make studies the studies of docs/results.md, as far as docs/studies/ has them not; make study-table-5: one of them
@@ -34,7 +36,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow chromium check docs package format bench model studies results pins clean broken
+.PHONY: demo test test-slow torture audit chromium check docs package format bench model studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -43,6 +45,16 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(RUN) pytest -m slow --timeout 1200 $(PYTEST_ARGS)
+
+SECONDS ?= 1800
+torture: $(VENV)/.test
+	$(RUN) tests.torture.serving attacks
+	$(RUN) tests.torture.serving saturation --seconds $(SECONDS)
+
+audit:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	.venv-audit/bin/pip-audit --no-deps --disable-pip --requirement constraints.txt
 
 # Never a failure: who may not install packages, or has no apt, runs the other tests.
 chromium:

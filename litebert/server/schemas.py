@@ -125,7 +125,7 @@ class Embed(Ask):
 
 class Read(Ask):
     inputs: list[Text | Pair] = Field(fail_fast=True, min_length=1, max_length=1, examples=[["The cat sees the dog."]])
-    head: Whole | None = Field(None, ge=0, description="An attention head, from 0; without it the mean of all.")
+    head: Annotated[Whole, Field(ge=0)] | None = Field(None, description="An attention head, from 0; without it the mean of all.")
 
 
 class Guess(BaseModel):

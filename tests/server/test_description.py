@@ -41,8 +41,9 @@ def test_whatever_is_sent_is_answered_or_refused(client: TestClient, function: s
 
 def test_the_least_and_the_greatest_number_that_a_setting_may_have_are_described(client: TestClient) -> None:
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
-    assert schemas["FillMask"]["properties"]["top_k"] | {"minimum": 1, "maximum": 50} == (
-        schemas["FillMask"]["properties"]["top_k"]
+    assert (
+        schemas["FillMask"]["properties"]["top_k"] | {"minimum": 1, "maximum": 50}
+        == (schemas["FillMask"]["properties"]["top_k"])
     )
     (whole,) = [one for one in schemas["Read"]["properties"]["head"]["anyOf"] if one["type"] == "integer"]
     assert whole["minimum"] == 0

@@ -100,7 +100,7 @@ def test_a_loss_above_what_is_allowed_is_refused(
     assert "--max-drop allows 2" in shown.err
     assert not (tmp_path / "out").exists()
     assert _run(words, debug=False) == 2  # nothing to measure on
-    assert "--max-drop is measured on --dev" in capsys.readouterr().err
+    assert "is measured on labelled examples: name a file of them (--dev)" in capsys.readouterr().err
     assert _run(words[:4], debug=False) == 0
     assert "was not measured" in capsys.readouterr().out
 

@@ -39,19 +39,26 @@ class SegmentOptions:
         check_values(self)
         if not self.is_pair and self.task != "none":
             raise ConfigError(
+                "conflicting-options",
                 f"task = '{self.task}' needs two segments, but format = '{self.format}' has one; "
-                "use segment-pair or sentence-pair, or task = 'none'"
+                "use segment-pair or sentence-pair, or task = 'none'",
             )
         if self.format == "sentence-pair" and self.shortened_share > 0:
             raise ConfigError(
-                f"short_rate = {self.short_rate} does not apply to sentence-pair, whose lengths are given; omit it"
+                "conflicting-options",
+                f"short_rate = {self.short_rate} does not apply to sentence-pair, whose lengths are given; omit it",
             )
         chunk_rules = self.single_sentence, self.fill, self.fill_from, self.target_per
         if self.format != "segment-pair" and chunk_rules != ("merge_next", "fit", "either", "chunk"):
             names = "single_sentence, fill, fill_from and target_per"
-            raise ConfigError(f"format = '{self.format}' ignores {names}, which are for segment-pair: omit them")
+            raise ConfigError(
+                "conflicting-options",
+                f"format = '{self.format}' ignores {names}, which are for segment-pair: omit them",
+            )
         if self.single_sentence == "random_doc" and self.task == "none":
-            raise ConfigError("single_sentence = 'random_doc' needs a sentence task, but task = 'none'")
+            raise ConfigError(
+                "conflicting-options", "single_sentence = 'random_doc' needs a sentence task, but task = 'none'"
+            )
 
     @property
     def is_pair(self) -> bool:
@@ -105,19 +112,23 @@ class MaskingOptions:
         check_values(self)
         if self.mask_share + self.random_share > 1:
             raise ConfigError(
-                f"mask_share = {self.mask_share} and random_share = {self.random_share} must add up to at most 1"
+                "conflicting-options",
+                f"mask_share = {self.mask_share} and random_share = {self.random_share} must add up to at most 1",
             )
         if (self.final_rate is None) != (self.rate_steps == 0):
             raise ConfigError(
-                f"final_rate = {self.final_rate} and rate_steps = {self.rate_steps} go together: set both or neither"
+                "conflicting-options",
+                f"final_rate = {self.final_rate} and rate_steps = {self.rate_steps} go together: set both or neither",
             )
         if self.final_rate is not None and self.copies is not None:
             raise ConfigError(
-                f"copies = {self.copies} makes static masks, but final_rate = {self.final_rate} changes them"
+                "conflicting-options",
+                f"copies = {self.copies} makes static masks, but final_rate = {self.final_rate} changes them",
             )
         if self.max_predictions is not None and not self.fills_budget:
             raise ConfigError(
-                f"max_predictions = {self.max_predictions} caps the official budget: it needs fills_budget = true"
+                "conflicting-options",
+                f"max_predictions = {self.max_predictions} caps the official budget: it needs fills_budget = true",
             )
 
     def rate_at(self, step: int) -> float:
@@ -142,7 +153,8 @@ class BatchOptions:
         check_values(self)
         if (self.sequences > 0) == (self.tokens > 0):
             raise ConfigError(
-                f"sequences = {self.sequences} and tokens = {self.tokens}: set one of them, the other to 0"
+                "conflicting-options",
+                f"sequences = {self.sequences} and tokens = {self.tokens}: set one of them, the other to 0",
             )
 
 
@@ -160,7 +172,8 @@ class DataOptions:
         check_values(self)
         if self.weights and len(self.weights) != len(self.corpora):
             raise ConfigError(
-                f"weights = {list(self.weights)} has {len(self.weights)} numbers for {len(self.corpora)} corpora"
+                "conflicting-options",
+                f"weights = {list(self.weights)} has {len(self.weights)} numbers for {len(self.corpora)} corpora",
             )
 
 
@@ -176,6 +189,7 @@ class StreamOptions:
     def __post_init__(self) -> None:
         if 0 < self.batch.tokens < self.segments.max_length:
             raise ConfigError(
+                "conflicting-options",
                 f"batch.tokens = {self.batch.tokens} is less than one sequence of "
-                f"segments.max_length = {self.segments.max_length}"
+                f"segments.max_length = {self.segments.max_length}",
             )

@@ -20,7 +20,9 @@ T = TypeVar("T")
 def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
     """The dataclass `kind` from a mapping; unknown or missing keys and wrong types are refused by their full name."""
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{where or kind.__name__} = {values!r:.80} is not a section of keys and values")
+        raise ConfigError(
+            "not-a-section", f"{where or kind.__name__} = {values!r:.80} is not a section of keys and values"
+        )
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     prefix = f"{where}." if where else ""
     hints = get_type_hints(kind)
@@ -28,10 +30,10 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
         if name not in known:
             inside = [f"{prefix}{section}.{name}" for section, hint in hints.items() if name in _field_names(hint)]
             remedy = f"did you mean '{inside[0]}'?" if inside else suggest(name, known)
-            raise ConfigError(f"unknown key '{prefix}{name}'; {remedy}")
+            raise ConfigError("unknown-key", f"unknown key '{prefix}{name}'; {remedy}")
     for name, field in known.items():
         if name not in values and field.default is MISSING and field.default_factory is MISSING:
-            raise ConfigError(f"'{prefix}{name}' is missing: it has no default")
+            raise ConfigError("missing-key", f"'{prefix}{name}' is missing: it has no default")
     built = {name: _build_value(hints[name], value, where=f"{prefix}{name}") for name, value in values.items()}
     try:
         options = kind(**built)
@@ -54,13 +56,15 @@ def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
     for word in words:
         key, sign, text = word.partition("=")
         if not sign or not all(part.isidentifier() for part in key.split(".")):
-            raise ConfigError(f"'{word}' is not an override: write key=value, such as train.steps=500")
+            raise ConfigError("bad-override", f"'{word}' is not an override: write key=value, such as train.steps=500")
         *path, last = key.split(".")
         section = nested
         for part in path:
             section = section.setdefault(part, {})
             if not isinstance(section, dict):
-                raise ConfigError(f"'{word}' names a key inside '{part}', which another override sets as a whole")
+                raise ConfigError(
+                    "bad-override", f"'{word}' names a key inside '{part}', which another override sets as a whole"
+                )
         section[last] = _parse_toml_value(text)
     return nested
 
@@ -84,7 +88,7 @@ def _parse_toml_value(text: str) -> Any:
 def _build_value(hint: Any, value: Any, *, where: str) -> Any:
     if isinstance(hint, type) and is_dataclass(hint):
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{where} = {value!r} is a section: write {where}.key = value")
+            raise ConfigError("not-a-section", f"{where} = {value!r} is a section: write {where}.key = value")
         return build_options(hint, value, where=where)
     if get_origin(hint) is Literal and isinstance(value, str):
         return value  # check_values knows the choices
@@ -95,7 +99,7 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
         return _adapter(hint).validate_json(json.dumps(value, default=str), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        raise ConfigError(f"{where} = {value!r}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+        raise ConfigError("bad-value", f"{where} = {value!r}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
 
 
 @cache
@@ -108,7 +112,7 @@ def read_toml(path: Path, kind: str) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8, as TOML must be ({error}); is this a {kind}?") from None
+        raise ConfigError("bad-encoding", f"{path}: not UTF-8, as TOML must be ({error}); is this a {kind}?") from None
 
 
 def read_toml_values(path: Path, kind: str) -> dict[str, Any]:
@@ -116,7 +120,7 @@ def read_toml_values(path: Path, kind: str) -> dict[str, Any]:
     try:
         return tomllib.loads(read_toml(path, kind))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError("bad-toml", f"{path}: {error}") from None
 
 
 def dump_toml(values: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ class TuneOptions:
     def __post_init__(self) -> None:
         check_values(self)
         if not self.steps and not self.epochs:
-            raise ConfigError("steps = 0 and epochs = 0: set one of them")
+            raise ConfigError("conflicting-options", "steps = 0 and epochs = 0: set one of them")
         self.num_last_layers  # noqa: B018 (checks trainable)
 
     @property
@@ -54,7 +54,7 @@ class TuneOptions:
             return None if self.trainable == "all" else 0
         prefix, _, number = self.trainable.partition("-")
         if prefix != "last" or not number.isdecimal() or int(number) < 1:
-            raise ConfigError(f"trainable = '{self.trainable}': write all, head or last-2")
+            raise ConfigError("bad-value", f"trainable = '{self.trainable}': write all, head or last-2")
         return int(number)
 
 
@@ -111,7 +111,8 @@ def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
     warmup = round(steps * train.warmup_share) if train.warmup_steps is None else train.warmup_steps
     if warmup > steps:
         raise ConfigError(
-            f"train.warmup_steps = {warmup:,} is more than the run's {steps:,} steps: shorten it with the run"
+            "warm-up-too-long",
+            f"train.warmup_steps = {warmup:,} is more than the run's {steps:,} steps: shorten it with the run",
         )
     every = max(1, -(-steps // train.evaluations))
     options = TrainOptions(steps=steps, micro_batch=train.micro_batch)
@@ -245,7 +246,9 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     source = source or ("paper" if task in PAPER else "two-core")
     if source == "paper":
         if task not in PAPER:
-            raise ConfigError(f"--recipe paper: the paper has none for '{task}', but for {', '.join(PAPER)}")
+            raise ConfigError(
+                "unknown-recipe", f"--recipe paper: the paper has none for '{task}', but for {', '.join(PAPER)}"
+            )
         return _paper_values(PAPER[task])
     if source in ("two-core", "adaptive"):
         optim = {"name": "adamw", "learning_rate": choose_two_core_rate(hidden_size)}
@@ -254,10 +257,11 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     file = Path(source)
     if file.suffix != ".toml":
         raise ConfigError(
-            f"--recipe {source}: {suggest(source, ('adaptive', 'paper', 'two-core'))}; or the path of a .toml file"
+            "unknown-recipe",
+            f"--recipe {source}: {suggest(source, ('adaptive', 'paper', 'two-core'))}; or the path of a .toml file",
         )
     if not file.is_file():
-        raise ConfigError(f"there is no recipe file {file}")
+        raise ConfigError("missing-file", f"there is no recipe file {file}")
     values = read_toml_values(file, "recipe")
     values.pop("job", None)  # a run's own recipe.toml says there which data and weights it was begun with
     return values

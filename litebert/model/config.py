@@ -75,11 +75,15 @@ class ModelConfig:
         """A head that attends to a position reads waves: two numbers of its own, and four of the embedding."""
         if self.initializer == "neighbours" and self.head_size < 2:
             raise ConfigError(
+                "conflicting-options",
                 f"initializer = 'neighbours' needs heads of 2 numbers or more, not {self.head_size}: take fewer than "
-                f"num_heads = {self.num_heads}"
+                f"num_heads = {self.num_heads}",
             )
         if self.initializer == "neighbours" and self.embedding_size < 4:
-            raise ConfigError(f"initializer = 'neighbours' needs embedding_size = 4 or more, not {self.embedding_size}")
+            raise ConfigError(
+                "conflicting-options",
+                f"initializer = 'neighbours' needs embedding_size = 4 or more, not {self.embedding_size}",
+            )
 
 
 # Fields that change how a model is trained, not what it computes afterwards.
@@ -116,9 +120,11 @@ class HeadSpec:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(HeadKind):
-            raise ConfigError(f"unknown head '{self.kind}'; {suggest(self.kind, get_args(HeadKind))}")
+            raise ConfigError("unknown-head", f"unknown head '{self.kind}'; {suggest(self.kind, get_args(HeadKind))}")
         if self.num_labels < 1:
-            raise ConfigError(f"num_labels = {self.num_labels} for head '{self.kind}': at least one label is needed")
+            raise ConfigError(
+                "out-of-range", f"num_labels = {self.num_labels} for head '{self.kind}': at least one label is needed"
+            )
 
 
 def _next_multiple(value: int, of: int) -> int:

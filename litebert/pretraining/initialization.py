@@ -55,8 +55,9 @@ def start_from_checkpoint(recipe: Recipe, source: Checkpoint) -> Start:
     is_by_steps = not (recipe.train.tokens or recipe.train.hours)
     if recipe.init.continues and is_by_steps and source.step >= recipe.train.steps:
         raise ConfigError(
+            "nothing-to-train",
             f"train.steps = {recipe.train.steps:,}, but init.from = '{recipe.init.source}' is at step "
-            f"{source.step:,} already: raise train.steps"
+            f"{source.step:,} already: raise train.steps",
         )
     weights = source.load_weights()
     new_heads = [
@@ -81,20 +82,23 @@ def load_source(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
     source = load_checkpoint(recipe.init.source, FOR_TRAINING)
     if source.load_tokenizer().fingerprint != tokenizer.fingerprint:
         raise ConfigError(
+            "tokenizer-mismatch",
             f"init.from = '{recipe.init.source}' has another tokenizer than {', '.join(recipe.data.corpora)}: "
-            f"build the corpus with the tokenizer {source.tokenizer_path}"
+            f"build the corpus with the tokenizer {source.tokenizer_path}",
         )
     if recipe.model.has_pooler and not source.config.has_pooler:
         raise ConfigError(
+            "no-pooler",
             f"init.from = '{recipe.init.source}' has no pooler, which the model needs for the sentence task: choose a "
-            "checkpoint with one, or train without the task (segments.task=none model.has_pooler=false)"
+            "checkpoint with one, or train without the task (segments.task=none model.has_pooler=false)",
         )
     for name in ("num_heads", "activation", "norm_epsilon"):  # no tensor's shape shows these
         theirs, ours = getattr(source.config, name), getattr(recipe.model, name)
         if theirs != ours:
             raise ConfigError(
+                "config-mismatch",
                 f"model.{name} = {ours}, but init.from = '{recipe.init.source}' was trained with {theirs}: "
-                f"set model.{name}={theirs}"
+                f"set model.{name}={theirs}",
             )
     model, other = (build_model(config, device="meta").state_dict() for config in (recipe.model, source.config))
     check_same_encoder(model, other, recipe)
@@ -152,6 +156,7 @@ def check_same_encoder(expected: Mapping[str, Tensor], weights: Mapping[str, Ten
     ]
     if wrong:
         raise ConfigError(
+            "weights-mismatch",
             f"the weights to start from do not fit the model: {', '.join(sorted(wrong)[:5])}"
-            f"{' ...' if len(wrong) > 5 else ''}; change [model] to their shape (init.from = '{recipe.init.source}')"
+            f"{' ...' if len(wrong) > 5 else ''}; change [model] to their shape (init.from = '{recipe.init.source}')",
         )

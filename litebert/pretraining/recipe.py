@@ -30,11 +30,11 @@ from litebert.training.options import InitOptions, OptimOptions, TrainOptions
 from litebert.training.schedule import ScheduleOptions, check_schedule
 
 _SHIPPED = files("litebert") / "pretraining" / "recipes"
-# what may change between stop and resume: nothing that a metric or a weight depends on
+# may change between stop and resume: no metric and no weight depends on these
 _FREE_KEYS = {"data.workers", "train.keep_last", "train.loggers", "runtime.num_threads"}
-# keys that version 0.1.0 did not have: left at these values, they leave a recipe's fingerprint what it was
+# keys that version 0.1.0 did not have: with these values a recipe has the fingerprint that it had there
 _ADDED_KEYS = {"objective.name": "mlm"}
-# what is settled when a run begins: sections and keys that no stage can change
+# fixed when a run begins: sections and keys that no stage can change
 _OF_THE_WHOLE_RUN = {"runtime", "init", "stages"} | {
     f"train.{key}" for key in ("steps", "tokens", "hours", "parallel", "keep_last", "loggers")
 }
@@ -42,7 +42,7 @@ _OF_THE_WHOLE_RUN = {"runtime", "init", "stages"} | {
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All that decides a run."""
+    """Everything that decides a run."""
 
     model: ModelConfig
     data: DataOptions
@@ -62,17 +62,20 @@ class Recipe:
         check_values(self)
         if self.segments.max_length > self.model.max_positions:
             raise ConfigError(
+                "conflicting-options",
                 f"segments.max_length = {self.segments.max_length} does not fit model.max_positions = "
-                f"{self.model.max_positions}: lower the one, or raise the other"
+                f"{self.model.max_positions}: lower the first or raise the second",
             )
         if self.segments.is_pair and self.model.num_segments < 2:
             raise ConfigError(
-                f"segments.format = '{self.segments.format}' has two segments and model.num_segments is "
-                f"{self.model.num_segments}; use full-sentences or doc-sentences"
+                "conflicting-options",
+                f"segments.format = '{self.segments.format}' needs two segments, but model.num_segments = "
+                f"{self.model.num_segments}; use full-sentences or doc-sentences",
             )
         if self.segments.task != "none" and not self.model.has_pooler:
             raise ConfigError(
-                f"segments.task = '{self.segments.task}' reads the pooled vector, but model.has_pooler is false"
+                "conflicting-options",
+                f"segments.task = '{self.segments.task}' reads the pooled vector, but model.has_pooler is false",
             )
         check_schedule(self.schedule, self.train.steps)
         self.stream  # noqa: B018 (checks batch against segments)
@@ -83,7 +86,7 @@ class Recipe:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The nested values that `build_recipe` would make this recipe of."""
+        """The nested values from which `build_recipe` makes this recipe."""
         values = {name: value for name, value in asdict(self).items() if name != "stages"}
         values["init"] = {"from": self.init.source} | {k: v for k, v in values["init"].items() if k != "source"}
         values["stages"] = [{"at": stage.at, **unflatten(stage.changes)} for stage in self.stages]
@@ -91,7 +94,7 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that a weight or a metric depends on."""
+        """A hash of everything that a weight or a metric depends on."""
         values = flatten(self.values)
         kept = {
             key: value
@@ -104,14 +107,14 @@ class Recipe:
         return dump_toml(self.values)
 
     def at(self, step: float) -> "Recipe":
-        """The recipe that the update of `step` (the first is 0) on the scale of `train.steps` is made with."""
+        """The recipe of the update at `step` (the first is 0) on the scale of `train.steps`."""
         begun = [stage.recipe for stage in self.stages if stage.at <= step]
         return begun[-1] if begun else replace(self, stages=())
 
 
 @dataclass(frozen=True)
 class StageOptions:
-    """From step `at` of the schedule on, these dotted keys are changed; `recipe` has those of stages before, too."""
+    """From step `at` of the schedule on, these dotted keys change; `recipe` also has the changes of stages before."""
 
     at: int
     changes: dict[str, Any]
@@ -119,7 +122,7 @@ class StageOptions:
 
 
 def load_recipe(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe from a file, or by the name of one that comes with litebert; overrides such as `batch.sequences=8`."""
+    """A recipe from a file, or by the name of a shipped one; overrides such as `batch.sequences=8`."""
     return build_recipe(merge(read_recipe_values(source), parse_assignments(overrides)))
 
 
@@ -132,25 +135,26 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
         at, changes = table.get("at"), {name: value for name, value in table.items() if name != "at"}
         before = stages[-1].at if stages else 0
         if not isinstance(at, int) or at <= before:
-            raise ConfigError(f"stages: number {number} has at = {at!r}; it is a step after {before}")
+            raise ConfigError("bad-stages", f"stages: number {number} has at = {at!r}; it is a step after {before}")
         for key in flatten(changes):
             if {key, key.partition(".")[0]} & _OF_THE_WHOLE_RUN:
                 raise ConfigError(
-                    f"stages: number {number} changes {key}, which is settled for the whole run: set it outside of "
-                    "the stages"
+                    "bad-stages",
+                    f"stages: number {number} changes {key}, which is fixed for the whole run: set it outside of "
+                    "the stages",
                 )
         base = merge(base, changes)
         try:
             now = _build_plain(base)
         except ConfigError as error:
-            raise ConfigError(f"stages: number {number}: {error}") from None
+            raise ConfigError(error.code, f"stages: number {number}: {error}") from None
         stages.append(StageOptions(at, _difference(stages[-1].recipe if stages else recipe, now), now))
-    # a run that is shortened with train.steps=... does not come to its last stages
+    # a run that is shortened with train.steps=... never reaches its last stages
     return replace(recipe, stages=tuple(stage for stage in stages if stage.at < recipe.train.steps))
 
 
 def _difference(before: Recipe, after: Recipe) -> dict[str, Any]:
-    """What a stage changes, key by key: a preset that it names would not be read so beside all other keys."""
+    """What a stage changes, key by key: a preset could not be stored next to the keys that it sets."""
     old, new = flatten(before.values), flatten(after.values)
     return {key: value for key, value in new.items() if old[key] != value}
 
@@ -158,7 +162,9 @@ def _difference(before: Recipe, after: Recipe) -> dict[str, Any]:
 def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     tables = values.get("stages", ())
     if not isinstance(tables, list | tuple) or not all(isinstance(table, Mapping) for table in tables):
-        raise ConfigError(f"stages = {tables!r} is a list of tables: write [[stages]] with at = ... and what changes")
+        raise ConfigError(
+            "bad-stages", f"stages = {tables!r} is a list of tables: write [[stages]] with at = ... and what changes"
+        )
     return list(tables)
 
 
@@ -179,7 +185,7 @@ def with_paths(recipe: Recipe, rename: Callable[[str], str]) -> Recipe:
 
 
 def list_recipes() -> dict[str, str]:
-    """The recipes that come with litebert, by name, with the first line of each."""
+    """The shipped recipes, by name, with the first line of each."""
     return {name: text.splitlines()[0].lstrip("# ") for name, text in sorted(_shipped_texts().items())}
 
 
@@ -188,7 +194,7 @@ def _build_plain(values: Mapping[str, Any]) -> Recipe:
     model, init = expanded.get("model"), expanded.get("init")
     if isinstance(model, Mapping):
         expanded["model"] = _expand_preset(model)
-    if isinstance(init, Mapping) and "from" in init:  # a word of Python's, so the field has another name
+    if isinstance(init, Mapping) and "from" in init:  # a Python keyword, so the field has another name
         expanded["init"] = {**{name: value for name, value in init.items() if name != "from"}, "source": init["from"]}
     return build_options(Recipe, expanded)
 
@@ -201,23 +207,24 @@ def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_recipe_values(source: str | Path) -> dict[str, Any]:
-    """The nested values of a recipe as its file has them, by path or by the name of one that comes with litebert."""
+    """The nested values of a recipe as its file has them, by path or by the name of a shipped one."""
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
-            raise ConfigError(f"there is no recipe file {path}")
+            raise ConfigError("missing-file", f"there is no recipe file {path}")
         text = read_toml(path, "recipe")
     else:
         shipped = _shipped_texts()
         if str(source) not in shipped:
             raise ConfigError(
-                f"unknown recipe '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file"
+                "unknown-recipe",
+                f"unknown recipe '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file",
             )
         text = shipped[str(source)]
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source}: {error}") from None
+        raise ConfigError("bad-toml", f"{source}: {error}") from None
 
 
 def _shipped_texts() -> dict[str, str]:

@@ -181,7 +181,9 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | NoLog) -> None:
     try:
         save_checkpoint(path, engine.model, run.tokenizer, content, weights)
     except OSError as error:
-        raise TrainingError(f"cannot save {path}: {error.strerror or error}{advise_on_disk(error, path)}") from error
+        raise TrainingError(
+            "cannot-save", f"cannot save {path}: {error.strerror or error}{advise_on_disk(error, path)}"
+        ) from error
     delete_checkpoints(run)
 
 
@@ -200,9 +202,10 @@ def record_corpora(run: Run, recipe: Recipe) -> None:
         run.texts.setdefault(path, fingerprint)
         if any(content != fingerprint for content in recorded):
             raise ConfigError(
+                "corpus-changed",
                 f"{path} has another text than when {run.folder} began to read it: put the old corpus back to "
                 f"resume, or start a new run in another folder from the last weights "
-                f"(init.from={run.folder / CHECKPOINTS}/step-...)"
+                f"(init.from={run.folder / CHECKPOINTS}/step-...)",
             )
 
 
@@ -211,7 +214,8 @@ def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
     for corpus in corpora:
         if not tokenizer.has_fingerprint(corpus.tokenizer_fingerprint):
             raise ConfigError(
-                f"{corpus.path} was built with another tokenizer than this run's: build it again with the run's own"
+                "tokenizer-mismatch",
+                f"{corpus.path} was built with another tokenizer than this run's: build it again with the run's own",
             )
 
 
@@ -219,8 +223,9 @@ def check_vocabulary(recipe: Recipe, tokenizer: Tokenizer) -> None:
     """The vocabulary size is a fact of the tokenizer, and the recipe must agree."""
     if recipe.model.vocab_size != tokenizer.vocab_size:
         raise ConfigError(
+            "vocabulary-mismatch",
             f"model.vocab_size = {recipe.model.vocab_size}, but the corpus's tokenizer has {tokenizer.vocab_size} "
-            f"pieces: set model.vocab_size={tokenizer.vocab_size}"
+            f"pieces: set model.vocab_size={tokenizer.vocab_size}",
         )
 
 
@@ -231,19 +236,20 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
         return
     values = read_recipe_values(file)
     if "job" in values:
-        raise ConfigError(f"{folder} is a fine-tuning run; choose another folder")
+        raise ConfigError("other-run", f"{folder} is a fine-tuning run; choose another folder")
     try:
         begun = build_recipe(values)
     except ConfigError as error:
-        raise ConfigError(f"{file}: {error}; {folder} was started with this recipe") from None
+        raise ConfigError("unreadable-run", f"{file}: {error}; {folder} was started with this recipe") from None
     moved = find_moved(folder, begun, recipe)
     changes = list_changes(
         with_paths(begun, _resolve), with_paths(recipe, lambda path: _resolve(moved.get(path, path)))
     )
     if changes:
         raise ConfigError(
+            "recipe-changed",
             f"{folder} was started with another recipe ({'; '.join(changes[:5])}); resume with the old one, or start "
-            f"a new run in another folder from its weights (init.from={folder / CHECKPOINTS}/step-...)"
+            f"a new run in another folder from its weights (init.from={folder / CHECKPOINTS}/step-...)",
         )
 
 

@@ -179,9 +179,10 @@ def check_stages(run: Run) -> None:
         changed = sorted(name for name in encoder.keys() | shapes.keys() if encoder.get(name) != shapes.get(name))
         if changed:
             raise ConfigError(
+                "stage-changes-shapes",
                 f"stages: the stage at = {stage.at} changes the shape of weights ({', '.join(changed[:5])}"
                 f"{' ...' if len(changed) > 5 else ''}); of [model], a stage may only change keys that keep every "
-                "shape, such as dropout rates or the depth of shared layers"
+                "shape, such as dropout rates or the depth of shared layers",
             )
         check_tokenizer(open_corpora(stage.recipe.data), run.tokenizer)
         record_corpora(run, stage.recipe)
@@ -191,8 +192,9 @@ def check_rows(recipe: Recipe, num_processes: int) -> None:
     """A batch needs a row for each process; the rows of a batch by tokens are only known when it is made."""
     if 0 < recipe.batch.sequences < num_processes:
         raise ConfigError(
+            "too-few-sequences",
             f"batch.sequences = {recipe.batch.sequences} cannot be divided among {num_processes} processes: raise it, "
-            "or start fewer processes"
+            "or start fewer processes",
         )
 
 

@@ -12,14 +12,16 @@ def check_last_layers(plan: LayerPlan, num_last_layers: int | None) -> None:
     rows = plan.rows
     if num_last_layers > len(rows):
         raise ConfigError(
-            f"train.trainable = 'last-{num_last_layers}', but the model has {len(rows)} layers; write all"
+            "too-many-layers",
+            f"train.trainable = 'last-{num_last_layers}', but the model has {len(rows)} layers; write all",
         )
     first = len(rows) - num_last_layers
     for side in (0, 1):
         if {row[side] for row in rows[:first]} & {row[side] for row in rows[first:]}:
             raise ConfigError(
+                "layers-shared",
                 f"train.trainable = 'last-{num_last_layers}': the layers before use the same weights (the model shares "
-                f"them); choose all or head"
+                f"them); choose all or head",
             )
 
 

@@ -1,8 +1,8 @@
 """The training loop: one update after another, each a function of weights, optimizer, batch and step alone.
 
-A step's batch is computed in parts (micro-batches, ranks), whose losses are divided by the counts of the whole, so that
-they add up. Nothing but weights and optimizer has to be saved to go on exactly: the noise of dropout follows from
-(seed, step, row), or from (seed, step, part) where kernels draw it themselves: on accelerators, or compiled.
+A step's batch is computed in micro-batches, on one or several processes. Their losses are divided by the counts of the
+whole batch, so that they add up. To resume exactly, only weights and optimizer state have to be saved: dropout follows
+from (seed, step, row), or from (seed, step, micro-batch) where kernels draw it: on accelerators, or compiled.
 """
 
 import math
@@ -26,24 +26,24 @@ from litebert.core.runtime import Runtime
 from litebert.model.model import Model
 from litebert.tasks.task import AnyPart, Part, Task
 from litebert.training.distributed import add_over_ranks, mean_over_ranks, synchronizing
-from litebert.training.optimizers import clip_gradients, set_learning_rate
+from litebert.training.optimizers import clip_gradients
 from litebert.training.options import TrainOptions
 from litebert.training.schedule import step_by_clock
 
-SCALER = "scaler_"  # before the names of a loss scaler's numbers in a checkpoint's state
+SCALER = "scaler_"  # prefix of a loss scaler's numbers in a checkpoint's state
 Clock = Callable[[], float]  # seconds since some moment; a run's hours are counted by it
 
 
 @dataclass
 class Progress:
-    """How far a run has come; saved with each checkpoint."""
+    """How far a run is; saved with each checkpoint."""
 
     step: int = 0  # updates made
     tokens: int = 0
     seconds: float = 0.0
 
     def scheduled_step(self, options: TrainOptions) -> float:
-        """Where the run stands on the scale of `train.steps`: by its steps, its tokens or the clock."""
+        """The progress on the scale of `train.steps`: by steps, tokens or the clock."""
         if options.hours:
             return step_by_clock(self.seconds, total_seconds=options.hours * 3600, total_steps=options.steps)
         if options.tokens:
@@ -59,14 +59,14 @@ class Engine(Generic[AnyPart]):
     """What an update reads and changes."""
 
     model: Model
-    compute_loss: nn.Module  # the task's loss of a part, with what spreads the model over processes around it
+    compute_loss: nn.Module  # TaskLoss, inside DDP or FSDP if there are several processes
     optimizer: Optimizer
     task: Task[AnyPart]
     runtime: Runtime
     scaler: GradScaler
     clip_norm: float
     seed: int
-    # a part with the dropout seeds of its rows at a step; without, torch's generator is seeded for the part
+    # (micro-batch, step) -> the same with dropout seeds for its rows; None: torch's generator is seeded instead
     seed_rows: Callable[[AnyPart, int], AnyPart] | None = None
 
 
@@ -101,13 +101,13 @@ def iter_updates(
     rate_at: Callable[[float], float],
     clock: Clock = time.perf_counter,
 ) -> Iterator[StepReport]:
-    """Make updates until the run is finished or the batches end; `progress` is kept up to date."""
+    """Update until the run is finished or the batches end; `progress` is kept up to date."""
     engine.model.train()
     started_at = clock()
-    for parts in batches:
-        report = update(engine, parts, progress.step, rate_at(progress.scheduled_step(options)))
+    for micro_batches in batches:
+        report = update(engine, micro_batches, progress.step, rate_at(progress.scheduled_step(options)))
         seconds = clock() - started_at
-        # no two clocks agree, and processes that disagree on the end of a run or a stage wait for each other forever
+        # clocks differ: processes that disagree on the end of a run or a stage would wait for each other forever
         report = report._replace(seconds=mean_over_ranks(seconds) if options.hours else seconds)
         progress.step += 1
         progress.tokens += report.num_tokens
@@ -115,40 +115,43 @@ def iter_updates(
         yield report
         if progress.is_finished(options):
             return
-        engine.model.train()  # an evaluation may have come between
+        engine.model.train()  # the caller may have evaluated
         started_at = clock()
 
 
-def update(engine: Engine[AnyPart], parts: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:
-    """One update of the weights from the parts of one batch."""
-    totals = Counter({name: int(n) for name, n in add_over_ranks(count_parts(engine.task, parts)).items()})
+def update(engine: Engine[AnyPart], micro_batches: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:
+    """Update the weights once, from the micro-batches that this process computes of one batch."""
+    optimizer, scaler = engine.optimizer, engine.scaler
+    totals = {name: int(n) for name, n in add_over_ranks(count_parts(engine.task, micro_batches)).items()}
     sums: Counter[str] = Counter()
-    first_part = engine.runtime.ranks.rank * len(parts)  # among the parts of all processes
-    for number, part in enumerate(parts):
-        with synchronizing(engine.compute_loss, is_last=number == len(parts) - 1):
-            torch.manual_seed(noise_seed(engine.seed, step, "part", first_part + number))
-            seeded = engine.seed_rows(part, step) if engine.seed_rows else part
-            with _advising_on_memory(part, f"step {step + 1}"):
-                sums.update(_backward(engine, seeded, dict(totals)))
+    first_number = engine.runtime.ranks.rank * len(micro_batches)  # numbered over all processes
+    for number, micro_batch in enumerate(micro_batches):
+        torch.manual_seed(noise_seed(engine.seed, step, "part", first_number + number))
+        seeded = engine.seed_rows(micro_batch, step) if engine.seed_rows else micro_batch
+        is_last = number == len(micro_batches) - 1
+        with synchronizing(engine.compute_loss, is_last=is_last), _advising_on_memory(seeded, f"step {step + 1}"):
+            sums.update(_backward(engine, seeded, totals))
     sums = Counter(add_over_ranks(sums))
     if not math.isfinite(sums["loss"]):
-        raise TrainingError(f"the loss of step {step + 1} is {sums['loss']}")
-    engine.scaler.unscale_(engine.optimizer)
+        raise TrainingError("loss-not-finite", f"the loss of step {step + 1} is {sums['loss']}")
+    scaler.unscale_(optimizer)
     norm = clip_gradients(engine.model.parameters(), engine.clip_norm)
-    if not engine.scaler.is_enabled() and not bool(norm.isfinite()):
-        raise TrainingError(f"the gradients of step {step + 1} are not finite (their norm is {float(norm)})")
-    set_learning_rate(engine.optimizer, learning_rate)
-    engine.scaler.step(engine.optimizer)
-    engine.scaler.update()
-    engine.optimizer.zero_grad(set_to_none=True)
+    is_finite = bool(norm.isfinite())
+    if not is_finite and not scaler.is_enabled():
+        raise TrainingError("gradients-not-finite", f"the gradient norm of step {step + 1} is {float(norm)}")
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad(set_to_none=True)
     metrics = engine.task.summarize(sums, totals) | {"learning_rate": learning_rate}
-    if bool(norm.isfinite()):  # else the scaler found its scale too high, left the step out and halved it
+    if is_finite:  # otherwise the scaler found its scale too high, skipped the step and halved the scale
         metrics["gradient_norm"] = float(norm)
     return StepReport(metrics, totals["tokens"], 0.0)
 
 
 def time_batch(engine: Engine[AnyPart], parts: Sequence[AnyPart], clock: Clock = time.perf_counter) -> float:
-    """The seconds that a batch's loss and gradients take; neither the weights nor the next step's noise change."""
+    """The seconds that the loss and gradients of a batch take; no weight and no later dropout changes."""
     engine.model.train()
     totals = dict(count_parts(engine.task, parts))
     started_at = clock()
@@ -161,7 +164,7 @@ def time_batch(engine: Engine[AnyPart], parts: Sequence[AnyPart], clock: Clock =
 
 @torch.no_grad()
 def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, float]:
-    """The task's metrics on batches that nothing is learned from."""
+    """The task's metrics on batches, without learning from them."""
     engine.model.eval()
     totals = count_parts(engine.task, batches)
     sums: Counter[str] = Counter()
@@ -173,14 +176,14 @@ def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, fl
 
 
 def check_finite(metrics: Mapping[str, float], step: int) -> None:
-    """Stop where something was measured that is no number: such weights are neither logged nor saved."""
+    """Measured values must be finite: weights that give others are neither logged nor saved."""
     for name, value in metrics.items():
         if not math.isfinite(value):
-            raise TrainingError(f"the {name.replace('_', ' ')} of step {step} is {value}")
+            raise TrainingError("loss-not-finite", f"the {name.replace('_', ' ')} of step {step} is {value}")
 
 
 def count_parts(task: Task[AnyPart], parts: Sequence[AnyPart]) -> Counter[str]:
-    """The counts that losses are divided by, over all parts."""
+    """The counts that losses are divided by, over all micro-batches."""
     totals: Counter[str] = Counter()
     for part in parts:
         totals.update(task.count(part))
@@ -188,12 +191,12 @@ def count_parts(task: Task[AnyPart], parts: Sequence[AnyPart]) -> Counter[str]:
 
 
 def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) -> int:
-    """The seed of dropout for one part, or one row, of one step; torch's CPU generator reads 32 bits."""
+    """The dropout seed of one micro-batch ("part"), or one row, of one step; torch's CPU generator reads 32 bits."""
     return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
 
 
 def seeding_rows(seed: int) -> Callable[[Batch, int], Batch]:
-    """Gives a part dropout seeds for its rows, the same ones however the batch of a step is cut into parts."""
+    """Gives a micro-batch dropout seeds for its rows, the same however the batch is cut into micro-batches."""
 
     def seed_rows(part: Batch, step: int) -> Batch:
         rows = range(part.first_row, part.first_row + len(part.token_ids))
@@ -221,10 +224,10 @@ def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
 
 
 def _backward(engine: Engine[AnyPart], part: AnyPart, totals: dict[str, int]) -> dict[str, float]:
-    # no Counter: DDP and FSDP make a new mapping of the same type from its pairs, and a Counter would count those
+    # `totals` is no Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
     with _number_format(engine.runtime):
         result = engine.compute_loss(part.to(engine.runtime.device), totals)
-    # DDP and FSDP take the mean over processes, and our losses, divided by the counts of all, want the sum
+    # DDP and FSDP average over processes, but our losses are divided by the counts of all: they must be summed
     loss = result.loss * engine.runtime.ranks.world_size
     engine.scaler.scale(loss).backward()
     return {name: float(value) for name, value in result.sums.items()}

@@ -72,12 +72,6 @@ def clip_gradients(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
     return norm
 
 
-def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
-    """Use this rate from the next step on, in every group."""
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate
-
-
 def _plan_groups(named_parameters: Iterable[tuple[str, Tensor]], options: OptimOptions) -> list[dict[str, Any]]:
     # A tensor under several names is one variable, with one state and one trust ratio: its first name counts.
     first_names: dict[int, tuple[str, Tensor]] = {}

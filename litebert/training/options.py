@@ -34,7 +34,10 @@ class TrainOptions:
     def __post_init__(self) -> None:
         check_values(self)
         if self.tokens and self.hours:
-            raise ConfigError(f"tokens = {self.tokens} and hours = {self.hours}: a run stops by one of them; set one")
+            raise ConfigError(
+                "conflicting-options",
+                f"tokens = {self.tokens} and hours = {self.hours}: a run stops by one of them; set one",
+            )
 
 
 @dataclass(frozen=True)
@@ -68,4 +71,6 @@ class InitOptions:
     def __post_init__(self) -> None:
         check_values(self)
         if self.continues and not self.source:
-            raise ConfigError("continues = true needs init.from: name the checkpoint to continue")
+            raise ConfigError(
+                "conflicting-options", "continues = true needs init.from: name the checkpoint to continue"
+            )

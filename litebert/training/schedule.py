@@ -29,8 +29,9 @@ def check_schedule(options: ScheduleOptions, total_steps: int) -> None:
     end = options.start_warmup_step + options.warmup_steps
     if end > total_steps:
         raise ConfigError(
+            "warm-up-too-long",
             f"schedule.warmup_steps = {options.warmup_steps}: the warm-up ends at step {end}, after the run's "
-            f"{total_steps} steps; shorten it or raise train.steps"
+            f"{total_steps} steps; shorten it or raise train.steps",
         )
 
 

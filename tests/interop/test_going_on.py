@@ -150,7 +150,7 @@ def test_a_source_without_pooler_starts_a_run_without_one(begun: Path, tiny_corp
 @pytest.mark.parametrize(
     ("changes", "init", "message"),
     [
-        ({}, {"continues": True}, "init.from says of nothing"),
+        ({}, {"continues": True}, "init.continues = true needs init.from"),
         ({"train.steps": 6}, {"from": "last", "continues": True}, "is at step 6 already: raise train.steps"),
         ({"model.num_heads": 4}, {"from": "last"}, "model.num_heads = 4, but init.from"),
         ({"model.activation": "relu"}, {"from": "last"}, "model.activation = relu, but init.from"),

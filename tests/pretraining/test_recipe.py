@@ -71,7 +71,7 @@ def test_a_recipe_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         (["model.preset=nanno"], "did you mean 'nano'"),
         (["masking.rate=often"], "masking.rate = 'often'"),
         (["segments.format=full-sentences"], "^segments.task = .*segments.format"),
-        (["segments.max_length=1000"], "does not fit model.max_positions = 512: lower the one"),
+        (["segments.max_length=1000"], "does not fit model.max_positions = 512: lower the first"),
         (["model.num_segments=1"], "two segments"),
         (["batch.tokens=500"], "set one of them"),
         (["seed=-1"], "^seed must be at least 0, got -1"),
@@ -114,7 +114,7 @@ def test_a_shortened_run_leaves_out_the_stages_it_does_not_reach() -> None:
 
 @pytest.mark.parametrize("key", ["runtime.dtype", "init.from", "train.steps", "train.parallel", "train.keep_last"])
 def test_what_is_settled_for_the_whole_run_is_refused_in_a_stage(key: str) -> None:
-    with pytest.raises(ConfigError, match=f"stages: number 2 changes {key}, which is settled for the whole run"):
+    with pytest.raises(ConfigError, match=f"stages: number 2 changes {key}, which is fixed for the whole run"):
         load_recipe("nano", [f"stages=[{{at = 5, seed = 2}}, {{at = 6, {key} = 1}}]"])
 
 

@@ -21,7 +21,6 @@ from litebert.training.optimizers import (
     build_optimizer,
     clip_gradients,
     is_excluded,
-    set_learning_rate,
 )
 from litebert.training.options import OptimizerName, OptimOptions
 
@@ -54,7 +53,8 @@ def train(optimizer: torch.optim.Optimizer, parameters: dict[str, Parameter], st
     for step in steps:
         for name, gradient in draw_gradients(parameters, step).items():
             parameters[name].grad = gradient
-        set_learning_rate(optimizer, 0.01 / (step + 1))
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01 / (step + 1)
         optimizer.step()
 
 
@@ -113,7 +113,8 @@ def test_ten_steps_follow_the_published_formulas(name: str, weight_decay: float)
             parameters[key].grad = gradient.clone()
         if name in ("lamb-apex", "lamb-nvlamb"):
             clip_gradients(parameters.values(), 1.0)
-        set_learning_rate(optimizer, 0.02)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.02
         optimizer.step()
         reference.step({key: gradient.numpy().astype(np.float64) for key, gradient in gradients.items()}, 0.02)
     for key, tensor in parameters.items():

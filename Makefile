@@ -4,9 +4,8 @@
 #   make check   format, lint, types, import direction
 #   make docs    the documentation site, into site/; needs no network once its packages are installed
 #   make package  wheel and sdist in dist/, installed into a clean environment and tried
+#   make torture  kills, power losses, mutants, long training, hosts that disappear: hours; continues after an interruption
 #   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
-#   make torture attacks on a server, and SECONDS (1800) of saturation; see docs/reliability.md
-#   make audit   known vulnerabilities of the pinned packages; needs the network
 #   make bench   benchmarks, ours beside our peers'
 #   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
 #   make studies the studies of docs/results.md, as far as docs/studies/ has them not; make study-table-5: one of them
@@ -36,7 +35,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow torture audit chromium check docs package format bench model studies results pins clean broken
+.PHONY: demo test test-slow torture torture-short chromium check docs package format bench model studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -46,15 +45,16 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	$(RUN) pytest -m slow --timeout 1200 $(PYTEST_ARGS)
 
-SECONDS ?= 1800
+# What it has tried is in runs/torture/ledger.jsonl; docs/reliability.md has the figures of the last long one.
 torture: $(VENV)/.test
-	$(RUN) tests.torture.serving attacks
-	$(RUN) tests.torture.serving saturation --seconds $(SECONDS)
+	OMP_NUM_THREADS=1 $(RUN) tests.torture kills --count 1500 --seconds 10800
+	OMP_NUM_THREADS=1 $(RUN) tests.torture power --count 1000 --seconds 3600
+	OMP_NUM_THREADS=1 $(RUN) tests.torture mutants --count 50000 --seconds 7200
+	OMP_NUM_THREADS=1 $(RUN) tests.torture training --seconds 1800
+	OMP_NUM_THREADS=1 $(RUN) tests.torture hosts --seconds 3600
 
-audit:
-	$(PYTHON) -m venv .venv-audit
-	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
-	.venv-audit/bin/pip-audit --no-deps --disable-pip --requirement constraints.txt
+torture-short: $(VENV)/.test
+	$(RUN) pytest -m slow tests/torture
 
 # Never a failure: who may not install packages, or has no apt, runs the other tests.
 chromium:

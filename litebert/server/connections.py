@@ -96,9 +96,7 @@ def build_protocol(
 
         def shutdown(self) -> None:
             if self.cycle is not None and not self.cycle.response_complete:
-                # uvicorn answers it in kind: a client must not send another request here. Appending to self.headers
-                # would do nothing, because Starlette puts a copy of them into the scope.
-                self.cycle.scope["headers"] = [*self.cycle.scope["headers"], _CLOSE]
+                self.headers.append(_CLOSE)  # uvicorn answers it in kind: a client must not send another request here
             super().shutdown()
 
         def _refuse(self, refused: Refused) -> None:

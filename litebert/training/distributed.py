@@ -5,6 +5,8 @@ share their weights is one group of FSDP: gathered once a step, it serves all it
 itself would gather it at each of them. An unshared model is sharded block by block.
 """
 
+import os
+import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +22,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from litebert.core.errors import ConfigError, TrainingError, in_one_line
 from litebert.core.runtime import Runtime
 from litebert.core.stopping import Stop
 from litebert.model.model import Model
@@ -28,6 +31,11 @@ from litebert.training.launcher import end_with_launcher, tell_launcher
 from litebert.training.options import Parallel
 
 _LAST_MESSAGE_SECONDS = 0.5
+_TIMEOUT = "LITEBERT_PROCESS_TIMEOUT"  # seconds that a process waits for the others; 1800 without it
+
+
+# how gloo says it
+_GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Tt]imed out|Broken pipe|gloo/transport|No route to host")
 
 
 class TaskLoss(nn.Module):
@@ -52,14 +60,33 @@ def process_group(runtime: Runtime) -> Iterator[None]:
     is_cuda = runtime.device.type == "cuda"
     if is_cuda:
         torch.cuda.set_device(runtime.device)
-    dist.init_process_group("cpu:gloo,cuda:nccl" if is_cuda else "gloo", timeout=timedelta(minutes=30))
+    dist.init_process_group("cpu:gloo,cuda:nccl" if is_cuda else "gloo", timeout=read_timeout())
     try:
         yield
     except Exception as error:
         tell_launcher(error)  # before the others find this process gone
+        if is_about_others(error):
+            raise TrainingError(
+                "process-lost",
+                f"another process of this run ended or cannot be reached ({in_one_line(error)[:200]}); start the same "
+                "command again on every host: it continues from the last checkpoint",
+            ) from error
         raise
     finally:
         leave_group()
+
+
+def read_timeout() -> timedelta:
+    """How long a process waits for the others before it ends: a host that disappears says no goodbye."""
+    stated = os.environ.get(_TIMEOUT, "1800")
+    if not stated.isdecimal() or int(stated) < 1:
+        raise ConfigError("bad-value", f"{_TIMEOUT} = {stated!r:.40} must be a whole number of seconds, 1 or more")
+    return timedelta(seconds=int(stated))
+
+
+def is_about_others(error: Exception) -> bool:
+    """Whether an error of the exchange between processes says that one of the others is gone or silent."""
+    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and bool(_GONE.search(str(error))))
 
 
 def in_one_format(runtime: Runtime) -> Runtime:

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -195,3 +196,30 @@ def last_step(out: Path) -> int:
     file = out / "metrics.jsonl"
     records = read_log(file) if file.is_file() else []
     return int(records[-1]["step"]) if records else 0
+
+
+def test_a_process_whose_partner_falls_silent_stops_with_a_message(tiny_corpus: Path, tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=100_000)
+    command = [sys.executable, "-m", "litebert", "pretrain", str(recipe), "--out", str(tmp_path / "run")]
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = str(found.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LITEBERT_PROCESS_TIMEOUT": "30"}
+    environments = [os.environ | meeting | {"RANK": rank, "LOCAL_RANK": rank, "OMP_NUM_THREADS": "1"} for rank in "01"]
+    first, second = (
+        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for environment in environments
+    )
+    while last_step(tmp_path / "run") < 5:
+        assert first.poll() is None
+        time.sleep(0.05)
+    second.send_signal(signal.SIGSTOP)
+    try:
+        _, said = first.communicate(timeout=120)
+    finally:
+        second.kill()
+        second.communicate()
+    assert first.returncode == 2, said
+    (line,) = [line for line in said.splitlines() if line.startswith("error")]
+    assert line.startswith("error[process-lost]: another process of this run ended or cannot be reached (")
+    assert "Traceback" not in said

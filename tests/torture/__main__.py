@@ -17,7 +17,7 @@ from tests.torture.ledger import Ledger, read_records, summarize
 def main() -> int:
     """Run one kind of fault, or print what was tried so far."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument("fault", choices=["kills", "mutants", "training", "report"])
+    parser.add_argument("fault", choices=["kills", "power", "mutants", "training", "hosts", "report"])
     parser.add_argument("--folder", type=Path, default=Path("runs/torture"), help="materials, trials and the ledger")
     parser.add_argument("--count", type=int, default=100, help="how many faults, over all jobs")
     parser.add_argument("--seconds", type=float, default=600, help="stop after so long; the same command continues")
@@ -36,7 +36,7 @@ def main() -> int:
 
 def run_fault(options: argparse.Namespace, folder: Path, ledger: Ledger) -> None:
     """Try one kind of fault on all chosen jobs."""
-    from tests.torture import kills
+    from tests.torture import kills, power
     from tests.torture.jobs import JOBS, import_everything
     from tests.torture.materials import build_materials
 
@@ -44,6 +44,11 @@ def run_fault(options: argparse.Namespace, folder: Path, ledger: Ledger) -> None
         from tests.torture import steady
 
         steady.torture(build_materials(folder / "materials"), folder / "training", ledger, options.seconds)
+        return
+    if options.fault == "hosts":
+        from tests.torture import hosts
+
+        hosts.torture(build_materials(folder / "materials"), folder / "hosts", ledger, options.seconds)
         return
     import_everything()
     materials = build_materials(folder / "materials")
@@ -55,7 +60,8 @@ def run_fault(options: argparse.Namespace, folder: Path, ledger: Ledger) -> None
         formats = readers.build_formats(materials, folder / "formats")
         rot.torture(formats, folder / "mutants", ledger, options.count, deadline, options.jobs)
         return
-    kills.torture(chosen, materials, folder / options.fault, ledger, options.count, deadline)
+    campaign = power.torture if options.fault == "power" else kills.torture
+    campaign(chosen, materials, folder / options.fault, ledger, options.count, deadline)
 
 
 if __name__ == "__main__":

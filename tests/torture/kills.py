@@ -113,13 +113,21 @@ def _disturb(job: Job, materials: Path, out: Path, reference: Reference, rng: Ra
         return jobs.wait(jobs.start(words, log, prepare), log), f"{kind} at operation {number}"
     process = jobs.start(words, log) if job.is_forked else jobs.start_interpreter(words, log)
     instant = rng.uniform(0, reference.seconds)
-    time.sleep(instant)
+    with suppress(psutil.Error):
+        _wait_while_running(psutil.Process(process), instant)
     if rng.random() < 0.2:
         with suppress(psutil.Error):
             psutil.Process(process).terminate()
         return jobs.wait(process, log), f"SIGTERM after {instant:.2f} s"
     victim = _kill_some(process, rng)
     return jobs.wait(process, log), f"SIGKILL of {victim} after {instant:.2f} s"
+
+
+def _wait_while_running(process: psutil.Process, seconds: float) -> None:
+    """Wait for an instant, or until the process has ended."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(min(0.2, max(0.0, deadline - time.monotonic())))
 
 
 def _kill_some(process: int, rng: Random) -> str:

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from litebert.batches.batch import Batch
 from litebert.model.blocks import AttentionBlock, gather_positions
+from litebert.model.encoder import attention_mask
 from litebert.model.model import Model
 
 
@@ -75,6 +76,14 @@ def replaced(**replacements: Any) -> Callable[[], AbstractContextManager[Any]]:
     return replacing
 
 
+def attention_mask_always(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Where a mask that hides nothing is added all the same."""
+    if sequence_ids is not None or mask is None:
+        return attention_mask(mask, sequence_ids, dtype)
+    visible = mask[:, None, None, :]  # (B, 1, 1, T)
+    return torch.zeros(visible.shape, dtype=dtype).masked_fill(~visible, -torch.inf)
+
+
 WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "logits at masked words only": replaced(
         objectives__masked_lm__read_states=predict_everywhere, model__model__vocabulary_loss=whole_vocabulary_loss
@@ -85,6 +94,6 @@ WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "a GELU of few operations": replaced(model__blocks__activated_linear=spelled_linear),
     "GELU through sigmoid": replaced(model__lean___has_fast_form=lambda *_: False),
     "fused query, key, value": replaced(model__blocks__AttentionBlock__forward=attend_unfused),
-    "leaving out an empty mask": replaced(model__encoder___is_full=lambda _: False),
+    "leaving out an empty mask": replaced(model__encoder__attention_mask=attention_mask_always),
     "fused AdamW": nullcontext,  # chosen where the optimizer is built
 }

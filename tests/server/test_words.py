@@ -34,10 +34,19 @@ def test_chinese_words_are_chinese() -> None:
 
 def test_every_word_that_is_said_is_there() -> None:
     known = set(words_by_language()["en"])
-    scripts = "".join(file.read_text("utf-8") for page in PAGES for file in page.glob("*.js"))
+    files = [file for page in PAGES for file in page.glob("*.js") if not file.name.startswith("docs")]
+    scripts = "".join(file.read_text("utf-8") for file in files)
     said = set(re.findall(r'\b(?:say\(|privacy: |words: )"([\w.-]+)"', scripts))
     assert said <= known, said - known
     assert len(said) > 40
+
+
+def test_every_word_of_the_description_is_there_in_chinese() -> None:
+    page = PAGES[1]
+    known = set(re.findall(r'^  "(.+?)": ', (page / "docs-words.js").read_text("utf-8"), re.MULTILINE))
+    said = set(re.findall(r'\bsay\("([^"]+)"', (page / "docs.js").read_text("utf-8")))
+    assert said, "docs.js says its words with say()"
+    assert said <= known, said - known
 
 
 def test_every_refusal_of_the_server_has_its_words() -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         finetune,
         predict,
         pretrain,
+        run_study,
+        serve,
         train_tokenizer,
     )
     from litebert.batches.stream import Stream, open_stream
@@ -46,6 +48,8 @@ _VERBS = (  # what litebert does; the other names are what it works with
     "finetune",
     "predict",
     "pretrain",
+    "run_study",
+    "serve",
     "train_tokenizer",
 )
 _PUBLIC = {
@@ -112,6 +116,8 @@ __all__ = [
     "predict",
     "preset",
     "pretrain",
+    "run_study",
+    "serve",
     "train_tokenizer",
 ]
 

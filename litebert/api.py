@@ -729,6 +729,98 @@ def export(
     return Result("export", folder, None, metrics, report, accuracy)
 
 
+def run_study(
+    study: PathLike,
+    changes: Changes = (),
+    *,
+    scale: Literal["laptop", "paper"] = "laptop",
+    arms: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    corpora: Sequence[PathLike] | Mapping[str, PathLike] = (),
+    data: PathLike | None = None,
+    out: PathLike | None = None,
+    jobs: int = 1,
+) -> Result:
+    """Run a study (`litebert study list` names them), or continue one; finished arms are not run again.
+
+    `arms` are names or patterns, `seeds` others than the study's; `corpora` is the corpus to read, for a study of
+    several a mapping from their names. `jobs` arms run side by side, each in a process with its share of the cores. The
+    report has what was measured of each arm; `litebert study report` makes tables and figures.
+
+    >>> found = litebert.run_study("table-1", arms=["albert-*"], out="runs/sizes")
+    >>> found.report["arms"]["albert-base-seed-1"]["values"]["parameters"] < 12.5
+    True
+    """
+    from litebert.study.arms import plan_arms
+    from litebert.study.run import StudyRequest, run_arms
+    from litebert.study.spec import load_study
+
+    name = os.fspath(study)
+    loaded = load_study(name)
+    runs = plan_arms(loaded, scale, words=tuple(list_words(changes)), arms=arms, seeds=seeds)
+    if isinstance(corpora, Mapping):
+        paths = tuple(f"{key}={os.fspath(path)}" for key, path in corpora.items())
+    else:
+        paths = tuple(os.fspath(path) for path in ([corpora] if isinstance(corpora, str | os.PathLike) else corpora))
+    folder = Path(out) if out else Path("runs") / "studies" / f"{loaded.name}-{scale}"
+    request = StudyRequest(name, folder, paths, None if data is None else Path(data))
+    ended = run_arms(request, runs, jobs)
+    report = {"arms": ended.reports, "elsewhere": ended.elsewhere}
+    return Result("run_study", folder, None, {"arms": len(ended.reports)}, report)
+
+
+def serve(
+    models: PathLike | Sequence[PathLike] | Mapping[str, PathLike],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str = "",
+    origins: Sequence[str] = (),
+    allow_hosts: Sequence[str] = (),
+    root_path: str = "",
+    device: str = "auto",
+    engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
+    threads: int = 0,
+    max_batch: int = 64,
+    max_wait_ms: float = 2.0,
+    max_queue: int = 512,
+    max_inputs: int = 64,
+    max_characters: int = 20_000,
+    max_tokens: int = 16_384,
+    max_body: int = 1_000_000,
+    timeout: float = 30.0,
+) -> None:
+    """Serve models over HTTP until Ctrl-C, with a page to play on at / and the API's description at /docs.
+
+    A mapping names the models, as `name=path` does. Clients must send `token`, if there is one, as a bearer token.
+
+    >>> litebert.serve({"mine": "runs/tuned"}, port=8000)  # doctest: +SKIP
+    """
+    try:
+        from litebert.server.options import Limits, ServeOptions
+        from litebert.server.server import Computing
+        from litebert.server.server import serve as run
+    except ImportError as error:
+        raise ConfigError("needs-package", f"the server needs {error.name}: pip install 'litebert[serve]'") from error
+
+    if isinstance(models, Mapping):
+        sources = [f"{name}={os.fspath(path)}" for name, path in models.items()]
+    else:
+        sources = [os.fspath(path) for path in ([models] if isinstance(models, str | os.PathLike) else models)]
+    limits = Limits(
+        max_body_bytes=max_body,
+        max_inputs=max_inputs,
+        max_characters=max_characters,
+        max_tokens=max_tokens,
+        max_queue=max_queue,
+        max_batch=max_batch,
+        max_wait_seconds=max_wait_ms / 1000,
+        timeout_seconds=timeout,
+    )
+    options = ServeOptions(host, port, token, tuple(origins), tuple(allow_hosts), limits, root_path)
+    run(sources, options, Computing(device, engine, threads))
+
+
 def list_words(changes: Changes) -> list[str]:
     """Changes as the words of the command line, such as train.steps=500; a Python value becomes a TOML value.
 

@@ -16,7 +16,7 @@ from litebert import api
 from litebert.cli.main import _run
 from tests.conftest import invent_documents
 
-VERBS = [name for name in litebert._VERBS if name not in ("load", "load_checkpoint")]
+VERBS = list(litebert._VERBS)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from litebert import api
 from litebert.cli.words import EngineWord, Threads
 from litebert.core.errors import ConfigError
 
@@ -44,25 +45,26 @@ def serve_models(
     timeout: Annotated[float, typer.Option(help="Seconds for a request; then it is refused with 503.")] = 30.0,
 ) -> None:
     """Serve models over HTTP, with a page to play on at / and the API's description at /docs."""
-    try:
-        from litebert.server.options import Limits, ServeOptions
-        from litebert.server.server import Computing, serve
-    except ImportError as error:
-        raise ConfigError(f"the server needs {error.name}: pip install 'litebert[serve]'") from error
-
-    limits = Limits(
-        max_body_bytes=max_body,
+    api.serve(
+        checkpoints,
+        host=host,
+        port=port,
+        token="" if token_file is None else _read_token(token_file),
+        origins=origin or (),
+        allow_hosts=allow_host or (),
+        root_path=root_path,
+        device=device,
+        engine=engine,
+        threads=threads,
+        max_batch=max_batch,
+        max_wait_ms=max_wait_ms,
+        max_queue=max_queue,
         max_inputs=max_inputs,
         max_characters=max_characters,
         max_tokens=max_tokens,
-        max_queue=max_queue,
-        max_batch=max_batch,
-        max_wait_seconds=max_wait_ms / 1000,
-        timeout_seconds=timeout,
+        max_body=max_body,
+        timeout=timeout,
     )
-    token = "" if token_file is None else _read_token(token_file)
-    options = ServeOptions(host, port, token, tuple(origin or ()), tuple(allow_host or ()), limits, root_path)
-    serve(checkpoints, options, Computing(device, engine, threads))
 
 
 def _read_token(file: Path) -> str:

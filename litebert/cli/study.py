@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from litebert import api
+
 if TYPE_CHECKING:
     from litebert.study.arms import ArmRun
     from litebert.study.estimate import Cost
-    from litebert.study.grid import IsDone
-    from litebert.study.place import Place
+    from litebert.study.run import StudyRequest
     from litebert.study.spec import Scale, Study
 
 app = typer.Typer(help="Repeat the papers' tables and figures, or make your own.", no_args_is_help=True)
@@ -118,20 +119,38 @@ def run_study(
     devices: Annotated[int, typer.Option(min=1, help="--dry-run: on so many devices.")] = 1,
 ) -> None:
     """Run a study, or go on with one; arms that are finished are not run again."""
+    from litebert.core.runtime import read_ranks
     from litebert.study.arms import plan_arms
+    from litebert.study.run import StudyRequest
     from litebert.study.spec import load_study
 
     study, chosen_scale = load_study(name), _scale(scale)
+    folder = out or STUDIES / f"{study.name}-{chosen_scale}"
+    if not (list_ or dry_run):
+        result = api.run_study(
+            name,
+            overrides or [],
+            scale=chosen_scale,
+            arms=_split(arms),
+            seeds=_whole_numbers(seeds),
+            corpora=corpus or (),
+            data=data,
+            out=folder,
+            jobs=jobs,
+        )
+        elsewhere = result.report.get("elsewhere")
+        if elsewhere:
+            print(f"other processes are at work on {', '.join(elsewhere)}; when they have finished:")
+        if read_ranks().is_main:
+            print(f"{'' if elsewhere else 'done: '}litebert study report {folder}")
+        return
     words = tuple(overrides or [])
     runs = plan_arms(study, chosen_scale, words=words, arms=_split(arms), seeds=_whole_numbers(seeds))
-    folder = out or STUDIES / f"{study.name}-{chosen_scale}"
-    errand = _Errand(name, folder, tuple(corpus or ()), data)
+    request = StudyRequest(name, folder, tuple(corpus or ()), data)
     if list_:
-        _print_commands(errand, runs)
-    elif dry_run:
-        _print_costs(errand, runs, jobs, (device, devices))
+        _print_commands(request, runs)
     else:
-        _run(errand, runs, jobs)
+        _print_costs(request, runs, jobs, (device, devices))
 
 
 def _split(words: str) -> list[str]:
@@ -146,40 +165,31 @@ def _whole_numbers(words: str) -> list[int]:
     return [int(word) for word in _split(words)]
 
 
-@dataclass(frozen=True)
-class _Errand:
-    """What is to be run, and where what it reads and writes lies: as it was said, to be said again for each arm."""
-
-    study: str
-    folder: Path
-    corpora: tuple[str, ...]
-    data: Path | None
-
-    def command(self, run: "ArmRun") -> list[str]:
-        words = ["litebert", "study", "run", self.study, *run.words, "--scale", run.scale, "--arms", run.arm]
-        words += ["--seeds", str(run.seed), "--out", str(self.folder)]
-        for corpus in self.corpora:
-            words += ["--corpus", corpus]
-        return [*words, *(["--data", str(self.data)] if self.data else [])]
+def _command(request: "StudyRequest", run: "ArmRun") -> list[str]:
+    words = ["litebert", "study", "run", request.study, *run.words, "--scale", run.scale, "--arms", run.arm]
+    words += ["--seeds", str(run.seed), "--out", str(request.folder)]
+    for corpus in request.corpora:
+        words += ["--corpus", corpus]
+    return [*words, *(["--data", str(request.data)] if request.data else [])]
 
 
-def _print_commands(errand: _Errand, runs: "list[ArmRun]") -> None:
+def _print_commands(request: "StudyRequest", runs: "list[ArmRun]") -> None:
     """One command an arm; one that starts from another comes after it, and says so."""
     for run in runs:
-        words = shlex.join(errand.command(run))
+        words = shlex.join(_command(request, run))
         print(f"{words}  # after {run.starts_from}" if run.starts_from else words)
 
 
-def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str, int]) -> None:
+def _print_costs(request: "StudyRequest", runs: "list[ArmRun]", jobs: int, on: tuple[str, int]) -> None:
     from litebert.study.arms import title_of
     from litebert.study.estimate import estimate_arm, estimate_end, load_share
 
     device_name, num_devices = on
-    found = _find_reports(errand, runs)
+    found = _find_reports(request, runs)
     device = load_share(device_name, jobs)
     width = max(len(run.name) for run in runs)
     costs = {run.name: estimate_arm(run, device, num_devices) for run in runs}
-    shares = _shares_done(errand, [run for run in runs if run.name not in found], costs)
+    shares = _shares_done(request, [run for run in runs if run.name not in found], costs)
     at_a_time = "one after another" if jobs == 1 else f"{jobs} at a time"
     print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, {at_a_time}:")
     for run in runs:
@@ -206,14 +216,14 @@ def _print_costs(errand: _Errand, runs: "list[ArmRun]", jobs: int, on: tuple[str
         print(f"the study says: {runs[0].at_scale.cost}")
 
 
-def _shares_done(errand: _Errand, runs: "list[ArmRun]", costs: "dict[str, Cost]") -> dict[str, float]:
+def _shares_done(request: "StudyRequest", runs: "list[ArmRun]", costs: "dict[str, Cost]") -> dict[str, float]:
     """How much is done of each arm that was begun, as it is meant now, and has no report."""
     from litebert.pretraining.recipe import build_recipe, list_changes, read_recipe_values
     from litebert.study.grid import share_done
     from litebert.study.place import Place
     from litebert.training.kept_checkpoints import RECIPE_FILE
 
-    place, shares = Place(errand.folder, {}, None), {}
+    place, shares = Place(request.folder, {}, None), {}
     for run in runs:
         file = place.run_folder(run.name) / RECIPE_FILE
         if not file.is_file() or costs[run.name].train_hours is None:
@@ -240,7 +250,7 @@ class _Found:
         return "finished  "
 
 
-def _find_reports(errand: _Errand, runs: "list[ArmRun]") -> dict[str, _Found]:
+def _find_reports(request: "StudyRequest", runs: "list[ArmRun]") -> dict[str, _Found]:
     """Of each arm that has a report: whether it is finished.
 
     Texts are compared as far as they are here: a dry run needs none.
@@ -249,12 +259,12 @@ def _find_reports(errand: _Errand, runs: "list[ArmRun]") -> dict[str, _Found]:
     from litebert.study.identity import Texts, list_other_measures, list_staleness
     from litebert.study.place import is_finished, locate_corpora, read_arm_report, report_file
 
-    here = {name: path for name, path in locate_corpora(runs, errand.corpora).items() if (path / MANIFEST).is_file()}
+    here = {name: path for name, path in locate_corpora(runs, request.corpora).items() if (path / MANIFEST).is_file()}
     texts = Texts({name: {"fingerprint": read_manifest(path).fingerprint} for name, path in here.items()}, {})
     found = {}
     for run in runs:
-        if is_finished(errand.folder, run):
-            report = read_arm_report(report_file(errand.folder, run))
+        if is_finished(request.folder, run):
+            report = read_arm_report(report_file(request.folder, run))
             found[run.name] = _Found(list_staleness(report, run, texts), list_other_measures(report, run))
     return found
 
@@ -275,51 +285,6 @@ def _print_uncounted(left: "list[ArmRun]", costs: "dict[str, Cost]") -> None:
         print(f"not counted: {num_tasks} tasks of each arm, whose length depends on their data")
     if left and not left[0].at_scale.is_trained:
         print("not counted: measuring; this study trains nothing")
-
-
-def _run(errand: _Errand, runs: "list[ArmRun]", jobs: int) -> None:
-    """Run one arm here, or several in processes of their own."""
-    from litebert.core.errors import ConfigError
-    from litebert.core.runtime import read_ranks
-    from litebert.study.arm import find_report, help_arm, run_arm
-    from litebert.study.identity import describe_texts
-    from litebert.study.place import keep_study_file, open_place
-    from litebert.study.results import check_company
-
-    place, ranks = open_place(runs, errand.folder, errand.corpora, errand.data), read_ranks()
-    if ranks.world_size > 1 and len(runs) > 1:
-        raise ConfigError(f"torchrun trains one arm, and these are {len(runs)}: take the commands of --list")
-    if not ranks.is_main:
-        help_arm(runs[0], place)
-        return
-    texts = describe_texts(runs, place)
-    check_company(runs, errand.folder, texts)
-
-    def is_done(run: "ArmRun") -> bool:
-        return find_report(run, place, texts) is not None  # one of another study is refused, before any begins
-
-    left = [run for run in runs if not is_done(run)]
-    keep_study_file(errand.study, runs[0].study, errand.folder)
-    print(f"{len(runs) - len(left)} of {len(runs)} arms are finished" if len(left) < len(runs) else f"{len(runs)} arms")
-    elsewhere: list[str] = []
-    if len(runs) == 1:
-        run_arm(runs[0], place)
-    elif left:
-        elsewhere = _run_in_processes(errand, runs, place, is_done, jobs)
-    if elsewhere:
-        print(f"other processes are at work on {', '.join(elsewhere)}; when they have finished:")
-    print(f"{'' if elsewhere else 'done: '}litebert study report {errand.folder}")
-
-
-def _run_in_processes(errand: _Errand, runs: "list[ArmRun]", place: "Place", is_done: "IsDone", jobs: int) -> list[str]:
-    from litebert.study.estimate import estimate_arm, load_share
-    from litebert.study.grid import Grid, run_grid
-    from litebert.study.view import GridView
-
-    device = load_share("this-cpu", jobs)
-    costs = {run.name: estimate_arm(run, device) for run in runs}
-    grid = Grid(place, costs, errand.command, is_done, list(runs))
-    return run_grid(grid, jobs=jobs, view=GridView(runs[0].study.name))
 
 
 @app.command("report")

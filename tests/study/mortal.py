@@ -7,15 +7,16 @@ line after which the process is killed, and all others of its session with it.
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from litebert import checkpoint
 from litebert.cli.main import main
-from litebert.cli.study import _Errand
 from litebert.objectives.masked_lm import MaskedLM
 from litebert.study import arm
+from litebert.study import run as arms
 from litebert.study.arms import ArmRun
 from litebert.training import loop
 
@@ -54,15 +55,15 @@ def keep_diary_of(name: str) -> None:
 
 def live() -> None:
     """Be `litebert`; the processes that it starts for arms are mortal too."""
-    command, run_arm = _Errand.command, arm.run_arm
+    command, run_arm = arms.StudyRequest.command, arm.run_arm
 
     def run_mortal(run: ArmRun, *words: Any) -> Any:
         keep_diary_of(run.name)
         return run_arm(run, *words)
 
-    arm.run_arm = run_mortal
-    _Errand.command = lambda errand, run: [__spec__.name, *command(errand, run)[1:]]
-    main()
+    arms.run_arm = run_mortal
+    arms.StudyRequest.command = lambda request, run: [__spec__.name, *command(request, run)[1:]]
+    arms.main() if sys.argv[1].startswith("{") else main()
 
 
 if __name__ == "__main__":

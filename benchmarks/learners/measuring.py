@@ -11,10 +11,10 @@ from litebert.batches.options import MaskingOptions
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.files import write_json
 from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic
-from litebert.evaluation.intrinsic.batches import build_typesetter
+from litebert.evaluation.intrinsic.guesses import guess_words, read_pairs
+from litebert.evaluation.intrinsic.pair_batches import build_pair_writer
 from litebert.evaluation.intrinsic.pairs import draw_order_pairs, draw_plain_pairs
 from litebert.evaluation.intrinsic.passages import open_passages
-from litebert.evaluation.intrinsic.reading import guess_words, read_pairs
 from litebert.evaluation.intrinsic.score import Score, score_guesses
 from litebert.evaluation.intrinsic.shallow import count_pieces
 from litebert.text.tokenizer import load_tokenizer
@@ -97,19 +97,19 @@ class HeldOut:
         self.name = f"{corpus.name}-{length}-{pairs}-point"
         tokenizer = load_tokenizer(corpus / "tokenizer")
         learned, tested = open_passages(corpus, "valid", enough_tokens=2 * pairs * length, seed=1)
-        self.typesetter = build_typesetter(tested, tokenizer, length=length, seed=1)
+        self.writer = build_pair_writer(tested, tokenizer, length=length, seed=1)
         self.order = draw_order_pairs(tested, count=pairs, length=length, seed=1)
         self.words = draw_plain_pairs(tested, count=max(1, pairs // CURVE_SHARE), length=length, seed=1)
         self.more_words = draw_plain_pairs(tested, count=pairs, length=length, seed=1)
-        typesetter = build_typesetter(learned, tokenizer, length=length, seed=1)
+        writer = build_pair_writer(learned, tokenizer, length=length, seed=1)
         read_before = draw_plain_pairs(learned, count=pairs, length=length, seed=1)
-        self.frequent = count_pieces(typesetter, read_before, tokenizer.vocab_size)
+        self.frequent = count_pieces(writer, read_before, tokenizer.vocab_size)
 
     def measure_single_pieces(self, checkpoint: Path) -> dict[str, Score]:
         """Single pieces, 15 %, all hidden and 80/10/10, which is what `transformers`' collator makes."""
         model = load_checkpoint(checkpoint).load_model().eval()
-        typesetter = replace(self.typesetter, masking=MaskingOptions(kind="token"))
-        words = guess_words(model, typesetter, self.more_words, self.frequent, lambda _: None)
+        writer = replace(self.writer, masking=MaskingOptions(kind="token"))
+        words = guess_words(model, writer, self.more_words, self.frequent, lambda _: None)
         return {
             "hidden": score_guesses(words.by_model, words.documents),
             "usual": score_guesses(words.by_model_usual, words.documents),
@@ -118,8 +118,8 @@ class HeldOut:
     def measure(self, checkpoint: Path) -> dict[str, float]:
         """A point of each curve."""
         model = load_checkpoint(checkpoint).load_model().eval()
-        words = guess_words(model, self.typesetter, self.words, self.frequent, lambda _: None)
-        answers = read_pairs(model, self.typesetter, self.order, lambda _: None).answers
+        words = guess_words(model, self.writer, self.words, self.frequent, lambda _: None)
+        answers = read_pairs(model, self.writer, self.order, lambda _: None).answers
         assert answers is not None, checkpoint
         is_right = answers == self.order.labels
         return {

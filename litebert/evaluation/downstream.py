@@ -19,7 +19,8 @@ from litebert.core.errors import ConfigError
 from litebert.core.progress import ProgressBar
 from litebert.core.runtime import choose_device
 from litebert.corpus.shards import Split, open_corpus
-from litebert.evaluation.intrinsic.batches import Typesetter, build_typesetter
+from litebert.evaluation.intrinsic.guesses import Advance, guess_words, probe, read_pairs
+from litebert.evaluation.intrinsic.pair_batches import PairWriter, build_pair_writer
 from litebert.evaluation.intrinsic.pairs import (
     PairTable,
     TooFewPairsError,
@@ -28,7 +29,6 @@ from litebert.evaluation.intrinsic.pairs import (
     draw_plain_pairs,
 )
 from litebert.evaluation.intrinsic.passages import open_passages
-from litebert.evaluation.intrinsic.reading import Advance, guess_words, probe, read_pairs
 from litebert.evaluation.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs, Training
 from litebert.evaluation.intrinsic.score import PairScores, score_guesses, score_pairs
 from litebert.evaluation.intrinsic.shallow import Bags, collect_bags, count_pieces, guess_next, guess_order
@@ -59,13 +59,13 @@ class Bench:
 
     model: Model
     tokenizer: Tokenizer
-    tested: Typesetter
-    learned: Typesetter
+    tested: PairWriter
+    learned: PairWriter
     options: IntrinsicOptions
     advance: Advance
 
-    def collect_bags(self, typesetter: Typesetter, pairs: PairTable) -> Bags:
-        return collect_bags(typesetter, pairs, self.tokenizer.vocab_size)
+    def collect_bags(self, writer: PairWriter, pairs: PairTable) -> Bags:
+        return collect_bags(writer, pairs, self.tokenizer.vocab_size)
 
 
 Draw = Callable[..., PairTable]
@@ -87,8 +87,8 @@ def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | N
         bench = Bench(
             model,
             tokenizer,
-            build_typesetter(tested, tokenizer, length=length, seed=options.seed),
-            build_typesetter(learned, tokenizer, length=length, seed=options.seed),
+            build_pair_writer(tested, tokenizer, length=length, seed=options.seed),
+            build_pair_writer(learned, tokenizer, length=length, seed=options.seed),
             options,
             _counter(bar),
         )

@@ -1,4 +1,4 @@
-"""Eight bits that keep accuracy: measured against float on a dev file, sensitive matrices left in float, or refused."""
+"""Int8 export that keeps accuracy: measured on a dev file, with sensitive matrices left in float, else an error."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ import onnx
 
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import DataError
-from litebert.exporters.judging import Judge, Verdict, build_judge
+from litebert.exporters.dev_accuracy import Judge, Verdict, build_judge
 from litebert.exporters.onnx_folder import (
     Exported,
     build_head_graph,
@@ -23,22 +23,22 @@ from litebert.graph.precision import Precision
 from litebert.inference.engines.graphs import BatchEngine, OneGraph
 from litebert.inference.engines.onnx_engine import OnnxEngine
 from litebert.inference.engines.threads import count_cores
-from litebert.inference.exported import PER_TOKEN
+from litebert.inference.export_folder import PER_TOKEN
 from litebert.model.engine import HeadName
 
-MAX_FLOAT_SHARE = 1 / 3  # of a model's matrices: with more of them in float it is no int8 model
+MAX_FLOAT_SHARE = 1 / 3  # of a model's matrices; with more of them in float it is not an int8 model
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What eight bits cost on a dev file."""
+    """What int8 costs on a dev file."""
 
     metric: str
     num_examples: int
     float_score: float  # in points
     int8_score: float
-    num_changed: int  # answers that are not float's
+    num_changed: int  # answers that differ from float's
 
     @property
     def drop(self) -> float:
@@ -53,16 +53,16 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Int8Options:
-    """How eight bits are measured, and what they may cost."""
+    """How int8 is measured, and what it may cost."""
 
     dev: Path | None = None  # without it nothing is measured
     max_drop: float = 1.0  # points
-    say: Say = lambda _: None  # hears how the file was read, and of each measurement
+    say: Say = lambda _: None  # given how the file was read, and each measurement, as sentences
 
 
 @dataclass(frozen=True)
 class Int8Graph:
-    """A graph in eight bits, what it costs (None: nothing to measure on), and the matrices that stayed in float."""
+    """An int8 graph, its accuracy (None: no dev file), and the matrices that stayed in float."""
 
     content: bytes
     accuracy: Accuracy | None
@@ -71,7 +71,7 @@ class Int8Graph:
 
 @dataclass(frozen=True)
 class Int8Export:
-    """What was written, and what it costs; None where there was nothing to measure on."""
+    """What was written, and its accuracy; None without a dev file."""
 
     exported: Exported
     accuracy: Accuracy | None
@@ -81,21 +81,21 @@ class Int8Export:
 def export_int8(
     checkpoint: Checkpoint, out: Path, options: Int8Options = Int8Options(), *, head: str = ""
 ) -> Int8Export:
-    """Write a checkpoint in eight bits, unless that loses more than `max_drop` points on the dev file."""
+    """Write a checkpoint in int8, or raise if that loses more than `max_drop` points on the dev file."""
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
-    graph = settle_int8(checkpoint, chosen, options)
+    graph = fit_int8(checkpoint, chosen, options)
     facts: dict[str, Any] = {"precision": "int8", "activations": PER_TOKEN, "in_float": graph.in_float}
     facts["accuracy"] = None if graph.accuracy is None else asdict(graph.accuracy)
     exported = write_export(checkpoint, out, chosen, graph.content, facts)
     return Int8Export(exported, graph.accuracy, graph.in_float)
 
 
-def settle_int8(checkpoint: Checkpoint, head: HeadName, options: Int8Options) -> Int8Graph:
-    """The graph in eight bits that loses no more than it may."""
+def fit_int8(checkpoint: Checkpoint, head: HeadName, options: Int8Options) -> Int8Graph:
+    """The int8 graph with the fewest matrices in float that loses no more than `max_drop` points."""
     choice, accuracy, precision = _Choice(checkpoint, head), None, Precision(is_int8=True)
     if options.dev is not None:
-        accuracy, precision = _settle(choice, build_judge(checkpoint, head, options.dev), options)
+        accuracy, precision = _fit(choice, build_judge(checkpoint, head, options.dev), options)
     return Int8Graph(choice.build(precision), accuracy, tuple(sorted(precision.in_float)))
 
 
@@ -116,8 +116,8 @@ class _Choice:
         return OnnxEngine(graph, count_cores())
 
 
-def _settle(choice: _Choice, judge: Judge, options: Int8Options) -> tuple[Accuracy, Precision]:
-    """The precision with the fewest matrices in float that loses no more than it may."""
+def _fit(choice: _Choice, judge: Judge, options: Int8Options) -> tuple[Accuracy, Precision]:
+    """The precision with the fewest matrices in float that loses no more than `max_drop` points."""
     for note in judge.notes:
         options.say(note)
     expected = judge.judge(choice.open(Precision()))
@@ -130,15 +130,17 @@ def _settle(choice: _Choice, judge: Judge, options: Int8Options) -> tuple[Accura
     for name in _rank_matrices(choice, judge, expected, list(sizes)):
         tried = replace(precision, in_float=precision.in_float | {name})
         if sum(sizes[one] for one in tried.in_float) > MAX_FLOAT_SHARE * sum(sizes.values()):
-            continue  # too large; a smaller one may still do
+            continue  # too large; a smaller one may still fit
         precision = tried
         accuracy = _compare(judge, expected, judge.judge(choice.open(precision)))
         options.say(f"{name} left in float: {accuracy}")
         if accuracy.drop <= options.max_drop:
             return accuracy, precision
     raise DataError(
-        f"int8 loses {accuracy.drop:.2f} points of {judge.metric}, and --max-drop allows {options.max_drop:g}; too "
-        "much of the model would have to stay in float: export without --int8, or allow more"
+        "int8-loses-too-much",
+        f"int8 loses {accuracy.drop:.2f} points of {judge.metric}, and {options.max_drop:g} are allowed; too much of "
+        "the model would have to stay in float: export in float, or allow more",
+        option="max_drop",
     )
 
 
@@ -147,7 +149,7 @@ def _compare(judge: Judge, expected: Verdict, found: Verdict) -> Accuracy:
 
 
 def _rank_matrices(choice: _Choice, judge: Judge, expected: Verdict, names: Sequence[str]) -> list[str]:
-    """The matrices that alone in eight bits change answers: first what costs most points, then what changes most."""
+    """The matrices that change answers when they alone are in int8: the most costly first, then the most changes."""
     costs: dict[str, tuple[float, float]] = {}
     for name in names:
         alone = Precision(is_int8=True, in_float=frozenset(names) - {name})
@@ -157,8 +159,10 @@ def _rank_matrices(choice: _Choice, judge: Judge, expected: Verdict, names: Sequ
 
 
 def list_matrices(choice: _Choice) -> dict[str, int]:
-    """All matrices that eight bits change, and how many numbers each has."""
+    """All matrices that int8 changes, and how many values each has."""
     model = onnx.load_from_string(choice.build(Precision(is_int8=True)))
     kinds = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
     in_bytes = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds]
-    return {tensor.name: math.prod(tensor.dims) for tensor in in_bytes if len(tensor.dims) == 2}  # others are zeros
+    return {
+        tensor.name: math.prod(tensor.dims) for tensor in in_bytes if len(tensor.dims) == 2
+    }  # the others are zero points

@@ -1,4 +1,4 @@
-"""A checkpoint becomes a folder with an ONNX file, which plain onnxruntime runs, and its tokenizer."""
+"""ONNX export: a folder with the graph, which plain onnxruntime runs, and its tokenizer."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from litebert.graph.heads import check_head
 from litebert.graph.model import build_graph
 from litebert.graph.precision import Precision
 from litebert.inference.engines.graphs import load_arrays
-from litebert.inference.exported import GRAPH_FILE, describe_export, write_facts
+from litebert.inference.export_folder import GRAPH_FILE, describe_export, write_facts
 from litebert.interop.foreign_task import OUR_KEY
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.names import find_family, their_config, their_labels
@@ -31,14 +31,14 @@ class Exported:
 
 
 def export_onnx(checkpoint: Checkpoint, out: Path, *, head: str = "", facts: dict[str, Any] | None = None) -> Exported:
-    """Write a checkpoint as it is; `out` appears when it is complete, or nothing does."""
+    """Write a checkpoint in float; `out` appears when it is complete, or not at all."""
     chosen = choose_head(checkpoint, head)
     graph = build_head_graph(checkpoint, chosen, checkpoint.load_tokenizer(), Precision())
     return write_export(checkpoint, out, chosen, graph, {"precision": "float32", **(facts or {})})
 
 
 def choose_head(checkpoint: Checkpoint, wanted: str = "") -> HeadName:
-    """The head of a name; without a name what the model was fine-tuned for, else its first, else embeddings."""
+    """The head of this name; by default the one of fine-tuning, else the first, else embeddings."""
     has = tuple(spec.kind for spec in checkpoint.heads)
     if wanted:
         check_head(wanted, has)
@@ -49,7 +49,7 @@ def choose_head(checkpoint: Checkpoint, wanted: str = "") -> HeadName:
 
 
 def build_head_graph(checkpoint: Checkpoint, head: HeadName, tokenizer: Tokenizer, precision: Precision) -> bytes:
-    """The graph's file."""
+    """The content of the graph's file."""
     model = build_graph(
         checkpoint.config,
         load_arrays(checkpoint),
@@ -64,7 +64,7 @@ def build_head_graph(checkpoint: Checkpoint, head: HeadName, tokenizer: Tokenize
 
 
 def has_exits(checkpoint: Checkpoint, head: HeadName) -> bool:
-    """Whether the export may answer early: the model has learned it, and its layers are one, so that they can loop."""
+    """Whether the export may answer early: the model has learned it, and one shared layer can be a loop."""
     return learned_exits(checkpoint, head) and checkpoint.config.layer_plan.is_one_layer
 
 
@@ -73,7 +73,7 @@ def learned_exits(checkpoint: Checkpoint, head: HeadName) -> bool:
 
 
 def write_export(checkpoint: Checkpoint, out: Path, head: HeadName, graph: bytes, facts: dict[str, Any]) -> Exported:
-    """Write a folder around a graph, with all that is needed to ask it."""
+    """Write a folder with a graph and everything that is needed to use it."""
     check_is_new(out)
     tokenizer = checkpoint.load_tokenizer()
     with atomic_directory(out) as temporary:
@@ -92,7 +92,7 @@ def write_export(checkpoint: Checkpoint, out: Path, head: HeadName, graph: bytes
 
 
 def _describe_for_others(checkpoint: Checkpoint, head: HeadName, tokenizer: Tokenizer) -> dict[str, Any]:
-    """config.json for who runs the graph without litebert: labels, length, pooling, and transformers' own keys."""
+    """config.json for users without litebert: labels, length, pooling, and the keys of transformers."""
     config, heads = checkpoint.config, [spec for spec in checkpoint.heads if spec.kind == head]
     family = find_family(config, heads, pad_id=tokenizer.pad_id, prefers=checkpoint.layout)
     special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
@@ -106,4 +106,4 @@ def _describe_for_others(checkpoint: Checkpoint, head: HeadName, tokenizer: Toke
 
 def check_is_new(out: Path) -> None:
     if out.exists():
-        raise ConfigError(f"{out} exists already; choose another name, or remove it")
+        raise ConfigError("exists", f"{out} exists already; choose another name, or remove it")

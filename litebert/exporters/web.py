@@ -1,7 +1,7 @@
-"""A checkpoint becomes a static folder: a page that answers in the visitor's browser, and asks no other server.
+"""Web export: a static folder with a page that answers in the visitor's browser and contacts no other server.
 
-index.html, *.js, *.css                    the page, the same for all models: the server's views, and what computes here
-model.onnx, vocabulary.json, facts.json    the model in eight bits, and what has to be known to ask it
+index.html, *.js, *.css                    the page, the same for all models: the server's views, and the engine
+model.onnx, vocabulary.json, facts.json    the model in int8, and what is needed to use it
 runtime/                                   onnxruntime-web
 """
 
@@ -16,7 +16,7 @@ from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_directory, write_json
 from litebert.core.sealed import hash_files, write_sealed
-from litebert.exporters.int8 import Accuracy, Int8Options, settle_int8
+from litebert.exporters.int8 import Accuracy, Int8Options, fit_int8
 from litebert.exporters.onnx_folder import check_is_new, choose_head
 from litebert.exporters.web_model import describe_for_page
 from litebert.exporters.web_vocabulary import describe_vocabulary
@@ -25,12 +25,12 @@ from litebert.tasks.groups import build_form
 
 RUNTIME_VERSION = "1.30.0"
 RUNTIME_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
-# of a model: more is too much to wait for on a page
+# of a model; a larger one loads too slowly for a page
 MAX_BYTES = 16_000_000
 PAGE_FOLDERS = (
     files("litebert") / "page",
     files("litebert.exporters") / "page",
-)  # what every page of ours has, and this one's
+)  # what the server's page and this one share, and this one's own
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def export_web(
     head: str = "",
     runtime: Path | None = None,
 ) -> WebExport:
-    """Write the folder; `runtime` is where onnxruntime-web lies, without it npm fetches it."""
+    """Write the folder. `runtime` is the folder of onnxruntime-web; without it npm downloads it."""
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
     facts = describe_for_page(checkpoint, chosen)
@@ -61,7 +61,7 @@ def export_web(
         num_segments=checkpoint.config.num_segments,
     )
     vocabulary = describe_vocabulary(checkpoint.load_tokenizer(), form)
-    graph = settle_int8(checkpoint, chosen, options)
+    graph = fit_int8(checkpoint, chosen, options)
     with atomic_directory(out) as temporary:
         for folder in PAGE_FOLDERS:
             for file in folder.iterdir():
@@ -69,7 +69,9 @@ def export_web(
         (temporary / "model.onnx").write_bytes(graph.content)
         write_json(temporary / "vocabulary.json", vocabulary)
         _copy_runtime(runtime, temporary / "runtime")
-        write_sealed(temporary / "facts.json", {**facts, "files": hash_files(temporary)})  # last: it has all hashes
+        write_sealed(
+            temporary / "facts.json", {**facts, "files": hash_files(temporary)}
+        )  # last, because it has the hashes of all others
     return WebExport(out, chosen, len(graph.content), graph.accuracy)
 
 
@@ -83,16 +85,20 @@ def _copy_runtime(source: Path | None, target: Path) -> None:
 
 
 def fetch_runtime(folder: Path) -> Path:
-    """onnxruntime-web by npm, and where it lies."""
+    """Download onnxruntime-web by npm; returns its folder."""
     npm = shutil.which("npm")
     if npm is None:
-        raise ConfigError("onnxruntime-web is fetched by npm, which is not here: install npm, or give --runtime FOLDER")
-    # no scripts: nothing of a package is run, and one of them would download more
+        raise ConfigError(
+            "no-npm", "npm downloads onnxruntime-web, and is missing: install npm, or name the folder", option="runtime"
+        )
+    # No scripts: packages run nothing, and one of them would download more.
     words = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
     done = subprocess.run([*words, f"onnxruntime-web@{RUNTIME_VERSION}"], capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ConfigError(f"npm could not fetch onnxruntime-web ({reason}); give its folder with --runtime")
+        raise ConfigError(
+            "no-npm", f"npm could not download onnxruntime-web ({reason}): name its folder", option="runtime"
+        )
     return folder / "node_modules" / "onnxruntime-web"
 
 
@@ -100,5 +106,7 @@ def _copy_files(source: Path, target: Path) -> None:
     folder = source / "dist" if (source / "dist").is_dir() else source
     for name in RUNTIME_FILES:
         if not (folder / name).is_file():
-            raise ConfigError(f"--runtime {source}: it has no {name}; is it the folder of onnxruntime-web?")
+            raise ConfigError(
+                "no-file", f"{source} has no {name}; is it the folder of onnxruntime-web?", option="runtime"
+            )
         shutil.copyfile(folder / name, target / name)

@@ -1,4 +1,4 @@
-"""The facts of a model that the page needs to ask it, and to show what it answers."""
+"""What the exported page knows of a model: enough to ask it and to show its answers."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from litebert.inference.naming import describe_model, name_model
 from litebert.model.engine import HeadName
 from litebert.tasks.catalog import restore_task, task_facts
 
-# What the page does with a head: the name of a function of page/functions.js, and of a view.
+# What the page does with a head: the name of a function in page/functions.js, and of a view.
 FUNCTIONS: dict[HeadName, str] = {
     "mlm": "fill-mask",
     "classification": "classify",
@@ -24,11 +24,12 @@ NEEDS_NO_TASK: tuple[HeadName, ...] = ("mlm", "sentence", "embedding")
 
 
 def describe_for_page(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
-    """What goes into facts.json: the model as the server would list it, and its task."""
+    """The content of facts.json: the model as the server would list it, and its task."""
     task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
     if head not in NEEDS_NO_TASK and (task is None or head not in {spec.kind for spec in task.heads}):
         raise ConfigError(
-            f"{checkpoint.path} has a head '{head}', but nothing says what it answers: `litebert finetune` would"
+            "no-task",
+            f"{checkpoint.path} has a head '{head}', but nothing says what it answers: `litebert finetune` would",
         )
     length = checkpoint.find_max_length(head)
     facts = describe_model(

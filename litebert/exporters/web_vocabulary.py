@@ -1,4 +1,4 @@
-"""The facts of a tokenizer that page/tokenizer.js needs to give the same ids in a browser."""
+"""What page/tokenizer.js needs to know of a tokenizer to produce the same ids in a browser."""
 
 import json
 import sys
@@ -21,11 +21,11 @@ TYPE = 3  # of a piece
 MODEL_TYPE, BYTE_FALLBACK = 3, 35  # of the trainer
 RULES = 1  # of the normalizer
 NORMAL, USER_DEFINED = 1, 4  # kinds of pieces there
-UNIGRAM, NMT_NFKC = 1, "nmt_nfkc"  # what page/tokenizer.js does
+UNIGRAM, NMT_NFKC = 1, "nmt_nfkc"  # what page/tokenizer.js supports
 
 
 def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, Any]:
-    """What goes into vocabulary.json."""
+    """The content of vocabulary.json."""
     common = {
         "kind": tokenizer.kind,
         "pieces": tokenizer.pieces(range(tokenizer.vocab_size)),
@@ -40,8 +40,9 @@ def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, A
     if facts["model"]["type"] == "WordPiece" and (facts.get("normalizer") or {}).get("type") == "BertNormalizer":
         return common | _describe_wordpiece(tokenizer, facts)
     raise ConfigError(
+        "no-web-tokenizer",
         f"a page can read SentencePiece and BERT's WordPiece vocabularies, and not this {tokenizer.kind} one: "
-        "export it as onnx"
+        "export it as onnx",
     )
 
 
@@ -66,25 +67,26 @@ def _describe_unigram(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def check_model(model: bytes) -> None:
-    """Refuse a SentencePiece model of another algorithm, or with other rules, than the page has."""
+    """Raise if a SentencePiece model uses another algorithm or other rules than the page supports."""
     parts = {number: value for number, value in iter_fields(model) if number in (TRAINER, NORMALIZER)}
     trainer, normalizer = (dict(iter_fields(get_bytes(parts, number))) for number in (TRAINER, NORMALIZER))
     rules = get_bytes(normalizer, RULES).decode()
     if get_number(trainer, MODEL_TYPE, UNIGRAM) != UNIGRAM or get_number(trainer, BYTE_FALLBACK) or rules != NMT_NFKC:
         raise ConfigError(
+            "no-web-tokenizer",
             f"a page can read SentencePiece's unigram vocabularies with the rules {NMT_NFKC} and without bytes for "
-            f"unknown letters, and not this one with '{rules}': export it as onnx"
+            f"unknown letters, and not this one with '{rules}': export it as onnx",
         )
 
 
-# What SentencePiece models of different ages treat differently: spaces, controls, marks of direction and joining
+# What SentencePiece models of different versions treat differently: spaces, controls, direction and joining marks
 _INVISIBLE = [
     chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) in ("Cc", "Cf", "Zs", "Zl", "Zp")
 ] + ["\ufffd"]
 
 
 def _between(processor: Any, letter: str) -> str:
-    """What becomes of a letter inside a word."""
+    """What a character inside a word is normalized to."""
     text: str = processor.normalize(f"a{letter}b").replace("▁", " ").strip()
     return text.removeprefix("a").removesuffix("b")
 
@@ -106,7 +108,7 @@ def _describe_wordpiece(tokenizer: Tokenizer, facts: dict[str, Any]) -> dict[str
 
 @cache
 def list_ranges(predicate: Callable[[str], object]) -> list[tuple[int, int]]:
-    """The characters, as ranges of code points with both ends, of which the predicate is true."""
+    """The characters for which the predicate holds, as inclusive ranges of code points."""
     codes = [code for code in range(sys.maxunicode + 1) if predicate(chr(code))]
     held = set(codes)
     firsts = [code for code in codes if code - 1 not in held]

@@ -1,1 +1,1 @@
-"""A model as an ONNX graph, written node by node, so that what layers share is stored once."""
+"""A model as an ONNX graph, written node by node, so that shared weights are stored once."""

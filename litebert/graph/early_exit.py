@@ -1,6 +1,6 @@
-"""A classifier that may answer before its last layer, as a graph: a loop whose body is the one layer that all share.
+"""A classifier that may answer before its last layer, as a graph: a loop whose body is the one shared layer.
 
-What model/early_exit.py does: texts that have settled are taken out of the batch, so that later layers compute fewer.
+As in model/early_exit.py, texts whose answer has settled leave the batch, so that later layers compute fewer.
 """
 
 import numpy as np
@@ -11,15 +11,16 @@ from litebert.graph.parts import Parts
 from litebert.graph.writer import BOOL, FLOAT, INT64, GraphWriter
 from litebert.model.early_exit import TOLERANCE
 
-PATIENCE = "patience"  # a number: layers in a row with the same answer; as many as layers: never early
+PATIENCE = "patience"  # a scalar: layers in a row with the same answer; as many as there are layers: never early
 
 
 def write_early_exit(parts: Parts) -> None:
-    """The whole graph: logits (B, labels), and after how many layers (B,) each text left."""
+    """Write the whole graph: logits (B, labels), and after how many layers (B,) each text left."""
     graph, rows = parts.graph, parts.config.layer_plan.rows
     if not parts.config.layer_plan.is_one_layer:
         raise ConfigError(
-            "only layers that all share one block can be left early in a graph: take the engine torch, or no patience"
+            "early-exit-needs-one-layer",
+            "a graph can answer early only if all layers are the same one: use the engine torch, or no patience",
         )
     num_labels = len(parts.weights["heads.classification.output.bias"])
     token_ids, segment_ids, mask = add_inputs(parts)
@@ -30,9 +31,9 @@ def write_early_exit(parts: Parts) -> None:
     state = [
         hidden,
         write_mask(parts, mask),
-        graph.call("Range", graph.integer(0), graph.call("Squeeze", size), graph.integer(1)),  # which text a row is
-        _fill(graph, size, np.int64(-1) if num_labels > 1 else np.float32(np.inf)),  # what it said one layer before
-        _fill(graph, size, np.int64(0)),  # how often in a row
+        graph.call("Range", graph.integer(0), graph.call("Squeeze", size), graph.integer(1)),  # which text each row is
+        _fill(graph, size, np.int64(-1) if num_labels > 1 else np.float32(np.inf)),  # its answer one layer before
+        _fill(graph, size, np.int64(0)),  # how often the same in a row
         _fill(graph, size_by_labels, np.float32(0)),
         _fill(graph, size, np.int64(0)),
     ]
@@ -47,7 +48,7 @@ def _write_body(parts: Parts, patience: str, num_labels: int, num_layers: int) -
     body = parts.graph.open_body()
     inner = Parts(body, parts.config, parts.weights, parts.precision)
     number = body.add_input("layer", INT64, ())
-    body.add_input("goes_on", BOOL, ())
+    body.add_input("is_running", BOOL, ())
     guess_kind = INT64 if num_labels > 1 else FLOAT
     shapes = {
         "hidden": (FLOAT, ("left", "length", parts.config.hidden_size)),
@@ -72,7 +73,7 @@ def _write_body(parts: Parts, patience: str, num_labels: int, num_layers: int) -
     layers = body.call("ScatterND", layers, places, numbers)
     staying = [body.call("Compress", values, stays, axis=0) for values in (hidden, visible, rows, guess, repeats)]
     anyone = body.call("ReduceMax", body.call("Cast", stays, to=INT64), keepdims=0)
-    body.add_output(body.call("Greater", anyone, body.integer(0)), "goes_on_next", BOOL, ())
+    body.add_output(body.call("Greater", anyone, body.integer(0)), "is_running_next", BOOL, ())
     for name, value in zip(shapes, (*staying, answers, layers), strict=True):
         kind, shape = shapes[name]
         body.add_output(value, f"{name}_next", kind, [word if word != "left" else "staying" for word in shape])
@@ -80,7 +81,7 @@ def _write_body(parts: Parts, patience: str, num_labels: int, num_layers: int) -
 
 
 def _compare(body: GraphWriter, logits: str, last: str, num_labels: int) -> tuple[str, str]:
-    """The answer, and whether it is the one of the layer before."""
+    """The answer (B,), and whether it is that of the layer before (B,)."""
     if num_labels > 1:
         guess = body.call("ArgMax", logits, axis=-1, keepdims=0)
         return guess, body.call("Equal", guess, last)

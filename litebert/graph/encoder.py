@@ -1,4 +1,4 @@
-"""The encoder as a graph: the layers are written out, and all that share a block read the same stored tensors."""
+"""The encoder as a graph: `Encoder.forward` in ONNX nodes. Layers that share a block share its stored tensors."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,18 +10,18 @@ from litebert.graph.precision import MOSTLY_POSITIVE, FloatArray
 from litebert.graph.writer import FLOAT, INT64
 from litebert.model.config import ModelConfig
 
-INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # as everybody calls them
-_HIDDEN = -1e9  # added to the score of a token that must not be looked at
+INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # named as in transformers
+_HIDDEN = -1e9  # added to the scores of padding
 
 
 def add_inputs(parts: Parts) -> tuple[str, str, str]:
-    """The usual three inputs, each (B, T)."""
+    """Add the usual three inputs, each (B, T)."""
     token_ids, segment_ids, mask = (parts.graph.add_input(name, INT64, ("batch", "length")) for name in INPUTS)
     return token_ids, segment_ids, mask
 
 
 def write_encoder(parts: Parts, inputs: tuple[str, str, str], *, reads_first: bool = False) -> str:
-    """The last hidden states (B, T, H), or those of the first token (B, 1, H): the last layer computes no others."""
+    """Write the last hidden states (B, T, H); with `reads_first` only the first token's are computed, (B, 1, H)."""
     token_ids, segment_ids, mask = inputs
     hidden = write_embeddings(parts, token_ids, segment_ids)
     visible = write_mask(parts, mask)
@@ -32,7 +32,7 @@ def write_encoder(parts: Parts, inputs: tuple[str, str, str], *, reads_first: bo
 
 
 def write_embeddings(parts: Parts, token_ids: str, segment_ids: str) -> str:
-    """What the first layer reads (B, T, H)."""
+    """Write what the first layer reads (B, T, H), as `Embeddings.forward` computes it."""
     graph, weights = parts.graph, parts.weights
     segments = graph.store("embeddings.segment", weights["encoder.embeddings.segment.weight"])
     positions = graph.store("embeddings.position", weights["encoder.embeddings.position.weight"])
@@ -44,18 +44,18 @@ def write_embeddings(parts: Parts, token_ids: str, segment_ids: str) -> str:
 
 
 def write_mask(parts: Parts, mask: str) -> str:
-    """What is added to attention scores (B, 1, 1, T)."""
+    """Write what is added to attention scores (B, 1, 1, T)."""
     graph = parts.graph
     hidden = graph.call("Sub", graph.number(1.0), graph.call("Cast", mask, to=FLOAT))
     return graph.call("Unsqueeze", graph.call("Mul", hidden, graph.number(_HIDDEN)), graph.integers(1, 2))
 
 
 def write_layer(parts: Parts, hidden: str, visible: str, row: tuple[int, int], *, reads_first: bool = False) -> str:
-    """New hidden states."""
+    """Write one layer: what `Layer` computes with these blocks (attention, feed-forward)."""
     attention, ffn = f"encoder.attention.{row[0]}", f"encoder.ffn.{row[1]}"
     graph, read = parts.graph, hidden
     projections = [f"{attention}.{name}" for name in ("query", "key", "value")]
-    # queries are divided by the root of their size where they are made: a pass over all scores less
+    # Queries are scaled in their weights, which saves a pass over all scores.
     parts = replace(parts, weights=_scale_queries(parts.weights, projections[0], parts.config))
     query, key, value = graph.call_many("Split", parts.linear(hidden, *projections), count=3, num_outputs=3, axis=-1)
     if reads_first:
@@ -68,13 +68,13 @@ def write_layer(parts: Parts, hidden: str, visible: str, row: tuple[int, int], *
 
 
 def take_first(parts: Parts, states: str) -> str:
-    """The first token's states (B, 1, H)."""
+    """Write the first token's states (B, 1, H)."""
     graph = parts.graph
     return graph.call("Slice", states, graph.integers(0), graph.integers(1), graph.integers(1))
 
 
 def write_pooled(parts: Parts, hidden: str) -> str:
-    """The sequence vectors (B, H)."""
+    """Write the sequence vectors (B, H)."""
     graph = parts.graph
     first = graph.call("Gather", hidden, graph.integer(0), axis=1)
     return graph.call("Tanh", parts.linear(first, "encoder.pooler"))
@@ -82,13 +82,13 @@ def write_pooled(parts: Parts, hidden: str) -> str:
 
 def _attend(parts: Parts, query: str, key: str, value: str, visible: str) -> str:
     graph, config = parts.graph, parts.config
-    shape = graph.integers(0, 0, config.num_heads, config.head_size)  # 0: as it is
+    shape = graph.integers(0, 0, config.num_heads, config.head_size)  # 0: keep this size
     query, key, value = (
         graph.call("Transpose", graph.call("Reshape", states, shape), perm=order)
         for states, order in ((query, [0, 2, 1, 3]), (key, [0, 2, 3, 1]), (value, [0, 2, 1, 3]))
     )
-    scores = graph.call("Add", graph.call("MatMul", query, key), visible)  # (B, N, T, T)
-    context = graph.call("MatMul", graph.call("Softmax", scores, axis=-1), value)  # (B, N, T, D)
+    scores = graph.call("Add", graph.call("MatMul", query, key), visible)  # (B, N, Q, T)
+    context = graph.call("MatMul", graph.call("Softmax", scores, axis=-1), value)  # (B, N, Q, D)
     context = graph.call("Transpose", context, perm=[0, 2, 1, 3])
     return graph.call("Reshape", context, graph.integers(0, 0, config.hidden_size))
 

@@ -1,4 +1,4 @@
-"""What reads the encoder, as graphs; each output has the name under which tasks look for it (model/reading.py)."""
+"""The heads as graphs. Outputs are named as in `Engine.run` (model/engine.py)."""
 
 from collections.abc import Callable
 from typing import get_args
@@ -14,11 +14,11 @@ from litebert.model.engine import NUM_STARTS, HeadName
 from litebert.model.heads import FORBIDDEN, NEEDS_POOLER
 from litebert.model.pooling import Pooling
 
-ALLOWED = "answer_mask"  # input of the start-conditioned head: 1 where an answer may lie
+ALLOWED = "answer_mask"  # input of the start-conditioned head: 1 where an answer may be
 
 
 def write_head(parts: Parts, head: HeadName, *, mask_id: int, pooling: Pooling = "mean") -> None:
-    """The whole graph of a model that answers through one head."""
+    """Write the whole graph of a model with one head."""
     inputs = add_inputs(parts)
     if head in NEEDS_POOLER:
         pooled = write_pooled(parts, write_encoder(parts, inputs, reads_first=True))
@@ -34,7 +34,7 @@ def write_head(parts: Parts, head: HeadName, *, mask_id: int, pooling: Pooling =
 
 
 def write_output(parts: Parts, states: str, head: str) -> str:
-    """The last linear map of a head."""
+    """Write the last linear map of a head."""
     return parts.exact_linear(states, f"heads.{head}.output")
 
 
@@ -47,7 +47,7 @@ def _give_logits(parts: Parts, logits: str, *shape: str | int) -> None:
 
 
 def _write_masked_words(parts: Parts, token_ids: str, hidden: str, mask_id: int) -> None:
-    """Logits (M, V) of each mask, row by row: the graph finds the masks, and computes no other position."""
+    """Logits (M, V), one row per mask in reading order; the graph finds the masks and computes no other position."""
     graph = parts.graph
     is_mask = graph.call("Equal", token_ids, graph.integer(mask_id))
     places = graph.call("Transpose", graph.call("NonZero", is_mask), perm=[1, 0])  # (M, 2)
@@ -71,7 +71,7 @@ def _write_spans(parts: Parts, mask: str, hidden: str) -> None:
 
 
 def _write_embedding(parts: Parts, mask: str, hidden: str, pooling: Pooling) -> None:
-    """The vectors (B, H) that `model/pooling.py` makes of the last states."""
+    """The vectors (B, H) of `model/pooling.py`."""
     graph = parts.graph
     if pooling == "cls":
         vectors = graph.call("Gather", hidden, graph.integer(0), axis=1)
@@ -109,7 +109,7 @@ def _write_conditional_spans(parts: Parts, mask: str, hidden: str) -> None:
 
 
 def _write_ends(parts: Parts, hidden: str, starts: str) -> str:
-    """Logits (B, K, T) of ends for each of the starts (B, K)."""
+    """Logits (B, K, T) of the ends for each of the starts (B, K)."""
     graph, name = parts.graph, "heads.conditional_span"
     weight = parts.weights[f"{name}.end_dense.weight"]  # (H, 2 H): of the token, then of the start
     of_token, of_start = np.split(weight, 2, axis=1)
@@ -139,6 +139,6 @@ _WRITERS: dict[str, Callable[[Parts, str, str], None]] = {
 
 
 def check_head(head: str, has: tuple[str, ...]) -> None:
-    """Refuse a head that a model does not have; every encoder gives embeddings."""
+    """Raise if a model does not have a head; every encoder gives embeddings."""
     if head not in (*get_args(HeadKind), "embedding") or head not in (*has, "embedding"):
-        raise ConfigError(f"the model has no head '{head}', but {', '.join((*has, 'embedding'))}")
+        raise ConfigError("no-such-head", f"the model has no head '{head}'; it has {', '.join((*has, 'embedding'))}")

@@ -1,4 +1,4 @@
-"""A model's whole graph, from its configuration and weights."""
+"""The whole ONNX graph of a model, from its configuration and weights."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +43,7 @@ def build_graph(
     precision: Precision = Precision(),
     has_exits: bool = False,
 ) -> Any:
-    """The ONNX model that answers through a head; `has_exits`: one of classification that may answer early."""
+    """The ONNX model of one head; with `has_exits`, a classifier that may answer early."""
     check_fields(config, FIELDS, writer="the ONNX graph")
     graph = GraphWriter()
     parts = Parts(graph, config, weights, precision)

@@ -1,4 +1,4 @@
-"""The parts that graphs of models are written from: linear maps, LayerNorm, activation, the table of tokens."""
+"""The operations that graphs of models consist of: linear maps, LayerNorm, activation, token table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ TOKENS = "embeddings.token"
 
 @dataclass(frozen=True)
 class Parts:
-    """A model's weights under our names, and the graph that they are written into."""
+    """A model's weights by name, and the graph that they are written into."""
 
     graph: GraphWriter
     config: ModelConfig
@@ -30,9 +30,9 @@ class Parts:
     precision: Precision
 
     def linear(self, x: str, *names: str, zero: int = CENTRED) -> str:
-        """A linear map; of several names one map whose outputs lie side by side.
+        """A linear map; several names become one map whose outputs are concatenated.
 
-        `zero` is the byte that stands for 0 where x is rounded to bytes: low where x is mostly positive.
+        `zero` is the byte for 0 if x is rounded to bytes: a low one if x is mostly positive.
         """
         weight = np.concatenate([self.weights[f"{name}.weight"] for name in names])  # (out, in)
         biases = [self.weights[f"{name}.bias"] for name in names if f"{name}.bias" in self.weights]
@@ -40,7 +40,7 @@ class Parts:
         return self.multiply(x, matrix_name(*names), weight.T, bias, zero=zero)
 
     def exact_linear(self, x: str, name: str) -> str:
-        """A linear map that is never in eight bits: a head's, which is small and decides."""
+        """A linear map that always stays in float: a head's, which is small and decides the answer."""
         graph, bias = self.graph, self.weights.get(f"{name}.bias")
         product = graph.call("MatMul", x, graph.store(name, self.weights[f"{name}.weight"].T))
         return product if bias is None else graph.call("Add", product, graph.store(f"{name}.bias", bias))
@@ -48,7 +48,7 @@ class Parts:
     def multiply(
         self, x: str, name: str, matrix: FloatArray, bias: FloatArray | None = None, *, zero: int = CENTRED
     ) -> str:
-        """x times a matrix (in, out), which is stored under its name, plus a bias."""
+        """x times a matrix (in, out) stored under this name, plus a bias."""
         graph = self.graph
         if self.precision.quantizes(name):
             product = self._multiply_bytes(x, name, matrix, zero)
@@ -69,10 +69,10 @@ class Parts:
         return graph.call("Mul", product, row_scales)
 
     def _round_rows(self, x: str, zero: int = CENTRED) -> tuple[str, str, str]:
-        """x as bytes, the scale (..., 1) of each of its rows, and the byte that stands for 0.
+        """x as bytes, a scale (..., 1) per row, and the byte for 0.
 
-        Each token has a scale of its own. DynamicQuantizeLinear has one for the whole batch: an answer would depend
-        on the other texts of its batch, and on how much they are padded.
+        Each token has a scale of its own. DynamicQuantizeLinear has one per batch, so an answer would depend on the
+        other texts of its batch, and on their padding.
         """
         graph = self.graph
         above = graph.call("ReduceMax", x, graph.integers(-1))
@@ -110,14 +110,14 @@ class Parts:
         return graph.call("Mul", rows, of_rows)
 
     def compare_with_tokens(self, states: str, bias: FloatArray) -> str:
-        """Logits (M, V) of states (M, E): how well each token fits, by the table of `look_up_tokens`."""
+        """Logits (M, V) of states (M, E): their products with the token table of `look_up_tokens`."""
         graph, table = self.graph, self.weights["encoder.embeddings.token.weight"]
         stored_bias = graph.store("token bias", bias)
         if not self.precision.quantizes(TOKENS):
             return graph.call("Gemm", states, graph.store(TOKENS, table), stored_bias, transB=1)
         values, scales = self._store_table(table)
         rounded, row_scales, zero = self._round_rows(states)
-        turned = graph.call("Transpose", values, perm=[1, 0])  # runtimes do this once, when they load
+        turned = graph.call("Transpose", values, perm=[1, 0])  # runtimes fold this when they load
         table_zero = graph.store(f"{TOKENS}.zero", np.array(TABLE_ZERO, dtype=np.uint8))
         product = graph.call("Cast", graph.call("MatMulInteger", rounded, turned, zero, table_zero), to=FLOAT)
         product = graph.call("Mul", graph.call("Mul", product, scales), row_scales)
@@ -129,7 +129,7 @@ class Parts:
 
 
 def matrix_name(*names: str) -> str:
-    """What the matrix of these linear maps is called: attention.0.query+key+value."""
+    """The name of the matrix of these linear maps: attention.0.query+key+value."""
     short = [name.removeprefix("encoder.") for name in names]
     place = short[0].rpartition(".")[0]
     return "+".join([short[0], *(name.removeprefix(f"{place}.") for name in short[1:])])

@@ -1,9 +1,9 @@
-"""How matrices lie in the file: as they are, or in eight bits.
+"""How matrices are stored: in float, or in eight bits.
 
-Matrices in eight bits have a scale for each output. Their values keep to seven bits (-63 to 63): processors without
-VNNI add two products of bytes in sixteen bits, where larger ones would overflow without a word and spoil the answer.
-The table of tokens, which is looked up more than multiplied, has all eight, unsigned, which no processor overflows.
-What a matrix is multiplied with is rounded to unsigned bytes when it is computed, with a scale for each token.
+Eight-bit matrices have one scale per output. Their values use seven bits (-63 to 63): processors without VNNI add two
+products of bytes in sixteen bits, where larger ones would overflow silently and spoil the answer. The token table,
+which is looked up more than multiplied, uses all eight bits, unsigned, which overflows on no processor. Activations are
+rounded to unsigned bytes as they are computed, with one scale per token.
 """
 
 from dataclasses import dataclass
@@ -17,24 +17,26 @@ LARGEST = 63
 LARGEST_IN_TABLE = 127
 TABLE_ZERO = 128
 LARGEST_INPUT = 255
-CENTRED = 128  # the input byte that stands for 0, where values are as often negative as positive
+CENTRED = 128  # the input byte for 0 if values are as often negative as positive
 MOSTLY_POSITIVE = 32  # after GELU (never below -0.17) or ReLU: most bytes are for positive values
-_CLIPPINGS = np.linspace(1.0, 0.7, 7)  # of the largest value; less is finer for all the others
+_CLIPPINGS = np.linspace(
+    1.0, 0.7, 7
+)  # share of the largest value that is kept; clipping it makes the steps finer for all others
 
 
 @dataclass(frozen=True)
 class Precision:
-    """Which matrices are in eight bits: none, or all but those that lose too much by it."""
+    """Which matrices are in eight bits: none, or all but those whose rounding costs too much."""
 
     is_int8: bool = False
-    in_float: frozenset[str] = frozenset()  # names of matrices that stay as they are
+    in_float: frozenset[str] = frozenset()  # names of matrices that stay in float
 
     def quantizes(self, name: str) -> bool:
         return self.is_int8 and name not in self.in_float
 
 
 def quantize_columns(matrix: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
-    """A matrix (in, out) as bytes and a scale (out,) for each column, chosen for the least squared error."""
+    """A matrix (in, out) as bytes, and a scale per column (out,), chosen for the least squared error."""
     largest = np.maximum(np.abs(matrix).max(0), 1e-12)
     best = np.full(largest.shape, np.inf)
     scales = largest
@@ -47,7 +49,7 @@ def quantize_columns(matrix: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
 
 
 def quantize_rows(table: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
-    """A table (rows, E) as bytes around TABLE_ZERO and a scale (rows,) for each row."""
+    """A table (rows, E) as bytes around TABLE_ZERO, and a scale per row (rows,)."""
     scales = np.maximum(np.abs(table).max(1), 1e-12) / LARGEST_IN_TABLE
     rounded = _round(table, scales[:, None], LARGEST_IN_TABLE) + TABLE_ZERO
     return rounded.astype(np.uint8), scales.astype(np.float32)

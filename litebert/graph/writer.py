@@ -1,7 +1,7 @@
 """GraphWriter: nodes in the order they are computed, and the tensors they read, each stored once.
 
-Tracing a model and repairing what the tracer made of it (un-sharing, transposing, naming) is more work than writing the
-few operations of an encoder down, and hides weights from quantisers.
+Tracing a model and undoing what the tracer does (copying shared weights, transposing, renaming) is more work than
+writing the few operations of an encoder, and it hides weights from quantizers.
 """
 
 import itertools
@@ -20,24 +20,24 @@ except ImportError as error:
     raise explain_import(error, purpose="exporting needs onnx", remedy="pip install 'litebert[export]'") from None
 
 OPSET = 20  # the first with Gelu
-IR_VERSION = 10  # what goes with it: older runtimes refuse files that claim more
+IR_VERSION = 10  # the one of that opset: older runtimes reject newer files
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-Shape = Sequence[str | int]  # a word is a size that may differ from call to call
+Shape = Sequence[str | int]  # a name is a size that may differ from call to call
 
 
 class GraphWriter:
-    """One graph, or a body inside one, which sees the names of the graph around it."""
+    """One graph, or the body of a loop, which sees the names of the graph around it."""
 
     def __init__(self, around: Self | None = None) -> None:
         self._nodes: list[Any] = []
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
-        # a body keeps nothing of its own: what it reads lies in the graph around it, once
+        # A body stores no tensors of its own: they are stored once, in the graph around it.
         self._stored: dict[str, Any] = around._stored if around else {}
         self._numbers: itertools.count[int] = around._numbers if around else itertools.count()
 
     def open_body(self) -> Self:
-        """The body of a loop, to be written and then given to `call_many`."""
+        """The body of a loop, to be written and then passed to `call_many`."""
         return type(self)(self)
 
     def add_input(self, name: str, kind: int, shape: Shape) -> str:
@@ -45,12 +45,12 @@ class GraphWriter:
         return name
 
     def add_output(self, value: str, name: str, kind: int, shape: Shape) -> None:
-        """Give a value to the outside under a name."""
+        """Make a value an output of the graph under a name."""
         self._nodes.append(helper.make_node("Identity", [value], [name], name=f"give {name}"))
         self._outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
     def store(self, name: str, values: NDArray[Any]) -> str:
-        """A tensor in the file; of the same name it is stored once."""
+        """Store a tensor, unless there is one of this name already; returns the name."""
         if name not in self._stored:
             # asarray: ascontiguousarray would make a vector of a single number
             self._stored[name] = numpy_helper.from_array(np.asarray(values, order="C"), name)
@@ -64,19 +64,19 @@ class GraphWriter:
         return self.store(f"number {value!r}", np.array(value, dtype=np.float32))
 
     def integers(self, *values: int) -> str:
-        """A short list of whole numbers, such as axes and shapes."""
+        """A short list of integers, such as axes and shapes."""
         return self.store(f"integers {' '.join(map(str, values))}", np.array(values, dtype=np.int64))
 
     def integer(self, value: int) -> str:
         return self.store(f"integer {value}", np.array(value, dtype=np.int64))
 
     def call(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The one output of an operation."""
+        """Add an operation with one output; returns its name."""
         (output,) = self.call_many(kind, *inputs, count=1, **attributes)
         return output
 
     def call_many(self, kind: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
-        """The outputs, so many, of an operation."""
+        """Add an operation with `count` outputs; returns their names."""
         number = next(self._numbers)
         outputs = [f"{kind} {number}.{index}" if count > 1 else f"{kind} {number}" for index in range(count)]
         bodies = {name: value._to_graph(name) for name, value in attributes.items() if isinstance(value, GraphWriter)}
@@ -85,7 +85,7 @@ class GraphWriter:
         return outputs
 
     def to_model(self, facts: dict[str, str]) -> Any:
-        """The finished model, checked; `facts` are written into it."""
+        """The finished model, checked, with `facts` as its metadata."""
         graph = self._to_graph("litebert")
         graph.initializer.extend(self._stored.values())
         model = helper.make_model(

@@ -9,7 +9,7 @@ import numpy as np
 
 from litebert.core.errors import ConfigError
 from litebert.inference.evaluation import evaluate
-from litebert.inference.exported import is_export
+from litebert.inference.export_folder import is_export
 from litebert.inference.predictor import Predictor
 from litebert.tasks.finetuning import Dataset
 

@@ -29,7 +29,7 @@ from litebert.inference.engines.graphs import (
 )
 from litebert.inference.engines.threads import choose_threads
 from litebert.inference.engines.torch_engine import TorchEngine
-from litebert.inference.exported import Export, is_export, open_export
+from litebert.inference.export_folder import Export, is_export, open_export
 from litebert.inference.fill_mask import Guess, encode_gaps, fill_gaps
 from litebert.inference.session import Session
 from litebert.interop.opening import load_checkpoint

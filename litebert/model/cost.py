@@ -1,18 +1,18 @@
-"""What a model weighs and costs, by arithmetic: parameters to the last integer, FLOPs, memory. Builds nothing."""
+"""What a model costs, by arithmetic: exact parameter counts, FLOPs, memory. Builds no model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
-MLM_RATE = 0.15  # the share of tokens whose words are predicted, in every recipe of the papers
+MLM_RATE = 0.15  # the share of tokens to be predicted, in every recipe of the papers
 BYTES = 4  # fp32
-LOGITS_AT_ONCE = 8_000_000  # of the vocabulary loss; lean.CHUNK_LOGITS, which a test compares
+LOGITS_AT_ONCE = 8_000_000  # in the vocabulary loss; equals lean.CHUNK_LOGITS, which a test checks
 
 
 @dataclass(frozen=True)
 class ParameterCount:
-    """Stored parameters by part. `unrolled_layers` counts each layer as often as it is computed."""
+    """Stored parameters by component. `unrolled_layers` counts each layer as often as it is computed."""
 
     embeddings: int
     projection: int
@@ -35,7 +35,7 @@ class ParameterCount:
 
     @property
     def unrolled(self) -> int:
-        """What a model that stored every layer would hold: the count that is computed with."""
+        """What a model without sharing would store: how many parameters a forward pass uses."""
         return self.total - self.layers + self.unrolled_layers
 
 
@@ -58,7 +58,7 @@ def count_parameters(config: ModelConfig, heads: Sequence[HeadSpec] = ()) -> Par
 def forward_flops_per_token(config: ModelConfig, length: int, *, mlm_rate: float = MLM_RATE) -> float:
     """Floating-point operations that one token's forward pass needs in pre-training at a sequence length.
 
-    Matrix multiplies only (two operations a multiply-add), with vocabulary logits at the masked tokens.
+    Matrix multiplies only (two operations per multiply-add), with vocabulary logits at the masked tokens.
     """
     width = config.hidden_size
     layer = 4 * width * width + 2 * width * config.ffn_size + 2 * length * width  # the last: scores and weighted sum
@@ -90,9 +90,9 @@ class TrainingMemory:
 def training_memory(
     config: ModelConfig, heads: Sequence[HeadSpec], *, batch_size: int, length: int, mlm_rate: float = MLM_RATE
 ) -> TrainingMemory:
-    """What pre-training in fp32 on a CPU keeps for a micro-batch of `batch_size` sequences.
+    """The memory of pre-training in fp32 on a CPU with a micro-batch of `batch_size` sequences.
 
-    Needs no torch; what a recipe takes on some device is in plan/memory.py.
+    Needs no torch; plan/memory.py estimates a recipe on other devices.
     """
     weights = BYTES * count_parameters(config, heads).total
     activations = activation_memory(config, batch_size=batch_size, length=length, mlm_rate=mlm_rate)
@@ -101,11 +101,13 @@ def training_memory(
 
 @dataclass(frozen=True)
 class Keeping:
-    """How what is computed is kept for the backward pass: fp32 on a CPU, or otherwise."""
+    """How activations are kept for the backward pass; by default in fp32 on a CPU."""
 
-    number_bytes: int = BYTES  # of an autocast format; sums of residuals and statistics stay fp32
-    fuses_dropout: bool = False  # attention with dropout keeps no probabilities, and a mask is one byte
-    recompute: bool = False  # keep each layer's input, and compute the rest again
+    number_bytes: int = BYTES  # per activation under autocast; residual sums and statistics stay fp32
+    fuses_dropout: bool = (
+        False  # attention with dropout keeps no attention weights, and a dropout mask is one byte per value
+    )
+    recompute: bool = False  # keep each layer's input, and recompute the rest
 
 
 def activation_memory(
@@ -118,7 +120,7 @@ def activation_memory(
 ) -> int:
     """Bytes that our model keeps between forward and backward for MLM pre-training of a batch without padding.
 
-    With `keeping.recompute`, the most that is there at once: all layers' inputs, and one layer in full.
+    With `keeping.recompute`, the peak: all layers' inputs, and one layer in full.
     """
     rows, width, embedding_size = config.layer_plan.rows, config.hidden_size, config.embedding_size
     size = keeping.number_bytes
@@ -142,7 +144,7 @@ def activation_memory(
 def working_memory(
     config: ModelConfig, *, batch_size: int, length: int, mlm_rate: float = MLM_RATE, keeping: Keeping = Keeping()
 ) -> int:
-    """Bytes that come and go on top of what is kept: a layer's backward pass, or a piece of the vocabulary loss."""
+    """Temporary bytes on top of what is kept: a layer's backward pass, or a chunk of the vocabulary loss."""
     tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
     # the activation and its slope; gradients of the layer's output, of the sum before it, and of its input
     layer = tokens * keeping.number_bytes * (2 * config.ffn_size + 3 * config.hidden_size)
@@ -153,7 +155,7 @@ def working_memory(
 
 
 def _layer_activations(config: ModelConfig, length: int, keeping: Keeping) -> int:
-    """Bytes that one layer keeps for each token."""
+    """Bytes that one layer keeps per token."""
     width, size = config.hidden_size, keeping.number_bytes
     multiplied = 3 * width + width + width + width + config.ffn_size  # q, k, v; context; what up and q, k, v read; up
     kept = size * multiplied + BYTES * (config.num_heads + 2 * width + 4)  # log-sums; residual sums; LayerNorms'
@@ -171,7 +173,7 @@ def _embedding_activations(config: ModelConfig, keeping: Keeping) -> int:
 
 
 def _copied_weights(config: ModelConfig, keeping: Keeping) -> int:
-    """Bytes of weights that exist a second time: fused, and in a format of fewer bytes."""
+    """Bytes of weights that exist twice: fused, and in a narrower format."""
     plan, width, size = config.layer_plan, config.hidden_size, keeping.number_bytes
     if size == BYTES:
         return size * plan.num_attention_blocks * 3 * width * width

@@ -175,9 +175,14 @@ def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torc
     if sequence_ids is not None:
         # Padding (0) sees padding: a row of nothing but -inf would be NaN.
         visible = (sequence_ids[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
-    elif mask is not None and (torch.compiler.is_compiling() or not bool(mask.all())):  # no mask is faster, if possible
+    elif mask is not None and not _is_full(mask):
         visible = mask[:, None, None, :]  # (B, 1, 1, T)
     else:
         return None
     # Numbers, once: given a bool mask, every layer would make and keep numbers of its own.
     return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, -torch.inf)
+
+
+def _is_full(mask: Tensor) -> bool:
+    """Whether nothing is padding: attention is faster without a mask. Not known while a graph is traced."""
+    return not torch.compiler.is_compiling() and bool(mask.all())

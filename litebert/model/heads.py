@@ -1,4 +1,4 @@
-"""What reads the encoder: masked words, sentence order, classes, tokens, spans, choices."""
+"""The heads on top of the encoder: masked LM, sentence order, classification, tokens, spans, choices."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,12 +15,12 @@ FORBIDDEN = -1e30  # the logit of a position that cannot be an answer, as the of
 
 
 def forbid(logits: Tensor, allowed: Tensor) -> Tensor:
-    """The logits, where not allowed so low that a softmax makes them nothing; half precision has no -1e30."""
+    """The logits, so low where not allowed that a softmax gives 0; half precision has no -1e30 and gets its lowest."""
     return logits.masked_fill(~allowed, max(FORBIDDEN, torch.finfo(logits.dtype).min))
 
 
 class MaskedLMHead(nn.Module):
-    """Vocabulary logits; the decoder is the token table, passed in so that it exists once."""
+    """Vocabulary logits; the decoder is the token table, an argument so that it exists once."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class MaskedLMHead(nn.Module):
         return F.linear(self.transform(hidden), token_table, self.bias)
 
     def transform(self, hidden: Tensor) -> Tensor:
-        """The vectors (..., E) that the token table is compared with."""
+        """The vectors (..., E) whose products with the token table are the logits."""
         transformed: Tensor = self.norm(self.activation(self.dense(hidden)))
         return transformed
 
@@ -80,7 +80,7 @@ class ChoiceHead(nn.Module):
 
 
 class SpanLogits(NamedTuple):
-    """Where an answer starts and ends, both (B, T)."""
+    """Logits of where an answer starts and ends, both (B, T)."""
 
     start: Tensor
     end: Tensor
@@ -124,7 +124,7 @@ class ConditionalSpanHead(nn.Module):
     def forward(
         self, hidden: Tensor, allowed: Tensor, gold_start: Tensor | None = None, *, num_starts: int = 5
     ) -> ConditionalSpanLogits:
-        """`allowed` (B, T): True where an answer may lie; `gold_start` (B,) in training."""
+        """`allowed` (B, T): True where an answer may be; `gold_start` (B,) in training."""
         start = forbid(self.start(hidden).squeeze(-1), allowed)  # (B, T)
         if gold_start is not None:
             starts = gold_start[:, None]  # (B, 1)
@@ -135,7 +135,7 @@ class ConditionalSpanHead(nn.Module):
         )
 
     def _end_logits(self, hidden: Tensor, allowed: Tensor, starts: Tensor) -> Tensor:
-        # a linear map of (token, start) is the sum of two: T + K multiplies instead of T * K
+        # A linear map of (token, start) is the sum of two: T + K multiplies instead of T * K.
         of_token, of_start = self.end_dense.weight.chunk(2, dim=1)  # (H, H) each
         start_states = gather_positions(hidden, starts)  # (B, K, H)
         from_tokens = F.linear(hidden, of_token)[:, None]  # (B, 1, T, H)

@@ -1,4 +1,4 @@
-"""A model: the encoder and the heads that the loss uses, initialised as the official code does."""
+"""A model: the encoder and the heads that the loss uses, initialised as in the official code."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -76,11 +76,11 @@ def initialize(model: nn.Module, std: float, seed: int) -> None:
         elif parameter.ndim == 1:  # a LayerNorm's scale
             parameter.fill_(1.0)
         else:
-            values = torch.empty(parameter.shape)  # drawn on the CPU, so that every device starts from the same numbers
+            values = torch.empty(parameter.shape)  # on the CPU, so that every device starts from the same numbers
             nn.init.trunc_normal_(values, std=std, a=-2 * std, b=2 * std, generator=_generator(seed, name))
             parameter.copy_(values)
 
 
 def _generator(seed: int, name: str) -> torch.Generator:
-    # torch's CPU generator reads 32 bits of its seed, so the two names are hashed into that many
+    # torch's CPU generator uses 32 bits of its seed, so seed and name are hashed to 32 bits
     return torch.Generator().manual_seed(zlib.crc32(f"{seed} {name}".encode()))

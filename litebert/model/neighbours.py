@@ -1,11 +1,11 @@
-"""Initial weights with which attention begins by looking at neighbours.
+"""Initial weights with which attention heads look at adjacent tokens.
 
-A masked word is first guessed from the words beside it, and with random weights a network has to find out where beside
-is: thousands of updates during which it knows nothing but how often words occur. Here positions begin as sinusoids, of
-which "one further" is a rotation, and the first heads begin with that rotation between query and key. Two more spread
-their attention over a segment each, and pass on loudly what they read there: what the first token needs, which is to
-tell their order. These are initial values of ordinary weights, free to change from the first update on; any ALBERT or
-BERT code computes with them.
+A masked word is first guessed from its neighbours, and a network with random weights has to find out which positions
+are adjacent: thousands of updates during which it learns nothing but word frequencies. Here positions start as
+sinusoids, for which one position further is a rotation, and the first heads start with that rotation between query and
+key. Two more heads spread their attention over one segment each, with larger values: [CLS] needs what they read to
+predict the order of the segments. These are initial values of ordinary weights, which training changes from the first
+update on; any ALBERT or BERT code computes with them.
 """
 
 import math
@@ -18,21 +18,21 @@ from litebert.model.blocks import AttentionBlock
 from litebert.model.encoder import Embeddings, Encoder
 from litebert.model.positions import sinusoids, wave_numbers
 
-# Where the first heads look, the last two of them next door again: a head carries only its own width. The two after
-# them look at a segment each, and those after these begin as drawn.
+# The relative positions that the first heads look at; the last two repeat the adjacent ones, because a head carries
+# only its own width. The next two heads look at one segment each, and all others start as drawn.
 OFFSETS = (-1, 1, -2, 2, -1, 1)
-_FAST_SHARE = 0.6  # of the waves, those that tell near positions apart; a head reads these
-_LOGIT = 6.0  # of the place that a head looks for, where others are about 0: most of its attention, not all
-# The mean over 30 words is a fifth as long as one word's value, over 190 a fourteenth. Without these, what the first
-# token has read drowns in its own embedding, and on some seeds sentence order does not begin to be learned
+_FAST_SHARE = 0.6  # of the waves: those that distinguish near positions, which a head reads
+_LOGIT = 6.0  # the score of the position that a head looks for; others have about 0
+# The mean over 30 words has a fifth of the norm of one word's value, over 190 words a fourteenth. Without these gains
+# it is lost next to [CLS]'s own embedding, and with some seeds learning of sentence order does not start.
 _VALUE_GAIN, _OUTPUT_GAIN = 4.0, 2.0
-# As loud in each of more passes, the segments' means would drown the words: of four passes nothing is learned
+# With the same gain in each of more layers, the segments' means would hide the words: at depth 4 nothing is learned.
 _LOUD_PASSES = 2
 
 
 @torch.no_grad()
 def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
-    """Change freshly drawn weights so that heads look at `OFFSETS` and segments."""
+    """Change freshly drawn weights so that heads look at the relative positions `OFFSETS`, and at segments."""
     waves = wave_numbers(encoder.config.embedding_size // 4)
     _write_sinusoids(encoder.embeddings, waves, encoder.config.initializer_range)
     to_hidden = _spread_out(encoder.embeddings, generator)  # (H, E)
@@ -45,7 +45,7 @@ def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
 
 
 def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
-    """Positions have the first half of the columns for themselves: a head that reads these sees no words."""
+    """Give positions the first half of the columns to themselves: a head that reads these sees no words."""
     table, width = embeddings.position.weight, 2 * len(waves)
     table.zero_()
     table[:, :width] = (math.sqrt(2) * std * sinusoids(len(table), waves)).to(table)
@@ -54,7 +54,7 @@ def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
 
 
 def _spread_out(embeddings: Embeddings, generator: torch.Generator) -> Tensor:
-    """Let the projection keep angles, so that heads can undo it; gives its directions (H, E)."""
+    """Make the projection keep angles, so that heads can undo it; returns its directions (H, E)."""
     if embeddings.projection is None:
         return torch.eye(embeddings.norm.normalized_shape[0])
     weight = embeddings.projection.weight
@@ -71,7 +71,7 @@ def _rotate_heads(block: AttentionBlock, waves: Tensor, to_hidden: Tensor, offse
     num_fast = max(1, int(_FAST_SHARE * len(waves)))
     num_pairs = min(head_size // 2, num_fast)
     chosen = torch.arange(num_pairs) * num_fast // num_pairs
-    # normalised, a pair of values has a squared length of 2, and the projection enlarges it by H / E
+    # After LayerNorm a pair of values has a squared norm of 2, which the projection multiplies by H / E.
     scale = math.sqrt(_LOGIT * math.sqrt(head_size) / (num_pairs * 2 * hidden_size / embedding_size))
     for head, offset in offsets:
         rows = slice(head * head_size, head * head_size + 2 * num_pairs)
@@ -81,7 +81,7 @@ def _rotate_heads(block: AttentionBlock, waves: Tensor, to_hidden: Tensor, offse
 
 
 def _read_waves(chosen: Tensor, angles: Tensor, width: int) -> Tensor:
-    """The matrix (2 pairs, E) that picks (sin, cos) of the chosen waves and turns each by its angle."""
+    """The matrix (2 pairs, E) that picks (sin, cos) of the chosen waves and rotates each by its angle."""
     pairs = torch.arange(len(chosen))
     matrix = torch.zeros(len(chosen), 2, width)
     sin, cos = angles.sin().float(), angles.cos().float()
@@ -91,12 +91,12 @@ def _read_waves(chosen: Tensor, angles: Tensor, width: int) -> Tensor:
 
 
 def _look_at_segments(block: AttentionBlock, embeddings: Embeddings, to_hidden: Tensor, *, output_gain: float) -> None:
-    """Let the next two heads spread their attention over the first and the second segment, from wherever they look."""
+    """Make the next two heads spread their attention over the first and the second segment, for every query."""
     hidden_size, embedding_size = to_hidden.shape
     head_size = hidden_size // block.num_heads
     apart = embeddings.segment.weight[1] - embeddings.segment.weight[0]
     variances = [part.weight.square().mean() for part in (embeddings.token, embeddings.segment, embeddings.position)]
-    # between the two segments' tokens, normalised and projected
+    # between tokens of the two segments, after LayerNorm and projection
     distance = float(apart.norm() / sum(variances) ** 0.5) * math.sqrt(hidden_size / embedding_size)
     scale = math.sqrt(_LOGIT * math.sqrt(head_size) / distance)
     direction = to_hidden @ (apart / apart.norm()).to(to_hidden)

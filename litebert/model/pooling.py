@@ -1,4 +1,4 @@
-"""How a text becomes one vector: which of its last states, how long it may be, and whether the length is one."""
+"""How a text becomes one vector: pooling over its last states, maximal length, and normalization."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,13 +12,11 @@ Pooling = Literal["mean", "cls", "max"]
 
 @dataclass(frozen=True)
 class EmbeddingSpec:
-    """What a model's vectors are made by. A model that says nothing has these defaults."""
+    """How a model's vectors are made. These defaults hold for a model that does not say."""
 
-    pooling: Pooling = (
-        "mean"  # of the real tokens' last states: their mean, the first one's, the largest of each number
-    )
-    normalize: bool = True  # vectors of length one
-    max_length: int | None = None  # in tokens; None: what the model was fine-tuned with, else its positions
+    pooling: Pooling = "mean"  # of the real tokens' last states: the mean, the first ([CLS]), or the maximum by element
+    normalize: bool = True  # to unit length
+    max_length: int | None = None  # in tokens; None: the length of fine-tuning, else the model's positions
 
     def __str__(self) -> str:
         length = "" if self.max_length is None else f", at most {self.max_length} tokens"

@@ -61,7 +61,7 @@ PRESETS: dict[str, Preset] = {
     "cpu-small": Preset(
         replace(_TINY, vocab_size=8_000, hidden_size=192, ffn_size=768, num_heads=8),
         "-",
-        "ours: an hour or a night on two cores",
+        "ours: an hour or overnight on two cores",
     ),
     "nano": Preset(
         replace(_TINY, vocab_size=4_000, embedding_size=64, hidden_size=128, ffn_size=512, num_layers=2, num_heads=2),
@@ -82,13 +82,13 @@ def preset(name: str) -> ModelConfig:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of the ALBERT paper's tables: the shape, and the parameters as printed and as they come out."""
+    """A row of the ALBERT paper's tables: the shape, and the parameters as printed and as counted."""
 
     name: str
     config: ModelConfig
     printed_millions: int
-    counts_pooler: bool  # the convention under which the printed figure comes out: shared rows count the pooler
-    note: str = ""  # where it does not come out
+    counts_pooler: bool  # the convention that reproduces the printed number: shared rows count the pooler
+    note: str = ""  # where the printed number is not reproduced
 
 
 def _shape(embedding_size: int, sharing: Sharing) -> ModelConfig:
@@ -108,12 +108,12 @@ PAPER_TABLES: dict[int, tuple[PaperRow, ...]] = {
             _paper_vocabulary("bert-xlarge"),
             1270,
             False,
-            "rounded to tens; gone from the last version",
+            "rounded to tens; not in the last version",
         ),
         PaperRow("ALBERT-base", _BASE, 12, True),
         PaperRow("ALBERT-large", _LARGE, 18, True),
         PaperRow("ALBERT-xlarge", _XLARGE, 60, True, "60M has position and segment tables of width H"),
-        PaperRow("ALBERT-xxlarge", _XXLARGE, 235, True, "cannot be had from the shape; Table 12: 225M"),
+        PaperRow("ALBERT-xxlarge", _XXLARGE, 235, True, "does not follow from the shape; Table 12: 225M"),
     ),
     3: (
         PaperRow("not shared, E = 64", _shape(64, "none"), 87, False),

@@ -11,13 +11,13 @@ Sharing = Literal["all", "attention", "ffn", "none", "groups", "map"]
 
 
 class LayerPlan(NamedTuple):
-    """Rows of (attention block, feed-forward block), one for each layer that is computed."""
+    """Rows of (attention block, feed-forward block), one per layer that is computed."""
 
     rows: tuple[tuple[int, int], ...]
 
     @property
     def is_one_layer(self) -> bool:
-        """Whether all layers are one and the same, so that a loop can compute them."""
+        """Whether all layers are the same one, so that a loop can compute them."""
         return set(self.rows) == {(0, 0)}
 
     @property
@@ -37,7 +37,7 @@ def plan_layers(
     num_inner: int = 1,
     layer_map: tuple[tuple[int, int], ...] = (),
 ) -> LayerPlan:
-    """The table for a strategy; with `num_inner` blocks a layer it has num_layers * num_inner rows."""
+    """The table for a strategy; with `num_inner` blocks per layer it has num_layers * num_inner rows."""
     _check_fit(num_layers, sharing, num_groups, num_inner, layer_map)
     if sharing == "map":
         return LayerPlan(layer_map)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.inference.answering import FoundAnswer, read_answer, to_choice_example, to_questions
-from litebert.inference.exported import ExportFiles
+from litebert.inference.export_folder import ExportFiles
 from litebert.inference.fill_mask import Guess, check_top_k, count_masks, show_guess
 from litebert.inference.predictor import Predictor
 from litebert.inference.tracing import Trace, trace

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from refusals import refuses
 from small_tasks import invent_rows
 
 import litebert
@@ -13,8 +14,8 @@ from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpo
 from litebert.cli.main import _run
 from litebert.core.errors import DataError
 from litebert.exporters import int8
+from litebert.exporters.dev_accuracy import Judge, Verdict
 from litebert.exporters.int8 import Int8Options, export_int8
-from litebert.exporters.judging import Judge, Verdict
 from litebert.graph.precision import Precision
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
@@ -97,7 +98,7 @@ def test_a_loss_above_what_is_allowed_is_refused(
     assert _run([*words, "--dev", str(dev)], debug=False) == 2
     shown = capsys.readouterr()
     assert "answers differ" in shown.out
-    assert "--max-drop allows 2" in shown.err
+    assert "error[int8-loses-too-much]" in shown.err
     assert not (tmp_path / "out").exists()
     assert _run(words, debug=False) == 2  # nothing to measure on
     assert "is measured on labelled examples: name a file of them (--dev)" in capsys.readouterr().err
@@ -168,12 +169,12 @@ def test_a_matrix_that_is_too_large_for_float_does_not_hide_smaller_ones(monkeyp
         return Verdict(100 - drop, [drop])
 
     options = Int8Options(max_drop=3.5)
-    accuracy, precision = int8._settle(Choice(), Judge("points", 1, judge), options)  # type: ignore[arg-type]
+    accuracy, precision = int8._fit(Choice(), Judge("points", 1, judge), options)  # type: ignore[arg-type]
     assert precision.in_float == {"small"}
     assert accuracy.drop == 3
 
 
 def test_lines_too_short_to_hide_a_word_in_cannot_measure(tiny_checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("cat\ndog\nold\n")
-    with pytest.raises(DataError, match="too short to hide a word in"):
+    with refuses(DataError, "too-few-examples"):
         export_int8(load_checkpoint(tiny_checkpoint), tmp_path / "out", Int8Options(tmp_path / "lines.txt"), head="mlm")

@@ -15,7 +15,7 @@ from litebert.graph.parts import Parts
 from litebert.graph.precision import FloatArray, quantize_columns
 from litebert.graph.writer import FLOAT
 from litebert.inference.engines.graphs import EngineName
-from litebert.inference.exported import EXPORT_FILE
+from litebert.inference.export_folder import EXPORT_FILE
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts

@@ -121,7 +121,7 @@ def test_the_command_says_what_it_wrote(
 ) -> None:
     words = ["export", str(tiny_checkpoint), str(tmp_path / "out"), "--task-head"]
     assert _run([*words, "tokens"], debug=False) == 2
-    assert "the model has no head 'tokens', but mlm, sentence, embedding" in capsys.readouterr().err
+    assert "the model has no head 'tokens'; it has mlm, sentence, embedding" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert _run([*words, "sentence"], debug=False) == 0
     assert "(sentence, 0.1 MB)" in capsys.readouterr().out
@@ -147,5 +147,5 @@ def test_words_that_would_do_nothing_are_refused(
 
 def test_an_export_is_no_checkpoint_to_convert(tiny_checkpoint: Path, tmp_path: Path) -> None:
     export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out")
-    with pytest.raises(DataError, match="is an export: it answers, but has no weights"):
+    with pytest.raises(DataError, match="is an export, which cannot be loaded in torch"):
         litebert.load_checkpoint(tmp_path / "out")

@@ -188,7 +188,8 @@ def test_answers_are_those_of_the_server(name: str, tokenizer: Tokenizer, tmp_pa
     assert len(inputs) > 50
     request: Any = served.FUNCTIONS[function].request
     asked = [request.model_validate({"inputs": [one]}).inputs[0] for one in inputs]
-    expected = [one.model_dump() for one in served.FUNCTIONS[function].compute(predictor, asked, {})]
+    checked = [served.FUNCTIONS[function].check(predictor, one) for one in asked]
+    expected = [one.model_dump() for one in served.FUNCTIONS[function].compute(predictor, checked, {})]
     found = answer_in_node(tmp_path, predictor, inputs)
     for one, theirs, ours in zip(inputs, found, expected, strict=True):
         assert is_same(theirs, ours), (one, theirs, ours)

@@ -31,7 +31,7 @@ from litebert.corpus.shards import open_corpus
 from litebert.corpus.unfinished import read_sources
 from litebert.exporters.onnx_folder import export_onnx
 from litebert.finetuning.recipe import load_finetune_recipe
-from litebert.inference.exported import open_export
+from litebert.inference.export_folder import open_export
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import name_table
 from litebert.interop.opening import load_checkpoint

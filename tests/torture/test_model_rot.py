@@ -12,7 +12,7 @@ from litebert.checkpoint import load_checkpoint
 from litebert.core.errors import DataError
 from litebert.core.sealed import read_sealed, write_sealed
 from litebert.exporters.onnx_folder import export_onnx
-from litebert.inference.exported import open_export
+from litebert.inference.export_folder import open_export
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.report import read_report, write_report
 from litebert.text.tokenizer import Tokenizer, load_tokenizer

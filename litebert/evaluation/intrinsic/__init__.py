@@ -1,1 +1,1 @@
-"""What a pre-trained model is without being taught anything more: what it knows of unseen text, what its layers do."""
+"""Measurements of a pre-trained model without fine-tuning: its accuracy on unseen text, and what its layers do."""

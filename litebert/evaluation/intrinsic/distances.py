@@ -1,4 +1,4 @@
-"""How far each layer moves its input: the paper's Figure 1, by which it shows what sharing does to a deep network."""
+"""How far each layer moves its input: the paper's Figure 1, on what parameter sharing does to a deep network."""
 
 import math
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from litebert.model.model import Model, build_model
 
 
 class LayerDistances(NamedTuple):
-    """For each layer, between its input and its output, the mean over real tokens."""
+    """Distances between the input and output of each layer; means over real tokens."""
 
     l2: list[float]
     degrees: list[float]
-    shares: list[float]  # the L2 distance by the norm of the input
+    shares: list[float]  # L2 distance divided by the norm of the input
 
 
 @torch.no_grad()
@@ -47,9 +47,9 @@ def measure_distances(model: Model, batches: Sequence[Batch]) -> LayerDistances:
 
 
 def apply_more_often(model: Model, num_layers: int) -> Model:
-    """The same weights with so many passes through the one layer that a model has.
+    """The same weights, with the one shared layer applied this many times.
 
-    Further passes have never been trained: they show whether the states come to rest, or go on moving.
+    The additional applications were never trained: they show whether the states converge.
     """
     assert model.config.layer_plan.is_one_layer, model.config.sharing
     deeper = build_model(replace(model.config, num_layers=num_layers), model.head_specs)

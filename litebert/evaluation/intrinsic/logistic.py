@@ -1,4 +1,4 @@
-"""Logistic regression, for probes (few dense features) and bags of words (many sparse ones) alike."""
+"""Logistic regression for probes (few dense features) and bags of words (many sparse ones)."""
 
 from typing import NamedTuple
 
@@ -8,37 +8,37 @@ from torch.nn import functional as F
 
 _ITERATIONS = 100
 _PENALTIES = (0.1, 0.01, 0.001)
-_KEPT_BACK = 5  # one document in so many chooses the penalty
+_HELD_OUT = 5  # one document in so many is held out to choose the penalty
 
 
 class Classifier(NamedTuple):
-    """A plane through feature space, with a positive side."""
+    """A linear classifier of two classes."""
 
     weights: Tensor  # (F,)
     bias: Tensor  # ()
 
     def logits(self, features: Tensor) -> Tensor:
-        """How far each row (S, F) is on the positive side."""
+        """The logits (S,) of feature rows (S, F); positive: the second class."""
         return features @ self.weights + self.bias
 
 
 def fit_classifier(features: Tensor, labels: Tensor, documents: Tensor) -> Classifier:
-    """A classifier of rows (S, F), dense or CSR, with labels 0 or 1; documents kept back choose its penalty."""
-    is_kept_back = documents % _KEPT_BACK == 0
-    if is_kept_back.all() or not is_kept_back.any():
+    """A classifier of rows (S, F), dense or CSR, with labels 0 or 1; held-out documents choose its penalty."""
+    is_held_out = documents % _HELD_OUT == 0
+    if is_held_out.all() or not is_held_out.any():
         return fit_logistic(features, labels, penalty=_PENALTIES[0])
-    fitted_on = take_rows(features, ~is_kept_back)
-    judged_on = take_rows(features, is_kept_back)
+    fitted_on = take_rows(features, ~is_held_out)
+    judged_on = take_rows(features, is_held_out)
     losses = []
     for penalty in _PENALTIES:
-        logits = fit_logistic(fitted_on, labels[~is_kept_back], penalty=penalty).logits(judged_on)
-        losses.append(float(F.binary_cross_entropy_with_logits(logits, labels[is_kept_back].to(logits.dtype))))
+        logits = fit_logistic(fitted_on, labels[~is_held_out], penalty=penalty).logits(judged_on)
+        losses.append(float(F.binary_cross_entropy_with_logits(logits, labels[is_held_out].to(logits.dtype))))
     return fit_logistic(features, labels, penalty=_PENALTIES[losses.index(min(losses))])
 
 
 def fit_logistic(features: Tensor, labels: Tensor, *, penalty: float) -> Classifier:
-    """The classifier of least mean loss plus `penalty` / 2 times the sum of its squared weights."""
-    # written out, because autograd has no gradient through CSR, and transposed once, because a view is slow
+    """The classifier that minimizes the mean loss plus `penalty` / 2 times the sum of squared weights."""
+    # The gradient is written out because autograd has none through CSR; transposed once because a view is slow.
     transposed = features.t().to_sparse_csr() if features.layout is torch.sparse_csr else features.t()
     labels = labels.to(features.dtype)
     weights = torch.zeros(features.shape[1], dtype=features.dtype, requires_grad=True)

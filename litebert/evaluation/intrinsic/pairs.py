@@ -1,9 +1,9 @@
-"""Sentence pairs to test on: as many of one label as of the other, among those that begin a document and the rest.
+"""Sentence pairs to test on, with balanced labels, both among pairs that open a document and among the others.
 
-Away from the labels, the two kinds of pair must look alike, or a score says nothing. SOP pairs come from the planner
-of the training data. NSP pairs are made here: a pair that is not next gets its second segment from another such pair
-of its own kind, of the same length. No segment of a document's start is then ever a second one, and a document's
-opening is followed by what follows openings: neither tells the label.
+Nothing but the relation between its segments may reveal the label of a pair, or a score would say nothing. SOP pairs
+come from the planner of the training data. NSP pairs are made here: a random pair gets its second segment from another
+such pair of the same kind and length. So the opening of a document is never a second segment, and is always followed by
+what follows openings; neither reveals the label.
 """
 
 from typing import NamedTuple
@@ -18,21 +18,21 @@ from litebert.batches.segments import SegmentPlan, plan_segments
 from litebert.core.errors import DataError
 from litebert.evaluation.intrinsic.passages import Passages
 
-IN_ORDER, NOT_IN_ORDER = 0, 1  # SOP: swapped; NSP: the second segment is another document's
+IN_ORDER, NOT_IN_ORDER = 0, 1  # SOP: swapped; NSP: the second segment is from another document
 FEWEST_PAIRS = 8
-_SOP, _NSP, _PLAIN, _ORDER = range(4)  # what a key is for
+_SOP, _NSP, _PLAIN, _ORDER = range(4)  # the purpose of a random key
 
 
 class TooFewPairsError(DataError):
-    """A text of which too few pairs can be made to say anything."""
+    """A text that gives too few pairs for a meaningful score."""
 
 
 class PairTable(NamedTuple):
-    """Pairs to show a model (S of them)."""
+    """S pairs for a model to judge."""
 
     ranges: NDArray[np.int64]  # (S, 4) token addresses: first start, first stop, second start, second stop
     labels: NDArray[np.int64]  # (S,) IN_ORDER or NOT_IN_ORDER
-    is_lead: NDArray[np.bool_]  # (S,) holds the beginning of a document
+    is_lead: NDArray[np.bool_]  # (S,) contains the opening of a document
     documents: NDArray[np.int64]  # (S,) the document of the pair, or of its first segment
     alternative: int = SWAPPED  # how the segments of a pair that is NOT_IN_ORDER are related: SWAPPED or RANDOM
 
@@ -62,14 +62,14 @@ def draw_order_pairs(passages: Passages, *, length: int, count: int, seed: int) 
 
 
 def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -> PairTable:
-    """At most `count` pairs for NSP, in half of them the second segment is another document's."""
+    """At most `count` pairs for NSP; in half of them the second segment is from another document."""
     plan = _plan(passages, "none", length, hash_integers(seed, _NSP))
     candidates = _own_pairs(passages, plan, seed)
     kinds = [candidates[plan.opens_document[candidates] == is_lead] for is_lead in (True, False)]
     shares = _share_out([len(kind) // 2 for kind in kinds], count // 2)
     _check_enough(passages, 2 * sum(shares), length)
     documents = [passages.find_documents(plan.ranges[kind, 0]) for kind in kinds]
-    # every second pair gets another document's segment; a kind where all of those are one document's is left out
+    # Every second pair gets a segment of another document; a kind whose pairs are all from one document is left out.
     wanted = [n if len(np.unique(of[1 : 2 * n : 2])) > 1 else 0 for of, n in zip(documents, shares, strict=True)]
     if not any(wanted):
         raise TooFewPairsError(
@@ -85,18 +85,18 @@ def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -
 
 
 def draw_plain_pairs(passages: Passages, *, length: int, count: int, seed: int) -> PairTable:
-    """At most `count` pairs as they were written, to hide words in."""
+    """At most `count` pairs as written, for masking."""
     plan = _plan(passages, "none", length, hash_integers(seed, _PLAIN))
     candidates = _own_pairs(passages, plan, seed)
-    _check_enough(passages, len(candidates), length)  # before the cut: few may be wanted
+    _check_enough(passages, len(candidates), length)  # before the limit, which may be small on purpose
     chosen = candidates[:count]
     return _take(passages, plan, chosen, np.zeros(len(chosen), np.int64))
 
 
 def exchange_seconds(pairs: PairTable, chosen: NDArray[np.int64]) -> None:
-    """Give each chosen pair, longest second segment first, that of the next of them from another document.
+    """Replace the second segment of each chosen pair by that of the next one from another document, the longest first.
 
-    The chosen are of two documents at least, or none.
+    The chosen pairs are from at least two documents, or there are none.
     """
     sizes = pairs.ranges[chosen, 3] - pairs.ranges[chosen, 2]
     order = chosen[np.argsort(-sizes, kind="stable")]
@@ -107,7 +107,7 @@ def exchange_seconds(pairs: PairTable, chosen: NDArray[np.int64]) -> None:
         donors[fits] = others[fits]
         if (donors >= 0).all():
             break
-    assert (donors >= 0).all(), "all chosen pairs are of one document"
+    assert (donors >= 0).all(), "all chosen pairs are from one document"
     starts, stops = pairs.ranges[donors, 2], pairs.ranges[donors, 3]
     sizes = pairs.ranges[order, 3] - pairs.ranges[order, 2]
     pairs.ranges[order, 2], pairs.ranges[order, 3] = starts, np.minimum(stops, starts + sizes)

@@ -1,4 +1,4 @@
-"""Which documents are tested on, and which others a probe or a baseline may learn from. No document is in both."""
+"""The documents to test on, and those a probe or baseline may learn from. No document is in both."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ _HALVES, _SHARDS = range(2)  # what a key is for
 class Passages:
     """Some of the documents of a corpus."""
 
-    name: str  # in words: which documents
+    name: str  # for a person: which documents
     where: str
     shards: tuple[Shard, ...]
     outline: Outline
@@ -34,16 +34,16 @@ class Passages:
         return int(self.is_ours.sum())
 
     def find_documents(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The number of the document that each token address lies in."""
+        """The number of the document that contains each token address."""
         starts = self.outline.sentence_starts[self.outline.document_starts]
         return np.searchsorted(starts, addresses, "right") - 1
 
 
 def open_passages(path: Path, split: Split, *, enough_tokens: int, seed: int) -> tuple[Passages, Passages]:
-    """The documents to learn from and those to test on.
+    """The documents to learn from, and those to test on.
 
-    Tested on held-out text, one learns from the training split, if there is one; `enough_tokens` of it are taken.
-    Else each split is halved by document. A document's hash decides, so that copies of it are in the same half.
+    When testing on the validation split, `enough_tokens` of the training split are for learning, if there is one.
+    Otherwise the split is halved by document: by its hash, so that copies of a document are in the same half.
     """
     corpus = open_corpus(path, split)
     if not corpus.num_documents:
@@ -72,7 +72,7 @@ def _all_of(shards: tuple[Shard, ...], path: Path, name: str) -> Passages:
 
 
 def _take_shards(corpus: Corpus, enough_tokens: int, seed: int) -> tuple[Shard, ...]:
-    """Shards in random order until they hold enough: planning all of a large corpus would take minutes."""
+    """Shards in random order until there are enough tokens: planning a large corpus would take minutes."""
     order = permute(hash_integers(seed, _SHARDS), len(corpus.shards))
     tokens_before = np.cumsum([0, *(corpus.shards[k].num_tokens for k in order[:-1])])
     return tuple(corpus.shards[k] for k in order[tokens_before < enough_tokens])

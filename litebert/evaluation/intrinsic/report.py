@@ -8,7 +8,7 @@ from litebert.evaluation.intrinsic.score import PairScores, Score
 
 @dataclass(frozen=True)
 class MaskedWords:
-    """Words that were guessed right in the place of [MASK]; `usual` leaves 10 % as they are, and replaces 10 %."""
+    """Masked-token accuracy with [MASK] for every target (`hidden`), and with 80/10/10 (`usual`)."""
 
     hidden: Score
     hidden_loss: float  # nats
@@ -21,7 +21,7 @@ class MaskedWords:
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Pairs that were told apart: in order or swapped (SOP), next or another document's (NSP)."""
+    """Accuracy on pairs: in order or swapped (SOP), next or from another document (NSP)."""
 
     head: PairScores | None  # the model's own, whatever it was trained for; None without one
     probe: PairScores  # logistic regression on the frozen [CLS] state
@@ -30,9 +30,9 @@ class SentencePairs:
 
 @dataclass(frozen=True)
 class Training:
-    """What a checkpoint's recipe says of its training; with no recipe, what the model allows."""
+    """What a checkpoint's recipe says about its training; without a recipe, what the model allows."""
 
-    length: int  # beyond it, its positions have learned nothing
+    length: int  # positions beyond it were not trained
     sentence_task: str | None  # sop, nsp, three-way, none; None: not known
 
 
@@ -44,12 +44,12 @@ class IntrinsicReport:
     step: int
     corpus: str
     tested_on: str
-    learned_from: str  # what probes and baselines learned from: documents that are not tested on
+    learned_from: str  # documents that probes and baselines learned from, none of which is tested on
     length: int
     training: Training
     seed: int
-    mlm: MaskedWords | None  # None without a head for words, or where skipped
-    sop: SentencePairs | None  # None where skipped
+    mlm: MaskedWords | None  # None without a masked LM head, or if skipped
+    sop: SentencePairs | None  # None if skipped
     nsp: SentencePairs | None
     skipped: dict[str, str]  # which of the three could not be measured on this text, and why
 

@@ -1,4 +1,4 @@
-"""How many guesses were right, and how sure that figure is when guesses about one document resemble each other."""
+"""Accuracy with a confidence interval that allows for guesses about one document being correlated."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -13,19 +13,19 @@ _NORMAL_QUANTILE = 1.959964  # 95 % of a normal distribution lie within
 
 @dataclass(frozen=True)
 class Score:
-    """A share of right guesses with its 95 % interval."""
+    """An accuracy with its 95 % interval."""
 
     value: float
     low: float
     high: float
     right: int
     total: int
-    documents: int  # that the guesses are about
+    documents: int  # with guesses
 
 
 @dataclass(frozen=True)
 class PairScores:
-    """Right guesses about sentence pairs: all of them, those that begin a document, and the others."""
+    """Accuracy on sentence pairs: on all, on those that open a document, and on the others."""
 
     any: Score
     lead: Score

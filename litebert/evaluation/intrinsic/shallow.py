@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litebert.evaluation.intrinsic.batches import Typesetter
 from litebert.evaluation.intrinsic.logistic import fit_classifier, take_rows
+from litebert.evaluation.intrinsic.pair_batches import PairWriter
 from litebert.evaluation.intrinsic.pairs import IN_ORDER, NOT_IN_ORDER, PairTable
 
 
@@ -29,11 +29,11 @@ class Bags:
         return len(self.table.labels)
 
 
-def collect_bags(typesetter: Typesetter, pairs: PairTable, vocab_size: int) -> Bags:
+def collect_bags(writer: PairWriter, pairs: PairTable, vocab_size: int) -> Bags:
     """The pieces of each side of each pair."""
-    special = torch.tensor([typesetter.writer.special.cls_id, typesetter.writer.special.sep_id])
+    special = torch.tensor([writer.writer.special.cls_id, writer.writer.special.sep_id])
     keys = []
-    for numbers, batch in typesetter.iter_batches(pairs):
+    for numbers, batch in writer.iter_batches(pairs):
         is_text = batch.mask & ~torch.isin(batch.token_ids, special)
         owners = torch.from_numpy(numbers)[:, None].expand_as(batch.token_ids)
         keys.append(((owners * 2 + batch.segment_ids) * vocab_size + batch.token_ids)[is_text].numpy())
@@ -108,13 +108,11 @@ class FrequentPieces(NamedTuple):
     after: NDArray[np.int64]  # (V,) the most frequent successor of each piece
 
 
-def count_pieces(typesetter: Typesetter, pairs: PairTable, vocab_size: int) -> FrequentPieces:
+def count_pieces(writer: PairWriter, pairs: PairTable, vocab_size: int) -> FrequentPieces:
     """The most frequent piece of a text, and of what follows each piece."""
-    special = torch.tensor(
-        [typesetter.writer.special.cls_id, typesetter.writer.special.sep_id, typesetter.writer.special.pad_id]
-    )
+    special = torch.tensor([writer.writer.special.cls_id, writer.writer.special.sep_id, writer.writer.special.pad_id])
     steps = []
-    for _, batch in typesetter.iter_batches(pairs):
+    for _, batch in writer.iter_batches(pairs):
         before, here = batch.token_ids[:, :-1], batch.token_ids[:, 1:]
         steps.append((before * vocab_size + here)[~torch.isin(here, special)].numpy())
     followed, counts = np.unique(np.concatenate(steps), return_counts=True)

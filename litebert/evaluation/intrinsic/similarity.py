@@ -1,4 +1,4 @@
-"""How alike the layers of a model are: in their weights, and in what they do to the same input."""
+"""How similar the layers of a model are: in their weights, and in their effect on the same input."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ Matrix = list[list[float]]
 
 @torch.no_grad()
 def compare_weights(model: Model) -> Matrix:
-    """For each two layers, the mean over their corresponding weight matrices of the cosine between them."""
+    """For each two layers, the mean cosine between their corresponding weight matrices."""
     matrices = [
         [
             weight.flatten()
@@ -35,9 +35,9 @@ def _mean_cosine(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
 
 @torch.no_grad()
 def compare_effects(model: Model, batches: Sequence[Batch]) -> Matrix:
-    """In row i and column j, the cosine between what layers i and j add to the states that layer i reads.
+    """In row i and column j, the mean cosine between what layers i and j add to the input of layer i, over real tokens.
 
-    The mean over real tokens. A layer in the place of another that had the same effect would not be noticed.
+    At 1, layer j could replace layer i.
     """
     model.eval()
     layers = model.encoder.list_layers()
@@ -57,6 +57,6 @@ def compare_effects(model: Model, batches: Sequence[Batch]) -> Matrix:
 
 
 def mean_off_diagonal(matrix: Matrix) -> float:
-    """The mean over pairs of different layers; 1 where there is one layer only, which is like itself."""
+    """The mean over pairs of different layers; 1 if there is only one layer."""
     others = [value for i, row in enumerate(matrix) for j, value in enumerate(row) if i != j]
     return sum(others) / len(others) if others else 1.0

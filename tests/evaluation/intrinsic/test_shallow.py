@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from litebert.corpus.build import BuildOptions, build_corpus
-from litebert.evaluation.intrinsic.batches import Typesetter, build_typesetter
+from litebert.evaluation.intrinsic.pair_batches import PairWriter, build_pair_writer
 from litebert.evaluation.intrinsic.pairs import PairTable, draw_next_pairs, draw_order_pairs, draw_plain_pairs
 from litebert.evaluation.intrinsic.passages import open_passages
 from litebert.evaluation.intrinsic.shallow import (
@@ -26,17 +26,17 @@ from tests.conftest import invent_documents
 LENGTH = 32
 
 
-def set_text(documents: list[list[str]], folder: Path, tokenizer: Tokenizer) -> tuple[Typesetter, Typesetter]:
+def set_text(documents: list[list[str]], folder: Path, tokenizer: Tokenizer) -> tuple[PairWriter, PairWriter]:
     (folder / "text.txt").write_text("\n\n".join("\n".join(document) for document in documents), "utf-8")
     options = BuildOptions(valid_share=0.4, is_quiet=True)
     build_corpus([folder / "text.txt"], tokenizer, folder / "corpus", options)
     passages = open_passages(folder / "corpus", "valid", enough_tokens=10**6, seed=1)
-    learned, tested = (build_typesetter(part, tokenizer, length=LENGTH, seed=1) for part in passages)
+    learned, tested = (build_pair_writer(part, tokenizer, length=LENGTH, seed=1) for part in passages)
     return tested, learned
 
 
-def collect(typesetter: Typesetter, pairs: PairTable, tokenizer: Tokenizer) -> Bags:
-    return collect_bags(typesetter, pairs, tokenizer.vocab_size)
+def collect(writer: PairWriter, pairs: PairTable, tokenizer: Tokenizer) -> Bags:
+    return collect_bags(writer, pairs, tokenizer.vocab_size)
 
 
 def test_bag_of_words_solves_text_whose_words_give_the_order_away(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
@@ -74,20 +74,20 @@ def test_baselines_are_at_chance_on_text_without_order_or_topic(tmp_path: Path, 
 
 
 @pytest.fixture
-def texts(tmp_path: Path, tiny_tokenizer: Tokenizer) -> Typesetter:
+def texts(tmp_path: Path, tiny_tokenizer: Tokenizer) -> PairWriter:
     return set_text(invent_documents(60, seed=9), tmp_path, tiny_tokenizer)[0]
 
 
-def read_back(typesetter: Typesetter, pairs: PairTable) -> dict[int, list[int]]:
+def read_back(writer: PairWriter, pairs: PairTable) -> dict[int, list[int]]:
     """The ids of each pair as they are written, without padding."""
     return {
         int(number): row[mask].tolist()
-        for numbers, batch in typesetter.iter_batches(pairs)
+        for numbers, batch in writer.iter_batches(pairs)
         for number, row, mask in zip(numbers, batch.token_ids, batch.mask, strict=True)
     }
 
 
-def test_a_bag_holds_each_piece_of_each_side_once(texts: Typesetter, tiny_tokenizer: Tokenizer) -> None:
+def test_a_bag_holds_each_piece_of_each_side_once(texts: PairWriter, tiny_tokenizer: Tokenizer) -> None:
     pairs = draw_order_pairs(texts.passages, length=LENGTH, count=40, seed=1)
     bags = collect(texts, pairs, tiny_tokenizer)
     found = sorted(zip(bags.pairs.tolist(), bags.sides.tolist(), bags.pieces.tolist(), strict=True))
@@ -100,7 +100,7 @@ def test_a_bag_holds_each_piece_of_each_side_once(texts: Typesetter, tiny_tokeni
     assert found == sorted(expected)
 
 
-def test_frequent_pieces_are_those_that_a_counter_finds(texts: Typesetter, tiny_tokenizer: Tokenizer) -> None:
+def test_frequent_pieces_are_those_that_a_counter_finds(texts: PairWriter, tiny_tokenizer: Tokenizer) -> None:
     pairs = draw_plain_pairs(texts.passages, length=LENGTH, count=100, seed=1)
     frequent = count_pieces(texts, pairs, tiny_tokenizer.vocab_size)
     alone: Counter[int] = Counter()

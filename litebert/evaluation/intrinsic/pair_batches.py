@@ -1,4 +1,4 @@
-"""From pairs to batches: the text of each pair between its special tokens, sorted by length, with or without masks."""
+"""Pairs as batches: the text of each pair with its special tokens, sorted by length, masked or not."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from litebert.evaluation.intrinsic.pairs import PairTable
 from litebert.evaluation.intrinsic.passages import Passages
 from litebert.text.tokenizer import Tokenizer
 
-_TOKENS = 8192  # in a batch, padding included
+_TOKENS = 8192  # per batch, padding included
 
 
 class NumberedBatch(NamedTuple):
@@ -29,8 +29,8 @@ class NumberedBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Typesetter:
-    """Writes pairs of one text with one vocabulary."""
+class PairWriter:
+    """Writes the pairs of a text into batches."""
 
     passages: Passages
     length: int
@@ -60,8 +60,8 @@ class Typesetter:
             start += rows
 
 
-def build_typesetter(passages: Passages, tokenizer: Tokenizer, *, length: int, seed: int) -> Typesetter:
-    """For pairs of `length` tokens; masks are the paper's: n-grams of up to three words, 15 %, 80/10/10."""
+def build_pair_writer(passages: Passages, tokenizer: Tokenizer, *, length: int, seed: int) -> PairWriter:
+    """A writer of pairs of `length` tokens, masked as in the paper: n-grams of up to three words, 15 %, 80/10/10."""
     masking = MaskingOptions()
     writer = RowWriter(
         texts=[passages.text],
@@ -69,4 +69,4 @@ def build_typesetter(passages: Passages, tokenizer: Tokenizer, *, length: int, s
         vocabulary=list_vocabulary(tokenizer.vocab_size, tokenizer.special_ids, tokenizer.mask_id, masking),
         masking=masking,
     )
-    return Typesetter(passages, length, writer, seed)
+    return PairWriter(passages, length, writer, seed)

@@ -12,9 +12,9 @@ from litebert.batches.options import MaskingOptions
 from litebert.batches.row_kernels import SpecialIds
 from litebert.batches.rows import RowWriter
 from litebert.batches.segment_kernels import RANDOM, SWAPPED
-from litebert.evaluation.intrinsic.batches import Typesetter
+from litebert.evaluation.intrinsic.guesses import PairStates, answer, guess_words, probe, read_pairs
+from litebert.evaluation.intrinsic.pair_batches import PairWriter
 from litebert.evaluation.intrinsic.pairs import PairTable, draw_next_pairs, draw_order_pairs, draw_plain_pairs
-from litebert.evaluation.intrinsic.reading import PairStates, answer, guess_words, probe, read_pairs
 from litebert.evaluation.intrinsic.shallow import FrequentPieces
 from litebert.model.encoder import EncoderOutput
 from litebert.model.model import build_model
@@ -64,17 +64,17 @@ class Oracle(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def typesetter() -> Typesetter:
+def writer() -> PairWriter:
     passages = make_passages(random_documents(150, seed=4, most_sentences=10, most_tokens=9))
     vocab_size = FIRST + int(passages.outline.sentence_starts[-1])
     masking = MaskingOptions()
     vocabulary = list_vocabulary(vocab_size, frozenset(range(FIRST)), MASK, masking)
     writer = RowWriter([passages.text], SpecialIds(CLS, SEP, PAD), vocabulary, masking)
-    return Typesetter(passages, LENGTH, writer, seed=1)
+    return PairWriter(passages, LENGTH, writer, seed=1)
 
 
-def vocab_size_of(typesetter: Typesetter) -> int:
-    return int(typesetter.writer.vocabulary.ordinary_ids[-1]) + 1
+def vocab_size_of(writer: PairWriter) -> int:
+    return int(writer.writer.vocabulary.ordinary_ids[-1]) + 1
 
 
 def nothing(_: int) -> None:
@@ -82,9 +82,9 @@ def nothing(_: int) -> None:
 
 
 @pytest.mark.parametrize("draw", [draw_order_pairs, draw_next_pairs])
-def test_a_model_that_knows_the_text_is_always_right(draw: object, typesetter: Typesetter) -> None:
-    pairs: PairTable = draw(typesetter.passages, length=LENGTH, count=200, seed=1)  # type: ignore[operator]
-    states = read_pairs(Oracle(vocab_size_of(typesetter)), typesetter, pairs, nothing)  # type: ignore[arg-type]
+def test_a_model_that_knows_the_text_is_always_right(draw: object, writer: PairWriter) -> None:
+    pairs: PairTable = draw(writer.passages, length=LENGTH, count=200, seed=1)  # type: ignore[operator]
+    states = read_pairs(Oracle(vocab_size_of(writer)), writer, pairs, nothing)  # type: ignore[arg-type]
     assert np.array_equal(states.answers, pairs.labels)
     half = np.arange(len(pairs.labels)) % 4 < 2
     learned = PairTable(*(column[half] for column in pairs[:4]))
@@ -92,25 +92,25 @@ def test_a_model_that_knows_the_text_is_always_right(draw: object, typesetter: T
     assert np.array_equal(probe(states, learned_states, learned), pairs.labels)
 
 
-def test_a_model_that_knows_the_text_fills_every_gap(typesetter: Typesetter) -> None:
-    pairs = draw_plain_pairs(typesetter.passages, length=LENGTH, count=60, seed=1)
-    vocab_size = vocab_size_of(typesetter)
+def test_a_model_that_knows_the_text_fills_every_gap(writer: PairWriter) -> None:
+    pairs = draw_plain_pairs(writer.passages, length=LENGTH, count=60, seed=1)
+    vocab_size = vocab_size_of(writer)
     frequent = FrequentPieces(FIRST, np.arange(1, vocab_size + 1))  # the successor of a piece is the next id
     seen = []
-    words = guess_words(Oracle(vocab_size), typesetter, pairs, frequent, seen.append)  # type: ignore[arg-type]
+    words = guess_words(Oracle(vocab_size), writer, pairs, frequent, seen.append)  # type: ignore[arg-type]
     share = len(words.documents) / (pairs.lengths - 3).sum()
     assert 0.12 < share < 0.25
     assert words.by_model.mean() > 0.98  # a segment that is hidden as a whole cannot be known
     assert words.losses[words.by_model].max() < 1e-6
-    assert words.by_left_neighbour.sum() == count_visible_left_neighbours(typesetter, pairs)
+    assert words.by_left_neighbour.sum() == count_visible_left_neighbours(writer, pairs)
     assert words.by_model_usual.mean() < words.by_model.mean()
     assert sum(seen) == 2 * len(pairs.labels)
 
 
-def count_visible_left_neighbours(typesetter: Typesetter, pairs: PairTable) -> int:
+def count_visible_left_neighbours(writer: PairWriter, pairs: PairTable) -> int:
     """Gaps whose left neighbour is text that is not a gap itself."""
     count = 0
-    for _, batch in typesetter.iter_batches(pairs, is_masked=True):
+    for _, batch in writer.iter_batches(pairs, is_masked=True):
         targets = set(batch.mlm_positions.tolist())
         original = batch.token_ids.flatten().clone()
         original[batch.mlm_positions] = batch.mlm_labels
@@ -119,19 +119,19 @@ def count_visible_left_neighbours(typesetter: Typesetter, pairs: PairTable) -> i
     return count
 
 
-def test_each_word_belongs_to_the_document_of_its_pair(typesetter: Typesetter) -> None:
-    pairs = draw_plain_pairs(typesetter.passages, length=LENGTH, count=60, seed=1)
-    for numbers, batch in typesetter.iter_batches(pairs, is_masked=True):
+def test_each_word_belongs_to_the_document_of_its_pair(writer: PairWriter) -> None:
+    pairs = draw_plain_pairs(writer.passages, length=LENGTH, count=60, seed=1)
+    for numbers, batch in writer.iter_batches(pairs, is_masked=True):
         rows = (batch.mlm_positions // batch.token_ids.shape[1]).numpy()
         addresses = batch.mlm_labels.numpy() - FIRST
-        assert np.array_equal(typesetter.passages.find_documents(addresses), pairs.documents[numbers][rows])
+        assert np.array_equal(writer.passages.find_documents(addresses), pairs.documents[numbers][rows])
 
 
-def test_batches_hold_every_pair_once_and_keep_to_their_budget(typesetter: Typesetter) -> None:
-    pairs = draw_order_pairs(typesetter.passages, length=LENGTH, count=10**6, seed=1)
-    numbers = [number for batch in typesetter.iter_batches(pairs) for number in batch.numbers.tolist()]
+def test_batches_hold_every_pair_once_and_keep_to_their_budget(writer: PairWriter) -> None:
+    pairs = draw_order_pairs(writer.passages, length=LENGTH, count=10**6, seed=1)
+    numbers = [number for batch in writer.iter_batches(pairs) for number in batch.numbers.tolist()]
     assert sorted(numbers) == list(range(len(pairs.labels)))
-    for part, batch in typesetter.iter_batches(pairs):
+    for part, batch in writer.iter_batches(pairs):
         assert batch.token_ids.numel() <= 8192 + 8 * len(part)
         assert np.array_equal(batch.mask.sum(1).numpy(), pairs.lengths[part])
         firsts = batch.token_ids[:, 1].numpy() - FIRST
@@ -156,17 +156,17 @@ def test_class_0_is_the_original_order_of_two_classes_and_of_three(
     assert answer(torch.tensor([logits]), RANDOM).tolist() == [if_random]
 
 
-def test_pairs_know_what_else_they_could_be(typesetter: Typesetter) -> None:
+def test_pairs_know_what_else_they_could_be(writer: PairWriter) -> None:
     words = {"length": LENGTH, "count": 50, "seed": 1}
-    assert draw_order_pairs(typesetter.passages, **words).alternative == SWAPPED
-    assert draw_next_pairs(typesetter.passages, **words).alternative == RANDOM
+    assert draw_order_pairs(writer.passages, **words).alternative == SWAPPED
+    assert draw_next_pairs(writer.passages, **words).alternative == RANDOM
 
 
-def test_a_model_of_one_segment_type_without_pooler_or_head_can_be_read(typesetter: Typesetter) -> None:
-    config = replace(preset("nano"), vocab_size=vocab_size_of(typesetter), num_segments=1, has_pooler=False)
+def test_a_model_of_one_segment_type_without_pooler_or_head_can_be_read(writer: PairWriter) -> None:
+    config = replace(preset("nano"), vocab_size=vocab_size_of(writer), num_segments=1, has_pooler=False)
     model = build_model(config, ["mlm"], seed=1).eval()
-    pairs = draw_order_pairs(typesetter.passages, length=LENGTH, count=50, seed=1)
-    states = read_pairs(model, typesetter, pairs, nothing)
+    pairs = draw_order_pairs(writer.passages, length=LENGTH, count=50, seed=1)
+    states = read_pairs(model, writer, pairs, nothing)
     assert states.answers is None
     sequence = [CLS, *(FIRST + k for k in range(*pairs.ranges[0, :2])), SEP]
     sequence += [*(FIRST + k for k in range(*pairs.ranges[0, 2:])), SEP]

@@ -1,4 +1,4 @@
-"""How well a model answers a person's own dev file, whatever computes it: what eight bits are held against."""
+"""How well an engine answers a dev file: what int8 is compared with float by."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -30,27 +30,27 @@ from litebert.tasks.reading import TableOptions
 from litebert.tasks.tables import read_text
 from litebert.text.tokenizer import Tokenizer
 
-HIDE_EVERY = 7  # of the tokens of a line, about as many as in training
+MASK_EVERY = 7  # tokens of a line: about the rate of training
 MAX_LINES = 2000
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """An engine's score, and what it answered, to compare with what another answers."""
+    """An engine's score and its answers, to compare with another engine's."""
 
     score: float  # in points: 100 is perfect
     answers: Sequence[Any]
-    tolerance: float | None = None  # of answers that are numbers: what differs by less is the same
+    tolerance: float | None = None  # for answers that are numbers: those that differ by less count as the same
 
     def count_changes(self, other: "Verdict") -> int:
-        """How many answers are not the other's."""
+        """How many answers differ from the other's."""
         pairs = zip(self.answers, other.answers, strict=True)
         if self.tolerance is None:
             return sum(one != another for one, another in pairs)
         return sum(abs(one - another) > self.tolerance for one, another in pairs)
 
     def distance(self, other: "Verdict") -> float:
-        """How far the answers are from the other's: the mean difference of numbers, the share of labels that differ."""
+        """How far the answers are from the other's: the mean difference, or the share of labels that differ."""
         if self.tolerance is None:
             return self.count_changes(other) / len(self.answers)
         return float(np.mean(np.abs(np.subtract(self.answers, other.answers))))
@@ -58,22 +58,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judge:
-    """A dev file: `judge` lets an engine answer it."""
+    """A dev file, and `judge`, which scores an engine on it."""
 
     metric: str
     num_examples: int
     judge: Callable[[BatchEngine], Verdict]
-    notes: tuple[str, ...] = ()  # what was guessed or left out while reading the file
+    notes: tuple[str, ...] = ()  # what was guessed or skipped while reading the file
 
 
 def build_judge(checkpoint: Checkpoint, head: HeadName, dev: Path) -> Judge:
-    """The judge of a fine-tuned model reads labelled examples; of other heads plain text, a line a text."""
+    """For a fine-tuned model the dev file has labelled examples; for other heads plain text, one text per line."""
     if checkpoint.task is not None and head in {spec.kind for spec in checkpoint.heads}:
         return _judge_task(checkpoint, dev)
     tokenizer = checkpoint.load_tokenizer()
     lines = [line for line in read_text(dev, "utf-8").split("\n") if line.strip()][:MAX_LINES]
     if len(lines) < 2:
-        raise DataError(f"{dev} has {len(lines)} lines of text: too few to measure a model by")
+        raise DataError("too-few-examples", f"{dev} has {len(lines)} lines of text, too few to measure a model")
     judges = {"mlm": _judge_masks, "sentence": _judge_order, "embedding": _judge_vectors}
     return judges[head](checkpoint, tokenizer, lines)
 
@@ -81,11 +81,13 @@ def build_judge(checkpoint: Checkpoint, head: HeadName, dev: Path) -> Judge:
 def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     asked = _predictor(checkpoint, None)
     task = asked.task
-    dataset = replace(_read_dev(asked, dev), task=task)  # scored as the model's own task is, whatever its file is like
+    dataset = replace(
+        _read_dev(asked, dev), task=task
+    )  # scored by the metric of the model's own task, whatever the file is
     examples = choose_examples(dataset, "", dev).examples
     if any(example.label is None for example in examples):
-        raise DataError(f"{dev} has examples without labels: nothing to measure accuracy by")
-    # numbers count as the same that are the same to a model that answers early
+        raise DataError("no-labels", f"{dev} has examples without labels: nothing to measure accuracy by")
+    # the same tolerance as in early exit
     tolerance = TOLERANCE * task.scale if isinstance(task, Regression) else None
 
     def judge(engine: BatchEngine) -> Verdict:
@@ -96,7 +98,7 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
 
 
 def _read_dev(asked: Predictor, dev: Path) -> Dataset:
-    """The examples of a dev file; GLUE's tasks lie in folders, and a file of one is read as any user's own."""
+    """The examples of a dev file. GLUE tasks are folders; a single file is read like a user's own."""
     if not (dev.is_file() and asked.task.name in GLUE):
         return read_for(asked, asked.task.name, dev, TableOptions())
     kind = str((asked.checkpoint.task or {})["kind"])
@@ -104,12 +106,12 @@ def _read_dev(asked: Predictor, dev: Path) -> Dataset:
 
 
 def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
-    """Every seventh token of each line is hidden; the score is how many are guessed."""
+    """Every seventh token of each line is masked; the score is the accuracy of the guesses."""
     groups, hidden = [], []
     form = _predictor(checkpoint, None).form()
     for ids in tokenizer.encode_batch(lines):
         sequence = form.join(ids)
-        places = np.arange(1 + HIDE_EVERY // 2, len(sequence.token_ids) - 1, HIDE_EVERY)
+        places = np.arange(1 + MASK_EVERY // 2, len(sequence.token_ids) - 1, MASK_EVERY)
         if not len(places):
             continue
         hidden.append(sequence.token_ids[places])
@@ -117,7 +119,9 @@ def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
         masked[places] = tokenizer.mask_id
         groups.append(Group((sequence._replace(token_ids=masked),), about=len(places)))
     if not groups:
-        raise DataError(f"all lines are shorter than {HIDE_EVERY // 2 + 1} tokens: too short to hide a word in")
+        raise DataError(
+            "too-few-examples", f"all lines are shorter than {MASK_EVERY // 2 + 1} tokens: too short to mask a word in"
+        )
     truth = np.concatenate(hidden)
 
     def guess(engine: BatchEngine, batch: GroupBatch, chosen: Sequence[Group]) -> list[NDArray[Any]]:
@@ -129,11 +133,11 @@ def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
         guesses = np.concatenate(Session(engine, form.pad_id).answer(groups, partial(guess, engine)))
         return Verdict(100 * float(np.mean(guesses == truth)), guesses.tolist())
 
-    return Judge("hidden words", len(truth), judge)
+    return Judge("masked tokens", len(truth), judge)
 
 
 def _judge_order(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
-    """Each line with the next, and the other way round; the score is how many orders are told."""
+    """Each line with the next, in both orders; the score is the accuracy."""
     del tokenizer
     pairs = [pair for first, second in pairwise(lines) for pair in ((first, second), (second, first))]
     truth = np.arange(len(pairs)) % 2
@@ -146,16 +150,16 @@ def _judge_order(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
 
 
 def _judge_vectors(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
-    """Of each line, which other is nearest; the score is the mean likeness (cosine) with what float gives."""
+    """For each line, which other is nearest; the score is the mean cosine similarity to the vectors of float."""
     del tokenizer
     expected = _predictor(checkpoint, None).embed(lines, normalize=True)
 
     def judge(engine: BatchEngine) -> Verdict:
         vectors = _predictor(checkpoint, engine).embed(lines, normalize=True)
-        likeness = vectors @ vectors.T - 2 * np.eye(len(vectors))
-        return Verdict(100 * float(np.mean((vectors * expected).sum(1))), likeness.argmax(1).tolist())
+        similarity = vectors @ vectors.T - 2 * np.eye(len(vectors))
+        return Verdict(100 * float(np.mean((vectors * expected).sum(1))), similarity.argmax(1).tolist())
 
-    return Judge("likeness", len(lines), judge)
+    return Judge("similarity", len(lines), judge)
 
 
 def _predictor(checkpoint: Checkpoint, engine: BatchEngine | None) -> Predictor:

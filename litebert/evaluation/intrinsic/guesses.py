@@ -1,4 +1,4 @@
-"""What a model makes of pairs: the state of [CLS], its own answer where it has one, and the words it puts into gaps."""
+"""What a model says about pairs: the state of [CLS], the answer of its own head, and guesses of masked tokens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,19 +10,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from litebert.batches.batch import Batch
-from litebert.evaluation.intrinsic.batches import Typesetter
 from litebert.evaluation.intrinsic.logistic import fit_classifier
+from litebert.evaluation.intrinsic.pair_batches import PairWriter
 from litebert.evaluation.intrinsic.pairs import IN_ORDER, NOT_IN_ORDER, PairTable
 from litebert.evaluation.intrinsic.shallow import FrequentPieces
 from litebert.model.model import Model
 from litebert.objectives.masked_lm import read_states
 
-Advance = Callable[[int], None]  # told how many sequences have been read
+Advance = Callable[[int], None]  # called with the number of sequences read
 
 
 @dataclass(frozen=True)
 class PairStates:
-    """What a model says of pairs (S of them)."""
+    """What a model says about S pairs."""
 
     first: Tensor  # (S, H) the last state of [CLS]
     answers: NDArray[np.int64] | None  # (S,) its own head's IN_ORDER or NOT_IN_ORDER; None without a head
@@ -30,24 +30,24 @@ class PairStates:
 
 @dataclass(frozen=True)
 class GuessedWords:
-    """Hidden words (M of them): which were guessed right, and by whom."""
+    """M masked tokens: which were guessed right, and by whom."""
 
-    by_model: NDArray[np.bool_]  # every target hidden
+    by_model: NDArray[np.bool_]  # every target masked
     by_model_usual: NDArray[np.bool_]  # 80/10/10
     by_frequency: NDArray[np.bool_]
     by_left_neighbour: NDArray[np.bool_]
-    losses: NDArray[np.float64]  # of the model, every target hidden
+    losses: NDArray[np.float64]  # of the model, every target masked
     losses_usual: NDArray[np.float64]
-    documents: NDArray[np.int64]  # which document each word is of
+    documents: NDArray[np.int64]  # the document of each token
 
 
 @torch.no_grad()
-def read_pairs(model: Model, typesetter: Typesetter, pairs: PairTable, advance: Advance) -> PairStates:
-    """Read whole pairs, nothing hidden."""
+def read_pairs(model: Model, writer: PairWriter, pairs: PairTable, advance: Advance) -> PairStates:
+    """Read pairs without masks."""
     first = torch.empty(len(pairs.labels), model.config.hidden_size)
     answers = np.empty(len(pairs.labels), np.int64)
     has_head = "sentence" in model.heads
-    for numbers, batch in typesetter.iter_batches(pairs):
+    for numbers, batch in writer.iter_batches(pairs):
         states, _ = read_states(model, _prepare(batch, model))
         first[torch.from_numpy(numbers)] = states.cpu()
         if has_head:
@@ -58,16 +58,16 @@ def read_pairs(model: Model, typesetter: Typesetter, pairs: PairTable, advance: 
 
 
 def answer(logits: Tensor, alternative: int) -> Tensor:
-    """IN_ORDER where class 0, the original order, is at least as probable as the other class that is asked about.
+    """IN_ORDER if class 0, the original order, is at least as probable as the alternative.
 
-    Of three classes that is `alternative`, SWAPPED or RANDOM; a head of two has one word for both.
+    With three classes that is `alternative`, SWAPPED or RANDOM; a head with two classes has one class for both.
     """
     other = logits[:, min(alternative, logits.shape[1] - 1)]
     return torch.where(logits[:, 0] >= other, IN_ORDER, NOT_IN_ORDER)
 
 
 def probe(states: PairStates, learned_states: PairStates, learned: PairTable) -> NDArray[np.int64]:
-    """A label for each pair by a linear probe on the state of [CLS], learned from other pairs."""
+    """A label per pair by a linear probe on the state of [CLS], trained on other pairs."""
     mean, std = learned_states.first.mean(0), learned_states.first.std(0).clamp_min(1e-6)
     classifier = fit_classifier(
         ((learned_states.first - mean) / std).double(),
@@ -80,13 +80,13 @@ def probe(states: PairStates, learned_states: PairStates, learned: PairTable) ->
 
 @torch.no_grad()
 def guess_words(
-    model: Model, typesetter: Typesetter, pairs: PairTable, frequent: FrequentPieces, advance: Advance
+    model: Model, writer: PairWriter, pairs: PairTable, frequent: FrequentPieces, advance: Advance
 ) -> GuessedWords:
-    """Hide words in pairs and guess them: once all by [MASK], once as in training."""
+    """Mask tokens of pairs and guess them: once with [MASK] for every target, once 80/10/10 as in training."""
     parts = []
-    for numbers, usual in typesetter.iter_batches(pairs, is_masked=True):
+    for numbers, usual in writer.iter_batches(pairs, is_masked=True):
         hidden_ids = usual.token_ids.flatten().clone()
-        hidden_ids[usual.mlm_positions] = typesetter.writer.vocabulary.mask_id
+        hidden_ids[usual.mlm_positions] = writer.writer.vocabulary.mask_id
         hidden = replace(usual, token_ids=hidden_ids.view_as(usual.token_ids))
         labels = usual.mlm_labels.numpy()
         left = hidden_ids[usual.mlm_positions - 1].numpy()
@@ -118,7 +118,7 @@ def _guess(model: Model, batch: Batch) -> tuple[NDArray[np.bool_], NDArray[np.fl
 
 
 def _prepare(batch: Batch, model: Model) -> Batch:
-    """On the model's device, and with one segment type where it knows no more."""
+    """On the model's device, and with one segment id if the model has one."""
     if model.config.num_segments == 1:
         batch = replace(batch, segment_ids=torch.zeros_like(batch.segment_ids))
     return batch.to(model.encoder.embeddings.token.weight.device)

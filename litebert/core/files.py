@@ -29,9 +29,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
         with _named(temporary, path):
             yield temporary
             temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would hide the result from other users
-            _sync(temporary)
+            sync(temporary)
             temporary.replace(path)
-            _sync(path.parent)
+            sync(path.parent)
     finally:
         os.close(handle)
         temporary.unlink(missing_ok=True)
@@ -53,12 +53,12 @@ def atomic_directory(path: Path, *, replaces: bool = False) -> Iterator[Path]:
             yield temporary
             temporary.chmod(0o777 & ~_umask())
             for file in (*sorted(temporary.rglob("*")), temporary):
-                _sync(file)
+                sync(file)
             if replaces and path.exists():
                 _replace_directory(path, temporary)
             else:
                 temporary.rename(path)
-            _sync(path.parent)
+            sync(path.parent)
     finally:
         os.close(handle)
         shutil.rmtree(temporary, ignore_errors=True)
@@ -69,7 +69,7 @@ def make_directories(directory: Path) -> None:
     missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for folder in missing:
-        _sync(folder.parent)
+        sync(folder.parent)
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def _make_directory(directory: Path) -> bool:
         directory.mkdir()
     except FileExistsError:
         return False
-    _sync(directory.parent)
+    sync(directory.parent)
     return True
 
 
@@ -192,7 +192,7 @@ def _replace_directory(path: Path, new: Path) -> None:
     except OSError:
         aside.rename(path)
         raise
-    _sync(path.parent)  # a power loss must not undo the renames after it has emptied the old one
+    sync(path.parent)  # a power loss must not undo the renames after it has emptied the old one
     _remove(aside)
 
 
@@ -238,7 +238,8 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a directory's names, would survive a power loss."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

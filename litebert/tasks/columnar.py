@@ -72,7 +72,7 @@ def _read_file(file: Path) -> "pyarrow.Table":
                 table = ipc.open_stream(source).read_all()
         table.validate(full=True)  # offsets, and that text is UTF-8: nothing later looks
         return table
-    except (OSError, ArrowException) as error:
+    except (OSError, ArrowException, UnicodeDecodeError) as error:  # a name of a column is decoded, too
         raise DataError(
             f"{file}: not {'Arrow' if file.suffix == '.arrow' else 'Parquet'} ({in_one_line(error)})"
         ) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from litebert.checkpoint import Checkpoint, list_checkpoints, load_checkpoint
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import LOCK_FILE
+from litebert.core.files import LOCK_FILE, sync
 
 CHECKPOINTS = "checkpoints"
 RECIPE_FILE = "recipe.toml"
@@ -65,11 +65,13 @@ def forget_old_checkpoints(
     paths = list_checkpoints(folder / CHECKPOINTS)
     saved = [record for record in records if checkpoint_path(folder, record["step"]) in paths]
     kept = {checkpoint_path(folder, step) for step in (best_step(saved, best_by), *branch_steps)}
-    for path in paths[:-keep_last]:
-        if path not in kept:
-            doomed = path.with_name(f".{path.name}.tmp")  # half a deleted checkpoint is a leftover, not a checkpoint
-            path.rename(doomed)
-            shutil.rmtree(doomed)
+    forgotten = [path for path in paths[:-keep_last] if path not in kept]
+    for path in forgotten:
+        doomed = path.with_name(f".{path.name}.tmp")  # half a deleted checkpoint is a leftover, not a checkpoint
+        path.rename(doomed)
+        shutil.rmtree(doomed)
+    if forgotten:  # a power loss must not bring them back after the report of the run was written
+        sync(folder / CHECKPOINTS)
 
 
 def best_step(records: Sequence[Mapping[str, Any]], key: str) -> int:

@@ -88,3 +88,11 @@ def test_a_row_of_parquet_that_is_not_utf8_is_left_to_the_reader_of_rows(table: 
     assert json.loads(good) == {"text": "abc"}
     with pytest.raises(UnicodeDecodeError):
         bad.decode("utf-8")
+
+
+def test_parquet_whose_names_are_not_utf8_is_refused_by_its_name(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"textname": ["a"]}), tmp_path / "bad.parquet")
+    data = (tmp_path / "bad.parquet").read_bytes()
+    (tmp_path / "bad.parquet").write_bytes(data.replace(b"textname", b"textnam\xec"))
+    with pytest.raises(DataError, match=r"bad\.parquet: not Parquet"):
+        read_columns(tmp_path / "bad.parquet")

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from litebert.core.files import atomic_directory, atomic_path
+from litebert.training.kept_checkpoints import checkpoint_path, forget_old_checkpoints
 from tests.torture.faults import watch
 from tests.torture.power import WAYS, Recording, build_loss, replay, write_journal
 
@@ -35,6 +36,13 @@ def write_our_directory(folder: Path) -> None:
         with atomic_directory(folder / "directory", replaces=True) as temporary:
             (temporary / "inside").mkdir()
             (temporary / "inside" / "file").write_bytes(content)
+
+
+def forget(folder: Path) -> None:
+    for step in (1, 2):
+        with atomic_directory(checkpoint_path(folder, step)) as temporary:
+            (temporary / "model").write_bytes(b"weights")
+    forget_old_checkpoints(folder, [], keep_last=1)
 
 
 def record(write: Callable[[Path], None], place: Path) -> Recording:
@@ -84,3 +92,8 @@ def test_a_directory_that_is_replaced_holds_the_old_or_the_new_files(name: str, 
     losses = list_losses(record(write_our_directory, tmp_path), tmp_path, name)
     assert set.union(*losses) == {None, b"old", b"new"}
     assert losses[-1] == {b"new"}
+
+
+def test_a_checkpoint_that_was_deleted_does_not_come_back(tmp_path: Path) -> None:
+    losses = list_losses(record(forget, tmp_path), tmp_path, "checkpoints/step-00000001/model")
+    assert losses[-1] == {None}

@@ -6,6 +6,8 @@
 #   make package  wheel and sdist in dist/, installed into a clean environment and tried
 #   make torture  kills, power losses, mutants, long training, hosts that disappear: hours; continues after an interruption
 #   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
+#   make torture-server  attacks on a server, and SECONDS (1800) of saturation; see docs/serving.md
+#   make audit   known vulnerabilities of the pinned packages; needs the network
 #   make bench   benchmarks, ours beside our peers'
 #   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
 #   make studies the studies of docs/results.md, as far as docs/studies/ has them not; make study-table-5: one of them
@@ -35,7 +37,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow torture torture-short chromium check docs package format bench model studies results pins clean broken
+.PHONY: demo test test-slow torture torture-short torture-server audit chromium check docs package format bench model studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -55,6 +57,16 @@ torture: $(VENV)/.test
 
 torture-short: $(VENV)/.test
 	$(RUN) pytest -m slow tests/torture
+
+SECONDS ?= 1800
+torture-server: $(VENV)/.test
+	$(RUN) tests.torture.serving attacks
+	$(RUN) tests.torture.serving saturation --seconds $(SECONDS)
+
+audit:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	.venv-audit/bin/pip-audit --no-deps --disable-pip --requirement constraints.txt
 
 # Never a failure: who may not install packages, or has no apt, runs the other tests.
 chromium:

@@ -91,8 +91,9 @@ class EpochPlanner:
         passes = max(1, -(-(batch.sequences + spare) // total), math.ceil(2 * batch.tokens / tokens_per_pass))
         if passes > _MAX_PASSES:
             raise ConfigError(
+                "batch-too-large",
                 f"batch: one batch would contain the text of {', '.join(self.names)} {passes:,} times "
-                f"({total:,} sequences per pass); use a smaller batch, or more text"
+                f"({total:,} sequences per pass); use a smaller batch, or more text",
             )
         if not self.weights:
             return [len(plan) * passes for plan in plans]

@@ -38,5 +38,5 @@ def expand_compat(recipe: Mapping[str, Any]) -> dict[str, Any]:
     if name is None:
         return dict(recipe)
     if not isinstance(name, str) or name not in COMPATIBLE_WITH:
-        raise ConfigError(f"unknown data.compat '{name}'; {suggest(str(name), COMPATIBLE_WITH)}")
+        raise ConfigError("unknown-compat", f"unknown data.compat '{name}'; {suggest(str(name), COMPATIBLE_WITH)}")
     return merge(COMPATIBLE_WITH[name], {**recipe, "data": data})

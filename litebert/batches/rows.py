@@ -34,8 +34,9 @@ class RowPlan:
             return self
         if self.num_rows < world_size:
             raise ConfigError(
+                "too-few-rows",
                 f"a batch of {self.num_rows} rows cannot be divided among {world_size} processes; "
-                "increase batch.sequences or batch.tokens"
+                "increase batch.sequences or batch.tokens",
             )
         first, stop = (self.num_rows * k // world_size for k in (rank, rank + 1))
         chosen = slice(*np.searchsorted(self.rows, [first, stop]).tolist())

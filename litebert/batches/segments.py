@@ -98,14 +98,16 @@ def plan_segments(outline: Outline, options: SegmentOptions, key: np.uint64, *, 
         is_task = options.task in ("nsp", "three-way")
         name, fix = ("task", "sop") if is_task else ("single_sentence", "merge_next")
         raise NoSequencesError(
+            "one-document",
             f"{where}: segments.{name} = '{getattr(options, name)}' draws from another document, but there is "
-            f"only one; use segments.{name} = '{fix}', or add documents"
+            f"only one; use segments.{name} = '{fix}', or add documents",
         )
     plan = (_plan_pairs if options.is_pair else _plan_runs)(outline, options, key)
     if not len(plan):
         raise NoSequencesError(
+            "no-pairs",
             f"{where}: {num_documents} documents yield no {options.format}: no two sentences form a pair; "
-            "use segments.format = 'doc-sentences' with segments.task = 'none', or split the text into sentences"
+            "use segments.format = 'doc-sentences' with segments.task = 'none', or split the text into sentences",
         )
     return plan
 

@@ -150,17 +150,19 @@ def open_stream(
 def open_corpora(data: DataOptions, split: Split = "train") -> tuple[Corpus, ...]:
     """Open the corpora of a recipe, which must share a tokenizer and contain text. Nothing is planned yet."""
     if not data.corpora:
-        raise ConfigError("data.corpora is empty: name the corpus to read, such as data.corpora=my/corpus")
+        raise ConfigError("no-corpus", "data.corpora is empty: name the corpus to read, such as data.corpora=my/corpus")
     corpora = tuple(open_corpus(Path(path), split) for path in data.corpora)
     for corpus in corpora:
         if corpus.tokenizer_fingerprint != corpora[0].tokenizer_fingerprint:
             raise DataError(
-                f"{corpus.path} and {corpora[0].path} were built with different tokenizers; rebuild one of them"
+                "other-tokenizer",
+                f"{corpus.path} and {corpora[0].path} were built with different tokenizers; rebuild one of them",
             )
         if not corpus.num_documents:
             change = "smaller" if split == "train" else "larger"
             raise DataError(
+                "empty-split",
                 f"{corpus.path} has no document in its {split} split; rebuild it with a {change} validation share, "
-                "or from more documents"
+                "or from more documents",
             )
     return corpora

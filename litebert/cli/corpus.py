@@ -170,7 +170,7 @@ def _rows(splits: "list[SplitStatistics]") -> list[tuple[str, list[str]]]:
     ]
     rows.append(("unknown rate", [f"{split.unknown_rate:.3%}" for split in splits]))
     for item in ("sentence", "document"):
-        histograms = [getattr(split, f"tokens_a_{item}") for split in splits]
+        histograms = [getattr(split, f"tokens_per_{item}") for split in splits]
         for i, label in enumerate(histograms[0].labels()):
             rows.append((f"{item}s of {label} tokens", [_share(h.counts, i) for h in histograms]))
         rows.append((f"mean {item}", [f"{h.mean:,.1f}" for h in histograms]))

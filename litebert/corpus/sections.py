@@ -1,7 +1,7 @@
-"""A file of named arrays, memory-mapped: the form of shards and of the parts of a build.
+"""A file of named arrays, memory-mapped: the format of shards and of the part files of a build.
 
 It is a safetensors file, so that it can be opened without litebert. We map it ourselves, because the library's numpy
-reader copies. Nothing in its header is believed before it is checked: the arrays must fill the file exactly.
+reader copies. Nothing in its header is trusted before it is checked: the arrays must fill the file exactly.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from litebert.core.files import atomic_path, parse_json
 
 _DTYPES = {"I64": np.int64, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8}
 _DTYPE_NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
-_ALIGNMENT = 64  # the header is padded to it: int64 sections come first, so that every section lies aligned
+_ALIGNMENT = 64  # the header is padded to it: int64 sections come first, so that every section is aligned
 _MAX_HEADER = 1 << 22
 _METADATA = "__metadata__"
 _NOTE, _CHECKSUM = "litebert", "sha256"
@@ -28,10 +28,10 @@ assert sys.byteorder == "little", "shards are little-endian and mapped as they a
 
 
 def write_sections(path: Path, sections: Mapping[str, npt.NDArray[Any]], note: str = "") -> tuple[int, str]:
-    """Write named arrays as a safetensors file with our own byte order of sections; gives its size and SHA-256.
+    """Write named arrays as a safetensors file, in the given order; returns its size and SHA-256.
 
-    The same arrays always give the same bytes, which the library does not promise. A file with a note has its checksum
-    in itself.
+    The same arrays always give the same bytes, which the library does not promise. A file with a note also contains its
+    own checksum.
     """
     entries: dict[str, Any] = {}
     position = 0
@@ -116,4 +116,4 @@ def _checksum(entries: Mapping[str, Any], note: str, arrays: list[memoryview]) -
 
 
 def _corrupt(path: Path, reason: str) -> DataError:
-    return DataError(f"{path} is corrupt: {reason}")
+    return DataError("corrupt-arrays", f"{path} is corrupt: {reason}")

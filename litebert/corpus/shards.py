@@ -1,12 +1,12 @@
 """The corpus on disk: token ids, word starts, sentence and document offsets, memory-mapped from shard files.
 
-A corpus directory is written by data/build.py and described in docs/formats.md:
+A corpus directory is written by corpus/build.py and described in docs/formats.md:
 
-    manifest.json                     what is in it: counts, hashes, options, tokenizer; only ever written complete
+    manifest.json                     its contents: counts, hashes, options, tokenizer; only ever written complete
     tokenizer/                        the tokenizer that made the ids
     shards/train-00000.safetensors    one split of one stretch of the input; documents never span shards
 
-A shard is mapped as it lies on the disk (data/sections.py), and compiled loops follow its offsets: so its hash is
+A shard is mapped as it is on disk (corpus/sections.py), and compiled loops follow its offsets. Its hash is therefore
 compared once for each state of the file, and its counts and offsets are checked whenever it is mapped.
 """
 
@@ -60,7 +60,7 @@ class ShardContent(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """What the manifest says of one shard file."""
+    """What the manifest says about one shard file."""
 
     name: str
     split: Split
@@ -74,11 +74,11 @@ class ShardRecord:
 
 @dataclass(frozen=True)
 class TokenizerFacts:
-    """What a corpus must remember of the tokenizer that made its ids."""
+    """What a corpus must remember about the tokenizer that made its ids."""
 
     kind: str
     fingerprint: str
-    words: str  # how words were found: the word starts depend on it, the ids do not
+    words: str  # how words were found: word starts depend on it, ids do not
     vocab_size: int
     unk_id: int
 
@@ -92,18 +92,18 @@ class Manifest:
     options: dict[str, Any]
     num_sources: int
     text_bytes: int
-    counts: dict[str, int]  # what was dropped or mended on the way, by kind
+    counts: dict[str, int]  # what was dropped or repaired, by kind
     problems: list[str]  # the first of the bad inputs, with file and line
     shards: tuple[ShardRecord, ...]
 
     @property
     def fingerprint(self) -> str:
-        """What tells the text of a corpus, held-out text too, from any other, wherever it lies."""
+        """Identifies the text of a corpus, including its validation split, wherever it is stored."""
         return hashlib.sha256("".join(record.sha256 for record in self.shards).encode()).hexdigest()
 
 
 class Shard:
-    """One shard file, mapped when first looked at; pickles as its path, so that it travels to other processes."""
+    """One shard file, mapped when first read; pickled as its path, so that it can be sent to other processes."""
 
     def __init__(self, path: Path, record: ShardRecord) -> None:
         self.path = path
@@ -124,7 +124,7 @@ class Shard:
 
     @property
     def word_starts(self) -> npt.NDArray[np.uint8]:
-        """Packed bits, one a token, the first in the lowest bit."""
+        """Packed bits, one per token, the first in the lowest bit."""
         return self._sections["word_starts"]
 
     @property
@@ -197,9 +197,9 @@ class Corpus:
 
 
 def open_corpus(directory: Path, split: Split = "train") -> Corpus:
-    """Open one split of a finished corpus; shards that have changed since they were last verified are read for it."""
+    """Open one split of a finished corpus; shards that changed since they were last verified are verified now."""
     if split not in SPLITS:
-        raise ConfigError(f"a corpus has no split '{split}'; valid: {', '.join(SPLITS)}")
+        raise ConfigError("unknown-split", f"a corpus has no split '{split}'; valid: {', '.join(SPLITS)}")
     manifest = read_manifest(directory)
     records = [record for record in manifest.shards if record.split == split]
     check_shards(directory, records, manifest.tokenizer.vocab_size)
@@ -208,41 +208,46 @@ def open_corpus(directory: Path, split: Split = "train") -> Corpus:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """What a finished corpus says of itself."""
+    """The manifest of a finished corpus."""
     path = directory / MANIFEST
     if not path.is_file():
         is_begun = (directory / LOCK_FILE).exists()
-        remedy = "run the same `litebert corpus build` again" if is_begun else "is the path right?"
-        raise DataError(f"{directory} is not a finished corpus (it has no {MANIFEST}); {remedy}")
+        fix = "run the same `litebert corpus build` again" if is_begun else "is the path right?"
+        raise DataError("not-a-corpus", f"{directory} is not a finished corpus (it has no {MANIFEST}); {fix}")
     fix = "restore it, or build the corpus again"
     value = read_sealed(path, fix=fix)
     if value.get("format_version") != FORMAT_VERSION:
         stated = repr(value.get("format_version"))[:20]
-        raise DataError(f"{path} has format version {stated}, and this litebert reads {FORMAT_VERSION}")
+        raise DataError(
+            "format-version", f"{path} has format version {stated}, but this litebert reads {FORMAT_VERSION}"
+        )
     manifest = build_record(Manifest, value, where=str(path), fix=fix)
     check_manifest(manifest, where=str(path))
     return manifest
 
 
 def check_manifest(manifest: Manifest, *, where: str) -> None:
-    """Refuse a manifest whose values have the right kinds, and yet cannot be those of a corpus."""
+    """Fail for a manifest whose values have the right types, but cannot be those of a corpus."""
     names = [record.name for record in manifest.shards]
     wrong = [
         *(f"shards: {name[:40]!r}" for name in names if not _SHARD_NAME.fullmatch(name)),
         *(["shards: a name is there twice"] if len(set(names)) < len(names) else []),
         *(f"{r.name}: sha256" for r in manifest.shards if not _SHA256.fullmatch(r.sha256)),
-        *(f"{r.name}: {key}" for r in manifest.shards for key, value in vars(r).items() if is_negative(value)),
+        *(
+            f"{record.name}: {key}"
+            for record in manifest.shards
+            for key, value in vars(record).items()
+            if isinstance(value, int) and value < 0
+        ),
         *(key for key in ("num_sources", "text_bytes") if getattr(manifest, key) < 0),
         *(f"counts.{key[:40]}" for key, value in manifest.counts.items() if value < 0),
     ]
     if not 0 <= manifest.tokenizer.unk_id < manifest.tokenizer.vocab_size <= 2**32:
         wrong.append("tokenizer.vocab_size")
     if wrong:
-        raise DataError(f"{where} is corrupt: {wrong[0]} cannot be right; restore it, or build the corpus again")
-
-
-def is_negative(value: object) -> bool:
-    return isinstance(value, int) and value < 0
+        raise DataError(
+            "corrupt-manifest", f"{where} is corrupt: {wrong[0]} cannot be right; restore it, or build the corpus again"
+        )
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
@@ -258,10 +263,10 @@ def shard_name(split: Split, number: int) -> str:
 
 
 def check_shards(directory: Path, records: Sequence[ShardRecord], vocab_size: int) -> None:
-    """Refuse shard files that are not what was written. Those verified before, and unchanged since, are not read."""
+    """Fail for shard files that are not what was written. Those verified before, and unchanged since, are not read."""
     for record in records:
         if problem := find_missing(directory, record):
-            raise DataError(f"{problem}; see `litebert verify {directory}`")
+            raise DataError("damaged-shard", f"{problem}; see `litebert verify {directory}`")
     states = {
         record: describe_state(shard_path(directory, record.name), f"shard of {vocab_size} pieces {record}")
         for record in records
@@ -272,14 +277,14 @@ def check_shards(directory: Path, records: Sequence[ShardRecord], vocab_size: in
     with ProgressBar("verifying the corpus", total=total, is_quiet=is_quiet) as progress:
         for record in new:
             if problem := find_damage(directory, record, vocab_size):
-                raise DataError(f"{problem}; see `litebert verify {directory}`")
+                raise DataError("damaged-shard", f"{problem}; see `litebert verify {directory}`")
             note_verified(states[record])
             position += record.num_bytes
             progress.move_to(position)
 
 
 def find_missing(directory: Path, record: ShardRecord) -> str | None:
-    """What can be seen to be wrong with a shard file without reading it; None if nothing is."""
+    """What is wrong with a shard file, as far as it shows without reading it; None if nothing is."""
     path = shard_path(directory, record.name)
     if not path.is_file():
         return f"{path} is missing"
@@ -289,7 +294,7 @@ def find_missing(directory: Path, record: ShardRecord) -> str | None:
 
 
 def find_damage(directory: Path, record: ShardRecord, vocab_size: int) -> str | None:
-    """What is wrong with a shard file, by reading all of it; None if nothing is."""
+    """What is wrong with a shard file, after reading all of it; None if nothing is."""
     if problem := find_missing(directory, record):
         return problem
     path = shard_path(directory, record.name)
@@ -299,14 +304,14 @@ def find_damage(directory: Path, record: ShardRecord, vocab_size: int) -> str | 
         token_ids = Shard(path, record).token_ids
     except DataError as error:
         return str(error)
-    # a corpus from elsewhere may have fitting hashes and lie all the same
+    # a corpus from elsewhere may have matching hashes and wrong ids
     if len(token_ids) and int(token_ids.max()) >= vocab_size:
         return f"{path} is damaged: it has the id {int(token_ids.max())}, and the vocabulary ends at {vocab_size - 1}"
     return None
 
 
 def check_sections(path: Path, sections: dict[str, npt.NDArray[Any]], record: ShardRecord) -> None:
-    """Refuse arrays that are not a shard of these counts, or whose offsets would lead a loop astray."""
+    """Fail for arrays that are not a shard of these counts, or whose offsets would lead a loop astray."""
     problem = find_misfit(sections)
     if problem is None:
         sizes = {
@@ -317,7 +322,7 @@ def check_sections(path: Path, sections: dict[str, npt.NDArray[Any]], record: Sh
         wrong = [name for name, size in sizes.items() if len(sections[name]) != size]
         problem = f'"{wrong[0]}" is not as long as the manifest says' if wrong else None
     if problem is not None:
-        raise DataError(f"{path} is corrupt: {problem}; restore it, or build the corpus again")
+        raise DataError("corrupt-shard", f"{path} is corrupt: {problem}; restore it, or build the corpus again")
 
 
 def find_misfit(sections: dict[str, npt.NDArray[Any]]) -> str | None:
@@ -327,9 +332,9 @@ def find_misfit(sections: dict[str, npt.NDArray[Any]]) -> str | None:
         return "its arrays are not those of a shard"
     num_tokens = len(sections["token_ids"])
     if len(sections["word_starts"]) != -(-num_tokens // 8):
-        return '"word_starts" has not one bit per token'
+        return '"word_starts" does not have one bit per token'
     if len(sections["document_hashes"]) != len(sections["document_offsets"]) - 1:
-        return '"document_hashes" has not one number per document'
+        return '"document_hashes" does not have one number per document'
     num_sentences = len(sections["sentence_offsets"]) - 1
     for name, end in (("sentence_offsets", num_tokens), ("document_offsets", num_sentences)):
         bounds = sections[name]
@@ -344,12 +349,12 @@ def id_dtype(vocab_size: int) -> npt.DTypeLike:
 
 
 def offsets(lengths: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where each of consecutive stretches begins, and where the last one ends."""
+    """Where each of consecutive runs of these lengths begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def write_shard(path: Path, content: ShardContent, *, split: Split, unk_id: int) -> ShardRecord:
-    """Write a shard file under a temporary name, rename it, and say what the manifest has to know of it."""
+    """Write a shard file under a temporary name and rename it; returns its record for the manifest."""
     num_bytes, sha256 = write_sections(path, sections_of(content))
     return ShardRecord(
         name=path.name,
@@ -364,7 +369,7 @@ def write_shard(path: Path, content: ShardContent, *, split: Split, unk_id: int)
 
 
 def sections_of(content: ShardContent) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a shard as they lie in its file: the widest first, so that each is aligned."""
+    """The arrays of a shard in the order of its file: the widest first, so that each is aligned."""
     return {
         "document_hashes": content.document_hashes,
         "document_offsets": content.document_offsets,

@@ -1,4 +1,4 @@
-"""What is in a corpus: counts, unknown rate, and how long sentences and documents are."""
+"""What a corpus contains: counts, unknown rate, and the lengths of sentences and documents."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path
 from litebert.core.progress import ProgressBar
-from litebert.corpus.shards import SPLITS, Corpus, Manifest, Split, find_damage, open_corpus, read_manifest
+from litebert.corpus.shards import SPLITS, Manifest, Split, find_damage, open_corpus, read_manifest
 
-# Upper ends of the bins of tokens: doubling, with the lengths that models are trained at among them
+# Upper bounds of the bins, in tokens: powers of two, which include the lengths that models are trained with
 SENTENCE_BINS = (4, 8, 16, 32, 64, 128, 256, 512)
 DOCUMENT_BINS = (32, 64, 128, 256, 512, 1024, 2048, 4096, 16384)
 
@@ -40,8 +41,8 @@ class SplitStatistics:
     num_tokens: int
     num_unknown: int
     unknown_rate: float
-    tokens_a_sentence: Histogram
-    tokens_a_document: Histogram
+    tokens_per_sentence: Histogram
+    tokens_per_document: Histogram
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,30 @@ class CorpusStatistics:
 
 
 def measure_corpus(directory: Path, *, is_quiet: bool = False) -> CorpusStatistics:
-    """Count a corpus, a shard at a time."""
+    """Count a corpus, one shard at a time."""
     manifest = read_manifest(directory)
-    total = sum(record.num_sentences for record in manifest.shards)
+    splits: dict[Split, SplitStatistics] = {}
+    total, position = sum(record.num_sentences for record in manifest.shards), 0
     with ProgressBar("counting", total=total, unit="million sentences", is_quiet=is_quiet) as progress:
-        splits = _measure_splits(directory, progress)
+        for split in SPLITS:
+            corpus = open_corpus(directory, split)
+            sentences, documents = _Lengths(SENTENCE_BINS), _Lengths(DOCUMENT_BINS)
+            for shard in corpus.shards:
+                sentences.add(np.diff(shard.sentence_offsets))
+                documents.add(np.diff(shard.sentence_offsets[shard.document_offsets]))
+                position += shard.num_sentences
+                progress.move_to(position)
+            num_unknown = sum(shard.record.num_unknown for shard in corpus.shards)
+            splits[split] = SplitStatistics(
+                num_shards=len(corpus.shards),
+                num_documents=corpus.num_documents,
+                num_sentences=corpus.num_sentences,
+                num_tokens=corpus.num_tokens,
+                num_unknown=num_unknown,
+                unknown_rate=num_unknown / max(1, corpus.num_tokens),
+                tokens_per_sentence=sentences.histogram(),
+                tokens_per_document=documents.histogram(),
+            )
     return CorpusStatistics(
         path=str(directory),
         tokenizer=dict(vars(manifest.tokenizer)),
@@ -72,37 +92,8 @@ def measure_corpus(directory: Path, *, is_quiet: bool = False) -> CorpusStatisti
     )
 
 
-def _measure_splits(directory: Path, progress: ProgressBar) -> dict[Split, SplitStatistics]:
-    splits: dict[Split, SplitStatistics] = {}
-    position = 0
-    for split in SPLITS:
-        corpus = open_corpus(directory, split)
-        sentences, documents = _Lengths(SENTENCE_BINS), _Lengths(DOCUMENT_BINS)
-        for shard in corpus.shards:
-            sentences.add(np.diff(shard.sentence_offsets))
-            documents.add(np.diff(shard.sentence_offsets[shard.document_offsets]))
-            position += shard.num_sentences
-            progress.move_to(position)
-        splits[split] = _measure_split(corpus, sentences.histogram(), documents.histogram())
-    return splits
-
-
-def _measure_split(corpus: Corpus, sentences: Histogram, documents: Histogram) -> SplitStatistics:
-    num_unknown = sum(shard.record.num_unknown for shard in corpus.shards)
-    return SplitStatistics(
-        num_shards=len(corpus.shards),
-        num_documents=corpus.num_documents,
-        num_sentences=corpus.num_sentences,
-        num_tokens=corpus.num_tokens,
-        num_unknown=num_unknown,
-        unknown_rate=num_unknown / max(1, corpus.num_tokens),
-        tokens_a_sentence=sentences,
-        tokens_a_document=documents,
-    )
-
-
 class _Lengths:
-    """A histogram that grows by a shard at a time."""
+    """A histogram that grows shard by shard."""
 
     def __init__(self, ends: tuple[int, ...]) -> None:
         self.ends, self.counts = ends, np.zeros(len(ends) + 1, dtype=np.int64)
@@ -119,7 +110,7 @@ class _Lengths:
 
 
 def check_corpus(directory: Path, *, is_quiet: bool = False) -> tuple[Manifest, list[str]]:
-    """Read every shard and compare its hash and counts with the manifest's; gives what is wrong."""
+    """Read every shard and compare its hash and counts with the manifest's; returns what is wrong."""
     manifest = read_manifest(directory)
     damages, position = [], 0
     with ProgressBar(
@@ -138,18 +129,16 @@ def plot_statistics(statistics: CorpusStatistics, path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        from litebert.core.errors import ConfigError
-
-        raise ConfigError("a plot needs matplotlib: pip install litebert[plots]") from error
+        raise ConfigError("missing-package", "a plot needs matplotlib: pip install litebert[plots]") from error
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     train = statistics.splits["train"]
     for axes, name, histogram in (
-        (left, "sentence", train.tokens_a_sentence),
-        (right, "document", train.tokens_a_document),
+        (left, "sentence", train.tokens_per_sentence),
+        (right, "document", train.tokens_per_document),
     ):
         axes.bar(histogram.labels(), histogram.counts, color="#4c72b0")
-        axes.set_title(f"Tokens a {name} (mean {histogram.mean:,.1f}, longest {histogram.longest:,})", fontsize=11)
+        axes.set_title(f"Tokens per {name} (mean {histogram.mean:,.1f}, longest {histogram.longest:,})", fontsize=11)
         axes.set_ylabel(f"{name}s")
         axes.tick_params(axis="x", rotation=40)
         axes.spines[["top", "right"]].set_visible(False)

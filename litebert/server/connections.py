@@ -96,7 +96,9 @@ def build_protocol(
 
         def shutdown(self) -> None:
             if self.cycle is not None and not self.cycle.response_complete:
-                self.headers.append(_CLOSE)  # uvicorn answers it in kind: a client must not send another request here
+                # uvicorn answers it in kind: a client must not send another request here. Appending to self.headers
+                # would do nothing, because Starlette puts a copy of them into the scope.
+                self.cycle.scope["headers"] = [*self.cycle.scope["headers"], _CLOSE]
             super().shutdown()
 
         def _refuse(self, refused: Refused) -> None:

@@ -38,6 +38,7 @@ def _check_whole(value: object) -> object:
 
 Text = Annotated[str, AfterValidator(_check_letters)]
 Whole = Annotated[int, BeforeValidator(_check_whole)]
+FromZero = Annotated[int, Field(ge=0), BeforeValidator(_check_whole)]  # in this order, or OpenAPI lacks the minimum
 Words = Annotated[list[Text], Field(fail_fast=True)]  # no further than the first mistake
 Pair = Annotated[tuple[Text, Text], Field(description="Two texts that belong together.")]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -125,7 +126,7 @@ class Embed(Ask):
 
 class Read(Ask):
     inputs: list[Text | Pair] = Field(fail_fast=True, min_length=1, max_length=1, examples=[["The cat sees the dog."]])
-    head: Whole | None = Field(None, ge=0, description="An attention head, from 0; without it the mean of all.")
+    head: FromZero | None = Field(None, description="An attention head, from 0; without it the mean of all.")
 
 
 class Guess(BaseModel):

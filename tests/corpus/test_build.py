@@ -179,11 +179,11 @@ def test_statistics_count_what_is_there(tmp_path: Path, texts: list[Path], token
     train = statistics.splits["train"]
     corpus = open_corpus(tmp_path / "corpus")
     lengths = [len(s) for shard in corpus.shards for i in range(shard.num_documents) for s in shard.sentences(i)]
-    assert train.num_sentences == len(lengths) == sum(train.tokens_a_sentence.counts)
-    assert train.tokens_a_sentence.counts[0] == sum(length <= 4 for length in lengths)
-    assert train.tokens_a_sentence.longest == max(lengths)
-    assert train.tokens_a_sentence.mean == pytest.approx(sum(lengths) / len(lengths))
-    assert sum(train.tokens_a_document.counts) == train.num_documents
+    assert train.num_sentences == len(lengths) == sum(train.tokens_per_sentence.counts)
+    assert train.tokens_per_sentence.counts[0] == sum(length <= 4 for length in lengths)
+    assert train.tokens_per_sentence.longest == max(lengths)
+    assert train.tokens_per_sentence.mean == pytest.approx(sum(lengths) / len(lengths))
+    assert sum(train.tokens_per_document.counts) == train.num_documents
     assert train.unknown_rate == train.num_unknown / train.num_tokens
 
 

@@ -1,14 +1,16 @@
 """Connections beyond the limit, requests that are not HTTP, and what the log says of them."""
 
+import http.client
 import json
 import logging
 import re
 import socket
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tiny_server import listen
+from tiny_server import Gate, listen, wait_until
 
 from litebert.server.app import build_app
 from litebert.server.connections import MAX_CONNECTIONS, choose_max_connections
@@ -87,3 +89,29 @@ def test_repeated_lines_are_left_out_and_counted() -> None:
     now = 10.0
     assert limit(following := make(7))
     assert json.loads(JsonLines().format(following))["left_out"] == 2
+
+
+def test_what_is_answered_while_it_stops_says_that_the_connection_closes(models: list[NamedModel], gate: Gate) -> None:
+    def ask(port: int) -> tuple[int, str | None]:
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        client.request("POST", "/v1/embed", '{"inputs": ["a"]}', {"Content-Type": "application/json"})
+        response = client.getresponse()
+        client.close()
+        return response.status, response.getheader("connection")
+
+    def open_gate_when_it_stops(port: int) -> None:
+        wait_until(lambda: not is_listening(port))
+        gate.is_open.set()
+
+    with ThreadPoolExecutor(2) as threads:
+        with listen(build_app(models[:1], ServeOptions())) as address:
+            port = int(address.rpartition(":")[2])
+            asked = threads.submit(ask, port)
+            assert gate.has_come.wait(60)
+            threads.submit(open_gate_when_it_stops, port)
+        assert asked.result() == (200, "close")
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0

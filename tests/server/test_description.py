@@ -39,6 +39,16 @@ def test_whatever_is_sent_is_answered_or_refused(client: TestClient, function: s
     send()
 
 
+def test_the_least_and_the_greatest_number_that_a_setting_may_have_are_described(client: TestClient) -> None:
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert (
+        schemas["FillMask"]["properties"]["top_k"] | {"minimum": 1, "maximum": 50}
+        == (schemas["FillMask"]["properties"]["top_k"])
+    )
+    (whole,) = [one for one in schemas["Read"]["properties"]["head"]["anyOf"] if one["type"] == "integer"]
+    assert whole["minimum"] == 0
+
+
 @pytest.mark.slow
 def test_schemathesis_finds_nothing(models: list[NamedModel]) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")

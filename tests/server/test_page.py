@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_server import listen
 
 from litebert.inference.predictor import Predictor
+from litebert.server.app import build_app
+from litebert.server.models import NamedModel
+from litebert.server.options import ServeOptions
 
 pytestmark = pytest.mark.slow
 
@@ -514,3 +518,14 @@ def test_the_description_of_the_api_is_chinese_on_a_chinese_page(open_page: Open
     page.reload()
     page.wait_for_selector(".call")
     assert page.get_attribute("html", "lang") == "en"
+
+
+def test_the_page_works_where_a_proxy_offers_it_under_a_path(open_page: OpenPage, models: list[NamedModel]) -> None:
+    with listen(build_app(models[:1], ServeOptions(root_path="/bert"))) as address:
+        page = open_page(at=f"{address}/bert/")
+        page.wait_for_selector("#output-fill-mask")
+        ask(page, text="the [MASK] sees")
+        assert len(bars(page)) == 8
+        page.click("text=API")
+        page.wait_for_selector(".call")
+        assert page.url == f"{address}/bert/docs"

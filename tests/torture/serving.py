@@ -1,5 +1,7 @@
 """The server under attack, and at saturation: `python -m tests.torture.serving attacks` and `... saturation`.
 
+docs/reliability.md has the last figures. Attacks that the ledger lists are not tried again.
+
 A real `litebert serve` of its own process, on 127.0.0.1 only, with an untrained head for every function on the shipped
 model. While each attack runs, a polite client asks on: what counts is how long it had to wait, how much memory the
 server took, and whether every refusal has the documented form. At saturation every answer is compared with the one
@@ -411,6 +413,7 @@ ATTACKS: dict[str, Attack] = {name: attack_with(function, body) for name, functi
     "noise": make_noise,
 }
 MAX_WAIT = 5.0  # seconds that an attack may keep the polite client waiting
+MAX_P99 = 31.0  # seconds at saturation: an answer comes within the server's time limit, or a refusal does
 MAX_GROWTH = 150.0  # megabytes that an attack may leave the server larger by
 # Where connections are taken, the polite client, too, is told to try again.
 CROWDED = ("10,000 connections", "700 unfinished bodies")
@@ -572,7 +575,7 @@ def find_problems(records: Sequence[dict[str, Any]]) -> list[str]:
         *([f"{records[-1]['files']} files are open when all have left"] if records[-1]["files"] > 100 else []),
         *(f"{busy[-1]['wrong']} answers were another's" for _ in range(busy[-1]["wrong"] > 0)),
         *(f"{count} answers {code}" for code, count in codes.items() if code.startswith("500") or "undoc" in code),
-        *(f"p99 {record['p99']} s at {record['elapsed']} s" for record in busy if record["p99"] > 20),
+        *(f"p99 {record['p99']} s at {record['elapsed']} s" for record in busy if record["p99"] > MAX_P99),
     ]
 
 

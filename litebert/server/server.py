@@ -66,7 +66,8 @@ def warm_up(model: NamedModel) -> None:
         if name == "read" and predictor.engine.name != "torch":
             continue  # it looks into torch's model, which another engine does without until somebody asks
         asked = function.request.model_validate({"inputs": choose_example(function, predictor)})
-        function.compute(predictor, asked.inputs, asked.settings)  # type: ignore[attr-defined]
+        checked = [function.check(predictor, one) for one in asked.inputs]  # type: ignore[attr-defined]
+        function.compute(predictor, checked, asked.settings)
 
 
 def bind(options: ServeOptions) -> socket.socket:

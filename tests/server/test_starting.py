@@ -9,8 +9,9 @@ from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpo
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError
 from litebert.model.model import build_model
+from litebert.server.models import NamedModel
 from litebert.server.options import ServeOptions
-from litebert.server.server import Computing, bind, load_models, serve
+from litebert.server.server import Computing, bind, load_models, serve, warm_up
 from litebert.tasks.catalog import task_facts
 from litebert.tasks.classification import Classification
 from litebert.text.tokenizer import Tokenizer
@@ -47,3 +48,8 @@ def test_a_token_file_must_hold_one_word(content: bytes, tmp_path: Path, capsys:
 def test_a_folder_is_no_token_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["serve", "runs/none", "--token-file", str(tmp_path)], debug=False) == 2
     assert "is a directory" in capsys.readouterr().err
+
+
+def test_every_function_of_every_model_is_asked_before_the_first_user_comes(models: list[NamedModel]) -> None:
+    for model in models:
+        warm_up(model)

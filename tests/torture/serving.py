@@ -1,6 +1,6 @@
 """The server under attack, and at saturation: `python -m tests.torture.serving attacks` and `... saturation`.
 
-docs/reliability.md has the last figures. Attacks that the ledger lists are not tried again.
+docs/serving.md has the last figures. Attacks that the ledger lists are not tried again.
 
 A real `litebert serve` of its own process, on 127.0.0.1 only, with an untrained head for every function on the shipped
 model. While each attack runs, a polite client asks on: what counts is how long it had to wait, how much memory the

@@ -3,17 +3,21 @@
 import doctest
 import inspect
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from small_runs import assert_same_run, make_recipe
 from small_text import make_sentences
 
 import litebert
 from litebert import api
 from litebert.cli.main import _run
+from litebert.core.runlog import RunLog
 from tests.conftest import invent_documents
 
 VERBS = list(litebert._VERBS)
@@ -238,3 +242,52 @@ def test_an_error_in_a_table_names_its_row_and_no_file(tiny_checkpoint: Path, tm
         litebert.finetune(tiny_checkpoint, "classification", table, out=tmp_path / "run")
     assert "data, row 2" in str(raised.value)
     assert "/" not in str(raised.value)
+
+
+def test_ctrl_c_leaves_a_folder_from_which_the_same_call_continues(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = make_recipe(tiny_corpus)
+    whole = litebert.pretrain(recipe, out=tmp_path / "whole")
+    write = RunLog.write
+
+    def interrupt(self: RunLog, step: int, **values: dict[str, float]) -> None:
+        write(self, step, **values)
+        if step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(RunLog, "write", interrupt)
+        litebert.pretrain(recipe, out=tmp_path / "cut")
+    again = litebert.pretrain(recipe, out=tmp_path / "cut")
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    assert again.metrics == whole.metrics
+
+
+def test_in_a_notebook_one_output_is_redrawn_and_sentences_stay(
+    tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The two names that litebert takes from IPython, by what they are documented to do."""
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, html: str) -> None:
+            shown[-1] = html
+
+    def display(html: str, *, display_id: bool) -> Handle:
+        assert display_id
+        shown.append(html)
+        return Handle()
+
+    for name in ("ipykernel", "IPython"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    module = ModuleType("IPython.display")
+    module.HTML, module.display = str, display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    litebert.pretrain(make_recipe(tiny_corpus), out=tmp_path / "run")
+    assert len(shown) == 1
+    assert "value='1.0000'" in shown[0]
+    assert "step 12/12" in shown[0]
+    said = capsys.readouterr().out
+    assert "step 12, validation" in said
+    assert "run: step" not in said

@@ -2,8 +2,9 @@
 
 import sys
 import time
+from html import escape
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 _FIRST_SECONDS = 2.0
 _LINE_SECONDS = 10.0
@@ -43,7 +44,7 @@ class ProgressBar:
         share = min(1.0, position / self.total) if self.total else 1.0
         rate = rate or f"{position / self.scale / elapsed:.1f} {self.unit}/s"
         left = f"{elapsed * (1 - share) / share:.0f} s left" if share else "beginning"
-        if self._stream.isatty():
+        if self._stream.isatty() or is_notebook():
             self._bar = self._bar or _Bar(self.title, self.total)
             self._bar.move_to(position, f"{rate}, {left}")
         elif now >= self._next_line:
@@ -53,10 +54,35 @@ class ProgressBar:
             print(f"{self.title}: {share:.0%} ({amount}), {rate}, {left}", file=self._stream, flush=True)
 
 
+def is_notebook() -> bool:
+    """Whether a Jupyter kernel runs this process: it shows one output that is redrawn, in the place of a terminal."""
+    return "ipykernel" in sys.modules and "IPython" in sys.modules
+
+
+class NotebookLine:
+    """A line of a notebook's output that is redrawn in place; needs nothing that a notebook does not have."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, text: str, share: float) -> None:
+        from IPython.display import HTML, display
+
+        html = HTML(f"<progress max='1' value='{min(1.0, share):.4f}'></progress> {escape(text)}")
+        if self._handle is None:
+            self._handle = display(html, display_id=True)
+        else:
+            self._handle.update(html)
+
+
 class _Bar:
     """The rich bar; its library is loaded only when there is something to show."""
 
     def __init__(self, title: str, total: float) -> None:
+        self._title, self._total = title, total
+        self._notebook = NotebookLine() if is_notebook() else None
+        if self._notebook:
+            return
         from rich import progress as rich
         from rich.console import Console
 
@@ -71,7 +97,11 @@ class _Bar:
         self._task = self._progress.add_task(title, total=total, note="")
 
     def move_to(self, position: float, note: str) -> None:
-        self._progress.update(self._task, completed=position, note=note)
+        if self._notebook:
+            self._notebook.show(f"{self._title}: {note}", position / self._total if self._total else 1.0)
+        else:
+            self._progress.update(self._task, completed=position, note=note)
 
     def stop(self) -> None:
-        self._progress.stop()
+        if not self._notebook:
+            self._progress.stop()

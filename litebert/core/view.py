@@ -14,7 +14,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from litebert.core.progress import NotebookLine, is_notebook
+
 LIVE_SECONDS = 0.2  # between two pictures on a terminal
+NOTEBOOK_SECONDS = 1.0  # between two in a notebook, to which each is sent over a socket
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,9 @@ class View(Protocol):
 
 
 def open_view(title: str, *, stream: TextIO | None = None, plain_seconds: float = 10.0) -> View:
-    """The live view if `stream` (stdout) is a terminal, else a plain line every `plain_seconds`."""
+    """The live view if `stream` (stdout) is a terminal, one for notebooks, else a plain line every `plain_seconds`."""
+    if stream is None and is_notebook():
+        return NotebookView(title)
     console = Console(file=stream or sys.stdout, highlight=False)
     return LiveView(title, console) if console.is_terminal else PlainView(title, stream or sys.stdout, plain_seconds)
 
@@ -78,6 +83,35 @@ class LiveView:
 
     def __enter__(self) -> Self:
         self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class NotebookView:
+    """A bar with numbers below the cell that is redrawn in place; what is said stays as lines of its output."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._line = title, NotebookLine()
+        self._shown_at = -float("inf")
+
+    def is_due(self, progress: float) -> bool:
+        return time.monotonic() - self._shown_at >= NOTEBOOK_SECONDS or progress >= 1
+
+    def show(self, status: Status) -> None:
+        if self.is_due(status.progress):
+            self._shown_at = time.monotonic()
+            numbers = ", ".join(f"{name} {value}" for name, value in list_figures(status))
+            self._line.show(f"{self._title}: {numbers}", status.progress)
+
+    def say(self, message: str) -> None:
+        print(message, flush=True)
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

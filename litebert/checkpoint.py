@@ -128,7 +128,8 @@ class Checkpoint:
             return self.foreign.load_optimizer()
         if not (self.path / OPTIMIZER).exists():
             raise DataError(
-                f"{self.path} has no {OPTIMIZER}: training cannot go on from it, only start from its weights"
+                "no-optimizer",
+                f"{self.path} has no {OPTIMIZER}: training cannot go on from it, only start from its weights",
             )
         return _read_tensors(self.path / OPTIMIZER)
 
@@ -136,7 +137,9 @@ class Checkpoint:
         if self.foreign is not None:
             return self.foreign.load_tokenizer()
         if not (self.path / TOKENIZER).is_dir():
-            raise DataError(f"{self.path} has no tokenizer: it reads token ids; load it with tokenizer=None")
+            raise DataError(
+                "no-tokenizer", f"{self.path} has no tokenizer: it reads token ids; load it with tokenizer=None"
+            )
         return load_tokenizer(self.path / TOKENIZER)
 
     @property
@@ -234,9 +237,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
         if name == CARD:  # which checkpoints of before counted among them
             continue
         if not file.is_file():
-            raise DataError(f"{file} is missing: the checkpoint is not whole")
+            raise DataError("missing-file", f"{file} is missing: the checkpoint is not whole")
         if hash_file(file) != expected:
-            raise DataError(f"{file} is damaged: its SHA-256 is not what {MANIFEST} says")
+            raise DataError("corrupt-file", f"{file} is damaged: its SHA-256 is not what {MANIFEST} says")
     return Checkpoint(
         path=path,
         config=build_options(ModelConfig, manifest.model, where=f"{path / MANIFEST}: model"),
@@ -293,7 +296,9 @@ def restore_optimizer(
         if name in states
     }
     if states:
-        raise DataError(f"the optimizer's state is of another model: it speaks of {', '.join(sorted(states))}")
+        raise DataError(
+            "optimizer-mismatch", f"the optimizer's state is of another model: it speaks of {', '.join(sorted(states))}"
+        )
     optimizer.load_state_dict({"state": by_number, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
@@ -337,14 +342,15 @@ class Manifest:
 def read_manifest(path: Path) -> Manifest:
     """What a checkpoint says of itself and its files, which are not read."""
     if not (path / MANIFEST).is_file():
-        raise DataError(f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
+        raise DataError("not-a-checkpoint", f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
     manifest = read_sealed(path / MANIFEST)
     if manifest.get("format") != FORMAT:
-        raise DataError(f"{path / MANIFEST} is not of format {FORMAT}; is the path right?")
+        raise DataError("not-a-checkpoint", f"{path / MANIFEST} is not of format {FORMAT}; is the path right?")
     if manifest.get("version") != FORMAT_VERSION:  # whole, for all that we know: nobody may put it aside as damaged
         raise ConfigError(
+            "newer-version",
             f"{path / MANIFEST} is of version {manifest.get('version')}, and this litebert reads {FORMAT_VERSION}; "
-            "is a newer litebert needed?"
+            "is a newer litebert needed?",
         )
     return build_record(Manifest, manifest, where=str(path / MANIFEST))
 
@@ -353,7 +359,7 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
     try:
         tensors: dict[str, Tensor] = load_file(file)
     except (OSError, SafetensorError) as error:
-        raise DataError(f"{file} cannot be read: {error}") from None
+        raise DataError("corrupt-file", f"{file} cannot be read: {error}") from None
     return tensors
 
 

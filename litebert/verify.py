@@ -37,10 +37,14 @@ class Verified:
 def verify(path: Path) -> list[Verified]:
     """Verify every directory of ours at a path and below; each problem names its file."""
     if not path.is_dir():
-        raise ConfigError(f"{path} is not a directory; name a corpus, tokenizer, run, checkpoint, export or study")
+        raise ConfigError(
+            "missing-folder", f"{path} is not a directory; name a corpus, tokenizer, run, checkpoint, export or study"
+        )
     found = list(_verify_all(path))
     if not found:
-        raise DataError(f"{path} holds no directory that litebert wrote, and so no hashes to compare with")
+        raise DataError(
+            "nothing-to-verify", f"{path} holds no directory that litebert wrote, and so no hashes to compare with"
+        )
     return found
 
 

@@ -79,7 +79,9 @@ def check(corpus: CorpusPath) -> None:
         print(damage, file=sys.stderr)
     if damages:
         remedy = "restore the named files, or build the corpus again in a new directory"
-        raise DataError(f"{len(damages)} of {len(manifest.shards)} shards are not what was written; {remedy}")
+        raise DataError(
+            "corrupt-corpus", f"{len(damages)} of {len(manifest.shards)} shards are not what was written; {remedy}"
+        )
     num_bytes = sum(record.num_bytes for record in manifest.shards)
     print(f"{corpus}: {len(manifest.shards)} shards, {num_bytes / 1e6:,.1f} MB, all as written")
 
@@ -101,14 +103,17 @@ def stats(
     from litebert.corpus.statistics import measure_corpus, plot_statistics
 
     if batches and plot:
-        raise ConfigError("--plot draws the lengths of a corpus, and --batches looks at a recipe; leave one out")
+        raise ConfigError(
+            "conflicting-options",
+            "--plot draws the lengths of a corpus, and --batches looks at a recipe; leave one out",
+        )
     if batches:
         print_batch_statistics(corpus, overrides or [], batches, as_json=as_json)
         return
     if overrides:
-        raise ConfigError(f"'{overrides[0]}' changes a recipe: it goes with --batches")
+        raise ConfigError("conflicting-options", f"'{overrides[0]}' changes a recipe: it goes with --batches")
     if plot and plot.is_dir():
-        raise ConfigError(f"--plot {plot} is a folder; name a PNG file in it")
+        raise ConfigError("is-a-folder", f"--plot {plot} is a folder; name a PNG file in it")
     statistics = measure_corpus(Path(corpus))
     if plot:
         plot_statistics(statistics, plot)

@@ -131,22 +131,23 @@ def write_submission(
     Exit code 0 if there is nothing to mend, 1 if there is; the file is written all the same.
     """
     if not runs and check is None:
-        raise ConfigError("name the runs whose test answers are handed in, or --check FILE")
+        raise ConfigError("missing-option", "name the runs whose test answers are handed in, or --check FILE")
     is_glue = _is_for_glue(runs[0]) if runs else not (check and check.suffix == ".json")
     file = check or out or Path("submission.zip" if is_glue else "submission.json")
     if file.is_dir():
         word, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
-        raise ConfigError(f"{word} {file} is a folder, and is to be a file, such as {file / usual}")
+        raise ConfigError("is-a-folder", f"{word} {file} is a folder, and is to be a file, such as {file / usual}")
     findings: Findings | None
     if is_glue:
         if task or data:
             raise ConfigError(
-                "--task and --data say nothing to GLUE's tables, which are checked without: leave them out"
+                "conflicting-options",
+                "--task and --data say nothing to GLUE's tables, which are checked without: leave them out",
             )
         findings = _submit_tables(runs or [], file, rank, is_check=check is not None)
     else:
         if rank:
-            raise ConfigError("--rank is for WNLI and QNLI alone: leave it out")
+            raise ConfigError("conflicting-options", "--rank is for WNLI and QNLI alone: leave it out")
         findings = _submit_answers(runs or [], split, file, task, data, is_check=check is not None)
     if findings is None:
         remedy = "say --task and --data, with its questions, to know whether it is complete"
@@ -184,8 +185,9 @@ def _is_for_glue(run: Path) -> bool:
     is_glue = report["task"] in {sheet.task for sheet in SHEETS.values()}
     if not is_glue and report.get("facts", {}).get("kind") not in ("spans", "choices"):
         raise ConfigError(
+            "wrong-task",
             f"{run} is of task {report['task']}: GLUE, SQuAD and multiple choice are handed in; its answers lie in "
-            f"{run / 'predictions'}"
+            f"{run / 'predictions'}",
         )
     return is_glue
 
@@ -207,11 +209,13 @@ def _submit_answers(
     from litebert.tasks.answer_sheets import check_answer_sheet, keep_held_out, read_questions, write_answer_sheet
 
     if len(runs) > 1:
-        raise ConfigError("SQuAD and RACE are handed in one run at a time: make an ensemble of them")
+        raise ConfigError(
+            "conflicting-options", "SQuAD and RACE are handed in one run at a time: make an ensemble of them"
+        )
     if bool(task) != (data is not None):
-        raise ConfigError("--task and --data belong together: say both, or neither")
+        raise ConfigError("incomplete-options", "--task and --data belong together: say both, or neither")
     if is_check and data is None:
-        raise ConfigError("--check of a JSON needs the questions: say --task and --data")
+        raise ConfigError("incomplete-options", "--check of a JSON needs the questions: say --task and --data")
     questions = None if data is None else read_questions(task, data, split)  # before anything is written
     if questions is not None and not is_check:
         num_all, questions = len(questions.examples), keep_held_out(questions, runs[0], split)

@@ -92,12 +92,14 @@ def run_evaluation(
     columns: dict[str, Any] = {"text": text, "text_b": text_b, "label": label, "encoding": encoding, "group": group}
     columns |= {"header": header, "choices": choices, "on_error": on_error}
     if out and out.is_dir():
-        raise ConfigError(f"--out {out} is a folder; name a file in it")
+        raise ConfigError("is-a-folder", f"--out {out} is a folder; name a file in it")
     if bool(intrinsic) == bool(data) or (task and not data):
-        raise ConfigError("say what to evaluate on: --intrinsic CORPUS, or --data FILES")
+        raise ConfigError("missing-option", "say what to evaluate on: --intrinsic CORPUS, or --data FILES")
     if intrinsic:
         if exit_curve or any(computing.values()):
-            raise ConfigError("--engine, --threads, --patience, --layers and --exit-curve are of --data")
+            raise ConfigError(
+                "conflicting-options", "--engine, --threads, --patience, --layers and --exit-curve are of --data"
+            )
         result = api.evaluate_intrinsic(
             checkpoint,
             intrinsic,
@@ -109,7 +111,10 @@ def run_evaluation(
         )
     elif exit_curve:
         if patience or layers:
-            raise ConfigError("--exit-curve measures every patience and depth: leave --patience and --layers out")
+            raise ConfigError(
+                "conflicting-options",
+                "--exit-curve measures every patience and depth: leave --patience and --layers out",
+            )
         assert data is not None, "one of the two is given"
         columns["has_header"] = columns.pop("header")
         draw_exit_curve(TaskRequest(checkpoint, task, data, split, columns, computing, out, as_json))

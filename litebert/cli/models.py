@@ -31,9 +31,11 @@ def show_models(
 
     if table is not None:
         if preset is not None:
-            raise ConfigError(f"--table shows the paper's own shapes: leave out '{preset}'")
+            raise ConfigError("conflicting-options", f"--table shows the paper's own shapes: leave out '{preset}'")
         if table not in PAPER_TABLES:
-            raise ConfigError(f"--table {table}: the paper's tables of sizes are {', '.join(map(str, PAPER_TABLES))}")
+            raise ConfigError(
+                "unknown-value", f"--table {table}: the paper's tables of sizes are {', '.join(map(str, PAPER_TABLES))}"
+            )
         rows = [_paper_facts(row) for row in PAPER_TABLES[table]]
         _print_json(rows) if as_json else _print_paper_table(table, rows)
         return
@@ -70,7 +72,9 @@ def _facts(name: str, config: "ModelConfig", batch_size: int, length: int) -> di
     from litebert.model.presets import PRESETS
 
     if length > config.max_positions:
-        raise ConfigError(f"--length {length} is more than the {config.max_positions} positions of {name}")
+        raise ConfigError(
+            "text-too-long", f"--length {length} is more than the {config.max_positions} positions of {name}"
+        )
     heads = _pretraining_heads(config)
     count = count_parameters(config, heads)
     memory = training_memory(config, heads, batch_size=batch_size, length=length)

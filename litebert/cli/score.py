@@ -80,7 +80,7 @@ def score_predictions(
     tell_notes(dataset)
     chosen = choose_examples(dataset, split, data)
     if not is_labelled(chosen.examples):
-        raise DataError(f"{data}: {chosen.split} has no labels to score by")
+        raise DataError("no-labels", f"{data}: {chosen.split} has no labels to score by")
     facts = score_answers(
         dataset, chosen.examples, read_answers(predictions), where=str(predictions), to_learn=chosen.to_learn
     )

@@ -70,5 +70,5 @@ def serve_models(
 def _read_token(file: Path) -> str:
     token = file.read_bytes().decode("latin-1").strip()
     if not token.isascii() or len(token.split()) != 1:
-        raise ConfigError(f"{file} must hold one word of ASCII letters, the token")
+        raise ConfigError("bad-token", f"{file} must hold one word of ASCII letters, the token")
     return token

@@ -91,7 +91,7 @@ def _scale(word: str) -> "Scale":
     for scale in SCALES:
         if scale == word:
             return scale
-    raise ConfigError(f"--scale {word} is unknown; {suggest(word, SCALES)}")
+    raise ConfigError("unknown-value", f"--scale {word} is unknown; {suggest(word, SCALES)}")
 
 
 @app.command("run")
@@ -161,7 +161,7 @@ def _whole_numbers(words: str) -> list[int]:
     from litebert.core.errors import ConfigError
 
     if not all(word.isdecimal() for word in _split(words)):
-        raise ConfigError(f"--seeds {words}: whole numbers with commas between them, such as 1,2,3")
+        raise ConfigError("bad-number", f"--seeds {words}: whole numbers with commas between them, such as 1,2,3")
     return [int(word) for word in _split(words)]
 
 

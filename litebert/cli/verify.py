@@ -26,4 +26,6 @@ def verify_directories(
             print(f"corrupt: {problem}", file=sys.stderr)
     num_corrupt = sum(bool(one.problems) for one in found)
     if num_corrupt:
-        raise DataError(f"{num_corrupt} of {len(found)} are not what was written: restore the files named above")
+        raise DataError(
+            "corrupt-file", f"{num_corrupt} of {len(found)} are not what was written: restore the files named above"
+        )

@@ -102,5 +102,5 @@ Encoding = Annotated[str, typer.Option("--encoding", help="The files' encoding."
 def name_files(paths: list[str]) -> list[Path]:
     """Paths as the library takes files; a list of strings would be texts."""
     if not all(path.strip() for path in paths):
-        raise ConfigError("an empty path names no file; use . for the whole current folder")
+        raise ConfigError("missing-file", "an empty path names no file; use . for the whole current folder")
     return [Path(path) for path in paths]

@@ -83,16 +83,19 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
         is_new = _make_directory(directory)
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise ConfigError(f"cannot write to {directory}: {error.strerror}; choose another folder") from None
+        raise ConfigError(
+            "cannot-write", f"cannot write to {directory}: {error.strerror}; choose another folder"
+        ) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BusyError(f"another process is {purpose} in {directory}; wait for it, or stop it") from None
+            raise BusyError("busy", f"another process is {purpose} in {directory}; wait for it, or stop it") from None
         except OSError as error:  # some file systems of clusters cannot lock
             raise ConfigError(
+                "cannot-lock",
                 f"{directory} cannot be locked ({error.strerror}), so two processes would not know of each other: "
-                "choose a folder on another file system"
+                "choose a folder on another file system",
             ) from None
         yield
     except BusyError:  # the folder is the other process's by now, whoever made it

@@ -11,7 +11,7 @@ def write_part(page: Path, name: str, text: str) -> None:
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     old = page.read_text("utf-8") if page.is_file() else "# Results\n"
     if (old.count(begin), old.count(end)) not in ((0, 0), (1, 1)) or old.find(end) < old.find(begin):
-        raise DataError(f"{page}: its marks '{begin}' and '{end}' do not enclose one part; mend them")
+        raise DataError("bad-markers", f"{page}: its marks '{begin}' and '{end}' do not enclose one part; mend them")
     if begin not in old:
         old = f"{old.rstrip()}\n\n{begin}\n{end}\n"
     before, after = old.partition(begin)[0], old.partition(end)[2]

@@ -22,9 +22,12 @@ def iter_fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
         elif wire_type in _FIXED_SIZES:
             length = _FIXED_SIZES[wire_type]
         else:
-            raise DataError(f"not a protocol buffer: wire type {wire_type} at byte {position}")
+            raise DataError("corrupt-protobuf", f"not a protocol buffer: wire type {wire_type} at byte {position}")
         if position + length > len(message):
-            raise DataError(f"a protocol buffer is cut off: field {number} wants {length} bytes at byte {position}")
+            raise DataError(
+                "corrupt-protobuf",
+                f"a protocol buffer is cut off: field {number} wants {length} bytes at byte {position}",
+            )
         yield number, message[position : position + length]
         position += length
 
@@ -33,7 +36,7 @@ def get_number(fields: Mapping[int, bytes | int], number: int, default: int = 0)
     """A field that is an integer; of another kind, it is refused."""
     value = fields.get(number, default)
     if not isinstance(value, int):
-        raise DataError(f"field {number} of a protocol buffer is not the number that it should be")
+        raise DataError("corrupt-protobuf", f"field {number} of a protocol buffer is not the number that it should be")
     return value
 
 
@@ -41,7 +44,7 @@ def get_bytes(fields: Mapping[int, bytes | int], number: int) -> bytes:
     """A field that is a text or a message; of another kind, it is refused."""
     value = fields.get(number, b"")
     if not isinstance(value, bytes):  # bytes(value) would make that many zeros
-        raise DataError(f"field {number} of a protocol buffer is a number, and should be bytes")
+        raise DataError("corrupt-protobuf", f"field {number} of a protocol buffer is a number, and should be bytes")
     return value
 
 
@@ -50,10 +53,10 @@ def read_varint(message: bytes, position: int) -> tuple[int, int]:
     number = 0
     for shift in range(0, 70, 7):
         if position >= len(message):
-            raise DataError(f"a number is cut off at byte {position}")
+            raise DataError("corrupt-protobuf", f"a number is cut off at byte {position}")
         byte = message[position]
         position += 1
         number |= (byte & 127) << shift
         if byte < 128:
             return number, position
-    raise DataError(f"a number at byte {position} has more than 64 bits")
+    raise DataError("corrupt-protobuf", f"a number at byte {position} has more than 64 bits")

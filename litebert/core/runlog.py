@@ -95,7 +95,7 @@ class LineFile:
         except OSError as error:
             advice = advise_on_disk(error, self.path) or "; start the same command again"
             raise TrainingError(
-                f"{self.path}: {error.strerror or error}{advice}: it continues from the last checkpoint"
+                "cannot-write", f"{self.path}: {error.strerror or error}{advice}: it continues from the last checkpoint"
             ) from error
 
     def sync(self) -> None:
@@ -134,15 +134,16 @@ def check_log(path: Path, described: Mapping[str, Any]) -> None:
     if len(data) < described["num_bytes"] or hashlib.sha256(data).hexdigest() != described["sha256"]:
         state = "is corrupt: it does not begin with what" if path.is_file() else "is missing: it held what"
         raise DataError(
+            "log-truncated",
             f"{path} {state} was logged before the last checkpoint; restore it, or start a new run in another folder "
-            "from that checkpoint (init.from, init.continues)"
+            "from that checkpoint (init.from, init.continues)",
         )
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The records of a log, also of one that is being written: a half-written last line is left out."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file; is {path.parent.absolute()} the folder of a run?")
+        raise DataError("missing-file", f"{path}: no such file; is {path.parent.absolute()} the folder of a run?")
     return [record for _, record in _iter_whole_lines(path)]
 
 
@@ -158,9 +159,11 @@ def _parse_line(line: bytes, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise DataError(f"{where}: this line is not JSON ({error}); delete it, or the file, to go on") from error
+        raise DataError(
+            "corrupt-log", f"{where}: this line is not JSON ({error}); delete it, or the file, to go on"
+        ) from error
     if not isinstance(record, dict) or not isinstance(record.get("step"), int):
-        raise DataError(f"{where}: this line has no step; is this a file of ours?")
+        raise DataError("corrupt-log", f"{where}: this line has no step; is this a file of ours?")
     return record
 
 
@@ -168,7 +171,7 @@ def open_sinks(names: Sequence[str], folder: Path, *, run_name: str, config: Map
     """The further logs that a recipe asks for, by name; `config` is what they show of the recipe."""
     for name in names:
         if name not in SINKS:
-            raise ConfigError(f"unknown log '{name}'; {suggest(name, SINKS)}")
+            raise ConfigError("unknown-value", f"unknown log '{name}'; {suggest(name, SINKS)}")
     return [SINKS[name](folder, run_name, config) for name in names]
 
 
@@ -221,4 +224,6 @@ SINKS: dict[str, type[TensorboardSink] | type[WandbSink]] = {"tensorboard": Tens
 
 
 def _not_installed(name: str) -> ConfigError:
-    return ConfigError(f"the log '{name}' is not installed: pip install 'litebert[{name}]', or leave it out")
+    return ConfigError(
+        "missing-package", f"the log '{name}' is not installed: pip install 'litebert[{name}]', or leave it out"
+    )

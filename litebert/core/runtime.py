@@ -67,8 +67,9 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks:
         rank, local_rank, world_size = (int(environment[key]) for key in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
     except (KeyError, ValueError) as error:
         raise ConfigError(
+            "bad-launcher-environment",
             f"RANK is set, but RANK, LOCAL_RANK and WORLD_SIZE are not all whole numbers ({error}); "
-            f"start with torchrun, or unset RANK"
+            f"start with torchrun, or unset RANK",
         ) from error
     return Ranks(rank, local_rank, world_size)
 
@@ -80,14 +81,21 @@ def choose_device(name: str, local_rank: int = 0, world_size: int = 1) -> torch.
     if name == "auto":
         name = next(device for device, is_there in available.items() if is_there and (is_alone or device != "mps"))
     if name == "mps" and not is_alone:  # nothing that processes exchange their tensors by knows it
-        raise ConfigError(f"runtime.device=mps cannot serve {world_size} processes: runtime.device=cpu, or one process")
+        raise ConfigError(
+            "unsupported-device",
+            f"runtime.device=mps cannot serve {world_size} processes: runtime.device=cpu, or one process",
+        )
     if not available[name]:
         others = ", ".join(device for device, is_there in available.items() if is_there)
-        raise ConfigError(f"runtime.device: this machine or this build of torch has no '{name}'; it has {others}")
+        raise ConfigError(
+            "unsupported-device",
+            f"runtime.device: this machine or this build of torch has no '{name}'; it has {others}",
+        )
     if name == "cuda" and local_rank >= torch.cuda.device_count():
         raise ConfigError(
+            "too-few-devices",
             f"process {local_rank + 1} of this machine has no GPU of its own, there are {torch.cuda.device_count()}: "
-            "start as many processes as there are GPUs"
+            "start as many processes as there are GPUs",
         )
     return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
 

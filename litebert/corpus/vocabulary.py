@@ -34,15 +34,19 @@ def learn_vocabulary(
 def check_free(out: Path, *, is_replaced: bool) -> None:
     """Refuse a folder that cannot be written, before an hour of learning."""
     if out.exists() and not is_saved_tokenizer(out):
-        raise ConfigError(f"{out} exists and is not a tokenizer made by litebert; choose another folder", option="out")
+        raise ConfigError(
+            "output-exists",
+            f"{out} exists and is not a tokenizer made by litebert; choose another folder",
+            option="out",
+        )
     if out.exists() and not is_replaced:
-        raise ConfigError(f"{out} exists; choose another folder, or replace it", option="replace")
+        raise ConfigError("output-exists", f"{out} exists; choose another folder, or replace it", option="replace")
     nearest = next(folder for folder in out.absolute().parents if folder.exists())
     try:
         tempfile.TemporaryDirectory(prefix=".litebert-", dir=nearest).cleanup()
     except OSError as error:
         raise ConfigError(
-            f"cannot write {out}: {nearest}: {error.strerror}; choose another folder", option="out"
+            "cannot-write", f"cannot write {out}: {nearest}: {error.strerror}; choose another folder", option="out"
         ) from None
 
 

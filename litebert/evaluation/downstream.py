@@ -173,8 +173,9 @@ def check_tokenizer(corpus: Path, tokenizer: Tokenizer, checkpoint: Checkpoint) 
     """The ids of a corpus mean something to a checkpoint only if one tokenizer made both."""
     if not tokenizer.has_fingerprint(open_corpus(corpus).tokenizer_fingerprint):
         raise ConfigError(
+            "tokenizer-mismatch",
             f"{corpus} was built with another tokenizer than {checkpoint.path}: build it again with "
-            f"`litebert corpus build ... --tokenizer {checkpoint.tokenizer_path}`"
+            f"`litebert corpus build ... --tokenizer {checkpoint.tokenizer_path}`",
         )
 
 
@@ -182,7 +183,7 @@ def choose_length(checkpoint: Checkpoint, training: Training, asked: int | None)
     """How long a pair is: as asked, else as the checkpoint knows it, at most USUAL_LENGTH."""
     most = checkpoint.config.max_positions
     if asked is not None and asked > most:
-        raise ConfigError(f"--length {asked} does not fit the {most} positions of {checkpoint.path}")
+        raise ConfigError("out-of-range", f"--length {asked} does not fit the {most} positions of {checkpoint.path}")
     return min(USUAL_LENGTH, training.length) if asked is None else asked
 
 

@@ -129,9 +129,13 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
     dataset, tokenizer, form = job.dataset, job.source.load_tokenizer(), job.form
     if not dataset.train:
-        raise DataError(f"--data has no train split of {dataset.task.name}: there is nothing to learn from")
+        raise DataError(
+            "empty-split", f"--data has no train split of {dataset.task.name}: there is nothing to learn from"
+        )
     if not dataset.dev:
-        raise DataError(f"--data has no dev split of {dataset.task.name}: add one, for it chooses the best model")
+        raise DataError(
+            "empty-split", f"--data has no dev split of {dataset.task.name}: add one, for it chooses the best model"
+        )
     for note in dataset.notes:
         view.say(note)
     groups = dataset.task.encode(dataset.train, tokenizer, form)
@@ -236,7 +240,8 @@ def check_same_job(folder: Path, job: Job) -> None:
     changes = list_job_changes(folder, job)
     if changes:
         raise ConfigError(
-            f"{folder} was begun otherwise ({'; '.join(changes[:5])}); say the same words, or choose another --out"
+            "options-changed",
+            f"{folder} was begun otherwise ({'; '.join(changes[:5])}); say the same words, or choose another --out",
         )
 
 
@@ -248,7 +253,7 @@ def list_job_changes(folder: Path, job: Job) -> list[str]:
         return []
     begun = read_toml_values(file, "recipe")
     if "job" not in begun:
-        raise ConfigError(f"{folder} is a run of pre-training; choose another --out")
+        raise ConfigError("wrong-folder", f"{folder} is a run of pre-training; choose another --out")
     # runs of version 0.1 do not say these: a user's own classes were always chosen by accuracy
     usual = "accuracy" if job.dataset.task.name == "classification" else job.dataset.task.metric
     begun["job"] = {"metric": usual, "positive": "", **begun["job"]}

@@ -35,10 +35,13 @@ def to_questions(pairs: Sequence[tuple[str, str]]) -> list[Question]:
     for number, (question, context) in enumerate(pairs, start=1):
         if not (isinstance(question, str) and isinstance(context, str)):
             raise ConfigError(
-                f"question {number} is {(question, context)!r:.60}: give a question and a context, both texts"
+                "wrong-input",
+                f"question {number} is {(question, context)!r:.60}: give a question and a context, both texts",
             )
         if not context.strip():
-            raise DataError(f"the context of question {number} is empty: there is nothing to find an answer in")
+            raise DataError(
+                "wrong-input", f"the context of question {number} is empty: there is nothing to find an answer in"
+            )
     return [Question(str(number), question, context) for number, (question, context) in enumerate(pairs)]
 
 
@@ -56,11 +59,12 @@ def to_choice_example(context: str, question: str, choices: Sequence[str]) -> Ch
     parts = (context, question, *choices) if isinstance(choices, Collection) else (choices,)
     if not all(isinstance(part, str) for part in parts):
         raise ConfigError(
+            "wrong-input",
             f"the question is {(context, question, choices)!r:.60}: "
-            f"give a context and a question, both texts, and a list of texts"
+            f"give a context and a question, both texts, and a list of texts",
         )
     if isinstance(choices, str) or len(choices) < 2:
-        raise DataError(f"{choices!r} leaves nothing to choose; give a list of two or more texts")
+        raise DataError("wrong-input", f"{choices!r} leaves nothing to choose; give a list of two or more texts")
     return ChoiceExample("0", context, question, tuple(choices))
 
 

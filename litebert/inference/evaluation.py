@@ -46,8 +46,9 @@ def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
     fitting = (models.name, *_OWN_FILES.values(), *_ALSO_ASKED.get(models.name, ()))
     if type(models) is not type(asked) or asked.name not in fitting:
         raise ConfigError(
+            "wrong-task",
             f"{path} answers {models.name} ({type(models).__name__}), not {asked.name} ({type(asked).__name__}): "
-            f"say --task {models.name}, or take another model"
+            f"say --task {models.name}, or take another model",
         )
 
 
@@ -79,7 +80,7 @@ def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | 
     examples = splits.get(split or usual, ())
     if not examples:
         has = ", ".join(name for name, some in splits.items() if some)
-        raise DataError(f"{path} has no split '{split or usual}', but {has}: name the one to score")
+        raise DataError("empty-split", f"{path} has no split '{split or usual}', but {has}: name the one to score")
     num_trained = sum(map(seen.is_trained, examples)) if seen else None
     note = _describe_training(num_trained, len(examples))
     if own and (split or usual) == "dev":

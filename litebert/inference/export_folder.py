@@ -65,7 +65,10 @@ class ExportFiles:
         return load_tokenizer(self.path / TOKENIZER)
 
     def _refuse(self) -> NoReturn:
-        raise DataError(f"{self.path} is an export: it answers, but has no weights for torch; take its checkpoint")
+        raise DataError(
+            "export-has-no-weights",
+            f"{self.path} is an export: it answers, but has no weights for torch; take its checkpoint",
+        )
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,13 @@ def open_export(path: Path) -> Export:
     """Open an export after comparing every file with its hash."""
     facts = read_sealed(path / EXPORT_FILE, fix="export the model again")
     if facts.get("format") != FORMAT or facts.get("version") != FORMAT_VERSION:
-        raise DataError(f"{path / EXPORT_FILE} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?")
+        raise DataError(
+            "newer-version",
+            f"{path / EXPORT_FILE} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?",
+        )
     check_keys(path / EXPORT_FILE, facts, _KEYS)
     if problems := find_changed(path, facts["files"]):
-        raise DataError(f"{problems[0]}; export the model again")
+        raise DataError("corrupt-file", f"{problems[0]}; export the model again")
     checkpoint = Checkpoint(
         path=path,
         config=build_options(ModelConfig, facts["model"], where=f"{path / EXPORT_FILE}: model"),

@@ -111,15 +111,20 @@ class Predictor:
     def check_exits(self) -> None:
         """Raise if it cannot be asked with a patience."""
         if self.members:
-            raise ConfigError(f"{self.checkpoint.path} is an ensemble, which cannot answer early: take no patience")
+            raise ConfigError(
+                "unsupported-early-exit",
+                f"{self.checkpoint.path} is an ensemble, which cannot answer early: take no patience",
+            )
         if not self._learned_exits:
             raise ConfigError(
-                f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true"
+                "unsupported-early-exit",
+                f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true",
             )
         if not self.has_exits:
             raise ConfigError(
+                "unsupported-early-exit",
                 f"{self.checkpoint.path} cannot answer early in {self.engine.name}: only onnx does, and only where all "
-                "layers are one; take the checkpoint with the engine torch, or no patience"
+                "layers are one; take the checkpoint with the engine torch, or no patience",
             )
 
     def with_patience(self, patience: int) -> "Predictor":
@@ -128,7 +133,7 @@ class Predictor:
         0 computes all layers. Weights and sessions are shared, so each request to a server may have its own patience.
         """
         if patience < 0:
-            raise ConfigError(f"patience = {patience} must be 0 or above; 0 computes all layers")
+            raise ConfigError("out-of-range", f"patience = {patience} must be 0 or above; 0 computes all layers")
         if patience:
             self.check_exits()
         changed = copy(self)
@@ -153,7 +158,8 @@ class Predictor:
         if self.checkpoint.task is None:
             has = ", ".join(spec.kind for spec in self.checkpoint.heads) or "no head"
             raise ConfigError(
-                f"{self.checkpoint.path} was not fine-tuned (it has {has}): `litebert finetune` makes it answer"
+                "no-task",
+                f"{self.checkpoint.path} was not fine-tuned (it has {has}): `litebert finetune` makes it answer",
             )
         return restore_task(self.checkpoint.task, where=str(self.checkpoint.path))
 
@@ -209,7 +215,7 @@ class Predictor:
         """The tag of each word of each sentence."""
         task = self._expect(TokenTags)
         if isinstance(sentences, str) or not all(_are_words(words) for words in sentences):
-            raise ConfigError("a sentence is a list of its words: text.split(), or your own tokenizer's")
+            raise ConfigError("wrong-input", "a sentence is a list of its words: text.split(), or your own tokenizer's")
         examples = [TaggedWords(str(n), tuple(words)) for n, words in enumerate(sentences)]
         return [task.decide(output) for output in self.predict(examples)]
 
@@ -278,7 +284,10 @@ class Predictor:
     def _outputs(self, head: HeadName, name: str, texts: Sequence[Text], report_cut: ReportCut | None) -> list[Tensor]:
         """One of a head's outputs, for each text."""
         if self.members:
-            raise ConfigError(f"{self.checkpoint.path} is an ensemble: it answers, but has no vectors; take a member")
+            raise ConfigError(
+                "ensemble-has-no-weights",
+                f"{self.checkpoint.path} is an ensemble: it answers, but has no vectors; take a member",
+            )
         form = self.form(self.checkpoint.find_max_length(head))
         sequences = join_texts(to_examples(texts), self.tokenizer, form)
         pooling = self.checkpoint.embedding_spec.pooling
@@ -301,14 +310,15 @@ class Predictor:
         if not isinstance(self.task, kinds):
             asked = " or ".join(kind.__name__ for kind in kinds)
             raise ConfigError(
-                f"{self.checkpoint.path} was fine-tuned for {self.task.name} ({type(self.task).__name__}), not {asked}"
+                "wrong-task",
+                f"{self.checkpoint.path} was fine-tuned for {self.task.name} ({type(self.task).__name__}), not {asked}",
             )
         return self.task
 
     def _need_head(self, kind: HeadKind, purpose: str) -> None:
         if all(spec.kind != kind for spec in self.checkpoint.heads):
             raise ConfigError(
-                f"{self.checkpoint.path} cannot {purpose}: it has no head '{kind}'; take a pre-trained one"
+                "no-head", f"{self.checkpoint.path} cannot {purpose}: it has no head '{kind}'; take a pre-trained one"
             )
 
 
@@ -331,22 +341,28 @@ def load(  # one line of a user's program: its options are words there, not an o
     model's table exactly, a warning says so.
     """
     if threads < 0:
-        raise ConfigError(f"threads = {threads} must be 0 or above; 0 takes all cores")
+        raise ConfigError("out-of-range", f"threads = {threads} must be 0 or above; 0 takes all cores")
     if is_ensemble(Path(source)):
         computing: dict[str, Any] = {"device": device, "engine": engine, "threads": threads, "layers": layers}
         return _load_ensemble(Path(source), computing).with_patience(patience)
     exported = is_export(Path(source))
     if device not in ("auto", "cpu") and (exported or engine not in (None, "torch")):
-        raise ConfigError(f"device '{device}' is for the engine torch; the others and exports compute on the CPU")
+        raise ConfigError(
+            "unsupported-device",
+            f"device '{device}' is for the engine torch; the others and exports compute on the CPU",
+        )
     if exported:
         if layers:
-            raise ConfigError(f"{source} is an export and has the layers it has: export its checkpoint with --layers")
+            raise ConfigError(
+                "export-has-fixed-layers",
+                f"{source} is an export and has the layers it has: export its checkpoint with --layers",
+            )
         return _load_exported(open_export(Path(source)), engine or "onnx", threads).with_patience(patience)
     checkpoint = load_checkpoint(source)
     checkpoint = truncate(checkpoint, layers) if layers else checkpoint
     if tokenizer is None:
         if engine not in (None, "torch"):
-            raise ConfigError(f"engine '{engine}' reads text: without a tokenizer only torch computes")
+            raise ConfigError("no-tokenizer", f"engine '{engine}' reads text: without a tokenizer only torch computes")
         return Predictor(checkpoint, choose_runtime(RuntimeOptions(device=device, num_threads=choose_threads(threads))))
     return _load_checkpoint(checkpoint, device, engine or "torch", threads).with_patience(patience)
 
@@ -419,12 +435,12 @@ def _are_words(words: Any) -> bool:
 def to_examples(texts: Sequence[Text]) -> list[TextExample]:
     """Texts, or pairs of them, as a task of texts reads them."""
     if isinstance(texts, str):
-        raise ConfigError(f"'{texts[:40]}' is one text: give a list of texts")
+        raise ConfigError("wrong-input", f"'{texts[:40]}' is one text: give a list of texts")
     return [TextExample(str(number), *_check_texts(text, number)) for number, text in enumerate(texts)]
 
 
 def _check_texts(text: Any, number: int) -> tuple[str, ...]:
     parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, tuple | list) else ()
     if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
-        raise ConfigError(f"text {number} is {text!r:.60}: give a text, or a pair of texts as a tuple")
+        raise ConfigError("wrong-input", f"text {number} is {text!r:.60}: give a text, or a pair of texts as a tuple")
     return parts

@@ -186,7 +186,7 @@ def _iter_examples(predictor: Predictor, files: Sequence[Path], options: TableOp
 def _read_stdin(encoding: str) -> str:
 
     if sys.stdin is None:  # closed by whoever started us
-        raise DataError("there is no standard input: name a file")
+        raise DataError("missing-input", "there is no standard input: name a file")
     if sys.stdin.isatty():
         print("reading from the terminal, one a line; end with Ctrl-D", file=sys.stderr)
     return decode(sys.stdin.buffer.read(), encoding, where=STDIN)
@@ -262,7 +262,9 @@ def _texts_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[A
         place = f"{where}:{number}"
         texts = line.rstrip("\r").split("\t")
         if len(texts) > 2:
-            raise DataError(f"{place}: {len(texts)} texts with tabs between them; one or a pair can be answered")
+            raise DataError(
+                "wrong-input", f"{place}: {len(texts)} texts with tabs between them; one or a pair can be answered"
+            )
         yield TextExample(str(number), texts[0], texts[1] if len(texts) == 2 else None, where=place)
 
 

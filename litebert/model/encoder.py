@@ -80,8 +80,9 @@ class Embeddings(nn.Module):
         length, max_positions = token_ids.shape[1], self.position.num_embeddings
         if length > max_positions:
             raise DataError(
+                "text-too-long",
                 f"a sequence of {length} tokens does not fit the model's {max_positions} positions: shorten it to "
-                f"{max_positions}, or build the model with max_positions = {length}"
+                f"{max_positions}, or build the model with max_positions = {length}",
             )
         # Looking at values would stall an accelerator and cannot be traced; an accelerator raises by itself.
         if token_ids.device.type != "cpu" or torch.compiler.is_compiling():
@@ -93,8 +94,9 @@ class Embeddings(nn.Module):
             if ids is not None and ids.numel() and not (int(ids.min()) >= 0 and int(ids.max()) < limit):
                 bad = int(ids.max()) if int(ids.max()) >= limit else int(ids.min())
                 raise DataError(
+                    "id-out-of-range",
                     f"{kind} id {bad} is outside the model's {limit} {kind}s (0 to {limit - 1}): "
-                    f"was the text encoded with another model's tokenizer?"
+                    f"was the text encoded with another model's tokenizer?",
                 )
 
 

@@ -167,5 +167,7 @@ NEEDS_POOLER: frozenset[HeadKind] = frozenset({"sentence", "classification", "ch
 def build_head(config: ModelConfig, spec: HeadSpec) -> nn.Module:
     """The head of a specification; its weights are not initialised."""
     if spec.kind in NEEDS_POOLER and not config.has_pooler:
-        raise ConfigError(f"head '{spec.kind}' reads the pooled vector, but has_pooler = false: set it to true")
+        raise ConfigError(
+            "no-pooler", f"head '{spec.kind}' reads the pooled vector, but has_pooler = false: set it to true"
+        )
     return BUILDERS[spec.kind](config, spec.num_labels)

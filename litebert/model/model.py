@@ -21,7 +21,9 @@ class Model(nn.Module):
     def __init__(self, config: ModelConfig, heads: Sequence[HeadSpec] = ()) -> None:
         super().__init__()
         if len({spec.kind for spec in heads}) < len(heads):
-            raise ConfigError(f"each kind of head can be built once, but heads = {[spec.kind for spec in heads]}")
+            raise ConfigError(
+                "repeated-value", f"each kind of head can be built once, but heads = {[spec.kind for spec in heads]}"
+            )
         self.config = config
         self.head_specs = tuple(heads)
         self.encoder = Encoder(config)

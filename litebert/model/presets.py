@@ -76,7 +76,7 @@ def preset(name: str) -> ModelConfig:
     """The configuration of a published model."""
     known = ALIASES.get(name, name)
     if known not in PRESETS:
-        raise ConfigError(f"unknown preset '{name}'; {suggest(name, [*PRESETS, *ALIASES])}")
+        raise ConfigError("unknown-preset", f"unknown preset '{name}'; {suggest(name, [*PRESETS, *ALIASES])}")
     return PRESETS[known].config
 
 

@@ -64,19 +64,29 @@ def _check_fit(
     num_layers: int, sharing: Sharing, num_groups: int, num_inner: int, layer_map: tuple[tuple[int, int], ...]
 ) -> None:
     if sharing != "groups" and num_groups != 1:
-        raise ConfigError(f"num_groups = {num_groups} is read only with sharing = 'groups', but sharing = '{sharing}'")
+        raise ConfigError(
+            "conflicting-keys",
+            f"num_groups = {num_groups} is read only with sharing = 'groups', but sharing = '{sharing}'",
+        )
     if num_groups > num_layers:
-        raise ConfigError(f"num_groups = {num_groups} is more than num_layers = {num_layers}: some group is never used")
+        raise ConfigError(
+            "conflicting-keys",
+            f"num_groups = {num_groups} is more than num_layers = {num_layers}: some group is never used",
+        )
     if sharing != "map":
         if layer_map:
-            raise ConfigError(f"layer_map is read only with sharing = 'map', but sharing = '{sharing}'")
+            raise ConfigError(
+                "conflicting-keys", f"layer_map is read only with sharing = 'map', but sharing = '{sharing}'"
+            )
         return
     if len(layer_map) != num_layers * num_inner:
         raise ConfigError(
-            f"layer_map has {len(layer_map)} rows, but num_layers * num_inner = {num_layers * num_inner}: a row each"
+            "bad-layer-map",
+            f"layer_map has {len(layer_map)} rows, but num_layers * num_inner = {num_layers * num_inner}: a row each",
         )
     for name, used in (("attention", {row[0] for row in layer_map}), ("ffn", {row[1] for row in layer_map})):
         if used != set(range(len(used))):
             raise ConfigError(
-                f"layer_map uses {name} blocks {sorted(used)}: number them 0 to {len(used) - 1} without a gap"
+                "bad-layer-map",
+                f"layer_map uses {name} blocks {sorted(used)}: number them 0 to {len(used) - 1} without a gap",
             )

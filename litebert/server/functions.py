@@ -74,7 +74,7 @@ def _guess(tokenizer: Tokenizer, guess: Guess) -> schemas.Guess:
 def _encode_gaps(predictor: Predictor, text: str) -> Group:
     tokenizer = predictor.tokenizer
     if (count := count_masks(tokenizer, text)) > MAX_GAPS:
-        raise DataError(f"{count} gaps, and the server fills {MAX_GAPS} in a text: send it in parts")
+        raise DataError("too-many-masks", f"{count} gaps, and the server fills {MAX_GAPS} in a text: send it in parts")
     (encoded,) = predictor.encode_gaps([text])
     return encoded
 

@@ -68,7 +68,7 @@ def split_name(word: str) -> tuple[str, str]:
     name, sign, source = word.partition("=")
     if sign and not Path(word).exists():
         if not name or not source or "/" in name:
-            raise ConfigError(f"'{word}' is no model to serve: write a path, or name=path")
+            raise ConfigError("bad-model-name", f"'{word}' is no model to serve: write a path, or name=path")
         return name, source
     return name_model(Path(word)), word
 
@@ -77,4 +77,7 @@ def check_names(names: Sequence[str]) -> None:
     """Refuse models of the same name."""
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"two models would be called '{name}': give names, such as {name}-a=path {name}-b=path")
+            raise ConfigError(
+                "repeated-value",
+                f"two models would be called '{name}': give names, such as {name}-a=path {name}-b=path",
+            )

@@ -81,7 +81,8 @@ def bind(options: ServeOptions) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ConfigError(
-            f"cannot listen at {options.host}:{options.port} ({error.strerror}): choose another --port or --host"
+            "cannot-listen",
+            f"cannot listen at {options.host}:{options.port} ({error.strerror}): choose another --port or --host",
         ) from error
     return listener
 

@@ -128,15 +128,18 @@ def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
         return None
     path = report_file(place.folder, start)
     if not path.is_file():
-        raise ConfigError(f"{run.name} starts from {start.name}, which is not finished: run that one first")
+        raise ConfigError(
+            "arm-not-finished", f"{run.name} starts from {start.name}, which is not finished: run that one first"
+        )
     check_current(path, read_arm_report(path), start, texts)
     folder = place.run_folder(start.name)
     saved = [checkpoint_path(folder, run.starts_at)] if run.starts_at else list_checkpoints(folder / CHECKPOINTS)
     if not saved or not saved[-1].is_dir():
         of_step = f" of step {run.starts_at:,}" if run.starts_at else ""
         raise ConfigError(
+            "missing-file",
             f"{run.name} starts from {start.name}, whose weights{of_step} are not in {folder}: bring them from where "
-            f"it was run, or delete {path} and that folder, and run that one again"
+            f"it was run, or delete {path} and that folder, and run that one again",
         )
     return saved[-1]
 
@@ -163,8 +166,9 @@ def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) 
     changed = [name for name in now if before.get(name, now[name]) != now[name]]
     if changed:
         raise ConfigError(
+            "input-changed",
             f"{folder} was begun before {' and '.join(changed)} changed: put back what it was begun with, or delete "
-            f"the folder to begin again"
+            f"the folder to begin again",
         )
     places_before = before.get(PLACES, places)
     check_keys(file, {PLACES: places_before}, {PLACES: dict})

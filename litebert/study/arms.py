@@ -65,7 +65,7 @@ class ArmRun:
         try:
             return load_finetune_recipe(task.task, task.recipe, words, hidden_size=self.model.hidden_size)
         except ConfigError as error:
-            raise ConfigError(f"{self.study.name}, task {task.metric}: {error}") from None
+            raise ConfigError(error.code, f"{self.study.name}, task {task.metric}: {error}") from None
 
     def recipe_with(self, corpora: Mapping[str, Path], start: Path | None) -> Recipe:
         """The recipe to run: whole paths in the place of names."""
@@ -88,7 +88,9 @@ def plan_arms(
     """The runs of a study, all arms with one seed before the next: those named (patterns such as `e128-*`), or all."""
     chosen = choose_arms(study, scale, arms)
     if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"seeds {', '.join(map(str, seeds))}: each once; the same seed gives the same run")
+        raise ConfigError(
+            "repeated-value", f"seeds {', '.join(map(str, seeds))}: each once; the same seed gives the same run"
+        )
     return [
         ArmRun(study, scale, name, seed, build_arm_recipe(study, scale, name, seed, words), tuple(words))
         for seed in (seeds or study.at(scale).seeds)
@@ -101,7 +103,9 @@ def choose_arms(study: Study, scale: Scale, patterns: Sequence[str]) -> list[str
     known = study.arms_at(scale)
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in known):
-            raise ConfigError(f"the study {study.name} has no arm '{pattern}' at this scale; {suggest(pattern, known)}")
+            raise ConfigError(
+                "unknown-arm", f"the study {study.name} has no arm '{pattern}' at this scale; {suggest(pattern, known)}"
+            )
     return [name for name in known if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
@@ -115,7 +119,7 @@ def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Seq
     try:
         recipe = build_recipe(values)
     except ConfigError as error:
-        raise ConfigError(f"{study.name}, arm {arm}, scale {scale}: {error}") from None
+        raise ConfigError(error.code, f"{study.name}, arm {arm}, scale {scale}: {error}") from None
     if not spec.starts_from:
         return recipe
     # a name for now: the place of its checkpoint is known when it has run
@@ -131,9 +135,14 @@ def _check_branch(recipe: Recipe, trunk: Recipe, at: int, where: str) -> None:
     """Refuse a run that goes on from a step which the other does not come to, or beyond its own end."""
     for options in (recipe.train, trunk.train):
         if options.tokens or options.hours:
-            raise ConfigError(f"{where} goes on from step {at:,}: train by steps, not by train.tokens or train.hours")
+            raise ConfigError(
+                "bad-arm-start", f"{where} goes on from step {at:,}: train by steps, not by train.tokens or train.hours"
+            )
         if at >= options.steps:
-            raise ConfigError(f"{where} goes on from step {at:,}, and train.steps = {options.steps:,}: set more steps")
+            raise ConfigError(
+                "bad-arm-start",
+                f"{where} goes on from step {at:,}, and train.steps = {options.steps:,}: set more steps",
+            )
 
 
 def start_of(run: ArmRun) -> ArmRun | None:

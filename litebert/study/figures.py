@@ -92,7 +92,7 @@ def _load_matplotlib() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise ConfigError("drawing needs matplotlib: pip install 'litebert[plots]'") from error
+        raise ConfigError("missing-package", "drawing needs matplotlib: pip install 'litebert[plots]'") from error
     return matplotlib
 
 

@@ -71,7 +71,7 @@ def _check_all_ended(grid: Grid) -> None:
         names = ", ".join(f"{name} (from {start})" for name, start in grid.stranded.items())
         problems.append(f"{len(grid.stranded)} arms were not begun, for what they start from is not finished: {names}")
     if problems:
-        raise TrainingError("; ".join(problems))
+        raise TrainingError("arms-failed", "; ".join(problems))
 
 
 def log_file(place: Place, name: str) -> Path:

@@ -123,8 +123,9 @@ def check_current(path: Path, report: Report, run: ArmRun, texts: Texts | None =
     changes = list_staleness(report, run, texts)
     if changes:
         raise ConfigError(
+            "options-changed",
             f"{path} was made by another {run.study.name} ({'; '.join(changes[:4])}): run it as it was, choose another "
-            f"--out, or delete the file, {RUNS}/{run.name} and {RUNS}/{run.name}-* to run this arm again"
+            f"--out, or delete the file, {RUNS}/{run.name} and {RUNS}/{run.name}-* to run this arm again",
         )
 
 

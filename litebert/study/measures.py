@@ -80,7 +80,10 @@ def ask(subject: Subject) -> Measured:
     options = IntrinsicOptions(pairs=subject.spec.pairs, length=subject.spec.length or None)
     report = evaluate_intrinsic(subject.run, Path(subject.recipe.data.corpora[0]), options)
     if report.sop is None or report.nsp is None or "mlm" in report.skipped:  # a study's arms are compared on all
-        raise DataError("; ".join(f"{name} cannot be measured: {reason}" for name, reason in report.skipped.items()))
+        raise DataError(
+            "cannot-measure",
+            "; ".join(f"{name} cannot be measured: {reason}" for name, reason in report.skipped.items()),
+        )
     measured = _of_pairs("sop", report.sop) | _of_pairs("nsp", report.nsp)
     if report.mlm is None:
         return measured

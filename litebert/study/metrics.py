@@ -104,7 +104,7 @@ def check_metric(name: str, tasks: Collection[str], *, where: str) -> None:
     """Refuse a name that neither a measure nor one of the tasks gives."""
     plain = name.removesuffix(ENSEMBLE)
     if plain not in METRICS and not any(plain == task or plain.startswith(f"{task}-") for task in tasks):
-        raise ConfigError(f"{where}: nothing measures '{name}'; {suggest(name, [*METRICS, *tasks])}")
+        raise ConfigError("unknown-metric", f"{where}: nothing measures '{name}'; {suggest(name, [*METRICS, *tasks])}")
 
 
 def describe(name: str) -> Metric:

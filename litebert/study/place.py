@@ -59,16 +59,18 @@ def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], dat
         if not path.is_dir():
             wanted = at_scale.corpora.get(name, "")
             raise ConfigError(
+                "no-corpus",
                 f"there is no corpus {path}: name it with --corpus {'' if name == MAIN_CORPUS else f'{name}='}PATH"
-                f"{f' ({wanted})' if wanted else ''}"
+                f"{f' ({wanted})' if wanted else ''}",
             )
     root = data or (Path(os.environ["LITEBERT_DATA"]) if os.environ.get("LITEBERT_DATA") else None)
     for task in at_scale.tasks:
         if root is None or not (root / task.data).exists():
             where = f"{root} has none" if root else "nobody says where that is"
             raise ConfigError(
+                "no-task-data",
                 f"the task {task.metric} reads '{task.data}' in the folder of tasks' data, and {where}: name it with "
-                "--data, or set LITEBERT_DATA"
+                "--data, or set LITEBERT_DATA",
             )
     return Place(folder, paths, root)
 
@@ -79,7 +81,9 @@ def locate_corpora(runs: Sequence[ArmRun], corpora: Sequence[str]) -> dict[str, 
     known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # of other arms too: one command may do for all
     for name in named:
         if name not in known:
-            raise ConfigError(f"--corpus {name}=...: the study {runs[0].study.name} reads {', '.join(known)}")
+            raise ConfigError(
+                "unknown-value", f"--corpus {name}=...: the study {runs[0].study.name} reads {', '.join(known)}"
+            )
     needed = corpora_of(runs) if runs[0].at_scale.is_trained else []
     return {name: named.get(name, Path("corpora") / name) for name in needed}
 
@@ -102,7 +106,9 @@ def list_places(parent: Path) -> list[Path]:
     """The folders below one that have a finished arm of a study."""
     found = sorted({path.parent for path in parent.glob("*/*-seed-*.json")})
     if not found:
-        raise DataError(f"{parent} has no folder with a finished arm of a study (ARM-seed-1.json): name one")
+        raise DataError(
+            "no-finished-arm", f"{parent} has no folder with a finished arm of a study (ARM-seed-1.json): name one"
+        )
     return found
 
 
@@ -110,12 +116,14 @@ def read_arm_report(path: Path) -> Report:
     """The report of a finished arm."""
     report = read_sealed(path, fix="delete it to run this arm again")
     if report.get("format") != FORMAT_VERSION or not report.keys() >= _NEEDED.keys():
-        raise DataError(f"{path} is no report of a study's arm that this litebert reads")
+        raise DataError("corrupt-file", f"{path} is no report of a study's arm that this litebert reads")
     check_keys(path, report, _NEEDED)
     try:
         _check_recipes(report)
     except (ConfigError, tomllib.TOMLDecodeError, TypeError, KeyError) as error:
-        raise DataError(f"{path} has a recipe that cannot be read ({error}): delete it to run this arm again") from None
+        raise DataError(
+            "corrupt-file", f"{path} has a recipe that cannot be read ({error}): delete it to run this arm again"
+        ) from None
     return report
 
 

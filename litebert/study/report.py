@@ -61,7 +61,9 @@ def gather_sections(folders: Sequence[Path]) -> list[Section]:
     names = [section.name for section in sections]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ConfigError(f"{', '.join(twice)} lies in two of the folders: a report has each study once")
+        raise ConfigError(
+            "repeated-value", f"{', '.join(twice)} lies in two of the folders: a report has each study once"
+        )
     return sorted(sections, key=lambda section: reading_order(section.name))
 
 
@@ -75,7 +77,7 @@ def build_page(sections: Sequence[Section]) -> str:
     try:
         import jinja2
     except ImportError as error:
-        raise ConfigError("the report needs jinja2: pip install 'litebert[plots]'") from error
+        raise ConfigError("missing-package", "the report needs jinja2: pip install 'litebert[plots]'") from error
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     template = environment.from_string((files("litebert.study") / _TEMPLATE).read_text("utf-8"))
     return template.render(sections=[_describe_section(section) for section in sections], signs=SIGNS)

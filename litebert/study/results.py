@@ -258,7 +258,7 @@ def read_results(folder: Path) -> list[Results]:
     """The results in a folder, one for each study and scale; arms of another study than it is now are refused."""
     reports = _read_reports(folder)
     if not reports:
-        raise DataError(f"{folder} has no finished arm (ARM-seed-1.json): is it a study's folder?")
+        raise DataError("no-finished-arm", f"{folder} has no finished arm (ARM-seed-1.json): is it a study's folder?")
     kinds = dict.fromkeys((report["study"], report["scale"]) for report in reports.values())
     results = []
     for name, scale in kinds:
@@ -284,8 +284,9 @@ def check_company(runs: Sequence[ArmRun], folder: Path, texts: Texts) -> None:
             continue
         if tuple(report["words"]) != words:
             raise ConfigError(
+                "options-changed",
                 f"{path} was run with other words ({_words(report)}; now {' '.join(words) or 'none'}), and such arms "
-                "do not go into one table: choose another --out"
+                "do not go into one table: choose another --out",
             )
         check_current(path, report, _run_of(study, path, report), texts)
 
@@ -298,7 +299,7 @@ def _read_reports(folder: Path) -> dict[Path, Report]:
 def _run_of(study: Study, path: Path, report: Report) -> ArmRun:
     scale, arm, seed, words = report["scale"], report["arm"], report["seed"], tuple(report["words"])
     if arm not in study.arms_at(scale):
-        raise ConfigError(f"{path}: the study {study.name} has no arm '{arm}' any more; delete the file")
+        raise ConfigError("unknown-arm", f"{path}: the study {study.name} has no arm '{arm}' any more; delete the file")
     return ArmRun(study, scale, arm, seed, build_arm_recipe(study, scale, arm, seed, words), words)
 
 
@@ -307,8 +308,9 @@ def _check_measured_as_meant(path: Path, report: Report, run: ArmRun) -> None:
     changes = list_other_measures(report, run)
     if changes:
         raise ConfigError(
+            "options-changed",
             f"{path} was measured otherwise than {run.study.name} says now ({'; '.join(changes[:4])}): run the study "
-            "again, which measures the arms it has and trains nothing twice"
+            "again, which measures the arms it has and trains nothing twice",
         )
 
 
@@ -318,13 +320,16 @@ def _check_alike(reports: dict[Path, Report]) -> None:
     seen: dict[str, tuple[Path, str]] = {}  # what would be wrong with another -> who read it first, and its hash
     for path, report in reports.items():
         if report["words"] != first["words"]:
-            raise ConfigError(f"{path} and {first_path} were run with other words ({_words(report)}; {_words(first)})")
+            raise ConfigError(
+                "options-changed",
+                f"{path} and {first_path} were run with other words ({_words(report)}; {_words(first)})",
+            )
         texts = {f"trained on other texts (corpus {name})": f["fingerprint"] for name, f in report["corpora"].items()}
         tasks = {f"tuned on other examples (task {name})": content for name, content in report["task_data"].items()}
         for complaint, content in (texts | tasks).items():
             other_path, other = seen.setdefault(complaint, (path, content))
             if other != content:
-                raise ConfigError(f"{path} and {other_path} were {complaint}")
+                raise ConfigError("options-changed", f"{path} and {other_path} were {complaint}")
 
 
 def _words(report: Report) -> str:

@@ -40,7 +40,7 @@ class Series:
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
-            raise ConfigError(f"a series has {len(self.x)} x and {len(self.y)} y")
+            raise ConfigError("bad-study", f"a series has {len(self.x)} x and {len(self.y)} y")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ class ScaleSpec:
 
     def __post_init__(self) -> None:
         if not self.seeds:
-            raise ConfigError("seeds is empty: at least one is needed")
+            raise ConfigError("bad-study", "seeds is empty: at least one is needed")
 
     @property
     def is_trained(self) -> bool:
@@ -176,7 +176,9 @@ class Study:
 
     def at(self, scale: Scale) -> ScaleSpec:
         if scale not in self.scales:
-            raise ConfigError(f"the study {self.name} has no scale '{scale}', only {', '.join(self.scales)}")
+            raise ConfigError(
+                "unknown-scale", f"the study {self.name} has no scale '{scale}', only {', '.join(self.scales)}"
+            )
         return self.scales[scale]
 
     def arms_at(self, scale: Scale) -> dict[str, ArmSpec]:
@@ -188,11 +190,13 @@ def load_study(source: str | Path) -> Study:
     path = Path(source)
     if path.suffix == ".toml":
         if not path.is_file():
-            raise ConfigError(f"there is no study file {path}")
+            raise ConfigError("missing-file", f"there is no study file {path}")
         return parse_study(read_toml(path, "study"), name=path.stem, where=str(path))
     shipped = _shipped_texts()
     if str(source) not in shipped:
-        raise ConfigError(f"unknown study '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file")
+        raise ConfigError(
+            "unknown-study", f"unknown study '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file"
+        )
     return parse_study(shipped[str(source)], name=str(source), where=str(source))
 
 
@@ -207,17 +211,18 @@ def parse_study(text: str, *, name: str, where: str) -> Study:
     try:
         return _build_study(tomllib.loads(text), name)
     except (tomllib.TOMLDecodeError, ConfigError) as error:
-        raise ConfigError(f"{where}: {error}") from None
+        code = error.code if isinstance(error, ConfigError) else "bad-study"
+        raise ConfigError(code, f"{where}: {error}") from None
 
 
 def _build_study(values: Mapping[str, Any], name: str) -> Study:
     known = {item.name for item in fields(Study)} - {"name", "scales"} | {"grid", *SCALES}
     for key in values:
         if key not in known:
-            raise ConfigError(f"unknown key '{key}'; {suggest(key, known)}")
+            raise ConfigError("unknown-key", f"unknown key '{key}'; {suggest(key, known)}")
     plain = {key: value for key, value in values.items() if key not in ("arms", "claims", "figures", "grid", *SCALES)}
     if ("grid" in values) == ("arms" in values):
-        raise ConfigError("a study has either [arms.NAME] tables or a [grid]")
+        raise ConfigError("bad-study", "a study has either [arms.NAME] tables or a [grid]")
     arms = _expand_grid(values["grid"]) if "grid" in values else _build_arms(values["arms"])
     plain.setdefault("reference", next(iter(arms), ""))
     study = Study(
@@ -261,7 +266,7 @@ def _expand_grid(axes: Any) -> dict[str, ArmSpec]:
     names = {"": no_change}
     for key, values in _tables(axes, "grid", of=list).items():
         if not values:
-            raise ConfigError(f"grid: '{key}' has no values")
+            raise ConfigError("bad-study", f"grid: '{key}' has no values")
         names = {
             _AND.join([*([name] if name else []), f"{key.rpartition('.')[2]}={_word(value)}"]): {**change, key: value}
             for name, change in names.items()
@@ -279,7 +284,7 @@ def _word(value: Any) -> str:
 
 def _build_scale(table: Any, scale: Scale) -> ScaleSpec:
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{scale} is a section: write [{scale}] with its keys")
+        raise ConfigError("bad-study", f"{scale} is a section: write [{scale}] with its keys")
     plain = build_options(ScaleSpec, {key: value for key, value in table.items() if key != "tasks"}, where=scale)
     return ScaleSpec(**{**_shallow(plain), "tasks": _build_tasks(table, scale)})
 
@@ -289,7 +294,7 @@ def _build_tasks(table: Mapping[str, Any], scale: Scale) -> tuple[TaskSpec, ...]
     if not isinstance(word, str):
         return _build_tables(TaskSpec, table, "tasks", where=scale)
     if word not in TASK_SETS:
-        raise ConfigError(f"{scale}.tasks = '{word}': {suggest(word, TASK_SETS)}; or a list of tables")
+        raise ConfigError("unknown-value", f"{scale}.tasks = '{word}': {suggest(word, TASK_SETS)}; or a list of tables")
     return TASK_SETS[word]
 
 
@@ -297,14 +302,14 @@ def _build_tables(kind: type[Any], values: Mapping[str, Any], key: str, *, where
     tables = values.get(key, [])
     prefix = f"{where}.{key}" if where else key
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
-        raise ConfigError(f"{prefix} is a list of tables: write [[{prefix}]]")
+        raise ConfigError("bad-study", f"{prefix} is a list of tables: write [[{prefix}]]")
     return tuple(build_options(kind, table, where=f"{prefix} {n}") for n, table in enumerate(tables, start=1))
 
 
 def _tables(value: Any, where: str, of: type[Any] = Mapping) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(item, of) for item in value.values()):
         kind = "lists of values" if of is list else "tables"
-        raise ConfigError(f"{where}: {kind} by name are wanted here")
+        raise ConfigError("bad-study", f"{where}: {kind} by name are wanted here")
     return dict(value)
 
 
@@ -316,9 +321,11 @@ def _check(study: Study) -> None:
     """What no type can say: names that must be known, and that can be names of files."""
     for name in study.arms:
         if not _FILE_SAFE.fullmatch(name):
-            raise ConfigError(f"arms: '{name}' is to be a file's name: small letters, digits and . + = _ - only")
+            raise ConfigError(
+                "bad-study", f"arms: '{name}' is to be a file's name: small letters, digits and . + = _ - only"
+            )
     if not study.scales:
-        raise ConfigError(f"a study needs a scale: [{'] or ['.join(SCALES)}]")
+        raise ConfigError("bad-study", f"a study needs a scale: [{'] or ['.join(SCALES)}]")
     named = [("reference", study.reference)]
     named += [(f"arms.{name}.starts_from", arm.starts_from) for name, arm in study.arms.items() if arm.starts_from]
     for number, claim in enumerate(study.claims, start=1):
@@ -327,12 +334,14 @@ def _check(study: Study) -> None:
             named.append((f"claims {number}.to", claim.to))
     for where, name in named:
         if name not in study.arms:
-            raise ConfigError(f"{where} = '{name}' is no arm; {suggest(name, study.arms)}")
+            raise ConfigError("unknown-arm", f"{where} = '{name}' is no arm; {suggest(name, study.arms)}")
     _check_starts(study)
     _check_metrics(study)
     for scale, spec in study.scales.items():
         if not study.arms_at(scale):
-            raise ConfigError(f"[{scale}] has no arm: name it in the scales of one, or leave the section out")
+            raise ConfigError(
+                "bad-study", f"[{scale}] has no arm: name it in the scales of one, or leave the section out"
+            )
         _check_tasks(spec.tasks, scale)
 
 
@@ -349,7 +358,9 @@ def _check_metrics(study: Study) -> None:
             if known is None:
                 named.append((f"figures {number}", name))
             elif name not in known:
-                raise ConfigError(f"figures {number}: there is no {figure.kind} '{name}'; {suggest(name, known)}")
+                raise ConfigError(
+                    "unknown-metric", f"figures {number}: there is no {figure.kind} '{name}'; {suggest(name, known)}"
+                )
     for where, name in named:
         check_metric(name, tasks, where=where)
 
@@ -360,15 +371,16 @@ def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:
     for task in tasks:
         where = f"{scale}.tasks: '{task.metric}'"
         if task.metric in before:
-            raise ConfigError(f"{where} is named twice; give one of them another name")
+            raise ConfigError("bad-study", f"{where} is named twice; give one of them another name")
         if task.seeds < 1:
-            raise ConfigError(f"{where} has seeds = {task.seeds}; its runs are at least 1")
+            raise ConfigError("bad-study", f"{where} has seeds = {task.seeds}; its runs are at least 1")
         if task.starts_from and task.starts_from not in before:
-            raise ConfigError(f"{where} starts from '{task.starts_from}', which is no task before it")
+            raise ConfigError("bad-study", f"{where} starts from '{task.starts_from}', which is no task before it")
         if task.starts_from and task.seeds > before[task.starts_from].seeds:  # seed 2 starts from its model of seed 2
             raise ConfigError(
+                "bad-study",
                 f"{where} has {task.seeds} seeds and starts from '{task.starts_from}', which has "
-                f"{before[task.starts_from].seeds}: give that one as many"
+                f"{before[task.starts_from].seeds}: give that one as many",
             )
         before[task.metric] = task
 
@@ -378,11 +390,13 @@ def _check_starts(study: Study) -> None:
     seen: list[str] = []
     for name, arm in study.arms.items():
         if arm.starts_from and arm.starts_from not in seen:
-            raise ConfigError(f"arms.{name}.starts_from = '{arm.starts_from}' must stand before it")
+            raise ConfigError("bad-study", f"arms.{name}.starts_from = '{arm.starts_from}' must stand before it")
         for scale in study.scales:
             at = arm.at(scale).starts_at
             if at < 0 or (at and not arm.starts_from):
-                raise ConfigError(f"arms.{name}.{scale}.starts_at = {at} is a step of the arm that starts_from names")
+                raise ConfigError(
+                    "bad-study", f"arms.{name}.{scale}.starts_at = {at} is a step of the arm that starts_from names"
+                )
         seen.append(name)
 
 

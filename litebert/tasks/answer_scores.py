@@ -31,7 +31,9 @@ def read_answers(path: Path) -> dict[str, Any]:
         else:
             (_, header), *lines = read_delimited(path, text).lines
             if len(header) != 2:
-                raise DataError(f"{path}: expected two columns, ids and answers, but line 1 has {len(header)}")
+                raise DataError(
+                    "bad-answers", f"{path}: expected two columns, ids and answers, but line 1 has {len(header)}"
+                )
             wrong = next((line for line in lines if len(line.cells) != 2), None)
             if wrong is not None:
                 raise DataError(
@@ -40,12 +42,15 @@ def read_answers(path: Path) -> dict[str, Any]:
             pairs = [(line.cells[0], line.cells[1]) for line in lines]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise DataError(
+            "bad-answers",
             f"{path}: not a file of answers ({error!r}); expected JSON lines with id and answer, a JSON object from "
-            f"ids to answers, or a table of two columns"
+            f"ids to answers, or a table of two columns",
         ) from None
     answers = dict(pairs)
     if len(answers) < len(pairs):
-        raise DataError(f"{path}: an id occurs twice among its {len(pairs):,} answers; each example has one")
+        raise DataError(
+            "duplicate-id", f"{path}: an id occurs twice among its {len(pairs):,} answers; each example has one"
+        )
     return answers
 
 
@@ -63,8 +68,9 @@ def score_answers(
     if missing or unknown:
         which = f"'{missing[0]}' is not answered" if missing else f"'{unknown[0]}' is not the id of an example"
         raise DataError(
+            "answers-mismatch",
             f"{where}: {len(missing):,} of {len(examples):,} examples have no answer and {len(unknown):,} answers have "
-            f"no example ({which}); are these the answers to this split?"
+            f"no example ({which}); are these the answers to this split?",
         )
     task = _with_answered_labels(dataset.task, answers, where)
     outputs = [_to_output(task, answers[example.id], example, f"{where}: '{example.id}'") for example in examples]
@@ -80,7 +86,9 @@ def _with_answered_labels(task: FinetuneTask, answers: Mapping[str, Any], where:
     words = [word for one in answers.values() for word in (one if isinstance(one, list) else [one])]
     new = sorted({str(word) for word in words} - set(task.labels))
     if new and task.name in GLUE:
-        raise DataError(f"{where}: '{new[0]}' is not a label of {task.name}, which are {', '.join(task.labels)}")
+        raise DataError(
+            "unknown-label", f"{where}: '{new[0]}' is not a label of {task.name}, which are {', '.join(task.labels)}"
+        )
     return replace(task, labels=(*task.labels, *new))
 
 
@@ -104,7 +112,7 @@ def _to_output(task: FinetuneTask, answer: Any, example: Any, where: str) -> Out
             return [float(answer in one) for one in names]
     except (AssertionError, ValueError, TypeError):
         raise DataError(
-            f"{where}: {json.dumps(answer)[:60]} is not an answer of the kind that {task.name} has"
+            "bad-answers", f"{where}: {json.dumps(answer)[:60]} is not an answer of the kind that {task.name} has"
         ) from None
     assert isinstance(task, Classification), task
     return [float(label == str(answer)) for label in task.labels]

@@ -29,7 +29,8 @@ def to_sheet(predictions: Sequence[Prediction]) -> dict[str, Any]:
         ids = [one.id for one in predictions]
         twice = next(id_ for number, id_ in enumerate(ids) if id_ in ids[:number])
         raise DataError(
-            f"two examples have the id '{twice}', and a sheet has one answer for each: write .jsonl instead"
+            "duplicate-id",
+            f"two examples have the id '{twice}', and a sheet has one answer for each: write .jsonl instead",
         )
     return sheet
 
@@ -45,11 +46,13 @@ def read_questions(task: str, data: Path, split: str) -> Questions:
     """The questions of a split in a folder, or of a file."""
     dataset = read_dataset(task, data, TableOptions(dev_share=0.0))
     if not isinstance(dataset.task, SpanTask | Choices):
-        raise ConfigError(f"--task {task}: sheets of answers are SQuAD's and those of multiple choice")
+        raise ConfigError("wrong-task", f"--task {task}: sheets of answers are SQuAD's and those of multiple choice")
     splits = {"train": dataset.train, **dataset.dev, **dataset.test}
     name = "train" if data.is_file() else split
     if not splits.get(name):
-        raise ConfigError(f"the data has no split '{name}', but {', '.join(n for n, rows in splits.items() if rows)}")
+        raise ConfigError(
+            "empty-split", f"the data has no split '{name}', but {', '.join(n for n, rows in splits.items() if rows)}"
+        )
     return Questions(dataset.task, splits[name])
 
 
@@ -116,9 +119,9 @@ def _read_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror}; expected a JSON file of answers") from error
+        raise DataError("missing-file", f"{path}: {error.strerror}; expected a JSON file of answers") from error
     except ValueError as error:
-        raise DataError(f"{path}: not JSON ({error})") from error
+        raise DataError("bad-json", f"{path}: not JSON ({error})") from error
     if not isinstance(content, dict):
-        raise DataError(f"{path}: expected an object from question ids to answers")
+        raise DataError("bad-answers", f"{path}: expected an object from question ids to answers")
     return content

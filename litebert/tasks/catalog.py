@@ -77,7 +77,9 @@ def with_passage(task: FinetuneTask, options: PassageOptions) -> FinetuneTask:
     known = {field.name for field in fields(task)}  # type: ignore[arg-type]
     changed = {name for name, value in asdict(options).items() if value != getattr(PassageOptions(), name)}
     if changed - known:
-        raise ConfigError(f"passage.{min(changed - known)} is not read by {task.name}: leave it out")
+        raise ConfigError(
+            "conflicting-keys", f"passage.{min(changed - known)} is not read by {task.name}: leave it out"
+        )
     values = {name: value for name, value in asdict(options).items() if name in known}
     return replace(task, **values)  # type: ignore[type-var]
 
@@ -87,7 +89,10 @@ def with_exits(task: FinetuneTask, options: ExitOptions) -> FinetuneTask:
     if not options.enabled:
         return task
     if not isinstance(task, Classification | Regression):
-        raise ConfigError(f"exit.enabled: {task.name} cannot answer early, only classes and numbers can: leave it out")
+        raise ConfigError(
+            "unsupported-early-exit",
+            f"exit.enabled: {task.name} cannot answer early, only classes and numbers can: leave it out",
+        )
     return replace(task, exits=True)
 
 
@@ -99,12 +104,12 @@ def untuned(task: FinetuneTask) -> FinetuneTask:
 def read_dataset(name: str, path: Path, options: TableOptions | None = None) -> Dataset:
     """The task of a name with the examples that lie at a path."""
     if name not in READERS:
-        raise ConfigError(f"--task {name}: no such task; {suggest(name, READERS)}")
+        raise ConfigError("unknown-task", f"--task {name}: no such task; {suggest(name, READERS)}")
     options = options or TableOptions()
     for option in UNREAD.get(name, ()):
         if getattr(options, option) != getattr(TableOptions(), option):
             flag = option.removeprefix("is_").removeprefix("has_").replace("_", "-")
-            raise ConfigError(f"--{flag} says nothing to --task {name}: leave it out")
+            raise ConfigError("conflicting-options", f"--{flag} says nothing to --task {name}: leave it out")
     dataset = READERS[name](path, options)
     shared = describe_shared(dataset.train, {**dataset.dev, **dataset.test}) if options.is_learned else []
     return replace(dataset, notes=(*dataset.notes, *shared))
@@ -120,7 +125,9 @@ def restore_task(facts: Mapping[str, Any], *, where: str) -> FinetuneTask:
     """The task of a checkpoint."""
     kind = KINDS.get(str(facts.get("kind")))
     if kind is None:
-        raise DataError(f"{where}: a model for '{facts.get('kind')}', which this litebert does not know")
+        raise DataError(
+            "unknown-task", f"{where}: a model for '{facts.get('kind')}', which this litebert does not know"
+        )
     fields = {key: value for key, value in facts.items() if key not in ("kind", "max_length")}
     task: FinetuneTask = build_options(kind, fields, where=where)
     return task

@@ -142,17 +142,22 @@ def _read_place(value: Any, text: str, where: str, misplaced: Misplaced) -> Plac
         start, end, kind, surface = (*value, None) if len(value) == 3 else (None,) * 4
     kind = kind[0] if isinstance(kind, list) and len(kind) == 1 else kind
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(kind, str) and kind):
-        raise DataError(f"{where}: expected whole numbers for start and end, and one label; got {str(value)[:60]}")
+        raise DataError(
+            "bad-span", f"{where}: expected whole numbers for start and end, and one label; got {str(value)[:60]}"
+        )
     if isinstance(surface, str) and text[start:end] != surface:
         if text[start : end + 1] == surface:  # its end is the last character, not the one after it
             end += 1
         else:
             found = misplaced.find_nearest(text, surface, start)
             if found is None:
-                raise DataError(f"{where}: '{surface}' is not at {start} of the text, which has '{text[start:end]}'")
+                raise DataError(
+                    "misplaced-answer",
+                    f"{where}: '{surface}' is not at {start} of the text, which has '{text[start:end]}'",
+                )
             start, end = found, found + len(surface)
     if not 0 <= start < end <= len(text):
-        raise DataError(f"{where}: from {start} to {end}, but the text has {len(text)} characters")
+        raise DataError("bad-span", f"{where}: from {start} to {end}, but the text has {len(text)} characters")
     return Place(start, end, kind)
 
 
@@ -165,8 +170,9 @@ def _sort_places(places: Sequence[Place], row: Row, misplaced: Misplaced) -> lis
             kept.append(place)
         elif place != other and not misplaced.fix():
             raise DataError(
+                "overlapping-spans",
                 f"{row.where}: {place.kind} at {place.start} overlaps {other.kind} at {other.start}, and a word has "
-                f"one tag; keep one of them"
+                f"one tag; keep one of them",
             )
     return sorted(kept)
 

@@ -53,7 +53,9 @@ def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, TableOptions]
             split: read_race(root / split, levels) for split in ("train", "dev", "test") if (root / split).is_dir()
         }
         if not splits or (options.dev_share and not splits.keys() >= {"train", "dev"}):
-            raise DataError(f"{path}: expected RACE's folders train and dev, each with {' and '.join(levels)}")
+            raise DataError(
+                "missing-folder", f"{path}: expected RACE's folders train and dev, each with {' and '.join(levels)}"
+            )
         name = "race" if tuple(levels) == LEVELS else f"race-{levels[0]}"
         return Dataset.of(Choices(name, has_letters=True), splits)
 
@@ -65,11 +67,13 @@ def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExampl
     examples: list[ChoiceExample] = []
     for level in levels:
         if not (folder / level).is_dir():
-            raise DataError(f"{folder}: no folder '{level}' in it; RACE has {' and '.join(LEVELS)} in each split")
+            raise DataError(
+                "missing-folder", f"{folder}: no folder '{level}' in it; RACE has {' and '.join(LEVELS)} in each split"
+            )
         for where, article in _iter_articles(folder / level):
             examples += _read_article(article, level, where)
     if not examples:
-        raise DataError(f"{folder}: there is no question in it")
+        raise DataError("empty-file", f"{folder}: there is no question in it")
     return examples
 
 
@@ -128,14 +132,18 @@ def find_fields(table: Table, options: TableOptions, *, needs_label: bool) -> Fi
         label = None
     if needs_label and label is None:
         has = ", ".join(table.columns)
-        raise DataError(f"{table.path}: which field is the label? It has {has}; name it: --label {table.columns[-1]}")
+        raise DataError(
+            "ambiguous-column",
+            f"{table.path}: which field is the label? It has {has}; name it: --label {table.columns[-1]}",
+        )
     return Fields(context, question, label)
 
 
 def _check_named(table: Table, name: str | None, flag: str) -> str | None:
     if name is not None and name not in table.columns:
         raise DataError(
-            f"{table.path}: no field '{name}' ({flag}); it has {', '.join(table.columns)}: name one of them"
+            "unknown-column",
+            f"{table.path}: no field '{name}' ({flag}); it has {', '.join(table.columns)}: name one of them",
         )
     return name
 
@@ -153,12 +161,16 @@ def _read_row(row: Row, number: int, fields: Fields, needs_label: bool) -> Choic
     choices = row.cells.get("choices")
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
         raise DataError(
+            "unknown-column",
             f"{row.where}: no list of two or more texts called {' or '.join(CHOICES)}, nor fields such as choice1 and "
-            f"choice2; name the field of the choices, or of each"
+            f"choice2; name the field of the choices, or of each",
         )
     texts = [row.cells.get(name) or "" if name else "" for name in (fields.context, fields.question)]
     if not any(str(text).strip() for text in texts):
-        raise DataError(f"{row.where}: neither a passage ({', '.join(CONTEXT)}) nor a question ({', '.join(QUESTION)})")
+        raise DataError(
+            "unknown-column",
+            f"{row.where}: neither a passage ({', '.join(CONTEXT)}) nor a question ({', '.join(QUESTION)})",
+        )
     label, right = fields.label, None
     if label is not None and (needs_label or tells_label(row, label)):
         value, names = row.cells.get(label), row.cells.get(NAMES)
@@ -178,15 +190,18 @@ def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
     if by_letter is not None and by_text not in (None, by_letter):
         kind = "number" if str(value).strip().isdecimal() else "letter"
         raise DataError(
+            "ambiguous-label",
             f"{where}: {json.dumps(value)} is the {kind} of choice {by_letter} and the text of choice {by_text}; "
-            f"give the number that is meant"
+            f"give the number that is meant",
         )
     number = by_letter if by_text is None else by_text
     if number is not None:
         return number
     last = len(choices) - 1
     letter = f", a letter from A to {string.ascii_uppercase[last]}" if last < 26 else ""
-    raise DataError(f"{where}: {json.dumps(value)} is none of the choices; give a number from 0 to {last}{letter}")
+    raise DataError(
+        "bad-label", f"{where}: {json.dumps(value)} is none of the choices; give a number from 0 to {last}{letter}"
+    )
 
 
 def _read_race_answer(value: Any, choices: Sequence[str], where: str) -> int:
@@ -214,7 +229,7 @@ def _iter_articles(folder: Path) -> list[tuple[str, Any]]:
         ordered = sorted(files, key=lambda file: (len(file.name), file.name))  # 9.txt before 10.txt
         return [(str(file), parse_value(read_text(file), str(file), _REMEDY)) for file in ordered]
     if not (folder / ONE_FILE).is_file():
-        raise DataError(f"{folder}: neither numbered .txt files nor {ONE_FILE} in it")
+        raise DataError("missing-file", f"{folder}: neither numbered .txt files nor {ONE_FILE} in it")
     lines = read_text(folder / ONE_FILE).split("\n")
     places = [(f"{folder / ONE_FILE}:{number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
     return [(place, parse_value(line, place, _REMEDY)) for place, line in places]
@@ -222,18 +237,20 @@ def _iter_articles(folder: Path) -> list[tuple[str, Any]]:
 
 def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
     if not isinstance(article, dict) or not isinstance(article.get("article"), str):
-        raise DataError(f"{where}: expected an object with 'article', 'questions' and 'options'; is this RACE?")
+        raise DataError(
+            "bad-layout", f"{where}: expected an object with 'article', 'questions' and 'options'; is this RACE?"
+        )
     questions, options, answers = (article.get(name) for name in ("questions", "options", "answers"))
     if not isinstance(questions, list) or not isinstance(options, list) or len(questions) != len(options):
-        raise DataError(f"{where}: 'questions' and 'options' must be lists of the same length")
+        raise DataError("bad-layout", f"{where}: 'questions' and 'options' must be lists of the same length")
     if answers is not None and (not isinstance(answers, list) or len(answers) != len(questions)):
-        raise DataError(f"{where}: {len(questions)} questions, and not as many answers")
+        raise DataError("bad-layout", f"{where}: {len(questions)} questions, and not as many answers")
     identity = article.get("id") or f"{level}{Path(where).name}"
     examples = []
     for number, (question, choices) in enumerate(zip(questions, options, strict=True)):
         place = f"{where}: question {number + 1}"
         if not isinstance(question, str) or not isinstance(choices, list) or len(choices) < 2:
-            raise DataError(f"{place}: expected a text and two or more options")
+            raise DataError("bad-layout", f"{place}: expected a text and two or more options")
         label = None if answers is None else _read_race_answer(answers[number], choices, f"{place}: its answer")
         examples.append(
             ChoiceExample(

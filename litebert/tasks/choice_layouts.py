@@ -44,7 +44,7 @@ def _lay_out_row(row: Row, named: str | None) -> dict[str, Any]:
     fields = [] if named is None else [name.strip() for name in named.split(",")]
     missing = next((name for name in fields if name not in cells), None)
     if missing is not None:
-        raise DataError(f"{row.where}: no field '{missing}' with choices; it has {', '.join(cells)}")
+        raise DataError("unknown-column", f"{row.where}: no field '{missing}' with choices; it has {', '.join(cells)}")
     if not fields:
         whole = next(
             (name for name in CHOICES if isinstance(cells.get(name), list | dict) or parse_list(cells.get(name))), None
@@ -92,14 +92,16 @@ def _read_dream(file: Path, encoding: str) -> Table | None:
     for number, dialogue in enumerate(parse_value(text, str(file), "is the list complete?")):
         where = f"{file}: dialogue {number + 1}"
         if not (isinstance(dialogue, list) and len(dialogue) == 3 and isinstance(dialogue[1], list)):
-            raise DataError(f"{where}: expected a list of lines, a list of questions and an id, as in DREAM")
+            raise DataError(
+                "bad-layout", f"{where}: expected a list of lines, a list of questions and an id, as in DREAM"
+            )
         lines, questions, identity = dialogue
         for index, question in enumerate(questions):
             rows.append(
                 Row({"context": lines, "id": f"{identity}-{index}", **question}, f"{where}, question {index + 1}")
             )
     if not rows:
-        raise DataError(f"{file}: there is no question in it")
+        raise DataError("empty-file", f"{file}: there is no question in it")
     return Table(file, tuple(rows[0].cells), rows)
 
 
@@ -110,7 +112,10 @@ def _add_labels(table: Table) -> Table:
         return table
     labels = read_text(file).split()
     if len(labels) != len(table.rows):
-        raise DataError(f"{file}: {len(labels):,} labels, but {table.path.name} has {len(table.rows):,} questions")
+        raise DataError(
+            "row-count-mismatch",
+            f"{file}: {len(labels):,} labels, but {table.path.name} has {len(table.rows):,} questions",
+        )
     rows = [
         dataclasses.replace(row, cells={**row.cells, "label": label})
         for row, label in zip(table.rows, labels, strict=True)

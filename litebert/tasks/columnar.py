@@ -33,16 +33,20 @@ def read_columns(path: Path) -> tuple[list[dict[str, Any]], dict[str, tuple[str,
     try:
         import pyarrow
     except ImportError:
-        raise ConfigError(f"{path}: reading Parquet needs pyarrow: pip install 'litebert[parquet]'") from None
+        raise ConfigError(
+            "missing-package", f"{path}: reading Parquet needs pyarrow: pip install 'litebert[parquet]'"
+        ) from None
     parts = [_read_file(file) for file in _list_files(path)]
     try:
         table = pyarrow.concat_tables(parts)
     except pyarrow.ArrowInvalid as error:
-        raise DataError(f"{path}: its parts have not the same columns ({error})") from None
+        raise DataError("columns-mismatch", f"{path}: its parts have not the same columns ({error})") from None
     try:
         return table.to_pylist(), _read_names(table.schema)
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        raise DataError(f"{path}: its values or the names of its labels cannot be read ({error})") from None
+        raise DataError(
+            "corrupt-file", f"{path}: its values or the names of its labels cannot be read ({error})"
+        ) from None
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -55,7 +59,7 @@ def _list_files(path: Path) -> list[Path]:
     files = [path.with_name(f"{shard['stem']}-{number:05d}-of-{total:05d}.parquet") for number in range(total)]
     for file in files:
         if not file.is_file():
-            raise DataError(f"{file}: this part of {path.name} is missing; fetch it again")
+            raise DataError("missing-file", f"{file}: this part of {path.name} is missing; fetch it again")
     return files
 
 
@@ -63,7 +67,7 @@ def _read_file(file: Path) -> "pyarrow.Table":
     from pyarrow import ArrowException, ipc, memory_map, parquet
 
     if not file.is_file():
-        raise DataError(f"{file}: no such file")
+        raise DataError("missing-file", f"{file}: no such file")
     try:
         if file.suffix.lower() != ".arrow":
             table = parquet.read_table(file)
@@ -74,7 +78,7 @@ def _read_file(file: Path) -> "pyarrow.Table":
         return table
     except (OSError, ArrowException, UnicodeDecodeError) as error:  # a name of a column is decoded, too
         raise DataError(
-            f"{file}: not {'Arrow' if file.suffix == '.arrow' else 'Parquet'} ({in_one_line(error)})"
+            "corrupt-file", f"{file}: not {'Arrow' if file.suffix == '.arrow' else 'Parquet'} ({in_one_line(error)})"
         ) from None
 
 

@@ -70,9 +70,13 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usua
         label = others.pop()
     has = f"it has {', '.join(table.columns)}"
     if text is None:
-        raise DataError(f"{table.path}: which column is the text? {has}; name it with --text, {_BY_NUMBER}")
+        raise DataError(
+            "ambiguous-column", f"{table.path}: which column is the text? {has}; name it with --text, {_BY_NUMBER}"
+        )
     if needs_label and label is None:
-        raise DataError(f"{table.path}: which column is the label? {has}; name it with --label, {_BY_NUMBER}")
+        raise DataError(
+            "ambiguous-column", f"{table.path}: which column is the label? {has}; name it with --label, {_BY_NUMBER}"
+        )
     return Columns(text, text_b, label)
 
 
@@ -91,8 +95,9 @@ def match_columns(found: Columns, trained: Table, table: Table, *, needs_label: 
     for role, column, other in zip(Columns.ROLES, found.parts, same, strict=True):
         if column is not None and other is None and (role != "label" or needs_label):
             raise DataError(
+                "columns-mismatch",
                 f"{table.path}: no column '{column}', which is the {role} of {trained.path.name}; "
-                f"it has {', '.join(table.columns)}: give both files the same names"
+                f"it has {', '.join(table.columns)}: give both files the same names",
             )
     text, text_b, label = same
     assert text is not None
@@ -109,8 +114,9 @@ def _check_width(trained: Table, table: Table, found: Columns) -> None:
     lacks_label = has == expected - 1 and found.label == trained.columns[-1]
     if has != expected and not lacks_label:
         raise DataError(
+            "columns-mismatch",
             f"{table.path}: {has} columns, but {trained.path.name} has {expected}, and not both have names for them; "
-            f"give both files a first row of column names, or the same columns"
+            f"give both files a first row of column names, or the same columns",
         )
 
 
@@ -162,7 +168,10 @@ def _is_number(cell: str) -> bool:
 def check_group(table: Table, options: TableOptions, *, is_needed: bool) -> None:
     """Refuse a training file without the column by which rows are held out together."""
     if options.group is not None and is_needed and options.group not in table.columns:
-        raise DataError(f"{table.path}: no column '{options.group}' to group by; it has {', '.join(table.columns)}")
+        raise DataError(
+            "unknown-column",
+            f"{table.path}: no column '{options.group}' to group by; it has {', '.join(table.columns)}",
+        )
 
 
 def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> dict[str, str]:
@@ -174,10 +183,15 @@ def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> d
         if column is None or (flag == "--label" and not needs_label and column not in table.columns):
             continue
         if column not in table.columns:
-            raise DataError(f"{table.path}: no column '{column}' ({flag}); it has {', '.join(table.columns)}")
+            raise DataError(
+                "unknown-column", f"{table.path}: no column '{column}' ({flag}); it has {', '.join(table.columns)}"
+            )
         twice = next((other for other, taken in named.items() if taken == column), None)
         if twice:
-            raise DataError(f"{table.path}: '{column}' is both {twice} and {flag}; name another column for one of them")
+            raise DataError(
+                "repeated-value",
+                f"{table.path}: '{column}' is both {twice} and {flag}; name another column for one of them",
+            )
         named[flag] = column
     return named
 

@@ -34,13 +34,13 @@ class Line(NamedTuple):
 def read_conll(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:
     """The sentences of a file; where no tags are needed, they are read if each word has one."""
     if options.group is not None:
-        raise ConfigError(f"{file} has no column for groups: leave --group out, or give a table")
+        raise ConfigError("conflicting-options", f"{file} has no column for groups: leave --group out, or give a table")
     text = read_text(file, options.encoding)
     names = _name_columns(file, text)
     blocks = _cut_at_blanks(text)
     sentences = _drop_inner_ids(_drop_comments(blocks)) if names else _drop_comments(blocks)
     if not sentences:
-        raise DataError(f"{file}: there is no sentence in it")
+        raise DataError("empty-file", f"{file}: there is no sentence in it")
     num_dropped = sum(map(len, blocks)) - sum(map(len, sentences))
     if num_dropped:
         kind = "are comments, or parts of words," if names else "with # above sentences are comments,"
@@ -70,7 +70,7 @@ def _find_column(said: str | None, usual: str, names: Sequence[str], width: int,
     if column.isdecimal() and 0 < int(column) <= width:
         return int(column) - 1
     has = ", ".join(names) if names else f"{width} columns without names, which are given by number"
-    raise DataError(f"{file}: no column '{said or usual}'; it has {has}")
+    raise DataError("unknown-column", f"{file}: no column '{said or usual}'; it has {has}")
 
 
 def _drop_inner_ids(sentences: Sequence[Sequence[Line]]) -> list[list[Line]]:
@@ -123,11 +123,12 @@ def _check_columns(file: Path, sentences: Sequence[Sequence[Line]], *, needs_tag
         for line in sentence:
             where, count = f"{file}:{line.number}", len(line.cells)
             if needs_tags and count < 2:
-                raise DataError(f"{where}: a word without a tag; write the tag behind it")
+                raise DataError("missing-tag", f"{where}: a word without a tag; write the tag behind it")
             if count != len(first.cells):
                 raise DataError(
+                    "ragged-row",
                     f"{where}: {count} columns, but line {first.number} has {len(first.cells)}; mend this line "
-                    f"(a comment begins with # and stands above its sentence)"
+                    f"(a comment begins with # and stands above its sentence)",
                 )
 
 

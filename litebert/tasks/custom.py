@@ -78,13 +78,13 @@ def _choose_scores(
     """The scores, the first of which chooses the model, and the label that F1 is of."""
     if options.positive is not None and options.positive not in labels:
         told = ", ".join(labels[:MAX_TOLD])
-        raise ConfigError(f"the positive label '{options.positive}' is not one of the labels: {told}")
+        raise ConfigError("unknown-label", f"the positive label '{options.positive}' is not one of the labels: {told}")
     usual = ("accuracy", "f1") if labels == ("0", "1") or options.positive else ("accuracy", "macro_f1")
     if not options.is_learned:
         return usual, options.positive or ""
     chosen = _find_metric(options, SCORES) or ("f1" if options.positive else choose_metric(train, labels))
     if chosen == "f1" and "f1" not in usual:
-        raise ConfigError("f1 is of one label: name the positive one, or choose macro-f1")
+        raise ConfigError("missing-option", "f1 is of one label: name the positive one, or choose macro-f1")
     if chosen == "macro_f1" and not options.metric:
         notes.append("some labels are rare: macro-F1 chooses the model, in which every label counts alike")
     return tuple(dict.fromkeys((chosen, *usual))), options.positive or ""
@@ -98,7 +98,9 @@ def _find_metric(options: TableOptions, known: Collection[str]) -> str | None:
     name = {"mcc": "matthews", "macrof1": "macro_f1"}.get(name, name)
     if name not in known:
         names = ", ".join(one.replace("_", "-").replace("matthews", "mcc") for one in known)
-        raise ConfigError(f"metric {options.metric}: this task is scored by {names}; choose one of them")
+        raise ConfigError(
+            "unknown-metric", f"metric {options.metric}: this task is scored by {names}; choose one of them"
+        )
     return name
 
 
@@ -120,7 +122,7 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
         if len(values) == 1 and None not in values:
             same = f"{examples[0].where}: every number from here on is {values.pop():g}"
             if learned and examples is splits["train"]:
-                raise DataError(f"{same}: there is nothing to learn; is this the number's column?")
+                raise DataError("one-label", f"{same}: there is nothing to learn; is this the number's column?")
             notes.append(f"{same}: no correlation with it can be told, which counts as 0")
     return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
@@ -218,8 +220,9 @@ def _settle_tags(splits: dict[str, list[TaggedWords]], labels: Sequence[str], no
         place = next(sentence.where for sentence in sentences if tag in (sentence.label or ()))
         if sum(unseen.values()) > MAX_UNSEEN_SHARE * tags.total():
             raise DataError(
+                "unknown-label",
                 f"{place}: tag '{tag}' and {len(unseen) - 1} more are not among those that are learned: "
-                f"{', '.join(labels[:MAX_TOLD])}; is this the right file, and the right column?"
+                f"{', '.join(labels[:MAX_TOLD])}; is this the right file, and the right column?",
             )
         notes.append(
             f"{split}: {sum(unseen.values()):,} of {tags.total():,} tags are not among those that are learned "
@@ -335,8 +338,9 @@ def _label_word(row: Row, column: str) -> str:
     if parse_list(row.cells.get(column)) is not None:
         shown = str(row.cells[column])[:40]
         raise DataError(
+            "bad-label",
             f"{row.where}: '{column}' is a list, {shown}, and a class is one label; write it without brackets, or "
-            f"take the task multi-label"
+            f"take the task multi-label",
         )
     return cell_text(row, column).strip()
 
@@ -348,9 +352,11 @@ def _label_number(row: Row, column: str) -> float:
     except ValueError:
         has_comma = text.count(",") == 1 and text.replace(",", "").strip().lstrip("+-").isdecimal()
         remedy = f"write {text.replace(',', '.').strip()}" if has_comma else "write it like 2.5, or remove the row"
-        raise DataError(f"{row.where}: '{text}' in '{column}' is not a number; {remedy}") from None
+        raise DataError("bad-number", f"{row.where}: '{text}' in '{column}' is not a number; {remedy}") from None
     if not np.isfinite(value):
-        raise DataError(f"{row.where}: '{text}' in '{column}' is not a finite number; mend it, or remove the row")
+        raise DataError(
+            "bad-number", f"{row.where}: '{text}' in '{column}' is not a finite number; mend it, or remove the row"
+        )
     return value
 
 
@@ -366,8 +372,9 @@ def _check_spread(examples: Sequence[TextExample]) -> None:
     worst = examples[int(np.abs(numbers).argmax())]
     what, remedy = ("differs too little from the others", "multiply") if deviation == 0 else ("is too large", "divide")
     raise DataError(
+        "value-overflow",
         f"{worst.where}: {worst.label:g} {what} to be computed with; {remedy} all numbers by the same power of ten, "
-        f"or mend it"
+        f"or mend it",
     )
 
 
@@ -376,11 +383,12 @@ def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple
     labels = set(found)
     if len(labels) < 2:
         shown = f"every training row has the label '{labels.pop()}'" if labels else "no training row has a label"
-        raise DataError(f"{path}: {shown}: there is nothing to learn")
+        raise DataError("one-label", f"{path}: {shown}: there is nothing to learn")
     if len(labels) > max_labels:
         raise DataError(
+            "too-many-labels",
             f"{path}: {len(labels):,} different labels, more than max_labels = {max_labels:,}; is this the label's "
-            f"column? For numbers take the task regression; for so many labels raise max_labels"
+            f"column? For numbers take the task regression; for so many labels raise max_labels",
         )
     are_numbers = all(label.removeprefix("-").isdecimal() for label in labels)
     return tuple(sorted(labels, key=lambda label: (int(label) if are_numbers else 0, label)))
@@ -400,7 +408,7 @@ def _settle_labels(
         unknown = [(one, label) for one in known for label in _list_labels(one) if label not in labels]
         if unknown and split != "test":
             what = f"label '{unknown[0][1]}' is not one of those {whose}: {', '.join(labels[:MAX_TOLD])}"
-            raise DataError(f"{unknown[0][0].where}: {what}; {remedy}")
+            raise DataError("unknown-label", f"{unknown[0][0].where}: {what}; {remedy}")
         if unknown:
             splits[split] = _forget_labels(examples, f"'{unknown[0][1]}' is not one of those {whose}", notes)
         else:

@@ -80,7 +80,7 @@ def _iter_quoted(path: Path, text: str, separator: str) -> Iterator[Line]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError(f"{path}:{number}: not CSV ({error}); is a quotation mark not closed?") from None
+            raise DataError("bad-csv", f"{path}:{number}: not CSV ({error}); is a quotation mark not closed?") from None
         if cells and (len(cells) > 1 or cells[0].strip()):  # an empty line is none, a row of empty cells is a slip
             yield Line(number, cells)
 

@@ -22,7 +22,9 @@ def read_fasttext(text: str, where: str) -> list[tuple[int, dict[str, str | list
             continue
         parts = _LINE.fullmatch(line)
         if parts is None:
-            raise DataError(f"{where}:{number}: no {PREFIX} at its beginning, as other lines have; add the label")
+            raise DataError(
+                "missing-label", f"{where}:{number}: no {PREFIX} at its beginning, as other lines have; add the label"
+            )
         labels = [label.removeprefix(PREFIX) for label in parts[1].split()]
         rows.append((number, {"text": parts[2], "label": labels if len(labels) > 1 else labels[0]}))
     return rows

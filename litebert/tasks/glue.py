@@ -107,7 +107,7 @@ def read_glue(name: str, path: Path, options: TableOptions) -> Dataset:
     if name == "mnli" and diagnostic:
         splits["test"] |= read("ax", diagnostic, "test")
     if not any(splits.values()):
-        raise DataError(f"{folder}: no train, dev or test file of {GLUE[name].folders[0]} in it")
+        raise DataError("missing-file", f"{folder}: no train, dev or test file of {GLUE[name].folders[0]} in it")
     train = splits["train"].get("train", [])
     weights = balanced_weights(train, GLUE[name].labels) if options.is_balanced else ()
     return Dataset(build_glue_task(name, weights), train, splits["dev"], splits["test"], tuple(notes))
@@ -115,7 +115,7 @@ def read_glue(name: str, path: Path, options: TableOptions) -> Dataset:
 
 def _find_folder(name: str, path: Path) -> Path:
     if not path.is_dir():
-        raise DataError(f"{path}: no such folder; give GLUE's own, or {GLUE[name].folders[0]}'s")
+        raise DataError("missing-folder", f"{path}: no such folder; give GLUE's own, or {GLUE[name].folders[0]}'s")
     return _find_inside(name, path) or path
 
 
@@ -162,8 +162,9 @@ def _has_header(name: str, file: Path) -> bool:
 def _check_ragged(table: Table) -> None:
     if len(table.ragged) > max(1, MAX_RAGGED_SHARE * len(table.rows)):
         raise DataError(
+            "ragged-row",
             f"{table.ragged[0]} and {len(table.ragged) - 1} more lines have not {len(table.columns)} cells: "
-            f"is the file what its name says?"
+            f"is the file what its name says?",
         )
 
 
@@ -190,26 +191,29 @@ def _find_column(table: Table, names: tuple[str, ...], doubt: str) -> str:
     for name in names:
         if name.lower() in by_lower_case:
             return by_lower_case[name.lower()]
-    raise DataError(f"{table.path}: no column '{names[0]}', but {', '.join(table.columns)}; {doubt}")
+    raise DataError("unknown-column", f"{table.path}: no column '{names[0]}', but {', '.join(table.columns)}; {doubt}")
 
 
 def _read_text(row: Row, column: str) -> str:
     value = row.cells.get(column)
     if not isinstance(value, str):  # yet it may be empty: a few of QQP's are
-        raise DataError(f"{row.where}: there is no text in '{column}'; fill it, or remove the row")
+        raise DataError("empty-cell", f"{row.where}: there is no text in '{column}'; fill it, or remove the row")
     return value
 
 
 def _read_label(facts: GlueTask, row: Row, column: str) -> Any:
     value = row.cells.get(column)
     if value is None or value == -1:
-        raise DataError(f"{row.where}: the label is not told; is this a test split?")
+        raise DataError("missing-label", f"{row.where}: the label is not told; is this a test split?")
     if not facts.labels:
         return _read_score(value, row.where)
     if isinstance(value, int) and 0 <= value < len(facts.labels):
         return facts.labels[value]
     if str(value) not in facts.labels:
-        raise DataError(f"{row.where}: label '{value}' is not one of {', '.join(facts.labels)}; is this a test split?")
+        raise DataError(
+            "unknown-label",
+            f"{row.where}: label '{value}' is not one of {', '.join(facts.labels)}; is this a test split?",
+        )
     return str(value)
 
 
@@ -219,5 +223,5 @@ def _read_score(value: Any, where: str) -> float:
     except (TypeError, ValueError):
         score = math.nan
     if not 0 <= score <= 5:
-        raise DataError(f"{where}: '{value}' is not a number from 0 to 5")
+        raise DataError("bad-number", f"{where}: '{value}' is not a number from 0 to 5")
     return score

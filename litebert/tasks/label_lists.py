@@ -25,7 +25,9 @@ def read_label_cell(row: Row, column: str) -> list[str] | str:
     for label in labels:
         if label is None or isinstance(label, list | dict):
             shown = "null" if label is None else "a list of its own"
-            raise DataError(f"{row.where}: a label of '{column}' is {shown}; write [] for none, or leave it out")
+            raise DataError(
+                "bad-label", f"{row.where}: a label of '{column}' is {shown}; write [] for none, or leave it out"
+            )
     return [str(label).strip() for label in labels]
 
 
@@ -78,7 +80,10 @@ def fold_one_hot(table: Table, columns: Sequence[str], *, needs_label: bool) -> 
     if len(missing) == len(columns) and not needs_label:
         return table
     if missing:
-        raise DataError(f"{table.path}: no column '{missing[0]}', which is a label; it has {', '.join(table.columns)}")
+        raise DataError(
+            "unknown-column",
+            f"{table.path}: no column '{missing[0]}', which is a label; it has {', '.join(table.columns)}",
+        )
     rows = [_fold_row(row, columns, needs_label) for row in table.rows]
     kept = tuple(name for name in table.columns if name not in (*columns, ONE_HOT))
     return dataclasses.replace(table, columns=(*kept, ONE_HOT), rows=rows)
@@ -88,7 +93,7 @@ def _fold_row(row: Row, columns: Sequence[str], needs_label: bool) -> Row:
     marks = {name: _read_mark(row.cells.get(name)) for name in columns}
     wrong = next((name for name, mark in marks.items() if mark is None), None)
     if wrong is not None and needs_label:
-        raise DataError(f"{row.where}: '{row.cells.get(wrong)}' in '{wrong}' is neither 0 nor 1")
+        raise DataError("bad-label", f"{row.where}: '{row.cells.get(wrong)}' in '{wrong}' is neither 0 nor 1")
     labels = None if wrong is not None else [name for name, mark in marks.items() if mark]
     kept = {name: value for name, value in row.cells.items() if name not in columns}
     return dataclasses.replace(row, cells={**kept, ONE_HOT: labels})

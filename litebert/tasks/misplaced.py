@@ -18,7 +18,9 @@ class Misplaced:
 
     def __post_init__(self) -> None:
         if self.on_error not in get_args(OnError):
-            raise ConfigError(f"on_error = {self.on_error!r} must be one of {', '.join(get_args(OnError))}")
+            raise ConfigError(
+                "unknown-value", f"on_error = {self.on_error!r} must be one of {', '.join(get_args(OnError))}"
+            )
 
     def skip(self, error: DataError) -> None:
         """Note that an example is left out; where nothing may be wrong, raise the error."""

@@ -38,7 +38,7 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.dev_share < 1:
-            raise ConfigError(f"--dev-share {self.dev_share}: a share lies between 0 and 1")
+            raise ConfigError("out-of-range", f"--dev-share {self.dev_share}: a share lies between 0 and 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def find_files(
     found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
     files = {split: file for split, file in found.items() if file is not None}
     if not files or ("train" not in files and options.dev_share):
-        raise DataError(f"{path}: no {usual} or the like in it; name the training file")
+        raise DataError("missing-file", f"{path}: no {usual} or the like in it; name the training file")
     return files
 
 
@@ -88,5 +88,8 @@ def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -
     found = [path for stem in stems for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
     found += [path for stem in stems if ".parquet" in suffixes for path in find_columnar(folder, stem)]
     if len(found) > 1:
-        raise DataError(f"{folder}: which is the {split} file, {' or '.join(path.name for path in found)}? Name it")
+        raise DataError(
+            "ambiguous-files",
+            f"{folder}: which is the {split} file, {' or '.join(path.name for path in found)}? Name it",
+        )
     return found[0] if found else None

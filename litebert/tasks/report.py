@@ -176,7 +176,7 @@ def read_report(folder: Path) -> dict[str, Any]:
     """The report of a finished run, whose predictions are as it left them."""
     file = folder / REPORT_FILE
     if not file.is_file():
-        raise DataError(f"{folder} has no {REPORT_FILE}: is it a fine-tuned run, and finished?")
+        raise DataError("not-a-run", f"{folder} has no {REPORT_FILE}: is it a fine-tuned run, and finished?")
     report = read_sealed(file)
     check_keys(file, report, {"task": str, "metric": str, "facts": dict, "dev": dict, "test": dict})
     for split in (*report["dev"].values(), *report["test"].values()):
@@ -184,7 +184,7 @@ def read_report(folder: Path) -> dict[str, Any]:
     answers = report.get("files", {})  # reports of before have none
     check_keys(file, {"files": answers}, {"files": dict})
     if problems := find_changed(folder, {name: answers[name] for name in answers if (folder / name).is_file()}):
-        raise DataError(f"{problems[0]}; restore it, or run the fine-tuning again in a new folder")
+        raise DataError("corrupt-file", f"{problems[0]}; restore it, or run the fine-tuning again in a new folder")
     return report
 
 

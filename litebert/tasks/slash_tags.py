@@ -25,7 +25,7 @@ def read_slash_tags(text: str, file: Path) -> list[TaggedWords]:
         items = _cut(line)
         wrong = next((item for item in items if not _ITEM.fullmatch(item)), None)
         if wrong is not None:
-            raise DataError(f"{file}:{number}: '{wrong}' has no tag; write it as word/TAG")
+            raise DataError("missing-tag", f"{file}:{number}: '{wrong}' has no tag; write it as word/TAG")
         words, tags = zip(*(item.rsplit("/", 1) for item in items), strict=True)
         sentences.append(TaggedWords(str(len(sentences)), words, tags, f"{file}:{number}"))
     return sentences

@@ -45,7 +45,9 @@ def hold_out(
     if num_held >= len(units):
         what = "rows" if len(units) == len(rows) else "different texts or groups"
         where = getattr(rows[0], "where", "")
-        raise DataError(f"{where}: {len(units)} {what} are too few to hold some out; give a dev file")
+        raise DataError(
+            "too-few-examples", f"{where}: {len(units)} {what} are too few to hold some out; give a dev file"
+        )
     order = np.random.default_rng(0).permutation(len(units))
     held = {units[number] for number in order[:num_held]}
     labels: dict[int, set[str]] = {unit: set() for unit in units}

@@ -84,9 +84,11 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
         task = report["task"]
         mine = {name: sheet for name, sheet in SHEETS.items() if sheet.task == task}
         if not mine:
-            raise ConfigError(f"{run} is of task {task}, which is not GLUE's")
+            raise ConfigError("wrong-task", f"{run} is of task {task}, which is not GLUE's")
         if task in tasks:
-            raise ConfigError(f"two runs answer {task}, {run} is the second: make an ensemble of them")
+            raise ConfigError(
+                "repeated-value", f"two runs answer {task}, {run} is the second: make an ensemble of them"
+            )
         tasks.add(task)
         for name, sheet in mine.items():
             file = predictions_file(run, sheet.split)
@@ -95,7 +97,10 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
                 if ranked_by and task in RANKED:
                     test = read_glue(task, ranked_by, TableOptions()).test
                     if not are_of(predictions, test.get("test", [])) or not may_have_answered(report, test):
-                        raise DataError(f"--rank {ranked_by}: its {name} test file is not the one that {run} answered")
+                        raise DataError(
+                            "answers-mismatch",
+                            f"--rank {ranked_by}: its {name} test file is not the one that {run} answered",
+                        )
                     predictions = rank_rivals(predictions, test["test"], RANKED[task])
                 sheets[name] = write_sheet(predictions)
     return sheets
@@ -129,7 +134,7 @@ def check_zip(path: Path) -> list[str]:
         with zipfile.ZipFile(path) as archive:
             texts = {name: archive.read(name).decode("utf-8", errors="replace") for name in archive.namelist()}
     except (zipfile.BadZipFile, zlib.error, FileNotFoundError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path}: not a zip ({error})") from None
+        raise DataError("corrupt-file", f"{path}: not a zip ({error})") from None
     problems = [f"{name}.tsv is missing" for name in SHEETS if f"{name}.tsv" not in texts]
     for name, text in texts.items():
         sheet = SHEETS.get(name.removesuffix(".tsv"))

@@ -69,7 +69,7 @@ def read_table(
     if is_columnar(path):
         return _read_columnar(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"{path}: a table is one of {', '.join(SUFFIXES)}; save it as one of them")
+        raise DataError("unknown-file-type", f"{path}: a table is one of {', '.join(SUFFIXES)}; save it as one of them")
     text = read_text(path, encoding)
     if path.suffix.lower() in (".jsonl", ".json"):
         return parse_json(path, text)
@@ -103,7 +103,7 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     """A file's text; a byte that is none in this encoding is named with its line and the encoding that may be right."""
     if not path.is_file():
         what = "a folder, not a file; name a file in it" if path.is_dir() else "no such file; is the name right?"
-        raise DataError(f"{path}: {what}")
+        raise DataError("bad-encoding", f"{path}: {what}")
     return decode(path.read_bytes(), encoding, where=str(path))
 
 
@@ -111,7 +111,7 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
     """The text of bytes, without a byte-order mark."""
     for beginning, kind in _NO_TEXT.items():
         if data.startswith(beginning):
-            raise DataError(f"{where}: {kind}, not text; save its table as CSV, or its words as plain text")
+            raise DataError("not-text", f"{where}: {kind}, not text; save its table as CSV, or its words as plain text")
     # the wider first: its mark begins with the other's
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         encoding = "utf-32"
@@ -122,15 +122,17 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise DataError(
+            "bad-encoding",
             f"{where}:{line}: byte 0x{data[error.start]:02x} is not {encoding}; "
-            f"say which encoding it is, perhaps --encoding {_guess_encoding(data)}"
+            f"say which encoding it is, perhaps --encoding {_guess_encoding(data)}",
         ) from None
     except LookupError:
-        raise ConfigError(f"--encoding {encoding}: Python knows no such encoding") from None
+        raise ConfigError("bad-encoding", f"--encoding {encoding}: Python knows no such encoding") from None
     if 4 * text.count("\0") > len(text):
         raise DataError(
+            "bad-encoding",
             f"{where}: many of its bytes are zero, as in UTF-16; "
-            f"say which encoding it is, perhaps --encoding {_guess_encoding(data)}"
+            f"say which encoding it is, perhaps --encoding {_guess_encoding(data)}",
         )
     return text
 
@@ -173,9 +175,9 @@ def _build_table(path: Path, found: Delimited, *, has_header: bool, skips_ragged
         else:
             count = f"{len(cells)} cell{'s' if len(cells) > 1 else ''}"
             remedy = advise_ragged(found, is_short=len(cells) < len(columns))
-            raise DataError(f"{where}: {count}, but the table has {len(columns)} columns; {remedy}")
+            raise DataError("ragged-row", f"{where}: {count}, but the table has {len(columns)} columns; {remedy}")
     if not rows:
-        raise DataError(f"{path}: there is no row in it")
+        raise DataError("empty-file", f"{path}: there is no row in it")
     notes = (f"{path.name}: its cells are quoted, as pandas writes TSV",) if _is_quoted_tsv(path, found) else ()
     return Table(path, columns, rows, tuple(ragged), has_header=has_header, notes=notes)
 
@@ -188,7 +190,10 @@ def _name_columns(cells: Sequence[str], has_header: bool, where: str) -> tuple[s
     names = tuple(cell.strip() for cell in cells) if has_header else tuple(str(n + 1) for n in range(len(cells)))
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise DataError(f"{where}: two columns are called '{twice[0]}'; does the file begin with a row of names?")
+        raise DataError(
+            "duplicate-column",
+            f"{where}: two columns are called '{twice[0]}'; does the file begin with a row of names?",
+        )
     return names
 
 
@@ -204,7 +209,7 @@ def parse_json(path: Path, text: str) -> Table:
                 where = f"{path}:{number}"
                 rows.append(build_row(parse_value(line, where, "every line must be an object of its own"), where))
     if not rows:
-        raise DataError(f"{path}: there is no row in it")
+        raise DataError("empty-file", f"{path}: there is no row in it")
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     return Table(path, tuple(columns), rows)
 
@@ -225,9 +230,9 @@ def parse_value(text: str, where: str, remedy: str) -> Any:
         if "\\ud" in text.lower():  # half a character would be refused by whoever writes it
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise DataError(f"{where}: not JSON that can be read: it is nested too deeply") from None
+        raise DataError("bad-json", f"{where}: not JSON that can be read: it is nested too deeply") from None
     except ValueError as error:
-        raise DataError(f"{where}: not JSON ({error}); {remedy}") from None
+        raise DataError("bad-json", f"{where}: not JSON ({error}); {remedy}") from None
     return value
 
 
@@ -236,7 +241,7 @@ def build_row(value: Any, where: str) -> Row:
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict):
         value = {"text": value[0], **value[1]}
     if not isinstance(value, dict):
-        raise DataError(f"{where}: a {type(value).__name__}, not an object with columns")
+        raise DataError("bad-layout", f"{where}: a {type(value).__name__}, not an object with columns")
     return Row(value, where)
 
 
@@ -244,7 +249,7 @@ def _read_columnar(path: Path) -> Table:
     values, names = read_columns(path)
     rows = [Row(cells, f"{path}: row {number}") for number, cells in enumerate(values, start=1)]
     if not rows:
-        raise DataError(f"{path}: there is no row in it")
+        raise DataError("empty-file", f"{path}: there is no row in it")
     return Table(path, tuple(rows[0].cells), rows, names=names)
 
 
@@ -264,10 +269,12 @@ def cell_text(row: Row, column: str) -> str:
     """A cell that must hold text."""
     value = row.cells.get(column)
     if value is None:
-        raise DataError(f"{row.where}: there is no '{column}'; fill it, or remove the row")
+        raise DataError("empty-cell", f"{row.where}: there is no '{column}'; fill it, or remove the row")
     if isinstance(value, list | dict):
-        raise DataError(f"{row.where}: '{column}' is {json.dumps(value, default=str)[:40]}, not a text; which is it?")
+        raise DataError(
+            "wrong-input", f"{row.where}: '{column}' is {json.dumps(value, default=str)[:40]}, not a text; which is it?"
+        )
     text = value if isinstance(value, str) else str(value)
     if not text.strip():
-        raise DataError(f"{row.where}: '{column}' is empty; fill it, or remove the row")
+        raise DataError("empty-cell", f"{row.where}: '{column}' is empty; fill it, or remove the row")
     return text

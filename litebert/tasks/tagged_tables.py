@@ -46,13 +46,16 @@ def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> 
     if sentence is None:
         if len(table.rows) > 1 and all(" " not in str(row.cells[word]).strip() for row in table.rows):
             raise DataError(
+                "ambiguous-column",
                 f"{table.path}: a word in each row of '{word}', and no column that says where a sentence begins; call "
-                f"it sentence_id (it has {', '.join(table.columns)})"
+                f"it sentence_id (it has {', '.join(table.columns)})",
             )
         return table
     tag = options.label or guess_column([column for column in table.columns if column not in (word, sentence)], TAG)
     if needs_tags and tag not in table.columns:
-        raise DataError(f"{table.path}: which column has the tags? It has {', '.join(table.columns)}")
+        raise DataError(
+            "ambiguous-column", f"{table.path}: which column has the tags? It has {', '.join(table.columns)}"
+        )
     kept = [name for name in (options.group,) if name is not None]  # of a sentence, what its first word says
     rows: list[Row] = []
     current: Any = None
@@ -62,7 +65,7 @@ def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> 
             rows.append(Row({"tokens": [], "tags": [], **{name: row.cells.get(name) for name in kept}}, row.where))
             current = said
         if is_blank(row, word) or (needs_tags and is_blank(row, str(tag))):
-            raise DataError(f"{row.where}: a word or its tag is missing; fill it, or remove the row")
+            raise DataError("empty-cell", f"{row.where}: a word or its tag is missing; fill it, or remove the row")
         rows[-1].cells["tokens"].append(str(row.cells[word]).strip(" "))
         rows[-1].cells["tags"].append(None if tag is None else row.cells.get(tag))
     note = (
@@ -79,13 +82,15 @@ def _tagged_row(row: Row, number: int, columns: Columns, needs_tags: bool, group
     words, tags = _read_cell(row, columns.text), None if columns.label is None else _read_cell(row, columns.label)
     if not words or None in words:
         raise DataError(
-            f'{row.where}: no list of words in \'{columns.text}\'; write ["one", "two"], or name another: --text'
+            "unknown-column",
+            f'{row.where}: no list of words in \'{columns.text}\'; write ["one", "two"], or name another: --text',
         )
     is_tagged = tags is not None and len(tags) == len(words) and None not in tags
     if needs_tags and not is_tagged:
         raise DataError(
+            "row-count-mismatch",
             f"{row.where}: {len(words)} words, and not as many tags in '{columns.label}'; "
-            f"mend it, or name another: --label"
+            f"mend it, or name another: --label",
         )
     labels = tuple(map(str, tags)) if is_tagged and tags is not None else None
     return TaggedWords(row.identity(number), tuple(map(str, words)), labels, row.where, row.group(group))

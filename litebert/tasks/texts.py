@@ -47,9 +47,9 @@ def check_num_texts(example: TextExample, num_texts: int) -> None:
         has, wants = ("a pair of texts", "single texts") if num_texts == 1 else ("one text", "pairs of texts")
         message = f"'{example.text[:40]}' is {has}, but the model is for {wants}"
         if not example.where:
-            raise DataError(message)
+            raise DataError("wrong-input", message)
         flags = "the one column with --text" if num_texts == 1 else "both columns with --text and --text-b"
-        raise DataError(f"{example.where}: {message}; of a table name {flags}")
+        raise DataError("wrong-input", f"{example.where}: {message}; of a table name {flags}")
 
 
 def group_texts(sequences: Sequence[TokenSequence], targets: Sequence[NDArray[Any] | None]) -> list[Group]:

@@ -73,7 +73,8 @@ def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -
     wanted = [n if len(np.unique(of[1 : 2 * n : 2])) > 1 else 0 for of, n in zip(documents, shares, strict=True)]
     if not any(wanted):
         raise TooFewPairsError(
-            f"{passages.where}: too few documents for pairs whose second segment is another document's; add text"
+            "corpus-too-small",
+            f"{passages.where}: too few documents for pairs whose second segment is another document's; add text",
         )
     chosen = np.concatenate([kind[: 2 * n] for kind, n in zip(kinds, wanted, strict=True)])
     labels = np.concatenate([np.arange(2 * n) % 2 for n in wanted])
@@ -138,6 +139,7 @@ def _take(passages: Passages, plan: SegmentPlan, chosen: NDArray[np.int64], labe
 def _check_enough(passages: Passages, count: int, length: int) -> None:
     if count < FEWEST_PAIRS:
         raise TooFewPairsError(
+            "corpus-too-small",
             f"{passages.where}: {passages.name} ({passages.num_documents} documents) give {count} pairs of length "
-            f"{length}, too few to say anything; build the corpus from more text, or with a larger --valid-share"
+            f"{length}, too few to say anything; build the corpus from more text, or with a larger --valid-share",
         )

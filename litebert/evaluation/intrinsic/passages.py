@@ -49,8 +49,9 @@ def open_passages(path: Path, split: Split, *, enough_tokens: int, seed: int) ->
     if not corpus.num_documents:
         other = "train" if split == "valid" else "valid"
         raise DataError(
+            "empty-split",
             f"{path} has no document in its {split} split; evaluate it with --split {other}, "
-            f"or build it with {'a larger' if split == 'valid' else 'a smaller'} --valid-share"
+            f"or build it with {'a larger' if split == 'valid' else 'a smaller'} --valid-share",
         )
     training = open_corpus(path, "train")
     if split == "valid" and training.num_documents:

@@ -124,7 +124,9 @@ class OneGraph:
         del has_exits
         if head != self.head:
             where = self.content.parent if isinstance(self.content, Path) else "this"
-            raise ConfigError(f"{where} is an export of the head '{self.head}' and cannot answer as '{head}'")
+            raise ConfigError(
+                "no-head", f"{where} is an export of the head '{self.head}' and cannot answer as '{head}'"
+            )
         if isinstance(self.content, Path):
             yield self.content
             return
@@ -145,7 +147,10 @@ def to_feeds(
     """The inputs of a head's graph by name."""
     length = inputs.token_ids.shape[1]
     if length > max_positions:
-        raise DataError(f"a sequence of {length} tokens does not fit the model's {max_positions} positions: shorten it")
+        raise DataError(
+            "text-too-long",
+            f"a sequence of {length} tokens does not fit the model's {max_positions} positions: shorten it",
+        )
     feeds = {
         "input_ids": inputs.token_ids.numpy(),
         "token_type_ids": inputs.segment_ids.numpy(),

@@ -40,7 +40,9 @@ class OpenVinoEngine:
 
     def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         if self._graphs.has_exits(head, inputs.patience):
-            raise ConfigError("the engine openvino does not compute graphs that may answer early: take onnx")
+            raise ConfigError(
+                "unsupported-early-exit", "the engine openvino does not compute graphs that may answer early: take onnx"
+            )
         feeds = to_feeds(head, inputs, self._graphs.max_positions)
         with self._lock:
             if head not in self._requests:

@@ -46,6 +46,8 @@ def _hold_out(
 ) -> tuple[list[Question], list[Question]]:
     kept, held = split_articles(questions, options.dev_share)
     if not held:
-        raise DataError(f"{path}: it has one article only, of which none can be held out; give --dev")
+        raise DataError(
+            "too-few-examples", f"{path}: it has one article only, of which none can be held out; give --dev"
+        )
     notes.append(f"no dev file: {len(held):,} of {len(questions):,} questions are held out, by article")
     return kept, held

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from refusals import refuses
 from scipy import stats
 from toy_corpus import (
     CLS,
@@ -215,21 +216,21 @@ def test_static_copies_come_round_and_dynamic_masks_do_not(copies: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("options", "code"),
     [
-        ({"rate": 1.5}, "^rate must be between 0 and 1, got 1.5"),
-        ({"mask_share": 0.95}, "^mask_share = 0.95 and random_share = 0.1 must add up"),
-        ({"token_share": 1.5}, "^token_share must"),
-        ({"final_rate": 0.1}, "go together"),
-        ({"rate_steps": 10}, "go together"),
-        ({"copies": 10, "final_rate": 0.1, "rate_steps": 10}, "static"),
-        ({"max_predictions": 20}, "fills_budget"),
-        ({"max_ngram": 0}, "^max_ngram must be between 1 and 127"),
-        ({"copies": 0}, "^copies must"),
-        ({"max_predictions": 0, "fills_budget": True}, "^max_predictions must"),
-        ({"kind": "span", "span_stop_rate": 0.0}, "span_stop_rate"),
+        ({"rate": 1.5}, "out-of-range"),
+        ({"mask_share": 0.95}, "conflicting-options"),
+        ({"token_share": 1.5}, "out-of-range"),
+        ({"final_rate": 0.1}, "conflicting-options"),
+        ({"rate_steps": 10}, "conflicting-options"),
+        ({"copies": 10, "final_rate": 0.1, "rate_steps": 10}, "conflicting-options"),
+        ({"max_predictions": 20}, "conflicting-options"),
+        ({"max_ngram": 0}, "out-of-range"),
+        ({"copies": 0}, "out-of-range"),
+        ({"max_predictions": 0, "conflicting-options": True}, "out-of-range"),
+        ({"kind": "span", "out-of-range": 0.0}, "out-of-range"),
     ],
 )
-def test_impossible_masks_are_refused(options: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
+def test_impossible_masks_are_refused(options: dict[str, Any], code: str) -> None:
+    with refuses(ConfigError, code):
         MaskingOptions(**options)

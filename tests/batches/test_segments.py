@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from refusals import refuses
 from scipy import stats
 from toy_corpus import CLS, FIRST, SEP, ToyCorpus, build_corpus, build_stream, random_documents, read_sequences
 
@@ -239,32 +240,32 @@ def test_the_layout_is_cls_a_sep_b_sep() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("options", "code"),
     [
-        ({"format": "full-sentences", "task": "sop"}, "^task = .*format = "),
-        ({"format": "doc-sentences", "task": "nsp"}, "^task = .*format = "),
-        ({"format": "sentence-pair", "short_rate": 0.1}, "^short_rate = "),
-        ({"format": "sentence-pair", "fill": "overfill"}, "^format = .*single_sentence, fill, .*segment-pair"),
+        ({"format": "full-sentences", "task": "sop"}, "conflicting-options"),
+        ({"format": "doc-sentences", "task": "nsp"}, "conflicting-options"),
+        ({"format": "sentence-pair", "short_rate": 0.1}, "conflicting-options"),
+        ({"format": "sentence-pair", "fill": "overfill"}, "conflicting-options"),
         (
             {"format": "segment-pair", "task": "none", "single_sentence": "random_doc"},
-            "^single_sentence = .* needs a sentence task",
+            "conflicting-options",
         ),
-        ({"max_length": 4}, "^max_length must be at least 8, got 4"),
-        ({"short_rate": 1.5}, "between 0 and 1"),
-        ({"copies": 0}, "at least 1"),
+        ({"max_length": 4}, "out-of-range"),
+        ({"short_rate": 1.5}, "out-of-range"),
+        ({"copies": 0}, "out-of-range"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(options: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
+def test_what_makes_no_sense_is_refused_with_the_reason(options: dict[str, Any], code: str) -> None:
+    with refuses(ConfigError, code):
         SegmentOptions(**options)
 
 
 def test_a_corpus_without_pairs_or_without_strangers_is_refused_with_a_remedy() -> None:
-    with pytest.raises(DataError, match="doc-sentences"):
+    with refuses(DataError, "corpus-too-small"):
         plan(build_corpus([[5]] * 20), task="sop")
-    with pytest.raises(DataError, match="only one"):
+    with refuses(DataError, "corpus-too-small"):
         plan(build_corpus([[5] * 20]), task="nsp")
-    with pytest.raises(DataError, match=r"only one; use segments\.single_sentence = 'merge_next', or add"):
+    with refuses(DataError, "corpus-too-small", at="segments.single_sentence"):
         plan(build_corpus([[5] * 20]), task="sop", single_sentence="random_doc")
 
 
@@ -286,7 +287,7 @@ def test_any_tiny_corpus_gives_whole_sequences_or_a_reason(
     options: Any = {"format": layout, "task": task, "max_length": max_length}
     batch = BatchOptions(sequences=4, is_packed=packed)
     if layout.endswith("pair") and all(len(document) == 1 for document in documents):
-        with pytest.raises(NoSequencesError, match="doc-sentences"):
+        with refuses(NoSequencesError, "corpus-too-small"):
             build_stream(corpus, segments=SegmentOptions(**options), batch=batch, seed=seed)
         return
     stream = build_stream(corpus, segments=SegmentOptions(**options), batch=batch, seed=seed)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import ConfigError
 from litebert.core.options import build_options, merge, parse_assignments
@@ -34,28 +35,28 @@ def test_one_word_is_a_list_of_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "code"),
     [
-        ({"stps": 1}, "unknown key 'run.stps'; did you mean 'steps'?"),
-        ({"steps": 1, "inner": {"rat": 1}}, "unknown key 'run.inner.rat'; did you mean 'rate'?"),
-        ({}, "'run.steps' is missing"),
-        ({"steps": 1.5}, r"run.steps = 1.5: input should be a valid integer"),
-        ({"steps": "1"}, r"run.steps = '1': input should be a valid integer"),
-        ({"steps": True}, r"run.steps = True: input should be a valid integer"),
-        ({"steps": 1, "inner": 3}, "run.inner = 3 is a section: write run.inner.key = value"),
+        ({"stps": 1}, "unknown-key"),
+        ({"steps": 1, "inner": {"rat": 1}}, "unknown-key"),
+        ({}, "missing-key"),
+        ({"steps": 1.5}, "bad-value"),
+        ({"steps": "1"}, "bad-value"),
+        ({"steps": True}, "bad-value"),
+        ({"steps": 1, "inner": 3}, "not-a-section"),
     ],
 )
-def test_a_slip_is_named_with_its_full_key(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_a_slip_is_named_with_its_full_key(values: dict[str, Any], code: str) -> None:
+    with refuses(ConfigError, code):
         build_options(Outer, values, where="run")
 
 
 @pytest.mark.parametrize("word", ["steps", "=3", "a..b=1", "3a=1"])
 def test_a_word_that_is_no_assignment_is_refused(word: str) -> None:
-    with pytest.raises(ConfigError, match="is not an override: write key=value"):
+    with refuses(ConfigError, "bad-override"):
         parse_assignments([word])
 
 
 def test_a_section_and_a_value_of_one_name_do_not_go_together() -> None:
-    with pytest.raises(ConfigError, match=r"'train\.steps=2' names a key inside 'train'"):
+    with refuses(ConfigError, "bad-override", at="train.steps"):
         parse_assignments(["train=1", "train.steps=2"])

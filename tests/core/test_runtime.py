@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from refusals import refuses
 
 from litebert.core import runtime
 from litebert.core.errors import ConfigError
@@ -36,7 +37,7 @@ def test_ranks_come_from_torchruns_environment() -> None:
 
 @pytest.mark.parametrize("rest", [{}, {"LOCAL_RANK": "0", "WORLD_SIZE": "two"}])
 def test_half_an_environment_is_refused(rest: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="torchrun"):
+    with refuses(ConfigError, "bad-launcher-environment"):
         read_ranks({"RANK": "0", **rest})
 
 
@@ -44,12 +45,12 @@ def test_auto_takes_the_best_device_that_is_there(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert choose_device("auto") == CPU
-    with pytest.raises(ConfigError, match="no 'cuda'; it has cpu"):
+    with refuses(ConfigError, "unsupported-device"):
         choose_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     assert choose_device("auto", local_rank=3) == torch.device("cuda:3")
-    with pytest.raises(ConfigError, match="process 5 of this machine has no GPU of its own, there are 4"):
+    with refuses(ConfigError, "too-few-devices"):
         choose_device("auto", local_rank=4)
 
 
@@ -59,7 +60,7 @@ def test_several_processes_never_compute_on_mps(monkeypatch: pytest.MonkeyPatch)
     assert choose_device("auto") == choose_device("mps") == torch.device("mps")
     torchrun = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}
     assert choose_runtime(RuntimeOptions(), torchrun).device == CPU
-    with pytest.raises(ConfigError, match=r"cannot serve 2 processes: runtime.device=cpu, or one process"):
+    with refuses(ConfigError, "unsupported-device", at="runtime.device"):
         choose_runtime(RuntimeOptions(device="mps"), torchrun)
 
 
@@ -98,15 +99,15 @@ def test_the_peak_is_plausible_and_measured_within_a_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code"),
     [
-        ({"device": "gpu"}, "device = 'gpu' is unknown"),
-        ({"dtype": "float16"}, "dtype = 'float16' is unknown"),
-        ({"num_threads": -1}, "num_threads must be at least 0, got -1"),
+        ({"device": "gpu"}, "unknown-value"),
+        ({"dtype": "float16"}, "unknown-value"),
+        ({"num_threads": -1}, "out-of-range"),
     ],
 )
-def test_impossible_options_are_refused_by_name(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_impossible_options_are_refused_by_name(options: dict[str, object], code: str) -> None:
+    with refuses(ConfigError, code):
         RuntimeOptions(**options)  # type: ignore[arg-type]
 
 

@@ -11,6 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import zstandard
+from refusals import refuses
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.corpus.chunks import Limits
@@ -157,14 +158,14 @@ def test_parquet_reads_the_named_column(tmp_path: Path) -> None:
     table = pyarrow.table({"id": [1, 2], "body": ["One is. Two is.", "Three ü."]})
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
     assert read(tmp_path / "x.parquet", field="body") == [("One is.", "Two is."), ("Three ü.",)]
-    with pytest.raises(ConfigError, match=r"x\.parquet has no column 'text'.*: id, body"):
+    with refuses(ConfigError, "unknown-field", at="x.parquet"):
         read(tmp_path / "x.parquet")
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.parquet", b"PAR1 and so on")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ConfigError, match=r"pip install litebert\[parquet\]"):
+    with refuses(ConfigError, "missing-package"):
         read(path)
 
 
@@ -212,7 +213,7 @@ def test_the_formats_of_the_real_data_are_guessed(real_data: Path) -> None:
 
 
 def test_an_unknown_format_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="unknown format 'wikki'; did you mean 'wiki'"):
+    with refuses(ConfigError, "unknown-format"):
         read(write(tmp_path / "x", LINES), format="wikki")
 
 
@@ -225,7 +226,7 @@ def test_folders_globs_and_files_give_each_file_once(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'/no/such/\\*' is not a file"):
+    with refuses(ConfigError, "no-file"):
         read("/no/such/*")
 
 
@@ -394,7 +395,7 @@ def test_a_document_says_where_it_came_from(tmp_path: Path) -> None:
 def test_a_json_array_is_refused_and_not_taken_for_prose(tmp_path: Path, text: str) -> None:
     path = tmp_path / "array.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=r"array\.json:1: a JSON array, but one object per line is needed"):
+    with refuses(DataError, "bad-text", at="array.json:1"):
         read(path)
     path.write_text("[Illustration: a cat] The cat sat. It ran.\n")
     assert read(path)
@@ -408,8 +409,8 @@ def test_a_packed_parquet_file_is_a_table(tmp_path: Path, packing: str) -> None:
     packed = tmp_path / "table.packed"
     packed.write_bytes(pack(path.read_bytes()))
     assert read(packed) == [("The cat sat.", "It ran."), ("The dog.",)]
-    with pytest.raises(ConfigError, match=r"table\.packed has no column 'body'"):
+    with refuses(ConfigError, "unknown-field", at="table.packed"):
         read(packed, field="body")
     packed.write_bytes(pack(path.read_bytes())[:-9])
-    with pytest.raises(DataError, match="breaks off"):
+    with refuses(DataError, "bad-text"):
         read(packed)

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from refusals import refuses
 from small_runs import make_recipe
 from small_tasks import invent_rows, write_rows
 
@@ -158,7 +159,7 @@ def test_a_stage_that_has_not_begun_tells_nothing_of_training(
 
 def test_a_run_without_a_checkpoint_is_said(tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
-    with pytest.raises(DataError, match="without a finished checkpoint yet"):
+    with refuses(DataError, "no-checkpoint"):
         evaluate_intrinsic(tmp_path / "run", tiny_corpus)
 
 
@@ -169,7 +170,7 @@ def test_another_tokenizer_is_refused_with_the_one_to_use(source: Target, checkp
     (tmp_path / "text.txt").write_text("\n".join(sentences), "utf-8")
     build_corpus([tmp_path / "text.txt"], other, tmp_path / "other", BuildOptions(is_quiet=True))
     convert(checkpoint, tmp_path / "model", ConvertOptions(to=source))
-    with pytest.raises(ConfigError, match=r"another tokenizer than .*: build it again with") as refused:
+    with refuses(ConfigError, "tokenizer-mismatch") as refused:
         evaluate_intrinsic(tmp_path / "model", tmp_path / "other")
     named = str(refused.value).partition("--tokenizer ")[2].rstrip("`")
     assert load_tokenizer(Path(named)).has_fingerprint(load_checkpoint(checkpoint).load_tokenizer().fingerprint)
@@ -196,7 +197,7 @@ def test_one_table_that_is_impossible_does_not_take_the_others_with_it(
 
 
 def test_a_length_beyond_the_positions_is_refused(checkpoint: Path, tiny_corpus: Path) -> None:
-    with pytest.raises(ConfigError, match="--length 64 does not fit the 32 positions"):
+    with refuses(ConfigError, "out-of-range"):
         evaluate_intrinsic(checkpoint, tiny_corpus, IntrinsicOptions(length=64))
 
 
@@ -277,5 +278,5 @@ def test_bad_input_is_one_line(
 def test_a_damaged_checkpoint_is_named(checkpoint: Path, tiny_corpus: Path, tmp_path: Path) -> None:
     shutil.copytree(checkpoint, tmp_path / "copy")
     (tmp_path / "copy" / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(DataError, match="is damaged"):
+    with refuses(DataError, "corrupt-file"):
         evaluate_intrinsic(tmp_path / "copy", tiny_corpus)

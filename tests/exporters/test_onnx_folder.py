@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refuses
 from shown_code import read_shown
 
 import litebert
@@ -100,11 +101,11 @@ def test_an_export_is_loaded_as_a_checkpoint_is(tiny_checkpoint: Path, tmp_path:
     np.testing.assert_allclose(exported.embed(texts), vectors, atol=1e-5)
     plain = np.array([answer[0] for answer in run_plain(tmp_path / "out", *texts)])
     np.testing.assert_allclose(plain / np.linalg.norm(plain, axis=1, keepdims=True), vectors, atol=1e-5)
-    with pytest.raises(ConfigError, match="cannot order sentences: it has no head 'sentence'"):
+    with refuses(ConfigError, "no-head"):
         exported.order("a", "b")
-    with pytest.raises(DataError, match="has no weights for torch"):
+    with refuses(DataError, "export-has-no-weights"):
         exported.model  # noqa: B018
-    with pytest.raises(ConfigError, match="engine 'torch' cannot compute this model"):
+    with refuses(ConfigError, "unsupported-engine"):
         litebert.load(tmp_path / "out", engine="torch")
 
 
@@ -112,7 +113,7 @@ def test_a_damaged_export_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> N
     export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out", head="sentence")
     with (tmp_path / "out" / "model.onnx").open("ab") as file:
         file.write(b"x")
-    with pytest.raises(DataError, match=r"model\.onnx is corrupt: its SHA-256"):
+    with refuses(DataError, "corrupt-file", at="model.onnx"):
         litebert.load(tmp_path / "out")
 
 
@@ -121,7 +122,7 @@ def test_the_command_says_what_it_wrote(
 ) -> None:
     words = ["export", str(tiny_checkpoint), str(tmp_path / "out"), "--task-head"]
     assert _run([*words, "tokens"], debug=False) == 2
-    assert "the model has no head 'tokens'; it has mlm, sentence, embedding" in capsys.readouterr().err
+    assert "the model has no head 'tokens', but mlm, sentence, embedding" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert _run([*words, "sentence"], debug=False) == 0
     assert "(sentence, 0.1 MB)" in capsys.readouterr().out
@@ -147,5 +148,5 @@ def test_words_that_would_do_nothing_are_refused(
 
 def test_an_export_is_no_checkpoint_to_convert(tiny_checkpoint: Path, tmp_path: Path) -> None:
     export_onnx(load_checkpoint(tiny_checkpoint), tmp_path / "out")
-    with pytest.raises(DataError, match="is an export, which cannot be loaded in torch"):
+    with refuses(DataError, "export-has-no-weights"):
         litebert.load_checkpoint(tmp_path / "out")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
+from refusals import refuses
 from small_text import SIZES, make_sentences
 from varied_lines import iter_rare_lines
 
@@ -94,7 +95,7 @@ def test_the_official_vocabulary_is_read_too(real_data: Path, tmp_path: Path) ->
 
 def test_a_byte_level_vocabulary_is_refused() -> None:
     tokenizer = train_tokenizer(make_sentences(), VocabularyOptions(kind="bpe", vocab_size=SIZES["bpe"]))
-    with pytest.raises(ConfigError, match="and not this bpe one"):
+    with refuses(ConfigError, "unsupported-tokenizer"):
         describe_vocabulary(tokenizer, build_form(tokenizer, max_length=40, num_segments=1))
 
 
@@ -106,5 +107,5 @@ def test_other_kinds_of_sentencepiece_are_refused(changes: dict[str, object], tm
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(make_sentences()), model_prefix=str(tmp_path / "other"), **options
     )
-    with pytest.raises(ConfigError, match="export it as onnx"):
+    with refuses(ConfigError, "unsupported-tokenizer"):
         check_model((tmp_path / "other.model").read_bytes())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from refusals import refuses
 from small_tasks import ANIMALS, PLACES, find, invent_rows, split_pairs, tag_words, write_rows
 
 from litebert.checkpoint import list_checkpoints, load_checkpoint
@@ -176,13 +177,13 @@ def test_another_model_with_the_same_weights_is_another_job(tiny_checkpoint: Pat
     job = make_job(tiny_checkpoint, "classification", write_rows(tmp_path / "data", invent_rows()))
     other = replace(job.source, config=replace(job.source.config, activation="relu"))
     finetune(job, tmp_path / "run")
-    with pytest.raises(ConfigError, match="model"):
+    with refuses(ConfigError, "options-changed"):
         finetune(replace(job, source=other), tmp_path / "run")
 
 
 def test_a_damaged_report_is_named(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text('{"task": ')
-    with pytest.raises(DataError, match=r"report\.json is not JSON, or is damaged"):
+    with refuses(DataError, "bad-json", at="report.json"):
         read_report(tmp_path)
 
 
@@ -264,7 +265,7 @@ def test_a_dev_score_that_is_not_a_number_stops_before_anything_is_saved(
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data)
     monkeypatch.setattr(type(job.dataset.task), "score", lambda *_: {"accuracy": float("nan")})
-    with pytest.raises(TrainingError, match="the dev accuracy of step 4 is nan"):
+    with refuses(TrainingError, "loss-not-finite"):
         finetune(job, tmp_path / "run")
     assert not list_checkpoints(tmp_path / "run" / "checkpoints")
 
@@ -281,10 +282,10 @@ def test_frozen_layers_keep_their_weights(trainable: str, tiny_checkpoint: Path,
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data, train__trainable=trainable)
     if trainable == "last-1":
-        with pytest.raises(ConfigError, match="the model shares them"):
+        with refuses(ConfigError, "layers-shared"):
             finetune(job, tmp_path / "run")
         too_many = make_job(tiny_checkpoint, "classification", data, train__trainable="last-3")
-        with pytest.raises(ConfigError, match="the model has 2 layers; write all"):
+        with refuses(ConfigError, "too-many-layers"):
             finetune(too_many, tmp_path / "run")
         job = replace(job, source=replace(source, config=replace(source.config, sharing="none")), is_from_scratch=True)
     finetune(job, tmp_path / "run")
@@ -361,7 +362,7 @@ def test_wider_models_take_smaller_steps(hidden_size: int, rate: float) -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(ConfigError, match="seed must be at least 0, got -1"):
+    with refuses(ConfigError, "out-of-range"):
         load_finetune_recipe("classification", overrides=["seed=-1"])
 
 
@@ -371,16 +372,16 @@ def test_a_run_begun_otherwise_is_not_gone_on_with(
     data = write_rows(tmp_path / "data", invent_rows())
     with dying_in("save", 2, monkeypatch):
         finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"optim\.learning_rate: 0\.01 -> 0\.02"):
+    with refuses(ConfigError, "options-changed", at="optim.learning_rate"):
         finetune(make_job(tiny_checkpoint, "classification", data, optim__learning_rate=0.02), tmp_path / "run")
     write_rows(data, invent_rows(seed=1))
-    with pytest.raises(ConfigError, match=r"job\.examples"):
+    with refuses(ConfigError, "options-changed", at="job.examples"):
         finetune(make_job(tiny_checkpoint, "classification", data), tmp_path / "run")
 
 
 def test_data_without_a_train_split_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text("sentence\tlabel\nfine\t1\n")
-    with pytest.raises(DataError, match="no train split of sst-2"):
+    with refuses(DataError, "empty-split"):
         finetune(make_job(tiny_checkpoint, "sst-2", tmp_path), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -416,7 +417,7 @@ def test_another_border_between_train_and_dev_is_another_job(tiny_checkpoint: Pa
         return Job(source, replace(examples, train=rows[:-count], dev={"dev": rows[-count:]}), recipe)
 
     finetune(hold_out(4), tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"job\.num_train: 28 -> 20"):
+    with refuses(ConfigError, "options-changed", at="job.num_train"):
         finetune(hold_out(12), tmp_path / "run")
 
 
@@ -425,10 +426,10 @@ def test_other_weights_of_labels_or_other_test_rows_are_another_job(tiny_checkpo
     source, recipe = load_checkpoint(tiny_checkpoint), make_recipe(train__steps=2, train__evaluations=1)
     finetune(Job(source, read_dataset("classification", data), recipe), tmp_path / "run")
     balanced = read_dataset("classification", data, TableOptions(is_balanced=True))
-    with pytest.raises(ConfigError, match="class_weights"):
+    with refuses(ConfigError, "options-changed"):
         finetune(Job(source, balanced, recipe), tmp_path / "run")
     (data / "test.jsonl").write_text('{"text": "a cat"}\n')
-    with pytest.raises(ConfigError, match=r"job\.test"):
+    with refuses(ConfigError, "options-changed", at="job.test"):
         finetune(Job(source, read_dataset("classification", data), recipe), tmp_path / "run")
 
 
@@ -443,7 +444,7 @@ def test_a_run_of_an_earlier_version_that_does_not_name_its_metric_is_still_know
     assert len(file.read_text().splitlines()) == len(lines) - 2
     assert finetune(job, tmp_path / "run") == report
     other = replace(job, dataset=replace(job.dataset, task=replace(job.dataset.task, metrics=("macro_f1",))))  # type: ignore[type-var]
-    with pytest.raises(ConfigError, match=r"job\.metric: 'accuracy' -> 'macro_f1'"):
+    with refuses(ConfigError, "options-changed", at="job.metric"):
         finetune(other, tmp_path / "run")
 
 

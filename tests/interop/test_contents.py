@@ -131,7 +131,7 @@ def test_no_other_file_of_a_folder_may_be_a_link_out_of_it(name: str, theirs: Pa
 @pytest.mark.parametrize("name", ["tokenizer_config.json", "tokenizer.json"])
 def test_a_tokenizer_nested_too_deeply_is_refused(name: str, theirs: Path) -> None:
     (theirs / name).write_text('{"a":' + "[" * 100_000, "utf-8")
-    with pytest.raises(DataError, match=f"{name} is not JSON"):
+    with refuses(DataError, "bad-json"):
         load_checkpoint(theirs)
 
 
@@ -143,7 +143,7 @@ def test_no_file_of_a_tensorflow_checkpoint_may_be_a_link_out_of_its_folder(
     shutil.copytree(real_data / "tf/toy_albert", folder)
     load_checkpoint(folder)
     move_out(next(folder.glob(pattern)), tmp_path / "outside")
-    with pytest.raises(DataError, match="is a link out of the folder"):
+    with refuses(DataError, "unsafe-path"):
         load_checkpoint(folder)
 
 

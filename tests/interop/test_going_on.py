@@ -8,6 +8,7 @@ import pytest
 import small_runs
 import torch
 from bundles import write_bundle
+from refusals import refuses
 from safetensors.torch import load_file, save_file
 from small_checkpoints import PRETRAINING, save
 from small_text import SIZES, make_sentences
@@ -148,16 +149,16 @@ def test_a_source_without_pooler_starts_a_run_without_one(begun: Path, tiny_corp
 
 
 @pytest.mark.parametrize(
-    ("changes", "init", "message"),
+    ("changes", "init", "code"),
     [
-        ({}, {"continues": True}, "init.continues = true needs init.from"),
-        ({"train.steps": 6}, {"from": "last", "continues": True}, "is at step 6 already: raise train.steps"),
-        ({"model.num_heads": 4}, {"from": "last"}, "model.num_heads = 4, but init.from"),
-        ({"model.activation": "relu"}, {"from": "last"}, "model.activation = relu, but init.from"),
+        ({}, {"continues": True}, "conflicting-options"),
+        ({"train.steps": 6}, {"from": "last", "continues": True}, "nothing-to-train"),
+        ({"model.num_heads": 4}, {"from": "last"}, "config-mismatch"),
+        ({"model.activation": "relu"}, {"from": "last"}, "config-mismatch"),
     ],
 )
 def test_what_cannot_go_on_is_refused(
-    changes: dict[str, Any], init: dict[str, Any], message: str, begun: Path, tiny_corpus: Path, tmp_path: Path
+    changes: dict[str, Any], init: dict[str, Any], code: str, begun: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     if "from" in init:
         init = init | {"from": str(last_checkpoint(begun).path)}
@@ -165,7 +166,7 @@ def test_what_cannot_go_on_is_refused(
     for key, value in changes.items():
         section, _, name = key.partition(".")
         values[section] = values[section] | {name: value}
-    with pytest.raises(ConfigError, match=message):
+    with refuses(ConfigError, code):
         pretrain(build_recipe(values | {"init": init}), tmp_path / "next")
 
 
@@ -173,5 +174,5 @@ def test_a_checkpoint_without_moments_cannot_go_on(begun: Path, tiny_corpus: Pat
     middle = load_checkpoint(begun / "checkpoints/step-00000003")
     convert(middle.path, tmp_path / "without")
     recipe = make_recipe(tiny_corpus, **{"from": str(tmp_path / "without"), "continues": True})
-    with pytest.raises(DataError, match="training cannot go on from it"):
+    with refuses(DataError, "no-optimizer"):
         pretrain(recipe, tmp_path / "next")

@@ -152,7 +152,7 @@ def test_prompts_are_noted(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
 def test_a_length_that_is_no_number_is_refused(length: object, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     folder = write_sentence_model(tmp_path, tiny_tokenizer, flags("mean"))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
-    with pytest.raises(DataError, match=r"max_seq_length = .* must be a number"):
+    with refuses(DataError, "bad-value"):
         load_checkpoint(folder)
 
 
@@ -161,5 +161,5 @@ def test_a_module_whose_name_no_file_system_takes_is_refused(tmp_path: Path, tin
     listed = json.loads((folder / MODULES_FILE).read_text())
     listed[1]["path"] = "p" * 5000
     (folder / MODULES_FILE).write_text(json.dumps(listed))
-    with pytest.raises(DataError, match="names a missing folder 'ppp"):
+    with refuses(DataError, "missing-file"):
         load_checkpoint(folder)

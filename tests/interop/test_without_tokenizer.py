@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from refusals import refuses
 
 import litebert
 from litebert import load_checkpoint
@@ -49,11 +50,11 @@ def test_a_model_that_reads_ids_is_converted_and_loaded(to: str, theirs: Path, t
         expected = their_model.albert(token_ids)[0]
         found = predictor.model.eval().encoder(token_ids).hidden
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
-    with pytest.raises(DataError, match="has no tokenizer"):
+    with refuses(DataError, "no-tokenizer"):
         predictor.embed(["text"])
-    with pytest.raises(DataError, match="has no tokenizer"):
+    with refuses(DataError, "no-tokenizer"):
         litebert.load(tmp_path / "out")
-    with pytest.raises(ConfigError, match="without a tokenizer only torch computes"):
+    with refuses(ConfigError, "no-tokenizer"):
         litebert.load(tmp_path / "out", tokenizer=None, engine="onnx")
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from torch import Tensor
 
 from litebert.core.errors import ConfigError, DataError
@@ -245,7 +246,7 @@ def test_initialisation_depends_on_the_seed_and_not_on_the_other_tensors() -> No
 
 
 def test_a_sequence_longer_than_the_positions_is_refused_by_name() -> None:
-    with pytest.raises(DataError, match=r"sequence of 17 tokens .* 16 positions"):
+    with refuses(DataError, "text-too-long"):
         build(TINY)(draw_ids(1, 17))
 
 
@@ -253,36 +254,36 @@ def test_a_sequence_longer_than_the_positions_is_refused_by_name() -> None:
 def test_a_token_outside_the_vocabulary_is_refused_by_name(bad: int) -> None:
     token_ids = draw_ids(1, 5)
     token_ids[0, 3] = bad
-    with pytest.raises(DataError, match=rf"token id {bad} is outside the model's 50 tokens"):
+    with refuses(DataError, "id-out-of-range"):
         build(TINY)(token_ids)
 
 
 def test_a_segment_that_the_model_has_not_is_refused_by_name() -> None:
-    with pytest.raises(DataError, match="segment id 2 is outside the model's 2 segments"):
+    with refuses(DataError, "id-out-of-range"):
         build(TINY)(draw_ids(1, 3), segment_ids=torch.tensor([[0, 1, 2]]))
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "code"),
     [
-        ({"num_heads": 5}, "hidden_size = 12 is not a multiple of num_heads = 5; with 5 heads take 15"),
-        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
-        ({"initializer": "neighbours", "num_heads": 32, "hidden_size": 32}, "'neighbours' needs heads of 2 .* not 1"),
-        ({"initializer": "neighbours", "embedding_size": 3}, "'neighbours' needs embedding_size = 4 or more, not 3"),
-        ({"hidden_dropout_rate": 1.0}, "hidden_dropout_rate must be at least 0 and below 1, got 1.0"),
-        ({"sharing": "some"}, "sharing = 'some' is unknown; valid: all, attention, ffn, groups, map, none"),
-        ({"activation": "swish"}, "activation = 'swish' is unknown; valid: gelu, gelu_tanh, relu"),
-        ({"num_groups": 2}, "num_groups = 2 is read only with sharing = 'groups'"),
-        ({"sharing": "groups", "num_groups": 5}, "num_groups = 5 is more than num_layers = 4"),
-        ({"layer_map": ((0, 0),)}, "layer_map is read only with sharing = 'map'"),
-        ({"sharing": "map", "layer_map": ((0, 0),)}, "layer_map has 1 rows, but num_layers"),
-        ({"sharing": "map", "layer_map": ((0, 0), (2, 0), (2, 0), (2, 0))}, r"attention blocks \[0, 2\]: number them"),
+        ({"num_heads": 5}, "heads-do-not-divide"),
+        ({"num_layers": 0}, "out-of-range"),
+        ({"initializer": "neighbours", "num_heads": 32, "hidden_size": 32}, "conflicting-options"),
+        ({"initializer": "neighbours", "embedding_size": 3}, "conflicting-options"),
+        ({"hidden_dropout_rate": 1.0}, "out-of-range"),
+        ({"sharing": "some"}, "unknown-value"),
+        ({"activation": "swish"}, "unknown-value"),
+        ({"num_groups": 2}, "conflicting-keys"),
+        ({"sharing": "groups", "num_groups": 5}, "conflicting-keys"),
+        ({"layer_map": ((0, 0),)}, "conflicting-keys"),
+        ({"sharing": "map", "layer_map": ((0, 0),)}, "bad-layer-map"),
+        ({"sharing": "map", "layer_map": ((0, 0), (2, 0), (2, 0), (2, 0))}, "bad-layer-map"),
     ],
 )
 def test_an_impossible_configuration_is_refused_with_field_value_and_remedy(
-    changes: dict[str, object], message: str
+    changes: dict[str, object], code: str
 ) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with refuses(ConfigError, code):
         replace(TINY, **changes)  # type: ignore[arg-type]
 
 

@@ -51,22 +51,22 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "code"),
     [
-        ("memory_gb = 24.0>memory_gib = 24.0", "unknown key 'memory_gib'; did you mean 'memory_gb'"),
-        ("fp32 = 35.6>bf16 = 35.6", "'tflops.fp32' is missing"),
-        ("fp32 = 35.6>fp32 = 35.6\nfp64 = 1.0", "unknown key 'tflops.fp64'; did you mean 'fp"),
-        ("fp32 = 35.6>fp32 = 0.0", "tflops.fp32 must be above 0, got 0.0"),
-        ("efficiency = 0.3>efficiency = 40.0", "efficiency must be above 0 and at most 1, got 40.0"),
-        ("devices_per_node = 2>devices_per_node = 0", "devices_per_node must be at least 1, got 0"),
-        ("link_gb_per_second = 16.0>link_gb_per_second = -1.0", "link_gb_per_second must be above 0, got -1.0"),
-        ("efficiency = 0.3>efficiency = 0.3\nreserved_gb = 24.0", "reserved_gb = 24.0 leaves nothing"),
-        ('title = "mine">title = mine', "mine.toml: Invalid value"),
+        ("memory_gb = 24.0>memory_gib = 24.0", "unknown-key"),
+        ("fp32 = 35.6>bf16 = 35.6", "missing-key"),
+        ("fp32 = 35.6>fp32 = 35.6\nfp64 = 1.0", "unknown-key"),
+        ("fp32 = 35.6>fp32 = 0.0", "out-of-range"),
+        ("efficiency = 0.3>efficiency = 40.0", "out-of-range"),
+        ("devices_per_node = 2>devices_per_node = 0", "out-of-range"),
+        ("link_gb_per_second = 16.0>link_gb_per_second = -1.0", "out-of-range"),
+        ("efficiency = 0.3>efficiency = 0.3\nreserved_gb = 24.0", "out-of-range"),
+        ('title = "mine">title = mine', "bad-device-file"),
     ],
 )
-def test_a_wrong_fact_is_refused_by_name(change: str, message: str, tmp_path: Path) -> None:
+def test_a_wrong_fact_is_refused_by_name(change: str, code: str, tmp_path: Path) -> None:
     old, new = change.split(">")
-    with pytest.raises(ConfigError, match=message) as caught:
+    with refuses(ConfigError, code) as caught:
         load_device(write(tmp_path, FACTS.replace(old, new)))
     assert "mine.toml" in str(caught.value)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from other_corpora import change_text
+from refusals import refuses
 from small_disk import small_disk
 from small_runs import assert_same_run, interrupted_before_step, make_recipe
 from torch import Tensor
@@ -87,27 +88,25 @@ def test_a_run_without_a_checkpoint_to_go_on_from_stops_and_is_left_as_it_is(
 
 def test_a_changed_recipe_is_refused_with_what_changed(tiny_corpus: Path, tmp_path: Path) -> None:
     pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"another recipe \(optim.learning_rate: 0.01 -> 0.02\)"):
+    with refuses(ConfigError, "recipe-changed", at="optim.learning_rate"):
         pretrain(make_recipe(tiny_corpus, train__steps=2, optim__learning_rate=0.02), tmp_path / "run")
     pretrain(make_recipe(tiny_corpus, train__steps=2, data__workers=0), tmp_path / "run")  # no result depends on it
 
 
 @pytest.mark.parametrize(
-    ("added", "reason"),
+    ("added", "code"),
     [
-        ('[job]\ntask = "sst-2"\n', "run is a fine-tuning run; choose another folder"),
-        ("[passage]\nstride = 3\n", "recipe.toml: unknown key 'passage'"),
+        ('[job]\ntask = "sst-2"\n', "other-run"),
+        ("[passage]\nstride = 3\n", "unreadable-run"),
     ],
     ids=["fine-tuning", "other"],
 )
-def test_the_folder_of_a_run_of_another_kind_is_named(
-    added: str, reason: str, tiny_corpus: Path, tmp_path: Path
-) -> None:
+def test_the_folder_of_a_run_of_another_kind_is_named(added: str, code: str, tiny_corpus: Path, tmp_path: Path) -> None:
     recipe = make_recipe(tiny_corpus, train__steps=2)
     pretrain(recipe, tmp_path / "run")
     file = tmp_path / "run" / "recipe.toml"
     file.write_text(file.read_text() + added)
-    with pytest.raises(ConfigError, match=reason):
+    with refuses(ConfigError, code):
         pretrain(recipe, tmp_path / "run")
 
 
@@ -122,14 +121,14 @@ def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
         pretrain(recipe, tmp_path / "run")
     (tmp_path / "more.txt").write_text("The small bird sees a new tree.\nA dog follows.\n")
     build_corpus([tmp_path / "more.txt"], tiny_tokenizer, corpus, BuildOptions(valid_share=0.1, is_quiet=True))
-    with pytest.raises(ConfigError, match=r"corpus has another text than when .*: put the old corpus back"):
+    with refuses(ConfigError, "corpus-changed"):
         pretrain(recipe, tmp_path / "run")
     last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1]
     grown = make_recipe(corpus, train__steps=4, init={"from": str(last), "continues": True})
     assert load_checkpoint(pretrain(grown, tmp_path / "next")).step == 4  # a new run may go on with more text
     monkeypatch.chdir(tmp_path)
     spelled = make_recipe(Path("corpus"), train__steps=4, train__save_every=2)  # the same place in other words
-    with pytest.raises(ConfigError, match="corpus has another text"):
+    with refuses(ConfigError, "corpus-changed"):
         pretrain(spelled, tmp_path / "run")
     shutil.rmtree(corpus)
     kept.rename(corpus)
@@ -137,14 +136,14 @@ def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
     pretrain(make_recipe(tiny_corpus, train__steps=4, train__save_every=2), tmp_path / "run")  # the same text
     change_text(corpus)
     corpus.rename(tmp_path / "other")
-    with pytest.raises(ConfigError, match=r"another recipe \(data.corpora: .*other"):
+    with refuses(ConfigError, "recipe-changed", at="data.corpora"):
         pretrain(make_recipe(tmp_path / "other", train__steps=4, train__save_every=2), tmp_path / "run")
     shutil.copytree(tiny_corpus, corpus)
     spelled = make_recipe(
         Path("corpus"), train__steps=4, init={"from": str(last.relative_to(tmp_path)), "continues": True}
     )
     pretrain(spelled, tmp_path / "next")
-    with pytest.raises(ConfigError, match=r"another recipe .*init.from: '.*step-0.*' -> ''"):
+    with refuses(ConfigError, "recipe-changed", at="init.from"):
         pretrain(make_recipe(Path("corpus"), train__steps=4), tmp_path / "next")
 
 
@@ -181,7 +180,7 @@ def test_a_run_continues_where_its_corpus_and_its_first_weights_moved_to(
     shutil.move(tmp_path / "here" / "corpus", tmp_path / "elsewhere" / "text")
     shutil.move(tmp_path / "here" / "start", tmp_path / "elsewhere" / "begin")
     other = make_recipe(Path("text"), init={"from": str(first.parent.parent)}, **options)
-    with pytest.raises(ConfigError, match=r"another recipe \(seed: 3 -> 4"):
+    with refuses(ConfigError, "recipe-changed"):
         pretrain(make_recipe(Path("text"), seed=4, init={"from": "begin"}, **options), tmp_path / "run")
     pretrain(make_recipe(Path("text"), init={"from": "begin"}, **options), tmp_path / "run")
     assert_same_run(tmp_path / "whole", tmp_path / "run")
@@ -197,10 +196,10 @@ def test_a_run_does_not_continue_without_its_log(
     log = tmp_path / "run" / "metrics.jsonl"
     kept = log.read_bytes()
     log.write_bytes(kept.replace(b'"loss": ', b'"loss": 1', 1))
-    with pytest.raises(DataError, match=r"metrics\.jsonl is corrupt: it does not begin with what was logged"):
+    with refuses(DataError, "log-truncated", at="metrics.jsonl"):
         pretrain(recipe, tmp_path / "run")
     log.unlink()
-    with pytest.raises(DataError, match=r"metrics\.jsonl is missing: it held what was logged .*; restore it"):
+    with refuses(DataError, "log-truncated", at="metrics.jsonl"):
         pretrain(recipe, tmp_path / "run")
     log.write_bytes(kept)
     pretrain(recipe, tmp_path / "run")
@@ -209,13 +208,13 @@ def test_a_run_does_not_continue_without_its_log(
 def test_a_second_process_on_the_same_run_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
     with (
         story.exclusive_lock(tmp_path / "run", purpose="training"),
-        pytest.raises(ConfigError, match="another process is training in"),
+        refuses(ConfigError, "busy"),
     ):
         pretrain(make_recipe(tiny_corpus), tmp_path / "run")
 
 
 def test_a_corpus_of_another_tokenizer_is_refused(tiny_corpus: Path, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    with pytest.raises(ConfigError, match=r"model.vocab_size = 200, but .* 100 pieces: set model.vocab_size=100"):
+    with refuses(ConfigError, "vocabulary-mismatch", at="model.vocab_size"):
         pretrain(make_recipe(tiny_corpus, model__vocab_size=200), tmp_path / "run")
     pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "run")  # mended, in the same folder
     pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "begun")
@@ -224,21 +223,21 @@ def test_a_corpus_of_another_tokenizer_is_refused(tiny_corpus: Path, tmp_path: P
     (tmp_path / "other.txt").write_text("Some other words.\nOther words.\n\nSome here.\nWords here.\n")
     build_corpus([tmp_path / "other.txt"], other, tmp_path / "other", BuildOptions(valid_share=0.0, is_quiet=True))
     source = list_checkpoints(tmp_path / "begun" / "checkpoints")[-1]
-    with pytest.raises(ConfigError, match=r"init.from = .* has another tokenizer than"):
+    with refuses(ConfigError, "tokenizer-mismatch", at="init.from"):
         pretrain(make_recipe(tmp_path / "other", model__vocab_size=30, init={"from": str(source)}), tmp_path / "next")
 
 
 # losses in their order: two parts of each of four steps, one held-out batch, and two parts of each step after it
 @pytest.mark.parametrize(
-    ("first_bad", "reason"),
+    ("first_bad", "code"),
     [
-        (13, r"the loss of step 6 is nan; the last checkpoint is .*step-00000004"),
-        (9, r"the valid loss of step 4 is nan; the last checkpoint is none"),
+        (13, "loss-not-finite"),
+        (9, "loss-not-finite"),
     ],
     ids=["training", "held-out"],
 )
 def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_checkpoint(
-    first_bad: int, reason: str, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first_bad: int, code: str, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summed = MaskedLM.loss
 
@@ -253,7 +252,7 @@ def test_a_loss_that_is_not_a_number_stops_with_the_step_and_the_last_checkpoint
 
     poison.calls = 0  # type: ignore[attr-defined]
     monkeypatch.setattr(MaskedLM, "loss", poison)
-    with pytest.raises(TrainingError, match=reason):
+    with refuses(TrainingError, code):
         pretrain(make_recipe(tiny_corpus, train__evaluate_batches=1), tmp_path / "run")
 
 
@@ -271,9 +270,7 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
     written = checkpoint.write_tensors
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "write_tensors", write_without_room)
-        with pytest.raises(
-            TrainingError, match=r"step-00000008: File too large; raise the limit on the size of a file"
-        ):
+        with refuses(TrainingError, "cannot-save"):
             pretrain(recipe, tmp_path / "run")
     pretrain(recipe, tmp_path / "run")
     assert_same_run(tmp_path / "whole", tmp_path / "run")
@@ -282,7 +279,7 @@ def test_a_full_disk_while_saving_loses_no_finished_checkpoint(
 def test_a_folder_of_other_files_is_refused_and_left_alone(tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("x")
-    with pytest.raises(ConfigError, match="is not empty and not a run's folder; choose another folder"):
+    with refuses(ConfigError, "folder-not-empty"):
         pretrain(make_recipe(tiny_corpus), tmp_path / "letters")
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
 
@@ -291,13 +288,13 @@ def test_damaged_held_out_text_is_not_taken_for_none(tiny_corpus: Path, tmp_path
     shutil.copytree(tiny_corpus, tmp_path / "corpus")
     shard = next((tmp_path / "corpus" / "shards").glob("valid-*"))
     shard.write_bytes(shard.read_bytes()[:-50])
-    with pytest.raises(DataError, match=shard.name):
+    with refuses(DataError, "corrupt-corpus", at="valid-00000.safetensors"):
         pretrain(make_recipe(tmp_path / "corpus"), tmp_path / "run")
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="cannot write to"):
+    with refuses(ConfigError, "cannot-write"):
         pretrain(make_recipe(tiny_corpus), tmp_path / "file" / "run")
 
 
@@ -338,10 +335,10 @@ def test_a_stage_with_fewer_sequences_than_processes_is_refused_before_the_first
     recipe = make_recipe(tiny_corpus, stages=[{"at": 6, "batch": {"sequences": 3}}])
     four = replace(choose_runtime(recipe.runtime), ranks=runtime.Ranks(world_size=4))
     run = run_folder.open_run(tmp_path / "run", recipe, four, open_view("run"))
-    with pytest.raises(ConfigError, match=r"batch.sequences = 3 cannot be divided among 4 processes: raise it"):
+    with refuses(ConfigError, "too-few-sequences", at="batch.sequences"):
         story.check_stages(run)
 
 
 def test_a_checkpoint_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is not a litebert checkpoint: it has no litebert.json"):
+    with refuses(DataError, "not-a-checkpoint", at="litebert.json"):
         load_checkpoint(tmp_path)

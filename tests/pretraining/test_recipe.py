@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refuses
 
 from litebert.batches.google import GOOGLE
 from litebert.core.errors import ConfigError
@@ -51,57 +52,57 @@ def test_a_recipe_can_be_a_file(tmp_path: Path) -> None:
 def test_a_recipe_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes("# für Elise\nseed = 1\n".encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"mine\.toml: not UTF-8"):
+    with refuses(ConfigError, "bad-encoding", at="mine.toml"):
         load_recipe(path)
 
 
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("words", "code"),
     [
-        (["batch.sequnces=3"], r"unknown key 'batch.sequnces'; did you mean 'sequences'"),
-        (["data.compat=gogle"], "did you mean 'google'"),
-        (["data.compat=[1]"], "unknown data.compat"),
-        (["data=5"], "data = 5 is a section"),
-        (["data.weights=[nan]"], "^data.weights must be"),
-        (["stages=5"], "stages = 5 is a list of tables"),
-        (["stages=[1]"], r"stages = \[1\] is a list of tables"),
-        (["masking.max_ngram=128"], "^masking.max_ngram .* 127"),
-        (["masking.max_span=128"], "^masking.max_span .* 127"),
-        (["batch.sequences=999999999"], "^batch.sequences must be between 0 and 1,048,576"),
-        (["model.preset=nanno"], "did you mean 'nano'"),
-        (["masking.rate=often"], "masking.rate = 'often'"),
-        (["segments.format=full-sentences"], "^segments.task = .*segments.format"),
-        (["segments.max_length=1000"], "does not fit model.max_positions = 512: lower the first"),
-        (["model.num_segments=1"], "two segments"),
-        (["batch.tokens=500"], "set one of them"),
-        (["seed=-1"], "^seed must be at least 0, got -1"),
-        (["model.num_layers=0"], "^model.num_layers must be at least 1, got 0"),
+        (["batch.sequnces=3"], "unknown-key"),
+        (["data.compat=gogle"], "unknown-value"),
+        (["data.compat=[1]"], "unknown-value"),
+        (["data=5"], "not-a-section"),
+        (["data.weights=[nan]"], "out-of-range"),
+        (["stages=5"], "bad-stages"),
+        (["stages=[1]"], "bad-stages"),
+        (["masking.max_ngram=128"], "out-of-range"),
+        (["masking.max_span=128"], "out-of-range"),
+        (["batch.sequences=999999999"], "out-of-range"),
+        (["model.preset=nanno"], "unknown-preset"),
+        (["masking.rate=often"], "bad-value"),
+        (["segments.format=full-sentences"], "conflicting-options"),
+        (["segments.max_length=1000"], "conflicting-options"),
+        (["model.num_segments=1"], "conflicting-options"),
+        (["batch.tokens=500"], "conflicting-options"),
+        (["seed=-1"], "out-of-range"),
+        (["model.num_layers=0"], "out-of-range"),
         (
             ["stages=[{at = 3, model = {num_layers = 0}}]"],
-            "^stages: number 1: model.num_layers must be at least 1, got 0",
+            "out-of-range",
         ),
-        (["stages=[{at = 3, masking = {rate = 2.0}}]"], "^stages: number 1: masking.rate must be"),
+        (["stages=[{at = 3, masking = {rate = 2.0}}]"], "out-of-range"),
     ],
 )
-def test_wrong_words_are_refused_with_the_key_and_a_remedy(words: list[str], reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
+def test_wrong_words_are_refused_with_the_key_and_a_remedy(words: list[str], code: str) -> None:
+    with refuses(ConfigError, code):
         load_recipe("nano", words)
 
 
 def test_unknown_and_broken_recipes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="did you mean 'nano'"):
+    with refuses(ConfigError, "unknown-recipe"):
         load_recipe("nanno")
-    with pytest.raises(ConfigError, match="no recipe file"):
+    with refuses(ConfigError, "missing-file"):
         load_recipe(tmp_path / "absent.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("[model\n")
-    with pytest.raises(ConfigError, match=r"broken\.toml"):
+    with refuses(ConfigError, "bad-toml", at="broken.toml"):
         load_recipe(broken)
 
 
 def test_a_section_that_has_no_default_is_asked_for() -> None:
     values: dict[str, Any] = {"model": {"preset": "nano"}, "data": {"corpora": ["x"]}}
-    with pytest.raises(ConfigError, match="'batch' is missing"):
+    with refuses(ConfigError, "missing-key"):
         build_recipe(values)
 
 
@@ -114,7 +115,7 @@ def test_a_shortened_run_leaves_out_the_stages_it_does_not_reach() -> None:
 
 @pytest.mark.parametrize("key", ["runtime.dtype", "init.from", "train.steps", "train.parallel", "train.keep_last"])
 def test_what_is_settled_for_the_whole_run_is_refused_in_a_stage(key: str) -> None:
-    with pytest.raises(ConfigError, match=f"stages: number 2 changes {key}, which is fixed for the whole run"):
+    with refuses(ConfigError, "bad-stages"):
         load_recipe("nano", [f"stages=[{{at = 5, seed = 2}}, {{at = 6, {key} = 1}}]"])
 
 
@@ -131,5 +132,5 @@ def test_stages_are_the_same_when_a_run_reads_its_recipe_again(change: str) -> N
 
 
 def test_stages_are_in_order() -> None:
-    with pytest.raises(ConfigError, match=r"number 2 has at = 5; it is a step after 5"):
+    with refuses(ConfigError, "bad-stages"):
         load_recipe("nano", ["stages=[{at = 5, seed = 2}, {at = 5, seed = 3}]"])

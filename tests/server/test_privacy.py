@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from refusals import refuses
 from tiny_server import ServeTiny
 
 from litebert.core.errors import ConfigError
@@ -176,5 +177,5 @@ def test_a_server_under_a_root_path_answers_and_says_so(models: list[NamedModel]
 
 @pytest.mark.parametrize("root_path", ["bert", "/bert/", "/", "/b rt", "//bert"])
 def test_a_root_path_begins_with_a_slash_and_ends_without(root_path: str) -> None:
-    with pytest.raises(ConfigError, match="must be like /bert"):
+    with refuses(ConfigError, "bad-value"):
         ServeOptions(root_path=root_path)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 from fastapi.testclient import TestClient
+from refusals import refuses
 
 from litebert.core.errors import ConfigError
 from litebert.server.app import build_app
@@ -20,7 +21,7 @@ def test_times_without_an_end_are_refused(name: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("host", ["Example.org", "example.org:8000"])
 def test_a_host_that_no_request_could_name_is_refused(host: str) -> None:
-    with pytest.raises(ConfigError, match="small letters, without a port"):
+    with refuses(ConfigError, "bad-value"):
         ServeOptions(hosts=(host,))
 
 

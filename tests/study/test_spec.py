@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import ConfigError
 from litebert.finetuning.recipe import load_finetune_recipe
@@ -190,14 +191,14 @@ def test_an_arm_that_goes_on_from_another_costs_what_comes_after() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "reason"),
+    ("word", "code"),
     [
-        ("train.steps=4500", "arm removed goes on from step 4,500, and train.steps = 4,500: set more steps"),
-        ("train.hours=1", "arm removed goes on from step 4,500: train by steps, not by train.tokens or train.hours"),
+        ("train.steps=4500", "bad-arm-start"),
+        ("train.hours=1", "bad-arm-start"),
     ],
 )
-def test_a_step_that_a_run_does_not_come_to_is_refused_as_a_beginning(word: str, reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
+def test_a_step_that_a_run_does_not_come_to_is_refused_as_a_beginning(word: str, code: str) -> None:
+    with refuses(ConfigError, code):
         plan_arms(STUDIES["figure-2b"], "laptop", words=[word])
 
 
@@ -207,72 +208,72 @@ def test_arms_are_chosen_by_name_or_pattern_in_the_studys_order() -> None:
         "e768-attention",
         "e128-none",
     ]
-    with pytest.raises(ConfigError, match=r"no arm 'e128-nine' at this scale; did you mean 'e128-none'"):
+    with refuses(ConfigError, "unknown-arm"):
         choose_arms(STUDIES["table-4"], "laptop", ["e128-nine"])
-    with pytest.raises(ConfigError, match="no arm 'bert-xlarge' at this scale"):
+    with refuses(ConfigError, "unknown-arm"):
         choose_arms(STUDIES["table-1"], "laptop", ["bert-xlarge"])
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "reason"),
+    ("before", "after", "code"),
     [
-        ('about = "', 'abuot = "', "unknown key 'abuot'; did you mean 'about'"),
-        ("[grid]", "[gird]", "unknown key 'gird'; did you mean 'grid'"),
-        ("seeds = [1]", "seeds = []", "seeds is empty"),
-        ('["intrinsic"]', '["intrinsik"]', "laptop.measures"),
-        ("[0.15, 0.3]", "[]", "'masking.rate' has no values"),
-        ("[0.15, 0.3]", "0.15", "grid: lists of values by name"),
-        ('recipe = "laptop"', "", "'laptop.recipe' is missing"),
-        ('source = "me"', 'source = "me"\nreference = "rate=0.16"', "reference = 'rate=0.16' is no arm"),
-        ("[laptop]", "[arms.x]\n[laptop]", "either .* tables or a .grid."),
-        ("[grid]", f"[[claims]]\n{CLAIM}\n[grid]", "claims 1.arm = 'a' is no arm"),
-        ('["intrinsic"]', '["intrinsic"]\ntasks = "papers"', "did you mean 'paper'"),
-        ('source = "me"', 'source = "me"\ncolumns = ["mlm", "perplexityy"]', "columns: nothing measures 'perplexityy'"),
-        ("[grid]", f"[[claims]]\n{SLIP}\n[grid]", "claims 1: nothing measures 'mlmm'; did you mean 'mlm'"),
-        ("[grid]", '[[figures]]\nkind = "values"\nof = ["mll"]\n[grid]', "figures 1: nothing measures 'mll'"),
-        ("[grid]", '[[figures]]\nkind = "series"\nof = ["mll"]\n[grid]', "figures 1: there is no series 'mll'"),
-        ('["intrinsic"]', f'["intrinsic"]\n[[laptop.tasks]]\n{TASK}', "starts from 'mnli', which is no task before it"),
-        ('["intrinsic"]', f'["intrinsic"]\n{MNLI}seeds = 0', "laptop.tasks: 'mnli' has seeds = 0; .* at least 1"),
+        ('about = "', 'abuot = "', "unknown-key"),
+        ("[grid]", "[gird]", "unknown-key"),
+        ("seeds = [1]", "seeds = []", "bad-study"),
+        ('["intrinsic"]', '["intrinsik"]', "bad-value"),
+        ("[0.15, 0.3]", "[]", "bad-study"),
+        ("[0.15, 0.3]", "0.15", "bad-study"),
+        ('recipe = "laptop"', "", "missing-key"),
+        ('source = "me"', 'source = "me"\nreference = "rate=0.16"', "unknown-arm"),
+        ("[laptop]", "[arms.x]\n[laptop]", "bad-study"),
+        ("[grid]", f"[[claims]]\n{CLAIM}\n[grid]", "unknown-arm"),
+        ('["intrinsic"]', '["intrinsic"]\ntasks = "papers"', "unknown-value"),
+        ('source = "me"', 'source = "me"\ncolumns = ["mlm", "perplexityy"]', "unknown-metric"),
+        ("[grid]", f"[[claims]]\n{SLIP}\n[grid]", "unknown-metric"),
+        ("[grid]", '[[figures]]\nkind = "values"\nof = ["mll"]\n[grid]', "unknown-metric"),
+        ("[grid]", '[[figures]]\nkind = "series"\nof = ["mll"]\n[grid]', "unknown-metric"),
+        ('["intrinsic"]', f'["intrinsic"]\n[[laptop.tasks]]\n{TASK}', "bad-study"),
+        ('["intrinsic"]', f'["intrinsic"]\n{MNLI}seeds = 0', "bad-study"),
         (
             '["intrinsic"]', f'["intrinsic"]\n{MNLI}[[laptop.tasks]]\n{TASK}\nseeds = 2',
-            "'rte' has 2 seeds and starts from 'mnli', which has 1",
+            "bad-study",
         ),
-        ('title = "Mine"', "title = Mine", "mine.toml: Invalid value"),
+        ('title = "Mine"', "title = Mine", "bad-study"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_file_is_said_by_name(before: str, after: str, reason: str) -> None:
+def test_what_is_wrong_in_a_file_is_said_by_name(before: str, after: str, code: str) -> None:
     assert before in OWN
-    with pytest.raises(ConfigError, match=reason):
+    with refuses(ConfigError, code):
         parse(OWN.replace(before, after, 1))
 
 
 @pytest.mark.parametrize("name", ["a/b", "a,b"])  # names of files, with commas between them in --arms
 def test_an_arm_whose_name_cannot_be_said_is_refused(name: str) -> None:
     grid = '[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n'
-    with pytest.raises(ConfigError, match=f"'{name}' is to be a file's name"):
+    with refuses(ConfigError, "bad-study"):
         parse(OWN.replace(grid, f'[arms."{name}"]\n'))
 
 
 def test_a_step_to_start_at_is_one_of_an_arm() -> None:
     grid = '[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n'
-    with pytest.raises(ConfigError, match=r"arms.x.laptop.starts_at = 5 is a step of the arm that starts_from names"):
+    with refuses(ConfigError, "bad-study", at="arms.x.laptop.starts_at"):
         parse(OWN.replace(grid, "[arms.x]\nlaptop.starts_at = 5\n"))
 
 
 def test_a_scale_without_arms_is_refused() -> None:
     grid = '[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n'
-    with pytest.raises(ConfigError, match=r"mine.toml: \[laptop\] has no arm"):
+    with refuses(ConfigError, "bad-study", at="mine.toml"):
         parse(OWN.replace(grid, '[arms.x]\nscales = ["paper"]\n'))
 
 
 def test_a_seed_is_run_once() -> None:
-    with pytest.raises(ConfigError, match="seeds 1, 1: each once"):
+    with refuses(ConfigError, "repeated-value"):
         plan_arms(parse(OWN), "laptop", seeds=[1, 1])
 
 
 def test_an_impossible_arm_is_refused_with_its_name() -> None:
     study = parse(OWN.replace("[32, 64]", "[32, 640]"))
-    with pytest.raises(ConfigError, match=r"mine, arm rate=0.15\+max_length=640, scale laptop: segments.max_length"):
+    with refuses(ConfigError, "conflicting-options", at="0.15"):
         plan_arms(study, "laptop")
 
 
@@ -280,12 +281,12 @@ def test_a_study_is_found_by_name_or_by_path(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN)
     assert load_study(str(tmp_path / "own.toml")).name == "own"
     (tmp_path / "latin.toml").write_bytes(OWN.replace("Mine", "Maß").encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"latin.toml: not UTF-8"):
+    with refuses(ConfigError, "bad-encoding", at="latin.toml"):
         load_study(tmp_path / "latin.toml")
-    with pytest.raises(ConfigError, match="did you mean 'table-5'"):
+    with refuses(ConfigError, "unknown-study"):
         load_study("table5")
-    with pytest.raises(ConfigError, match="no study file"):
+    with refuses(ConfigError, "missing-file"):
         load_study("nowhere.toml")
-    with pytest.raises(ConfigError, match="has no scale 'paper'"):
+    with refuses(ConfigError, "unknown-scale"):
         load_study(tmp_path / "own.toml").at("paper")
     assert SCALES == ("paper", "laptop")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
@@ -81,7 +82,7 @@ def test_siqa_counts_from_one_wherever_its_labels_are(tmp_path: Path) -> None:
     (tmp_path / "b-labels.lst").write_text("2\n3\n")
     assert [one.label for one in read(tmp_path / "b.jsonl", SIQA, SIQA)] == [1, 2]
     (tmp_path / "c-labels.lst").write_text("2\n")
-    with pytest.raises(DataError, match=r"c-labels\.lst: 1 labels, but c\.jsonl has 2 questions"):
+    with refuses(DataError, "row-count-mismatch", at="c-labels.lst"):
         read(tmp_path / "c.jsonl", SIQA, SIQA)
 
 
@@ -99,9 +100,9 @@ def test_the_choices_can_be_named(tmp_path: Path) -> None:
     row = {"question": "What?", "first": "tea", "second": "ink", "label": 1, "possible": ["x", "y", "z"]}
     assert read(tmp_path / "a.jsonl", row, choices="first, second")[0].choices == ("tea", "ink")
     assert read(tmp_path / "a.jsonl", row, choices="possible")[0].choices == ("x", "y", "z")
-    with pytest.raises(DataError, match=r"a\.jsonl:1: no field 'third' with choices; it has question, first, second"):
+    with refuses(DataError, "unknown-column", at="a.jsonl:1"):
         read(tmp_path / "a.jsonl", row, choices="third")
-    with pytest.raises(DataError, match=r"a\.jsonl:1: no list of two or more texts .*; name the field of the choices"):
+    with refuses(DataError, "unknown-column", at="a.jsonl:1"):
         read(tmp_path / "a.jsonl", row)
 
 
@@ -115,7 +116,7 @@ def test_choices_are_read_from_csv(tmp_path: Path) -> None:
 
 def test_a_number_that_is_anothers_text_is_refused(tmp_path: Path) -> None:
     row = {"question": "How many?", "choices": ["1", "0"], "label": "1"}
-    with pytest.raises(DataError, match='"1" is the number of choice 1 and the text of choice 0'):
+    with refuses(DataError, "ambiguous-label"):
         read(tmp_path / "a.jsonl", row)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import ConfigError
 from litebert.tasks.catalog import read_dataset
@@ -62,15 +63,15 @@ def test_numbers_and_sets_of_labels_have_a_choice_too(task: str, metric: str, tm
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code"),
     [
-        ({"metric": "bleu"}, "metric bleu: this task is scored by accuracy, f1, macro-f1, mcc"),
-        ({"metric": "f1"}, "f1 is of one label: name the positive one, or choose macro-f1"),
-        ({"positive": "maybe"}, "the positive label 'maybe' is not one of the labels: no, yes"),
+        ({"metric": "bleu"}, "unknown-metric"),
+        ({"metric": "f1"}, "missing-option"),
+        ({"positive": "maybe"}, "unknown-label"),
     ],
 )
-def test_a_metric_that_cannot_choose_is_refused(options: dict[str, str], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_a_metric_that_cannot_choose_is_refused(options: dict[str, str], code: str, tmp_path: Path) -> None:
+    with refuses(ConfigError, code):
         read_rows(tmp_path, 3, **options)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
@@ -79,12 +80,12 @@ def test_questions_of_datasets_are_read(tmp_path: Path) -> None:
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     save_as_hub(build_split("train"), tmp_path, "train")
     (tmp_path / "train-00001-of-00002.parquet").unlink()
-    with pytest.raises(DataError, match=r"train-00001-of-00002\.parquet: this part .* is missing"):
+    with refuses(DataError, "missing-file", at="train-00001-of-00002.parquet"):
         read_dataset("classification", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
 def test_a_damaged_table_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"not a table")
-    with pytest.raises(DataError, match=r"rows\.\w+: not (Parquet|Arrow)"):
+    with refuses(DataError, "corrupt-file"):
         read_dataset("classification", tmp_path / name)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
@@ -63,16 +64,16 @@ def test_words_without_tags_may_begin_with_a_mark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code"),
     [
-        ("a O\ncat NN B-X\n", r"a\.conll:2: 3 columns, but line 1 has 2; mend this line"),
-        ("a DT O\ncat NN B-X\n\na O\n", r"a\.conll:4: 2 columns, but line 1 has 3; mend this line"),
-        ("a O\n# in the middle\ncat B-X\n", r"a\.conll:2: 4 columns, .*\(a comment begins with # and stands above"),
-        ("# only\n# comments\n", r"a\.conll: there is no sentence in it"),
+        ("a O\ncat NN B-X\n", "ragged-row"),
+        ("a DT O\ncat NN B-X\n\na O\n", "ragged-row"),
+        ("a O\n# in the middle\ncat B-X\n", "ragged-row"),
+        ("# only\n# comments\n", "empty-file"),
     ],
 )
-def test_a_line_with_other_columns_is_named(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
+def test_a_line_with_other_columns_is_named(text: str, code: str, tmp_path: Path) -> None:
+    with refuses(DataError, code):
         read(tmp_path / "a.conll", text)
 
 
@@ -115,7 +116,7 @@ def test_tags_of_a_test_table_are_those_of_training_or_none(tmp_path: Path) -> N
 
 def test_a_column_of_tags_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.jsonl", "pos_tags")
-    with pytest.raises(DataError, match=r"no column 'ner' \(--label\); it has tokens, words, pos_tags"):
+    with refuses(DataError, "unknown-column"):
         read_dataset("tags", path, TableOptions(label="ner"))
 
 
@@ -123,7 +124,7 @@ def test_columns_without_names_are_given_by_number(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("1 a DT O\n2 cat NN B-X\n")
     dataset = read_dataset("tags", tmp_path / "a.conll", TableOptions(dev_share=0.0, text="2", label="3"))
     assert (dataset.train[0].words, dataset.train[0].label) == (("a", "cat"), ("DT", "NN"))
-    with pytest.raises(DataError, match=r"a\.conll: no column 'pos'; it has 4 columns without names"):
+    with refuses(DataError, "unknown-column", at="a.conll"):
         read_dataset("tags", tmp_path / "a.conll", TableOptions(label="pos"))
 
 
@@ -164,5 +165,5 @@ def test_a_tag_that_only_dev_has_counts_as_wrong_and_is_told(tmp_path: Path) -> 
     told = f"dev: 1 of 33 tags are not among those that are learned ('B-Y', {tmp_path}/dev.conll:1), and count as wrong"
     assert told in dataset.notes
     (tmp_path / "dev.conll").write_text("a DT\ncat NN\n")
-    with pytest.raises(DataError, match=r"dev\.conll:1: tag 'DT' and 1 more are not among those .* right column"):
+    with refuses(DataError, "unknown-label", at="dev.conll:1"):
         read_dataset("tags", tmp_path)

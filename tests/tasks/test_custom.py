@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.catalog import read_dataset
@@ -101,63 +102,63 @@ def test_tags_are_read_from_columns_and_from_json_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "name", "text", "message"),
+    ("task", "name", "text", "code"),
     [
-        ("classification", "r.csv", "a,b,c\nx,y,1\n", r"r\.csv: which column is the text\? it has a, b, c"),
-        ("classification", "r.csv", "text,u,v\nx,y,1\n", r"r\.csv: which column is the label\?"),
-        ("classification", "r.csv", "text,label\nx,1\n,2\n", r"r\.csv:3: 'text' is empty"),
-        ("classification", "r.csv", 'text,label\n"two\nlines",1\nx, \n', r"r\.csv:4: 'label' is empty"),
-        ("classification", "r.csv", "text,label\nx,1\ny,2,3\n", r"r\.csv:3: 3 cells, but the table has 2 columns"),
-        ("classification", "r.csv", "text,label\nx,1\n,\ny,2\n", r"r\.csv:3: 'text' is empty"),
-        ("classification", "r.csv", "text,label\nx,y,2\n", "columns; quote the cell that has a comma in it"),
-        ("classification", "r.csv", "text;label\nx;y;2\n", "columns; quote the cell that has a semicolon in it"),
-        ("classification", "r.csv", "text\tlabel\nx\ty\t2\n", "columns; quote the cell that has a tab in it"),
-        ("classification", "r.csv", "text,label\nx\n", r"r\.csv:2: 1 cell, .*; add what is missing, a comma before it"),
-        ("classification", "r.csv", "text;label\nx,2\n", "columns; add what is missing, a semicolon before it"),
-        ("classification", "r.tsv", "text\tlabel\nx\n", "columns; add what is missing, a tab before it"),
+        ("classification", "r.csv", "a,b,c\nx,y,1\n", "ambiguous-column"),
+        ("classification", "r.csv", "text,u,v\nx,y,1\n", "ambiguous-column"),
+        ("classification", "r.csv", "text,label\nx,1\n,2\n", "empty-cell"),
+        ("classification", "r.csv", 'text,label\n"two\nlines",1\nx, \n', "empty-cell"),
+        ("classification", "r.csv", "text,label\nx,1\ny,2,3\n", "ragged-row"),
+        ("classification", "r.csv", "text,label\nx,1\n,\ny,2\n", "empty-cell"),
+        ("classification", "r.csv", "text,label\nx,y,2\n", "ragged-row"),
+        ("classification", "r.csv", "text;label\nx;y;2\n", "ragged-row"),
+        ("classification", "r.csv", "text\tlabel\nx\ty\t2\n", "ragged-row"),
+        ("classification", "r.csv", "text,label\nx\n", "ragged-row"),
+        ("classification", "r.csv", "text;label\nx,2\n", "ragged-row"),
+        ("classification", "r.tsv", "text\tlabel\nx\n", "ragged-row"),
         (
             "classification",
             "r.tsv",
             "text\tlabel\nx\ty\t2\n",
-            "columns; write a space for the tab that stands in a cell",
+            "ragged-row",
         ),
-        ("classification", "r.tsv", "text\tlabel\nx\t1\n\t\ny\t2\n", r"r\.tsv:3: 'text' is empty"),
-        ("classification", "r.tsv", "good\tpos\nbad\tneg\n", r"by number: --text 1 --label 2"),
-        ("classification", "r.xlsx", "PK", r"r\.xlsx: a table is one of \.csv"),
-        ("classification", "r.jsonl", '{"text": ["x"], "label": 1}\n', r"r\.jsonl:1: 'text' is \[\"x\"\], not a text"),
-        ("classification", "r.json", '[{"text": "x", "label": 1}, 2]', r"r\.json: row 2: a int, not an object"),
-        ("classification", "r.csv", 'text,label\n"open,1\n', r"r\.csv:2: not CSV"),
-        ("classification", "r.csv", "text,label\nx,1\ny,1\n", r"every training row has the label '1'"),
-        ("classification", "r.csv", "text,text\nx,1\n", r"r\.csv:1: two columns are called 'text'"),
-        ("classification", "r.csv", "", r"r\.csv: there is no row"),
-        ("classification", "r.jsonl", '{"text": "x", "label": 1}\n[1]\n', r"r\.jsonl:2: a list, not an object"),
-        ("classification", "r.jsonl", '{"text": "x"\n', r"r\.jsonl:1: not JSON"),
-        ("classification", "r.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', r"r\.jsonl:2: there is no 'label'"),
+        ("classification", "r.tsv", "text\tlabel\nx\t1\n\t\ny\t2\n", "empty-cell"),
+        ("classification", "r.tsv", "good\tpos\nbad\tneg\n", "ambiguous-column"),
+        ("classification", "r.xlsx", "PK", "unknown-file-type"),
+        ("classification", "r.jsonl", '{"text": ["x"], "label": 1}\n', "wrong-input"),
+        ("classification", "r.json", '[{"text": "x", "label": 1}, 2]', "bad-layout"),
+        ("classification", "r.csv", 'text,label\n"open,1\n', "bad-csv"),
+        ("classification", "r.csv", "text,label\nx,1\ny,1\n", "one-label"),
+        ("classification", "r.csv", "text,text\nx,1\n", "duplicate-column"),
+        ("classification", "r.csv", "", "empty-file"),
+        ("classification", "r.jsonl", '{"text": "x", "label": 1}\n[1]\n', "bad-layout"),
+        ("classification", "r.jsonl", '{"text": "x"\n', "bad-json"),
+        ("classification", "r.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', "empty-cell"),
         (
             "regression",
             "r.csv",
             "text,score\nx,1.5\ny,high\n",
-            r"r\.csv:3: 'high' in 'score' is not a number; write it like 2\.5",
+            "bad-number",
         ),
-        ("regression", "r.csv", "text;score\nx;1.5\ny;-1,5\n", r"r\.csv:3: '-1,5' .* is not a number; write -1\.5"),
-        ("regression", "r.csv", "text,score\nx,1.5\ny,nan\n", r"r\.csv:3: 'nan' in 'score' is not a finite number"),
-        ("regression", "r.csv", "text,score\nx,1\ny,-1e200\n", r"r\.csv:3: -1e\+200 is too large to be computed with"),
-        ("regression", "r.csv", "text,score\nx,0\ny,1e-200\n", r"r\.csv:3: 1e-200 .* too little from the others"),
-        ("regression", "r.csv", "text,score\nx,2\ny,2\n", r"r\.csv:2: every number from here on is 2"),
+        ("regression", "r.csv", "text;score\nx;1.5\ny;-1,5\n", "bad-number"),
+        ("regression", "r.csv", "text,score\nx,1.5\ny,nan\n", "bad-number"),
+        ("regression", "r.csv", "text,score\nx,1\ny,-1e200\n", "value-overflow"),
+        ("regression", "r.csv", "text,score\nx,0\ny,1e-200\n", "value-overflow"),
+        ("regression", "r.csv", "text,score\nx,2\ny,2\n", "one-label"),
         (
             "multi-label",
             "r.jsonl",
             '{"text": "x", "label": ["a"]}\n{"text": "y", "label": ["b", null]}\n',
-            r"r\.jsonl:2: a label of 'label' is null; write \[\] for none",
+            "bad-label",
         ),
-        ("tags", "r.conll", "EU B-ORG\nrejects\n", r"r\.conll:2: a word without a tag"),
-        ("tags", "r.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', r"r\.jsonl:1: 2 words, and not as many tags"),
-        ("tags", "r.jsonl", '{"tokens": ["a"], "tags": [null]}\n', r"r\.jsonl:1: 1 words, and not as many tags"),
-        ("tags", "r.jsonl", '{"tokens": [null], "tags": ["O"]}\n', r"r\.jsonl:1: no list of words"),
+        ("tags", "r.conll", "EU B-ORG\nrejects\n", "missing-tag"),
+        ("tags", "r.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', "row-count-mismatch"),
+        ("tags", "r.jsonl", '{"tokens": ["a"], "tags": [null]}\n', "row-count-mismatch"),
+        ("tags", "r.jsonl", '{"tokens": [null], "tags": ["O"]}\n', "unknown-column"),
     ],
 )
-def test_a_slip_is_named_with_file_and_line(task: str, name: str, text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
+def test_a_slip_is_named_with_file_and_line(task: str, name: str, text: str, code: str, tmp_path: Path) -> None:
+    with refuses(DataError, code):
         read_dataset(task, write(tmp_path / name, text), TableOptions(dev_share=0.0))
 
 
@@ -183,7 +184,7 @@ def test_a_declared_encoding_is_read_though_its_mark_begins_like_another(tmp_pat
 
 def test_another_encoding_is_named_with_its_line_and_the_one_to_try(tmp_path: Path) -> None:
     path = write(tmp_path / "r.csv", "text,label\nok,1\n很好,2\n", "gb18030")
-    with pytest.raises(DataError, match=r"r\.csv:3: byte 0xba is not utf-8; .* --encoding gb18030"):
+    with refuses(DataError, "bad-encoding", at="r.csv:3"):
         read_file(path)
     assert [example.text for example in read_file(path, encoding="gb18030").train] == ["ok", "很好"]
 
@@ -191,25 +192,23 @@ def test_another_encoding_is_named_with_its_line_and_the_one_to_try(tmp_path: Pa
 def test_a_label_that_only_dev_has_is_named_with_its_line(tmp_path: Path) -> None:
     write(tmp_path / "train.csv", "text,label\nx,1\ny,2\n")
     write(tmp_path / "dev.csv", "text,label\nx,1\ny,3\n")
-    with pytest.raises(
-        DataError, match=r"dev\.csv:3: label '3' is not one of those of the training rows: 1, 2; mend it, or"
-    ):
+    with refuses(DataError, "unknown-label", at="dev.csv:3"):
         read_dataset("classification", tmp_path)
     asked = TableOptions(dev_share=0.0, labels=("1", "2"), is_learned=False)
-    with pytest.raises(DataError, match=r"dev\.csv:3: label '3' is not one of those that the model knows: 1, 2; mend"):
+    with refuses(DataError, "unknown-label", at="dev.csv:3"):
         read_dataset("classification", tmp_path, asked)
 
 
 def test_a_named_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "r.csv", "text,label\nx,1\ny,2\n")
-    with pytest.raises(DataError, match=r"no column 'txt' \(--text\); it has text, label"):
+    with refuses(DataError, "unknown-column"):
         read_file(path, text="txt")
 
 
 def test_two_files_that_could_be_the_split_are_refused(tmp_path: Path) -> None:
     for name in ("train.csv", "train.tsv"):
         write(tmp_path / name, "text,label\nx,1\n")
-    with pytest.raises(DataError, match=r"which is the train file, train\.csv or train\.tsv"):
+    with refuses(DataError, "ambiguous-files", at="train.csv"):
         read_dataset("classification", tmp_path)
 
 
@@ -279,7 +278,7 @@ def test_a_blank_label_in_a_test_file_leaves_it_answered_and_not_scored(
 def test_numbers_of_a_dev_file_that_no_score_can_be_computed_of_are_refused_at_reading(tmp_path: Path) -> None:
     train = write(tmp_path / "train.csv", "text,score\nx,1\ny,2\n")
     dev = write(tmp_path / "dev.csv", "text,score\nx,1\ny,1.5e308\nz,2\n")
-    with pytest.raises(DataError, match=r"dev\.csv:3: 1\.5e\+308 is too large to be computed with; divide all numbers"):
+    with refuses(DataError, "value-overflow", at="dev.csv:3"):
         read_dataset("regression", train, TableOptions(dev=dev))
 
 
@@ -307,7 +306,7 @@ def test_words_of_a_tagged_file_may_have_spaces_where_tabs_separate(tmp_path: Pa
 )
 def test_the_encoding_that_is_advised_reads_the_file(text: str, encoding: str, advice: str, tmp_path: Path) -> None:
     path = write(tmp_path / "r.csv", f"text,label\nplain,1\n{text},2\n", encoding)
-    with pytest.raises(DataError, match=rf"r\.csv:\d: byte 0x.. is not utf-8; .* --encoding {advice}"):
+    with refuses(DataError, "bad-encoding"):
         read_file(path)
     assert read_file(path, encoding=advice).train[1].text == text
 
@@ -316,7 +315,7 @@ def test_the_encoding_that_is_advised_reads_the_file(text: str, encoding: str, a
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
 def test_wide_characters_without_a_mark_are_told_by_their_zeros(encoding: str, wrong: str, tmp_path: Path) -> None:
     path = write(tmp_path / "r.csv", "text,label\na cat,1\na dog,2\n", encoding)
-    with pytest.raises(DataError, match=rf"r\.csv: .* are zero, .* perhaps --encoding {encoding}"):
+    with refuses(DataError, "bad-encoding"):
         read_file(path, encoding=wrong)
     assert [example.text for example in read_file(path, encoding=encoding).train] == ["a cat", "a dog"]
 
@@ -338,7 +337,7 @@ def test_a_single_zero_is_a_letter_like_any_other(tmp_path: Path) -> None:
     ],
 )
 def test_words_that_a_task_does_not_read_are_refused(task: str, options: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"says nothing to --task {task}"):
+    with refuses(ConfigError, "conflicting-options"):
         read_dataset(task, tmp_path, TableOptions(**options))
 
 
@@ -349,10 +348,10 @@ def test_a_folder_that_is_scored_needs_no_training_file(tmp_path: Path) -> None:
     assert [example.label for example in dataset.dev["dev"]] == [("war, peace",)]
     write(tmp_path / "dev.csv", "text,labels\nx,1\ny,2\n")
     assert len(read_dataset("regression", tmp_path, TableOptions(dev_share=0.0)).dev["dev"]) == 2
-    with pytest.raises(DataError, match=r"no train\.csv"):
+    with refuses(DataError, "missing-file", at="train.csv"):
         read_dataset("multi-label", tmp_path, TableOptions())
 
 
 def test_a_share_is_less_than_all() -> None:
-    with pytest.raises(ConfigError, match="a share lies between 0 and 1"):
+    with refuses(ConfigError, "out-of-range"):
         TableOptions(dev_share=1.0)

@@ -5,6 +5,7 @@ import io
 from pathlib import Path
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
@@ -88,5 +89,5 @@ def test_the_separator_is_the_one_that_cuts_all_rows_alike(separator: str, name:
 
 def test_a_ragged_row_of_a_bar_separated_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("text|label\nx|1\ny|z|2\n")
-    with pytest.raises(DataError, match=r"rows\.csv:3: 3 cells, .*; quote the cell that has a vertical bar in it"):
+    with refuses(DataError, "ragged-row", at="rows.csv:3"):
         read_table(tmp_path / "rows.csv")

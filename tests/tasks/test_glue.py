@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
@@ -83,24 +84,24 @@ def test_a_character_that_ends_lines_elsewhere_does_not_end_a_row(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "text", "message"),
+    ("name", "file", "text", "code"),
     [
-        ("sst-2", "train.tsv", "sentence\tlabel\nfine\t7\n", r"train\.tsv:2: label '7' is not one of 0, 1"),
-        ("sst-2", "dev.tsv", "index\tsentence\n0\tfine\n", r"no column 'label', but index, sentence; .*test split"),
-        ("sst-2", "train.jsonl", '{"sentence": "a", "label": 1}\n{"label": 0}\n', r"train\.jsonl:2: there is no text"),
-        ("sst-2", "train.jsonl", '{"sentence": null, "label": 1}\n', r"train\.jsonl:1: there is no text"),
-        ("sst-2", "train.jsonl", '{"sentence": "a", "label": -2}\n', r"train\.jsonl:1: label '-2' is not one of"),
-        ("sts-b", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\t7\n", r"dev\.tsv:2: '7' is not a number from 0 to 5"),
+        ("sst-2", "train.tsv", "sentence\tlabel\nfine\t7\n", "unknown-label"),
+        ("sst-2", "dev.tsv", "index\tsentence\n0\tfine\n", "unknown-column"),
+        ("sst-2", "train.jsonl", '{"sentence": "a", "label": 1}\n{"label": 0}\n', "empty-cell"),
+        ("sst-2", "train.jsonl", '{"sentence": null, "label": 1}\n', "empty-cell"),
+        ("sst-2", "train.jsonl", '{"sentence": "a", "label": -2}\n', "unknown-label"),
+        ("sts-b", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\t7\n", "bad-number"),
         # a test row left out would move the answers behind it
-        ("sst-2", "test.tsv", "index\tsentence\n0\ta\n1\n2\tb\n", r"test\.tsv:3: 1 cell,"),
-        ("rte", "train.tsv", "a\tb\n" * 5, r"no column"),
-        ("sts-b", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\tmuch\n", r"dev\.tsv:2: 'much' is not a number"),
-        ("rte", "dev.jsonl", '{"sentence1": "a", "sentence2": "b", "label": -1}\n', r"dev\.jsonl:1: .*test split"),
-        ("sst-2", "train.tsv", "sentence\tlabel\n" + "a\n" * 9 + "b\t1\n", r"train\.tsv:2 and 8 more lines"),
-        ("cola", "nothing.tsv", "", r"no train, dev or test file of CoLA"),
+        ("sst-2", "test.tsv", "index\tsentence\n0\ta\n1\n2\tb\n", "ragged-row"),
+        ("rte", "train.tsv", "a\tb\n" * 5, "unknown-column"),
+        ("sts-b", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\tmuch\n", "bad-number"),
+        ("rte", "dev.jsonl", '{"sentence1": "a", "sentence2": "b", "label": -1}\n', "missing-label"),
+        ("sst-2", "train.tsv", "sentence\tlabel\n" + "a\n" * 9 + "b\t1\n", "ragged-row"),
+        ("cola", "nothing.tsv", "", "missing-file"),
     ],
 )
-def test_a_slip_is_named_with_its_place(name: str, file: str, text: str, message: str, tmp_path: Path) -> None:
+def test_a_slip_is_named_with_its_place(name: str, file: str, text: str, code: str, tmp_path: Path) -> None:
     write(tmp_path, file, text)
-    with pytest.raises(DataError, match=message):
+    with refuses(DataError, code):
         read_dataset(name, tmp_path)

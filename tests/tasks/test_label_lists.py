@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
@@ -69,7 +70,7 @@ def test_labels_in_one_cell_are_never_brackets_and_quotes(cells: list[str], tmp_
 
 
 def test_a_list_is_no_class(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"rows\.csv:2: 'label' is a list, \['a', 'b'\], and a class is one label"):
+    with refuses(DataError, "bad-label", at="rows.csv:2"):
         read(tmp_path / "rows.csv", "text,label\nx,\"['a', 'b']\"\n", task="classification")
 
 
@@ -86,7 +87,7 @@ def test_columns_of_labels_can_be_named(tmp_path: Path) -> None:
     options = TableOptions(dev_share=0.0, text="comment_text", label="toxic, threat")
     dataset = read(tmp_path / "rows.csv", COMMENTS, options)
     assert [example.label for example in dataset.train] == [(), ("toxic",), ("toxic",)]
-    with pytest.raises(DataError, match=r"rows\.csv: no column 'rude', which is a label; it has id, comment_text"):
+    with refuses(DataError, "unknown-column", at="rows.csv"):
         read(tmp_path / "rows.csv", COMMENTS, TableOptions(dev_share=0.0, label="toxic,rude"))
 
 
@@ -107,7 +108,7 @@ def test_a_test_file_may_lack_the_columns_of_labels(test: str, label: tuple[str,
 
 def test_a_cell_that_is_neither_zero_nor_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "dev.csv").write_text("id,comment_text,toxic,obscene,threat\nb1,x,1,2,1\n")
-    with pytest.raises(DataError, match=r"dev\.csv:2: '2' in 'obscene' is neither 0 nor 1"):
+    with refuses(DataError, "bad-label", at="dev.csv:2"):
         read(tmp_path / "train.csv", COMMENTS, TableOptions(dev=tmp_path / "dev.csv"))
 
 
@@ -126,21 +127,21 @@ def test_fasttext_lines_are_labels_and_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code"),
     [
-        ("__label__a x\ny\n", r"t\.txt:2: no __label__ at its beginning"),
-        ("__label__a x\n__label__b\n", r"t\.txt:2: 'text' is empty"),
-        ("__label__a __label__b x\n", r"t\.txt:1: 'label' is a list, .* take the task multi-label"),
+        ("__label__a x\ny\n", "missing-label"),
+        ("__label__a x\n__label__b\n", "empty-cell"),
+        ("__label__a __label__b x\n", "bad-label"),
     ],
 )
-def test_a_fasttext_line_without_label_or_text_is_named(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
+def test_a_fasttext_line_without_label_or_text_is_named(text: str, code: str, tmp_path: Path) -> None:
+    with refuses(DataError, code):
         read(tmp_path / "t.txt", text, task="classification")
 
 
 def test_more_labels_than_usual_are_read_on_request(tmp_path: Path) -> None:
     rows = "".join(json.dumps({"text": "x", "label": f"c{number}"}) + "\n" for number in range(501))
-    with pytest.raises(DataError, match="501 different labels, more than max_labels = 500"):
+    with refuses(DataError, "too-many-labels"):
         read(tmp_path / "rows.jsonl", rows, task="classification")
     dataset = read(tmp_path / "rows.jsonl", rows, TableOptions(dev_share=0.0, max_labels=501), "classification")
     assert len(dataset.task.labels) == 501  # type: ignore[attr-defined]

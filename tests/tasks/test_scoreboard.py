@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from refusals import refuses
 
 from litebert.core.errors import ConfigError
 from litebert.tasks.scoreboard import AVERAGED, glue_average, missing_tasks
@@ -35,5 +36,5 @@ def test_the_average_counts_each_task_once() -> None:
 def test_what_is_missing_or_there_twice_is_named() -> None:
     assert missing_tasks(REPORTS[1:]) == ["cola"]
     assert missing_tasks([]) == list(AVERAGED)
-    with pytest.raises(ConfigError, match="one of each"):
+    with refuses(ConfigError, "repeated-value"):
         glue_average([*REPORTS, report("rte")])

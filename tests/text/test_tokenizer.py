@@ -107,7 +107,7 @@ def test_a_changed_setting_is_refused(tokenizers_by_kind: dict[str, Tokenizer], 
     tokenizers_by_kind["unigram"].save(tmp_path / "tok")
     manifest = tmp_path / "tok" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"lowercase": true', '"lowercase": false'))
-    with pytest.raises(DataError, match=r"manifest\.json is corrupt: its content does not match its checksum"):
+    with refuses(DataError, "corrupt-file", at="manifest.json"):
         load_tokenizer(tmp_path / "tok")
     unsealed = json.loads(manifest.read_text())
     del unsealed["checksum"]  # as earlier versions wrote it
@@ -139,19 +139,19 @@ def test_an_impossible_setting_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("manifest", "message"),
+    ("manifest", "code"),
     [
-        ('{"format": "litebert-corpus"}', "does not describe a tokenizer but a litebert-corpus"),
-        ('{"format_version": 1}', "does not describe a tokenizer;"),
-        ('{"format": "litebert-tokenizer", "version": 99}', "version 99"),
-        ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', '"kind": Field required'),
-        ('{"format": "litebert-tokenizer"}', "version None"),
-        ('{"format"', "not JSON"),
+        ('{"format": "litebert-corpus"}', "not-a-tokenizer"),
+        ('{"format_version": 1}', "not-a-tokenizer"),
+        ('{"format": "litebert-tokenizer", "version": 99}', "newer-version"),
+        ('{"format": "litebert-tokenizer", "version": 1, "model_file": "gone"}', "corrupt-file"),
+        ('{"format": "litebert-tokenizer"}', "newer-version"),
+        ('{"format"', "bad-json"),
     ],
 )
-def test_a_manifest_of_something_else_is_refused(tmp_path: Path, manifest: str, message: str) -> None:
+def test_a_manifest_of_something_else_is_refused(tmp_path: Path, manifest: str, code: str) -> None:
     (tmp_path / "manifest.json").write_text(manifest)
-    with pytest.raises(DataError, match=message) as caught:
+    with refuses(DataError, code) as caught:
         load_tokenizer(tmp_path)
     assert str(tmp_path) in str(caught.value)
 

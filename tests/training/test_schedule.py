@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 
 from litebert.core.errors import ConfigError
 from litebert.training.schedule import ScheduleOptions, check_schedule, learning_rate, step_by_clock
@@ -57,11 +58,11 @@ def test_by_the_clock_half_the_time_is_half_the_schedule() -> None:
     "options", [{"warmup_steps": -1}, {"start_warmup_step": -1}, {"power": -1.0}, {"end_learning_rate": float("nan")}]
 )
 def test_impossible_options_are_refused_by_name(options: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match=f"^{next(iter(options))} must be at least 0"):
+    with refuses(ConfigError, "out-of-range"):
         ScheduleOptions(**options)  # type: ignore[arg-type]
 
 
 def test_a_warm_up_longer_than_the_run_is_refused() -> None:
     check_schedule(PAPER, 3125)
-    with pytest.raises(ConfigError, match="warm-up ends at step 3125, after the run's 3000 steps"):
+    with refuses(ConfigError, "warm-up-too-long"):
         check_schedule(PAPER, 3000)

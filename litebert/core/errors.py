@@ -27,9 +27,7 @@ class LitebertError(Exception):
 
     exit_code: int = 2
 
-    def __init__(self, code: str, message: str = "", *, option: str = "") -> None:
-        if not message:  # TRANSITION: sites that have no code yet
-            code, message = "uncoded", code
+    def __init__(self, code: str, message: str, *, option: str = "") -> None:
         super().__init__(code, message)  # both, so that the error survives pickling between processes
         self.code = code
         self.message = message
@@ -83,8 +81,7 @@ class Refusal(NamedTuple):
 def describe_refusal(error: BaseException) -> Refusal | None:
     """The line and the exit code for an error of ours, or of a file; None for all others, which are nobody's input."""
     if isinstance(error, LitebertError):
-        prefix = "error" if error.code == "uncoded" else f"error[{error.code}]"
-        return Refusal(f"{prefix}: {error}", error.exit_code)
+        return Refusal(f"error[{error.code}]: {error}", error.exit_code)
     shortage = describe_shortage(error)
     if shortage is not None:
         return Refusal(f"error[out-of-memory]: {shortage}; end other programs, or take a machine with more", 2)

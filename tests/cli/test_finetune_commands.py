@@ -102,8 +102,9 @@ def test_standard_input_is_read_as_files_are(
     assert (code, printed.split("\t")[-1]) == (0, "a cat\n")
     speak(monkeypatch, "fine\ncaf\u00e9\n".encode("latin-1"))
     code, _, errors = run(capsys, "predict", classifier)
-    assert (code, errors) == (2, "error: standard input:2: byte 0xe9 is not utf-8; say which encoding it is, perhaps "
-                              "--encoding cp1252\n")  # fmt: skip
+    assert code == 2
+    assert errors.startswith("error[bad-encoding]: standard input:2: byte 0xe9 is not utf-8")
+    assert "cp1252" in errors
 
 
 def test_a_model_that_was_only_pretrained_guesses_hidden_words(

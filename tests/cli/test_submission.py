@@ -155,7 +155,8 @@ def test_a_folder_is_no_file_to_write(tmp_path: Path, capsys: pytest.CaptureFixt
         code, printed = submit(capsys, *([run] if word == "--out" else []), word, tmp_path)
         assert (code, printed) == (
             2,
-            f"error: {word} {tmp_path} is a folder, and is to be a file, such as {tmp_path / 'submission.zip'}\n",
+            f"error[is-a-folder]: {word} {tmp_path} is a folder, and is to be a file, such as "
+            f"{tmp_path / 'submission.zip'}\n",
         )
     code, printed = submit(capsys, run, "--out", tmp_path / "x.zip", "--task", "rte", "--data", tmp_path)
     assert (code, "say nothing to GLUE's tables" in printed) == (2, True)

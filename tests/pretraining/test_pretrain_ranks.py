@@ -180,7 +180,7 @@ def test_a_busy_folder_is_told_by_the_exit_code_also_of_several_processes(tiny_c
     with exclusive_lock(tmp_path / "run", purpose="training"):
         done = run_two(make_recipe(tiny_corpus), tmp_path / "run")
     assert (done.returncode, done.stdout) == (os.EX_TEMPFAIL, "")
-    assert done.stderr == f"error: another process is training in {tmp_path / 'run'}; wait for it, or stop it\n"
+    assert done.stderr == f"error[busy]: another process is training in {tmp_path / 'run'}; wait for it, or stop it\n"
 
 
 @pytest.mark.slow

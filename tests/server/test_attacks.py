@@ -301,7 +301,7 @@ def test_a_model_file_that_is_gone_is_our_mistake_and_not_told_to_clients(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise DataError("/srv/models/secret/model.safetensors: no such file")
+        raise DataError("missing-file", "/srv/models/secret/model.safetensors: no such file")
 
     monkeypatch.setattr(Predictor, "embed", fail)
     response = client.post("/v1/embed", json={"inputs": ["a"]})

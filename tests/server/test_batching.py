@@ -30,7 +30,7 @@ class Recorder:
         assert self.is_open.wait(timeout=60)
         self.batches.append((lane, list(inputs)))
         if "bad" in inputs:
-            raise DataError("this is no text")
+            raise DataError("not-text", "this is no text")
         return [text.upper() for text in inputs]
 
 

@@ -111,7 +111,7 @@ def test_a_folder_without_reports_is_refused(tmp_path: Path) -> None:
     with refuses(DataError, "no-finished-arm"):
         read_results(tmp_path)
     (tmp_path / "other.json").write_text("{}")
-    with refuses(DataError, "corrupt-file", at=reason):
+    with refuses(DataError, "corrupt-file", at="other.json"):
         read_results(tmp_path)
 
 

@@ -74,7 +74,7 @@ def test_no_text_is_an_error(kind: str, texts: list[str]) -> None:
 def test_an_error_of_the_reader_comes_through(kind: str, sentences: list[str]) -> None:
     def read() -> Iterator[str]:
         yield from sentences
-        raise DataError("books.txt:3: not UTF-8")
+        raise DataError("bad-encoding", "books.txt:3: not UTF-8")
 
     with pytest.raises(DataError, match=r"books\.txt:3"):
         train_tokenizer(read(), VocabularyOptions(kind, 100))

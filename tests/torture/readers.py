@@ -239,7 +239,7 @@ def _verified(file: str) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
         problems = [problem for found in verify(folder) for problem in found.problems]
         if problems:
-            raise DataError(problems[0])
+            raise DataError("corrupt-file", problems[0])
         if file.endswith(".toml"):  # paths may change: runs move
             return with_paths(build_recipe(tomllib.loads((folder / file).read_text("utf-8"))), lambda _: "")
         if file.endswith(".json"):

@@ -35,7 +35,7 @@ BUSY = f"""{NOTE}
 from litebert.core.errors import BusyError
 from litebert.training.launcher import tell_launcher
 if rank == "0": time.sleep(60)
-tell_launcher(BusyError("another process is training in\\nhere"))
+tell_launcher(BusyError("busy", "another process is training in\\nhere"))
 sys.exit("nobody may hear this")
 """
 LAUNCH = """
@@ -77,7 +77,7 @@ def test_what_does_not_heal_ends_all_at_once_with_one_line_and_its_code(
     started_at = time.monotonic()
     assert launch(command(BUSY, tmp_path), 3, num_restarts=5) == os.EX_TEMPFAIL
     assert time.monotonic() - started_at < 30
-    assert capfd.readouterr().err == "error: another process is training in\nhere\n"
+    assert capfd.readouterr().err == "error[busy]: another process is training in\nhere\n"
     assert {path.name for path in tmp_path.iterdir()} <= {"0-0", "1-0", "2-0"}  # once each
 
 
@@ -123,16 +123,16 @@ def test_workers_that_are_told_to_stop_may_finish_what_they_do(tmp_path: Path) -
 
 
 def test_without_a_launcher_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    tell_launcher(ConfigError("x"))
+    tell_launcher(ConfigError("x", "y"))
     hearing, telling = os.pipe()
     os.close(hearing)  # the launcher was killed
     monkeypatch.setenv("LITEBERT_TELLING", str(telling))
-    tell_launcher(ConfigError("x"))
+    tell_launcher(ConfigError("x", "y"))
     os.close(telling)
 
 
 def test_what_is_refused_has_a_line_and_a_code() -> None:
-    assert describe_refusal(BusyError("busy")) == ("error: busy", 75)
+    assert describe_refusal(BusyError("busy", "wait")) == ("error[busy]: wait", 75)
     assert describe_refusal(FileNotFoundError(2, "No such file", "x.txt")) == ("error: x.txt: No such file", 2)
     assert describe_refusal(OSError(28, "No space left")) == (
         "error: No space left; make room on the disk of the output and start the same command again",

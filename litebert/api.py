@@ -747,7 +747,7 @@ def run_study(
     several a mapping from their names. `jobs` arms run side by side, each in a process with its share of the cores. The
     report has what was measured of each arm; `litebert study report` makes tables and figures.
 
-    >>> found = litebert.run_study("table-1", arms=["albert-*"], out="runs/sizes")
+    >>> found = litebert.run_study("table-1", arms=["albert-base"], out="runs/sizes")
     >>> found.report["arms"]["albert-base-seed-1"]["values"]["parameters"] < 12.5
     True
     """

@@ -43,6 +43,9 @@ def test_every_example_in_a_docstring_is_true(folder: Path, monkeypatch: pytest.
     for function in functions:
         for example in doctest.DocTestParser().get_examples(function.__doc__ or ""):
             shown.add(function.__name__)
+            if doctest.SKIP in example.options:  # serving never ends; tests/test_examples.py asks a server
+                compile(example.source, function.__name__, "exec")
+                continue
             if example.want:
                 assert repr(eval(example.source, names)) == example.want.strip(), example.source
             else:

@@ -38,7 +38,7 @@ from litebert.training.launcher import tell_launcher
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 _PYTHONS_WARNING = warnings.formatwarning
 # arguments of the Python functions that have another name on the command line
-_OPTIONS = {"replace": "force", "format": "format_"}
+_OPTIONS = {"replace": "force", "format": "format_", "allow_hosts": "allow_host", "origins": "origin"}
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(

@@ -49,7 +49,8 @@ def collect_documents(library: Path, topics: Mapping[str, str]) -> list[Document
         documents += [Document(f"module {module}", text) for text in (*texts, one_liners) if len(text) > 1]
     if not documents:
         raise DataError(
-            "no-documentation", f"{library} holds no documented Python source; run the demo with a complete CPython"
+            "no-documentation",
+            f"{library} contains no Python source with docstrings: run the demo with a complete CPython",
         )
     return [document for document in documents if document.sentences]
 

@@ -40,7 +40,9 @@ def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[st
     try:
         import jinja2
     except ImportError as error:
-        raise ConfigError("missing-package", "the report needs jinja2: pip install 'litebert[plots]'") from error
+        raise ConfigError(
+            "missing-package", "the report needs jinja2; install it with pip install 'litebert[plots]'"
+        ) from error
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"share": format_share, "interval": format_interval, "seconds": format_seconds}
     template = environment.from_string((files("litebert.demo") / _TEMPLATE).read_text("utf-8"))

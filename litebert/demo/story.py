@@ -245,14 +245,14 @@ def check_can_be_told(recipe: Recipe) -> None:
         if now.model.sharing != "all" or not now.model.layer_plan.is_one_layer:
             raise ConfigError(
                 "unsupported-by-demo",
-                "the demo's report applies one shared layer more often than in training: leave model.sharing = 'all' "
-                "and model.num_inner = 1, or use `litebert pretrain nano`",
+                "the demo needs a single shared layer (model.sharing = 'all', model.num_inner = 1); "
+                "for other models use `litebert pretrain nano`",
             )
         if now.segments.task == "none":
             raise ConfigError(
                 "unsupported-by-demo",
-                "the demo's report scores sentence pairs, and segments.task = 'none' learns none: leave it, or use "
-                "`litebert pretrain nano`",
+                "the demo needs a sentence-pair objective, but segments.task = 'none'; "
+                "to train without one use `litebert pretrain nano`",
             )
 
 
@@ -262,10 +262,17 @@ def check_same_demo(demo: Demo) -> None:
     if marker.exists():
         if read_json(marker) != describe_demo(demo):
             raise ConfigError(
-                "options-changed", f"{demo.folder} holds a demo with another recipe or version; --fresh starts over"
+                "options-changed",
+                f"{demo.folder} contains a demo with another recipe or litebert version: start over, or use an "
+                "empty folder",
+                option="fresh",
             )
     elif any(path.name != LOCK_FILE for path in demo.folder.iterdir()):
-        raise ConfigError("output-exists", f"{demo.folder} is not empty and no demo's; choose another --out")
+        raise ConfigError(
+            "output-exists",
+            f"{demo.folder} is not empty and was not created by the demo: use another folder",
+            option="out",
+        )
     else:
         write_json(marker, describe_demo(demo))
 

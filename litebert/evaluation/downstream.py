@@ -174,8 +174,9 @@ def check_tokenizer(corpus: Path, tokenizer: Tokenizer, checkpoint: Checkpoint) 
     if not tokenizer.has_fingerprint(open_corpus(corpus).tokenizer_fingerprint):
         raise ConfigError(
             "tokenizer-mismatch",
-            f"{corpus} was built with another tokenizer than {checkpoint.path}: build it again with "
-            f"`litebert corpus build ... --tokenizer {checkpoint.tokenizer_path}`",
+            f"{corpus} was built with a different tokenizer than {checkpoint.path} uses: rebuild it with the tokenizer "
+            f"in {checkpoint.tokenizer_path}",
+            option="corpus",
         )
 
 
@@ -183,7 +184,9 @@ def choose_length(checkpoint: Checkpoint, training: Training, asked: int | None)
     """How long a pair is: as asked, else as the checkpoint knows it, at most USUAL_LENGTH."""
     most = checkpoint.config.max_positions
     if asked is not None and asked > most:
-        raise ConfigError("out-of-range", f"--length {asked} does not fit the {most} positions of {checkpoint.path}")
+        raise ConfigError(
+            "out-of-range", f"length = {asked} exceeds the {most} positions of {checkpoint.path}", option="length"
+        )
     return min(USUAL_LENGTH, training.length) if asked is None else asked
 
 

@@ -73,7 +73,7 @@ def build_judge(checkpoint: Checkpoint, head: HeadName, dev: Path) -> Judge:
     tokenizer = checkpoint.load_tokenizer()
     lines = [line for line in read_text(dev, "utf-8").split("\n") if line.strip()][:MAX_LINES]
     if len(lines) < 2:
-        raise DataError("too-few-examples", f"{dev} has {len(lines)} lines of text, too few to measure a model")
+        raise DataError("too-few-examples", f"{dev} has {len(lines)} lines of text; at least 2 are needed")
     judges = {"mlm": _judge_masks, "sentence": _judge_order, "embedding": _judge_vectors}
     return judges[head](checkpoint, tokenizer, lines)
 
@@ -86,7 +86,7 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     )  # scored by the metric of the model's own task, whatever the file is
     examples = choose_examples(dataset, "", dev).examples
     if any(example.label is None for example in examples):
-        raise DataError("no-labels", f"{dev} has examples without labels: nothing to measure accuracy by")
+        raise DataError("no-labels", f"{dev} has unlabelled examples: accuracy needs a label for each", option="dev")
     # the same tolerance as in early exit
     tolerance = TOLERANCE * task.scale if isinstance(task, Regression) else None
 
@@ -120,7 +120,7 @@ def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
         groups.append(Group((sequence._replace(token_ids=masked),), about=len(places)))
     if not groups:
         raise DataError(
-            "too-few-examples", f"all lines are shorter than {MASK_EVERY // 2 + 1} tokens: too short to mask a word in"
+            "too-few-examples", f"every line is shorter than {MASK_EVERY // 2 + 1} tokens, too short to mask a token in"
         )
     truth = np.concatenate(hidden)
 

@@ -138,8 +138,8 @@ def _fit(choice: _Choice, judge: Judge, options: Int8Options) -> tuple[Accuracy,
             return accuracy, precision
     raise DataError(
         "int8-loses-too-much",
-        f"int8 loses {accuracy.drop:.2f} points of {judge.metric}, and {options.max_drop:g} are allowed; too much of "
-        "the model would have to stay in float: export in float, or allow more",
+        f"int8 loses {accuracy.drop:.2f} points of {judge.metric}, more than the allowed {options.max_drop:g}, even "
+        "with a third of the weights kept in float: export in float, or allow a larger drop",
         option="max_drop",
     )
 

@@ -89,7 +89,10 @@ def fetch_runtime(folder: Path) -> Path:
     npm = shutil.which("npm")
     if npm is None:
         raise ConfigError(
-            "no-npm", "npm downloads onnxruntime-web, and is missing: install npm, or name the folder", option="runtime"
+            "no-npm",
+            "npm is needed to download onnxruntime-web, but is not installed: install npm, or pass a folder with "
+            "onnxruntime-web",
+            option="runtime",
         )
     # No scripts: packages run nothing, and one of them would download more.
     words = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
@@ -97,7 +100,9 @@ def fetch_runtime(folder: Path) -> Path:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise ConfigError(
-            "no-npm", f"npm could not download onnxruntime-web ({reason}): name its folder", option="runtime"
+            "no-npm",
+            f"npm could not download onnxruntime-web ({reason}): pass a folder that contains it",
+            option="runtime",
         )
     return folder / "node_modules" / "onnxruntime-web"
 
@@ -107,6 +112,8 @@ def _copy_files(source: Path, target: Path) -> None:
     for name in RUNTIME_FILES:
         if not (folder / name).is_file():
             raise ConfigError(
-                "no-file", f"{source} has no {name}; is it the folder of onnxruntime-web?", option="runtime"
+                "no-file",
+                f"{name} is missing in {source}: it must be the onnxruntime-web package folder",
+                option="runtime",
             )
         shutil.copyfile(folder / name, target / name)

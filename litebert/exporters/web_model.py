@@ -29,7 +29,7 @@ def describe_for_page(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
     if head not in NEEDS_NO_TASK and (task is None or head not in {spec.kind for spec in task.heads}):
         raise ConfigError(
             "no-task",
-            f"{checkpoint.path} has a head '{head}', but nothing says what it answers: `litebert finetune` would",
+            f"{checkpoint.path} has a '{head}' head, but no task that says what its outputs mean: fine-tune it first",
         )
     length = checkpoint.find_max_length(head)
     facts = describe_model(

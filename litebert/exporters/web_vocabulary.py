@@ -41,8 +41,9 @@ def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, A
         return common | _describe_wordpiece(tokenizer, facts)
     raise ConfigError(
         "no-web-tokenizer",
-        f"a page can read SentencePiece and BERT's WordPiece vocabularies, and not this {tokenizer.kind} one: "
-        "export it as onnx",
+        f"web export supports SentencePiece and BERT WordPiece tokenizers, not {tokenizer.kind}: "
+        "export the model as onnx",
+        option="format",
     )
 
 
@@ -74,8 +75,9 @@ def check_model(model: bytes) -> None:
     if get_number(trainer, MODEL_TYPE, UNIGRAM) != UNIGRAM or get_number(trainer, BYTE_FALLBACK) or rules != NMT_NFKC:
         raise ConfigError(
             "no-web-tokenizer",
-            f"a page can read SentencePiece's unigram vocabularies with the rules {NMT_NFKC} and without bytes for "
-            f"unknown letters, and not this one with '{rules}': export it as onnx",
+            f"web export supports SentencePiece unigram models with {NMT_NFKC} normalization and no byte fallback; "
+            f"this one differs (normalization '{rules}'): export the model as onnx",
+            option="format",
         )
 
 

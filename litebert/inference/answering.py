@@ -36,11 +36,11 @@ def to_questions(pairs: Sequence[tuple[str, str]]) -> list[Question]:
         if not (isinstance(question, str) and isinstance(context, str)):
             raise ConfigError(
                 "wrong-input",
-                f"question {number} is {(question, context)!r:.60}: give a question and a context, both texts",
+                f"question {number} must be a (question, context) pair of strings, got {(question, context)!r:.60}",
             )
         if not context.strip():
             raise DataError(
-                "wrong-input", f"the context of question {number} is empty: there is nothing to find an answer in"
+                "wrong-input", f"question {number} has an empty context: pass the text that contains the answer"
             )
     return [Question(str(number), question, context) for number, (question, context) in enumerate(pairs)]
 
@@ -60,11 +60,11 @@ def to_choice_example(context: str, question: str, choices: Sequence[str]) -> Ch
     if not all(isinstance(part, str) for part in parts):
         raise ConfigError(
             "wrong-input",
-            f"the question is {(context, question, choices)!r:.60}: "
-            f"give a context and a question, both texts, and a list of texts",
+            "expected a context string, a question string and a list of choices, "
+            f"got {(context, question, choices)!r:.60}",
         )
     if isinstance(choices, str) or len(choices) < 2:
-        raise DataError("wrong-input", f"{choices!r} leaves nothing to choose; give a list of two or more texts")
+        raise DataError("wrong-input", f"choices must be a list of two or more strings, got {choices!r}")
     return ChoiceExample("0", context, question, tuple(choices))
 
 

@@ -14,10 +14,8 @@ def describe_cut(num_cut: Sequence[int], max_length: int) -> str:
     cut = [count for count in num_cut if count]
     if not cut:
         return ""
-    texts = f"{len(cut):,} of {len(num_cut):,} texts were cut"
-    return (
-        f"{texts}: the model reads {max_length:,} tokens, special ones included, and {sum(cut):,} tokens were not read"
-    )
+    texts = f"{len(cut):,} of {len(num_cut):,} texts were truncated"
+    return f"{texts} to the model's {max_length:,} tokens (special tokens included); {sum(cut):,} tokens were dropped"
 
 
 def tell_cut(groups: Sequence[Group], max_length: int, report: ReportCut | None) -> None:

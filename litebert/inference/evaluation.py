@@ -47,8 +47,9 @@ def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
     if type(models) is not type(asked) or asked.name not in fitting:
         raise ConfigError(
             "wrong-task",
-            f"{path} answers {models.name} ({type(models).__name__}), not {asked.name} ({type(asked).__name__}): "
-            f"say --task {models.name}, or take another model",
+            f"{path} was fine-tuned for {models.name} ({type(models).__name__}), not for {asked.name} "
+            f"({type(asked).__name__}): set task to '{models.name}', or use another model",
+            option="task",
         )
 
 
@@ -80,11 +81,13 @@ def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | 
     examples = splits.get(split or usual, ())
     if not examples:
         has = ", ".join(name for name, some in splits.items() if some)
-        raise DataError("empty-split", f"{path} has no split '{split or usual}', but {has}: name the one to score")
+        raise DataError(
+            "empty-split", f"{path} has no '{split or usual}' split; it has {has}: choose one of these", option="split"
+        )
     num_trained = sum(map(seen.is_trained, examples)) if seen else None
     note = _describe_training(num_trained, len(examples))
     if own and (split or usual) == "dev":
-        note = f"{path} is what the model was fine-tuned on: the {len(examples):,} rows that were held out are scored"
+        note = f"the model was fine-tuned on {path}: only the {len(examples):,} rows of its dev split are scored"
     scored = {id(example) for example in examples}
     is_training = (split or usual) in ("train", "all")
     to_learn = [] if is_training else [example for example in dataset.train if id(example) not in scored]
@@ -93,11 +96,9 @@ def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | 
 
 def _describe_training(num_trained: int | None, num_examples: int) -> str:
     if num_trained is None:
-        return "the model does not record what it was trained on: whether these texts were part of it is not known"
+        return "the model has no record of its training texts: some of these texts may have been among them"
     if num_trained:
-        return (
-            f"the model was trained on {num_trained:,} of these {num_examples:,} texts: on new ones it may score lower"
-        )
+        return f"the model was trained on {num_trained:,} of these {num_examples:,} texts: expect less on new text"
     return ""
 
 

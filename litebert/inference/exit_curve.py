@@ -40,7 +40,7 @@ def draw_curve(
     whole = load(0, 0)
     whole.check_exits()
     if any(example.label is None for example in examples):
-        raise ConfigError("no-labels", "an exit curve needs labels to score by")
+        raise ConfigError("no-labels", "the exit curve needs labelled examples", option="data")
     num_layers = whole.checkpoint.config.num_layers
     ways: list[tuple[Way, int]] = [("all", num_layers)]
     ways += [("patience", value) for value in range(1, num_layers - 1)]

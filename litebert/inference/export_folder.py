@@ -67,7 +67,7 @@ class ExportFiles:
     def _refuse(self) -> NoReturn:
         raise DataError(
             "export-has-no-weights",
-            f"{self.path} is an export: it answers, but has no weights for torch; take its checkpoint",
+            f"{self.path} is an export and has no torch weights: use the checkpoint it was exported from",
         )
 
 
@@ -96,7 +96,7 @@ def open_export(path: Path) -> Export:
     if facts.get("format") != FORMAT or facts.get("version") != FORMAT_VERSION:
         raise DataError(
             "newer-version",
-            f"{path / EXPORT_FILE} is not of format {FORMAT} {FORMAT_VERSION}; is a newer litebert needed?",
+            f"{path / EXPORT_FILE} does not have format {FORMAT} {FORMAT_VERSION}; it may need a newer litebert",
         )
     check_keys(path / EXPORT_FILE, facts, _KEYS)
     if problems := find_changed(path, facts["files"]):

@@ -50,7 +50,11 @@ def check_top_k(tokenizer: Tokenizer, top_k: int) -> None:
     """Raise if more pieces are asked for than there are; special tokens are never guessed."""
     possible = tokenizer.vocab_size - len(tokenizer.special_ids)
     if not 1 <= top_k <= possible:
-        raise ConfigError("out-of-range", f"top_k = {top_k}: the vocabulary has {possible:,} pieces to choose from")
+        raise ConfigError(
+            "out-of-range",
+            f"top_k must be between 1 and {possible:,} (the vocabulary size), got {top_k}",
+            option="top_k",
+        )
 
 
 def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int = 2**31) -> Group:
@@ -59,7 +63,7 @@ def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int = 2**31) -> Gro
     if len(body) > max_length - 2:
         raise DataError(
             "text-too-long",
-            f"the text has {len(body)} tokens, and the model reads {max_length - 2}: shorten it around the {MASK}",
+            f"the text has {len(body)} tokens, but the model reads at most {max_length - 2}: shorten it around {MASK}",
         )
     token_ids = np.array([tokenizer.cls_id, *body, tokenizer.sep_id], dtype=np.int32)
     return Group((TokenSequence(token_ids, len(token_ids)),), about=len(places))
@@ -98,7 +102,7 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]
     """
     parts = _split_at_masks(tokenizer, text)
     if len(parts) == 1:
-        raise DataError("no-mask", f"'{text}' has no {MASK}: write it in the place of the word to guess")
+        raise DataError("no-mask", f"'{text}' contains no {MASK}: write {MASK} in place of the word to predict")
     whole = _STAND_IN.join(parts)
     ends = np.cumsum([len(part) + len(_STAND_IN) for part in parts[:-1]]).tolist()
     stand_ins = [range(end - len(_STAND_IN), end) for end in ends]
@@ -112,7 +116,7 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]
         if number is None:
             token_ids.append(token_id)
         elif not (stand_ins[number].start <= start and end <= stand_ins[number].stop):
-            raise DataError("no-mask", f"a {MASK} of '{text}' stands inside a word: leave a space around it")
+            raise DataError("no-mask", f"'{text}' has a {MASK} inside a word: put spaces around {MASK}")
         elif number == len(places):  # the first of its pieces; the others are dropped
             places.append(len(token_ids))
             token_ids.append(tokenizer.mask_id)

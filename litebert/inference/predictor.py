@@ -113,18 +113,22 @@ class Predictor:
         if self.members:
             raise ConfigError(
                 "unsupported-early-exit",
-                f"{self.checkpoint.path} is an ensemble, which cannot answer early: take no patience",
+                f"{self.checkpoint.path} is an ensemble, which does not support early exit: set patience to 0",
+                option="patience",
             )
         if not self._learned_exits:
             raise ConfigError(
                 "unsupported-early-exit",
-                f"{self.checkpoint.path} has not learned to answer early: fine-tune it with exit.enabled=true",
+                f"{self.checkpoint.path} was not trained for early exit: fine-tune it with exit.enabled=true",
+                option="patience",
             )
         if not self.has_exits:
             raise ConfigError(
                 "unsupported-early-exit",
-                f"{self.checkpoint.path} cannot answer early in {self.engine.name}: only onnx does, and only where all "
-                "layers are one; take the checkpoint with the engine torch, or no patience",
+                f"{self.checkpoint.path} does not support early exit with the {self.engine.name} engine (only onnx "
+                "does, for models with one shared layer): use the checkpoint with the torch engine, or set patience "
+                "to 0",
+                option="patience",
             )
 
     def with_patience(self, patience: int) -> "Predictor":
@@ -133,7 +137,9 @@ class Predictor:
         0 computes all layers. Weights and sessions are shared, so each request to a server may have its own patience.
         """
         if patience < 0:
-            raise ConfigError("out-of-range", f"patience = {patience} must be 0 or above; 0 computes all layers")
+            raise ConfigError(
+                "out-of-range", f"patience must be 0 (no early exit) or more, got {patience}", option="patience"
+            )
         if patience:
             self.check_exits()
         changed = copy(self)
@@ -159,7 +165,7 @@ class Predictor:
             has = ", ".join(spec.kind for spec in self.checkpoint.heads) or "no head"
             raise ConfigError(
                 "no-task",
-                f"{self.checkpoint.path} was not fine-tuned (it has {has}): `litebert finetune` makes it answer",
+                f"{self.checkpoint.path} was not fine-tuned for a task (heads: {has}): run `litebert finetune` first",
             )
         return restore_task(self.checkpoint.task, where=str(self.checkpoint.path))
 
@@ -215,7 +221,7 @@ class Predictor:
         """The tag of each word of each sentence."""
         task = self._expect(TokenTags)
         if isinstance(sentences, str) or not all(_are_words(words) for words in sentences):
-            raise ConfigError("wrong-input", "a sentence is a list of its words: text.split(), or your own tokenizer's")
+            raise ConfigError("wrong-input", "each sentence must be a list of words, such as text.split()")
         examples = [TaggedWords(str(n), tuple(words)) for n, words in enumerate(sentences)]
         return [task.decide(output) for output in self.predict(examples)]
 
@@ -286,7 +292,8 @@ class Predictor:
         if self.members:
             raise ConfigError(
                 "ensemble-has-no-weights",
-                f"{self.checkpoint.path} is an ensemble: it answers, but has no vectors; take a member",
+                f"{self.checkpoint.path} is an ensemble, which has no embeddings or scores of its own: use one of its "
+                "members",
             )
         form = self.form(self.checkpoint.find_max_length(head))
         sequences = join_texts(to_examples(texts), self.tokenizer, form)
@@ -311,14 +318,16 @@ class Predictor:
             asked = " or ".join(kind.__name__ for kind in kinds)
             raise ConfigError(
                 "wrong-task",
-                f"{self.checkpoint.path} was fine-tuned for {self.task.name} ({type(self.task).__name__}), not {asked}",
+                f"{self.checkpoint.path} was fine-tuned for {self.task.name} ({type(self.task).__name__}), "
+                f"not for {asked}",
             )
         return self.task
 
     def _need_head(self, kind: HeadKind, purpose: str) -> None:
         if all(spec.kind != kind for spec in self.checkpoint.heads):
             raise ConfigError(
-                "no-head", f"{self.checkpoint.path} cannot {purpose}: it has no head '{kind}'; take a pre-trained one"
+                "no-head",
+                f"{self.checkpoint.path} cannot {purpose} because it has no '{kind}' head: use a pre-trained model",
             )
 
 
@@ -341,7 +350,7 @@ def load(  # one line of a user's program: its options are words there, not an o
     model's table exactly, a warning says so.
     """
     if threads < 0:
-        raise ConfigError("out-of-range", f"threads = {threads} must be 0 or above; 0 takes all cores")
+        raise ConfigError("out-of-range", f"threads must be 0 (all cores) or more, got {threads}", option="threads")
     if is_ensemble(Path(source)):
         computing: dict[str, Any] = {"device": device, "engine": engine, "threads": threads, "layers": layers}
         return _load_ensemble(Path(source), computing).with_patience(patience)
@@ -349,20 +358,24 @@ def load(  # one line of a user's program: its options are words there, not an o
     if device not in ("auto", "cpu") and (exported or engine not in (None, "torch")):
         raise ConfigError(
             "unsupported-device",
-            f"device '{device}' is for the engine torch; the others and exports compute on the CPU",
+            f"device '{device}' is supported only by the torch engine; exports and other engines run on the CPU",
+            option="device",
         )
     if exported:
         if layers:
             raise ConfigError(
                 "export-has-fixed-layers",
-                f"{source} is an export and has the layers it has: export its checkpoint with --layers",
+                f"{source} is an export, whose number of layers is fixed: export its checkpoint with fewer layers",
+                option="layers",
             )
         return _load_exported(open_export(Path(source)), engine or "onnx", threads).with_patience(patience)
     checkpoint = load_checkpoint(source)
     checkpoint = truncate(checkpoint, layers) if layers else checkpoint
     if tokenizer is None:
         if engine not in (None, "torch"):
-            raise ConfigError("no-tokenizer", f"engine '{engine}' reads text: without a tokenizer only torch computes")
+            raise ConfigError(
+                "no-tokenizer", f"engine '{engine}' needs a tokenizer; only torch works without one", option="engine"
+            )
         return Predictor(checkpoint, choose_runtime(RuntimeOptions(device=device, num_threads=choose_threads(threads))))
     return _load_checkpoint(checkpoint, device, engine or "torch", threads).with_patience(patience)
 
@@ -435,12 +448,12 @@ def _are_words(words: Any) -> bool:
 def to_examples(texts: Sequence[Text]) -> list[TextExample]:
     """Texts, or pairs of them, as a task of texts reads them."""
     if isinstance(texts, str):
-        raise ConfigError("wrong-input", f"'{texts[:40]}' is one text: give a list of texts")
+        raise ConfigError("wrong-input", f"expected a list of texts, got the single string '{texts[:40]}'")
     return [TextExample(str(number), *_check_texts(text, number)) for number, text in enumerate(texts)]
 
 
 def _check_texts(text: Any, number: int) -> tuple[str, ...]:
     parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, tuple | list) else ()
     if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
-        raise ConfigError("wrong-input", f"text {number} is {text!r:.60}: give a text, or a pair of texts as a tuple")
+        raise ConfigError("wrong-input", f"text {number} must be a string or a pair of strings, got {text!r:.60}")
     return parts

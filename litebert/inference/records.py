@@ -103,12 +103,12 @@ def _iter_guesses(predictor: Predictor, examples: Sequence[Any]) -> Iterator[tup
 
 def _encode(predictor: Predictor, example: Any) -> Group:
     if example.text_b is not None:
-        what = "a pair of texts; a model that was not fine-tuned fills gaps in single ones"
+        what = "got a pair of texts, but a model that is not fine-tuned only fills masks in single texts"
         raise DataError("pair-of-texts", f"{example.where}: {what}")
     if not count_masks(predictor.tokenizer, example.text):
-        fix = f"write {MASK} in the place of a word, or `litebert finetune` it to answer"
-        what = "the model was not fine-tuned and fills gaps, and here is none"
-        raise DataError("no-mask", f"{example.where}: {what}; {fix}")
+        what = f"the text has no {MASK}, and a model that is not fine-tuned only fills masks"
+        fix = f"write {MASK} in place of a word, or fine-tune the model"
+        raise DataError("no-mask", f"{example.where}: {what}: {fix}")
     try:
         return predictor.encode_gaps([example.text])[0]
     except DataError as error:
@@ -186,9 +186,9 @@ def _iter_examples(predictor: Predictor, files: Sequence[Path], options: TableOp
 def _read_stdin(encoding: str) -> str:
 
     if sys.stdin is None:  # closed by whoever started us
-        raise DataError("missing-input", "there is no standard input: name a file")
+        raise DataError("missing-input", "standard input is closed: pass a file")
     if sys.stdin.isatty():
-        print("reading from the terminal, one a line; end with Ctrl-D", file=sys.stderr)
+        print("reading from the terminal, one input per line; end with Ctrl-D", file=sys.stderr)
     return decode(sys.stdin.buffer.read(), encoding, where=STDIN)
 
 
@@ -262,9 +262,7 @@ def _texts_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[A
         place = f"{where}:{number}"
         texts = line.rstrip("\r").split("\t")
         if len(texts) > 2:
-            raise DataError(
-                "wrong-input", f"{place}: {len(texts)} texts with tabs between them; one or a pair can be answered"
-            )
+            raise DataError("wrong-input", f"{place}: expected one text, or two separated by a tab, got {len(texts)}")
         yield TextExample(str(number), texts[0], texts[1] if len(texts) == 2 else None, where=place)
 
 

@@ -9,7 +9,7 @@ from litebert.pretraining.recipe import Recipe
 def advise(recipe: Recipe, plan: Plan) -> list[str]:
     """Sentences, the most important first."""
     if plan.best is None:
-        return [f"It does not fit: {suggest_remedy(plan)}."]
+        return [f"The recipe does not fit: {suggest_remedy(plan)}."]
     return [*_advise_settings(recipe, plan), *_advise_batch(plan), *_advise_format(recipe, plan)]
 
 
@@ -23,7 +23,9 @@ def suggest_remedy(plan: Plan) -> str:
     if plan.machine.dtype == "fp32" and faster_format(plan.machine.device):
         words.append(f"runtime.dtype={faster_format(plan.machine.device)}")
     words.append("a shorter segments.max_length")
-    return f"one sequence at a time needs {needed / 1e9:.1f} GB of {usable / 1e9:.1f}: take {', or '.join(words)}"
+    return (
+        f"a single sequence needs {needed / 1e9:.1f} GB and {usable / 1e9:.1f} GB are usable; try {', or '.join(words)}"
+    )
 
 
 def faster_format(device: Device) -> str | None:
@@ -44,7 +46,7 @@ def _advise_settings(recipe: Recipe, plan: Plan) -> list[str]:
         # the largest of the stages' equal parts: all of them fit in every stage, and no stage needs more parts with it
         words.append(f"train.micro_batch={max(way.micro_batch for way in ways)}")
     if not words:
-        return [f"The recipe is right as it is: {hours}."]
+        return [f"The recipe's settings are the best for this hardware: {hours}."]
     return [f"Add {' '.join(words)} ({_say_why(recipe, plan)}): {hours}."]
 
 
@@ -52,11 +54,11 @@ def _say_why(recipe: Recipe, plan: Plan) -> str:
     own = WAYS.index((recipe.train.parallel, recipe.train.recompute))
     wanted = [stage.ways[own] for stage in plan.stages]
     if not all(way.fits for way in wanted):
-        return "as the recipe stands, it does not fit"
+        return "the recipe's own settings do not fit"
     for (_, asked), way in zip(_list_cuts(recipe, plan), wanted, strict=True):
         if asked > way.largest_micro_batch:
             return f"the recipe's micro-batch of {asked:,} does not fit"
-    return "it fits, and is the fastest of these"
+    return "the fastest settings that fit"
 
 
 def _list_cuts(recipe: Recipe, plan: Plan) -> list[tuple[int, int]]:
@@ -71,9 +73,9 @@ def _advise_batch(plan: Plan) -> list[str]:
     batches, num_devices = [stage.batching.num_rows for stage in plan.stages], plan.machine.num_devices
     if min(batches) < num_devices:
         few = f"A batch of {min(batches):,} sequences"
-        return [f"{few} cannot be divided among {num_devices:,} devices: it is refused."]
+        return [f"{few} cannot be split across {num_devices:,} devices: training would not start."]
     return [
-        f"{rows:,} sequences do not divide by {num_devices:,} devices: some wait for others."
+        f"{rows:,} sequences do not divide evenly across {num_devices:,} devices: some devices will idle."
         for rows in dict.fromkeys(batches)
         if rows % num_devices
     ]
@@ -87,4 +89,4 @@ def _advise_format(recipe: Recipe, plan: Plan) -> list[str]:
     best = (changed := plan_run(recipe, machine.device, machine.num_devices, dtype=other)).best
     if best is None:
         return []
-    return [f"In {other} instead of fp32 (runtime.dtype={other}), the best way takes {changed.hours(best):,.1f} hours."]
+    return [f"With {other} instead of fp32 (runtime.dtype={other}), the run takes {changed.hours(best):,.1f} hours."]

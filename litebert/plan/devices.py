@@ -56,7 +56,7 @@ class Device:
         check_values(self)
         if not self.reserved_gb < self.memory_gb:
             raise ConfigError(
-                "out-of-range", f"reserved_gb = {self.reserved_gb} leaves nothing of memory_gb = {self.memory_gb}"
+                "out-of-range", f"reserved_gb = {self.reserved_gb} must be less than memory_gb = {self.memory_gb}"
             )
 
     @property
@@ -70,7 +70,8 @@ class Device:
         if peak is None:
             able = ", ".join(name for name in ("fp32", "bf16", "fp16") if getattr(self.tflops, name))
             raise ConfigError(
-                "unsupported-device", f"runtime.dtype = '{dtype}': {self.title} has no such multiply; it has {able}"
+                "unsupported-device",
+                f"runtime.dtype = '{dtype}' is not supported by {self.title}: use one of {able}",
             )
         return float(peak) * 1e12
 
@@ -95,13 +96,13 @@ def load_device(source: str) -> Device:
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
-            raise ConfigError("missing-file", f"there is no device file {path}")
+            raise ConfigError("missing-file", f"device file {path} does not exist")
         return _parse(path.read_bytes(), where=str(path))
     shipped = {Path(item.name).stem: item for item in _SHIPPED.iterdir() if item.name.endswith(".toml")}
     if source not in shipped:
         raise ConfigError(
             "unknown-device",
-            f"unknown device '{source}'; {suggest(source, list_devices())}; or the path of a .toml file of its facts",
+            f"unknown device '{source}'; {suggest(source, list_devices())}; or pass the path of a .toml device file",
         )
     return _parse(shipped[source].read_bytes(), where=source)
 
@@ -133,7 +134,7 @@ def measure_this_cpu() -> Device:
         tflops=peaks,
         efficiency=CPU_EFFICIENCY,
         fuses_dropout=False,
-        note="multiplies and memory measured now: a busy machine measures less; between machines, gigabit Ethernet",
+        note="compute and memory speed measured now (a busy machine measures less); links assume gigabit Ethernet",
     )
 
 

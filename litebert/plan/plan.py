@@ -141,7 +141,7 @@ class Plan:
 def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | None = None) -> Plan:
     """What a recipe would need on so many devices, in its number format or another."""
     if num_devices < 1:
-        raise ConfigError("out-of-range", f"{num_devices} devices: at least one is needed")
+        raise ConfigError("out-of-range", f"the number of devices must be at least 1, got {num_devices}")
     machine = Machine(device, num_devices, dtype or device.choose_dtype(recipe.runtime.dtype))
     own = WAYS.index((recipe.train.parallel, recipe.train.recompute))
     stretches = list_stretches(recipe)

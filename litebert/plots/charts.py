@@ -62,7 +62,7 @@ def draw_chart(chart: Chart) -> str:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("missing-package", "drawing needs matplotlib: pip install 'litebert[plots]'") from error
+        raise ConfigError("missing-package", "plotting needs matplotlib: pip install 'litebert[plots]'") from error
     with matplotlib.rc_context(svg_settings(chart.title)):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         colors = _draw(figure.add_subplot(), chart)

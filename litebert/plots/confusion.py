@@ -36,7 +36,7 @@ def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], *, ti
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("missing-package", "drawing needs matplotlib: pip install 'litebert[plots]'") from error
+        raise ConfigError("missing-package", "plotting needs matplotlib: pip install 'litebert[plots]'") from error
     matrix = np.asarray(counts)
     shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
     size = 2.5 + 0.45 * len(labels)

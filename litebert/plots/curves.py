@@ -39,9 +39,7 @@ Run = dict[str, Curve]  # by the name of the metric
 def plot_runs(paths: Sequence[Path], output: Path, *, metrics: Sequence[str] = ()) -> list[str]:
     """Draw the runs' curves into `output` (PNG) and give the metrics drawn: those named, or all that there are."""
     if len(paths) > len(LINES):
-        raise ConfigError(
-            "too-many-runs", f"{len(paths)} runs are more than one picture can tell apart; draw at most {len(LINES)}"
-        )
+        raise ConfigError("too-many-runs", f"cannot draw {len(paths)} runs in one figure: draw at most {len(LINES)}")
     runs = dict(zip(_name_runs(paths), map(read_run, paths), strict=True))
     known = list(dict.fromkeys(metric for run in runs.values() for metric in run))
     for metric in metrics:
@@ -57,9 +55,7 @@ def plot_runs(paths: Sequence[Path], output: Path, *, metrics: Sequence[str] = (
 def read_run(path: Path) -> Run:
     """The curves of a run, given its folder or its metrics file; a metric need not be on every line."""
     if not path.exists():
-        raise DataError(
-            "missing-file", f"{path}: no such file or folder; name the folder of a run, or its {METRICS_FILE}"
-        )
+        raise DataError("missing-file", f"{path} does not exist: pass a run folder, or its {METRICS_FILE}")
     file = path / METRICS_FILE if path.is_dir() else path
     points: dict[str, list[tuple[float, float]]] = {}
     for record in read_log(file):
@@ -67,7 +63,7 @@ def read_run(path: Path) -> Run:
             if metric != "step" and isinstance(value, int | float):
                 points.setdefault(metric, []).append((record["step"], value))
     if not points:
-        raise DataError("nothing-to-draw", f"{file}: no step is recorded yet; nothing to draw")
+        raise DataError("nothing-to-draw", f"{file} has no metrics yet, so there is nothing to draw")
     return {metric: Curve(*np.array(pairs, dtype=np.float64).T) for metric, pairs in points.items()}
 
 
@@ -93,7 +89,7 @@ def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("missing-package", "drawing needs matplotlib: pip install 'litebert[plots]'") from error
+        raise ConfigError("missing-package", "plotting needs matplotlib: pip install 'litebert[plots]'") from error
     num_columns = min(len(metrics), 2)
     num_rows = -(-len(metrics) // num_columns)
     figure = Figure(figsize=(6.4 * num_columns, 3.8 * num_rows), layout="constrained")
@@ -112,7 +108,7 @@ def _name_runs(paths: Sequence[Path]) -> list[str]:
         names = ["/".join(part[-depth:]) for part in parts]
         if len(set(names)) == len(names):
             return names
-    raise ConfigError("repeated-value", "the same run is named twice")
+    raise ConfigError("repeated-value", "the same run is given twice")
 
 
 def _draw_panel(panel: "Axes", metric: str, runs: dict[str, Run]) -> None:

@@ -20,4 +20,4 @@ def draw_errors(report: dict[str, Any], folder: Path) -> None:
             answers = [(one.label, one.answer) for one in read_predictions(predictions_file(folder, split))]
             plot_numbers(answers, folder / "scatter.png", title=folder.name)
     except ConfigError as error:
-        print(f"no picture of the errors: {error}")
+        print(f"no plot of the errors: {error}")

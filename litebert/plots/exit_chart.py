@@ -14,7 +14,7 @@ _STYLES = {"patience": ("#0b6e99", "o", "early exit, by patience"), "depth": ("#
 def check_drawing() -> None:
     """Refuse to draw without what draws."""
     if find_spec("matplotlib") is None:
-        raise ConfigError("missing-package", "drawing needs matplotlib: pip install 'litebert[plots]'")
+        raise ConfigError("missing-package", "plotting needs matplotlib: pip install 'litebert[plots]'")
 
 
 def plot_exit_curve(points: Sequence[CurvePoint], path: Path, *, metric: str, title: str) -> None:

@@ -14,7 +14,7 @@ def plot_numbers(pairs: Sequence[tuple[float, float]], path: Path, *, title: str
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("missing-package", "drawing needs matplotlib: pip install 'litebert[plots]'") from error
+        raise ConfigError("missing-package", "plotting needs matplotlib: pip install 'litebert[plots]'") from error
     right, answered = np.array(pairs, dtype=np.float64).T
     figure = Figure(figsize=(5, 5), layout="constrained")
     panel = figure.add_subplot()

@@ -28,8 +28,9 @@ from litebert.server.refusals import CODES, MEANINGS, Refused
 from litebert.server.service import Service
 
 _DESCRIPTION = (
-    "Ask lite BERTs. A request holds one or more `inputs` and gets as many `results`, in their order; inputs of "
-    'different requests are computed together. A refusal is `{"error": {"code", "message", "where"}}`.'
+    "Inference API for lite BERTs. A request has one or more `inputs` and returns one result per input, in the same "
+    "order; inputs of different requests are batched together. Errors have the form "
+    '`{"error": {"code", "message", "where"}}`.'
 )
 
 
@@ -107,7 +108,7 @@ class _OtherSites(CORSMiddleware):
         if response.status_code < 400:
             return response
         self._count_refusal(response.status_code)
-        refused = Refused(response.status_code, "pages of this site may not ask this server", code="wrong_origin")
+        refused = Refused(response.status_code, "this origin is not allowed", code="wrong_origin")
         answer = refused.to_response()
         for name, value in response.headers.items():
             answer.headers.setdefault(name, value)
@@ -133,18 +134,18 @@ def _add_watching(app: FastAPI, service: Service, *, with_examples: bool) -> Non
         max_characters=limits.max_characters,
     )
 
-    @app.get("/v1/models", summary="The models that are served, and what each can do")
+    @app.get("/v1/models", summary="List the served models and their functions")
     async def list_models() -> schemas.ServedModels:
         return served
 
     @app.head("/health", include_in_schema=False)
-    @app.get("/health", summary="Whether it is alive", responses={503: {"model": schemas.State}})
+    @app.get("/health", summary="Liveness check", responses={503: {"model": schemas.State}})
     async def tell_health(response: Response) -> schemas.State:
         response.status_code = 503 if batcher.is_broken else 200
         return schemas.State(status="broken" if batcher.is_broken else "ok")
 
     @app.head("/ready", include_in_schema=False)
-    @app.get("/ready", summary="Whether a request would be taken now", responses={503: {"model": schemas.State}})
+    @app.get("/ready", summary="Readiness check", responses={503: {"model": schemas.State}})
     async def tell_readiness(response: Response) -> schemas.State:
         if batcher.is_stopping:
             response.status_code = 503
@@ -154,7 +155,7 @@ def _add_watching(app: FastAPI, service: Service, *, with_examples: bool) -> Non
             return schemas.State(status="busy")
         return schemas.State(status="ready")
 
-    @app.get("/metrics", summary="Counters for Prometheus", response_class=Response, responses={200: _AS_TEXT})
+    @app.get("/metrics", summary="Metrics in Prometheus format", response_class=Response, responses={200: _AS_TEXT})
     async def tell_metrics() -> Response:
         return Response(service.metrics.to_text(), media_type=CONTENT_TYPE)
 
@@ -169,7 +170,7 @@ def _add_refusals(app: FastAPI) -> None:
     async def refuse_http(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         status = error.status_code if error.status_code in CODES else 400
-        message = f"no such page; there is {', '.join(paths)}" if status == 404 else MEANINGS[status]
+        message = f"no such endpoint; available: {', '.join(paths)}" if status == 404 else MEANINGS[status]
         response = Refused(status, message).to_response()
         response.headers.update(error.headers or {})
         return response

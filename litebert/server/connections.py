@@ -69,7 +69,7 @@ def build_protocol(
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             if len(self.connections) > max_connections:
-                self._refuse(Refused(503, "the server has as many connections as it can hold; try again", code="busy"))
+                self._refuse(Refused(503, "too many open connections; retry later", code="busy"))
             else:
                 self._watch_head()
 
@@ -91,7 +91,7 @@ def build_protocol(
         def send_400_response(self, msg: str) -> None:
             del msg
             self._refuse(
-                Refused(400, "the request is not valid HTTP, or its body comes in too many parts", code="not_http")
+                Refused(400, "the request is not valid HTTP, or its body has too many chunks", code="not_http")
             )
 
         def shutdown(self) -> None:

@@ -74,7 +74,7 @@ def _guess(tokenizer: Tokenizer, guess: Guess) -> schemas.Guess:
 def _encode_gaps(predictor: Predictor, text: str) -> Group:
     tokenizer = predictor.tokenizer
     if (count := count_masks(tokenizer, text)) > MAX_GAPS:
-        raise DataError("too-many-masks", f"{count} gaps, and the server fills {MAX_GAPS} in a text: send it in parts")
+        raise DataError("too-many-masks", f"{count} masks exceed the limit of {MAX_GAPS} per text: split the text")
     (encoded,) = predictor.encode_gaps([text])
     return encoded
 
@@ -107,7 +107,7 @@ def _check_texts(predictor: Predictor, text: str | tuple[str, str]) -> str | tup
 def _find_bad_patience(predictor: Predictor, settings: Settings) -> tuple[str, str] | None:
     if not settings["patience"] or predictor.has_exits:
         return None
-    return "patience", "this model cannot answer early: it has not learned it (exit.enabled=true), or its engine cannot"
+    return "patience", "this model or its engine does not support early exit (fine-tune with exit.enabled=true)"
 
 
 def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settings) -> list[schemas.Tagged]:

@@ -82,17 +82,17 @@ class Guard:
         except Exception as error:
             log("failed", level=logging.ERROR, error=error, route=self._route(scope))
             if not exchange.status:
-                await Refused(500, "the server made a mistake; its log says where").to_response()(scope, receive, send)
+                await Refused(500, "internal error; see the server's log").to_response()(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
         headers, path, token = Headers(scope=scope), _path(scope), self.options.token
         if self.options.hosts and _host(headers) not in self.options.hosts:
-            raise Refused(421, "this server is not the host that was asked for: start it with --allow-host NAME")
+            raise Refused(421, "the server does not accept this Host header: add the name to its allowed hosts")
         if token and path not in _OPEN and not path.startswith(_OPEN_FOLDER):
             scheme, _, given = headers.get("authorization", "").partition(" ")
             is_right = hmac.compare_digest(given.encode("latin-1"), token.encode())
             if scheme.lower() != "bearer" or not is_right:
-                raise Refused(401, "this server wants a token: send the header `Authorization: Bearer ...`")
+                raise Refused(401, "a token is required: send the header `Authorization: Bearer ...`")
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self.options.limits.max_body_bytes:
             raise self._too_large()
@@ -105,7 +105,9 @@ class Guard:
             async with asyncio.timeout_at(scope["state"]["give_up_at"]):
                 body = await self._gather(receive, exchange)
         except TimeoutError:
-            raise Refused(408, f"the request took over {self.options.limits.timeout_seconds:g} s to arrive") from None
+            raise Refused(
+                408, f"the request took longer than {self.options.limits.timeout_seconds:g} s to arrive"
+            ) from None
         whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def hand_on() -> Message:
@@ -132,13 +134,14 @@ class Guard:
         """Room for a large body until its request is answered; unfinished ones of many clients must not fill memory."""
         added = num_large_bytes - exchange.num_large_bytes
         if self._num_large_bytes + added > _NUM_FULL_BODIES * self.options.limits.max_body_bytes:
-            raise Refused(429, "too many large requests are being read; try again in a second")
+            raise Refused(429, "too many large requests at once; retry in a second")
         self._num_large_bytes += added
         exchange.num_large_bytes = num_large_bytes
 
     def _too_large(self) -> Refused:
         return Refused(
-            413, f"the request is larger than {self.options.limits.max_body_bytes:,} bytes; send less at once"
+            413,
+            f"the request body exceeds {self.options.limits.max_body_bytes:,} bytes: split it into smaller requests",
         )
 
     def _note(self, scope: Scope, exchange: Exchange, seconds: float) -> None:

@@ -68,7 +68,7 @@ def split_name(word: str) -> tuple[str, str]:
     name, sign, source = word.partition("=")
     if sign and not Path(word).exists():
         if not name or not source or "/" in name:
-            raise ConfigError("bad-model-name", f"'{word}' is no model to serve: write a path, or name=path")
+            raise ConfigError("bad-model-name", f"'{word}' is not a model: write a path, or name=path")
         return name, source
     return name_model(Path(word)), word
 
@@ -79,5 +79,5 @@ def check_names(names: Sequence[str]) -> None:
         if names.count(name) > 1:
             raise ConfigError(
                 "repeated-value",
-                f"two models would be called '{name}': give names, such as {name}-a=path {name}-b=path",
+                f"two models are named '{name}': name them, for example {name}-a=path {name}-b=path",
             )

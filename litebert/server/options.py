@@ -29,15 +29,19 @@ class Limits:
         sizes = ("max_body_bytes", "max_inputs", "max_characters", "max_tokens", "max_queue", "max_batch")
         for name in (*sizes, "timeout_seconds"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError("out-of-range", f"{name} = {getattr(self, name)} must be above 0, and have an end")
+                raise ConfigError(
+                    "out-of-range", f"{name} must be positive and finite, got {getattr(self, name)}", option=name
+                )
         if not 0 <= self.max_wait_seconds < math.inf:
             raise ConfigError(
-                "out-of-range", f"max_wait_seconds = {self.max_wait_seconds} must be 0 or above, and have an end"
+                "out-of-range",
+                f"max_wait_seconds must be non-negative and finite, got {self.max_wait_seconds}",
+                option="max_wait_seconds",
             )
         if self.max_inputs > self.max_queue:
             raise ConfigError(
                 "conflicting-options",
-                f"a queue of {self.max_queue} has no room for a request of {self.max_inputs} inputs: "
+                f"max_inputs = {self.max_inputs} exceeds max_queue = {self.max_queue}: "
                 "raise max_queue, or lower max_inputs",
             )
 
@@ -56,18 +60,28 @@ class ServeOptions:
 
     def __post_init__(self) -> None:
         if self.root_path and not re.fullmatch(r"(/[\w.~-]+)+", self.root_path):
-            raise ConfigError("bad-value", f"root path '{self.root_path}' must be like /bert, with no slash at its end")
+            raise ConfigError(
+                "bad-value",
+                f"root_path must start with a slash and not end with one, such as /bert; got '{self.root_path}'",
+                option="root_path",
+            )
         if not 0 <= self.port < 65536:
-            raise ConfigError("out-of-range", f"port = {self.port} is no port: 1 to 65535, or 0 for any free one")
+            raise ConfigError(
+                "out-of-range", f"port must be 1 to 65535, or 0 for any free port; got {self.port}", option="port"
+            )
         for host in self.hosts:
             if host != host.lower() or (":" in host and not _is_address(host)):
                 raise ConfigError(
-                    "bad-value", f"host '{host}' must be a name in small letters, without a port: example.org"
+                    "bad-value",
+                    f"host names must be lower case and without a port, such as example.org; got '{host}'",
+                    option="allow_hosts",
                 )
         for origin in self.origins:
             if origin != "*" and not re.fullmatch(r"https?://[^/]+", origin):
                 raise ConfigError(
-                    "bad-value", f"origin '{origin}' must be like https://example.org with nothing behind it, or *"
+                    "bad-value",
+                    f"origins must be * or a scheme and host, such as https://example.org; got '{origin}'",
+                    option="origins",
                 )
 
     @property

@@ -32,7 +32,7 @@ def parse_ask(body: bytes, kind: type[AskType], max_inputs: int) -> AskType:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refused(400, "the body is not JSON") from None
+        raise Refused(400, "the body is not valid JSON") from None
     _check_counts(content, max_inputs)
     try:
         return kind.model_validate(content)
@@ -50,10 +50,10 @@ def _check_counts(content: Any, max_inputs: int) -> None:
     if len(inputs) > max_inputs:
         raise Refused(
             422,
-            f"{len(inputs):,} inputs, and the server takes {max_inputs} at once: send them in parts",
+            f"{len(inputs):,} inputs exceed the limit of {max_inputs} per request: split them into several requests",
             code="too_many",
             where="inputs",
         )
     for where, one in (("", content), *((f"inputs.{number}", one) for number, one in enumerate(inputs))):
         if isinstance(one, dict) and len(one) > MAX_KEYS:
-            raise Refused(422, f"{len(one):,} keys, most of them unknown", where=where)
+            raise Refused(422, f"an object has {len(one):,} keys; at most {MAX_KEYS} are allowed", where=where)

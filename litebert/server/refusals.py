@@ -9,17 +9,17 @@ from litebert.server.schemas import Problem, Refusal
 
 # What OpenAPI says about each status.
 MEANINGS = {
-    400: "The body is not JSON.",
+    400: "The body is not valid JSON.",
     401: "The bearer token is missing or wrong.",
-    404: "No such page, or no served model of this name.",
-    405: "The page has another method.",
+    404: "Unknown endpoint or model.",
+    405: "The endpoint does not support this method.",
     408: "The request took too long to arrive.",
-    413: "The request is larger than the server takes.",
-    421: "The request is addressed to another host than this one.",
-    422: "The request is not what it should be; the message says where, and the remedy.",
-    429: "Too many inputs wait already; try again after the seconds in Retry-After.",
-    500: "Our mistake.",
-    503: "The answer took too long.",
+    413: "The request body is too large.",
+    421: "The Host header is not accepted.",
+    422: "The request is invalid; the message says where and how to fix it.",
+    429: "The queue is full; retry after the number of seconds in Retry-After.",
+    500: "Internal error.",
+    503: "The server is busy or shutting down, or the request timed out.",
 }
 CODES = {
     400: "not_json",

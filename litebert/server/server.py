@@ -82,7 +82,8 @@ def bind(options: ServeOptions) -> socket.socket:
         listener.close()
         raise ConfigError(
             "cannot-listen",
-            f"cannot listen at {options.host}:{options.port} ({error.strerror}): choose another --port or --host",
+            f"cannot listen on {options.host}:{options.port} ({error.strerror}): choose another port or host",
+            option="port",
         ) from error
     return listener
 
@@ -90,7 +91,12 @@ def bind(options: ServeOptions) -> socket.socket:
 def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
     """Answer requests on a bound socket until SIGTERM or Ctrl-C; those that were accepted are answered first."""
     if not options.is_local and not options.token:
-        log("open", level=logging.WARNING, host=options.host, advice="anybody who reaches it may ask: set a token")
+        log(
+            "open",
+            level=logging.WARNING,
+            host=options.host,
+            advice="anyone who can reach this host can send requests: set a token",
+        )
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -76,9 +76,9 @@ class Service:
         if may_exceed(function, predictor, one.num_characters, self.limits.max_tokens):
             num_tokens = count_tokens(function, predictor, one.value)
             if num_tokens > self.limits.max_tokens:
-                limit = f"the server takes {self.limits.max_tokens:,}"
+                limit = f"the server's limit of {self.limits.max_tokens:,}"
                 return Refused(
-                    422, f"{num_tokens:,} tokens in all windows, and {limit}: shorten the text", code="too_long"
+                    422, f"{num_tokens:,} tokens over all windows exceed {limit}: shorten the text", code="too_long"
                 )
         return checked
 
@@ -96,12 +96,14 @@ class Service:
         try:
             results = await _unless_left(self.batcher.ask(lane, inputs, costs), request)
         except QueueIsFull:
-            raise Refused(429, "too many texts are waiting already; try again in a second") from None
+            raise Refused(429, "the queue is full; retry in a second") from None
         except IsStopping:
-            raise Refused(503, "the server is stopping; ask another one", code="stopping") from None
+            raise Refused(503, "the server is shutting down", code="stopping") from None
         except TimeoutError:
             raise Refused(
-                503, f"the answer took over {self.limits.timeout_seconds:g} s; send less, or try again", code="timeout"
+                503,
+                f"the request took longer than {self.limits.timeout_seconds:g} s; send fewer inputs, or retry",
+                code="timeout",
             ) from None
         for number, result in enumerate(results):
             if isinstance(result, Exception):
@@ -126,20 +128,22 @@ class Service:
         if name is None:
             return able[0]
         if name not in self.models:
-            raise Refused(404, f"no model of this name is served; {suggest(name, self.models)}", where="model")
+            raise Refused(404, f"unknown model; {suggest(name, self.models)}", where="model")
         if function not in self.models[name].functions:
             raise Refused(
-                422, f"this model cannot {function}; {suggest('', [model.name for model in able])}", where="model"
+                422,
+                f"this model does not support {function}; {suggest('', [model.name for model in able])}",
+                where="model",
             )
         return self.models[name]
 
     def _check_sizes(self, inputs: Sequence[Sized]) -> None:
         for number, one in enumerate(inputs):
             if one.num_characters > self.limits.max_characters:
-                limit = f"the server takes {self.limits.max_characters:,}"
+                limit = f"the server's limit of {self.limits.max_characters:,}"
                 raise Refused(
                     422,
-                    f"{one.num_characters:,} characters, and {limit} after normalization: shorten the text",
+                    f"{one.num_characters:,} characters after normalization exceed {limit}: shorten the text",
                     code="too_long",
                     where=f"inputs.{number}",
                 )
@@ -170,4 +174,4 @@ def _refuse(error: Exception, number: int) -> Refused:
     if isinstance(error, Refused):
         return Refused(error.status, error.problem.message, code=error.problem.code, where=where)
     log("failed", level=logging.ERROR, error=error)
-    return Refused(500, "the server made a mistake; its log says where", where=where)
+    return Refused(500, "internal error; see the server's log", where=where)

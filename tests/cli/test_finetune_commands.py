@@ -294,7 +294,7 @@ def test_every_run_of_a_grid_has_its_picture_and_lr_is_understood(
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.warmup_steps=999"], "shorten it"),
         (
             ["predict", "CKPT", "DATA/dev.jsonl", "--text", "text"],
-            "dev.jsonl:1: the model was not fine-tuned and fills gaps, and here is none",
+            "dev.jsonl:1: the text has no [MASK]",
         ),
         (["evaluate", "CKPT", "--task", "classification", "--data", "DATA"], "was not fine-tuned"),
         (
@@ -358,5 +358,5 @@ def test_what_is_cut_is_said_for_every_split(
     code, printed, errors = run(capsys, "finetune", tiny_checkpoint, *words)
     told = " ".join((printed + errors).split())
     for name in ("train", "dev", "test"):
-        expected = f"{name}: 1 of 8 texts were cut: the model reads 16 tokens, special ones included, and 10 tokens"
+        expected = f"{name}: 1 of 8 texts were truncated to the model's 16 tokens (special tokens included); 10 tokens"
         assert (code, expected in told) == (0, True), told

@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureF
     assert plan("albert-xxlarge", "--devices", "2", "--device", str(tmp_path / "small.toml")) == 0
     shown = capsys.readouterr().out
     assert "does not fit" in shown
-    assert "It does not fit: one sequence at a time needs" in shown
+    assert "does not fit: a single sequence needs" in shown
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,7 @@ def test_plot_says_what_it_drew(tmp_path: Path) -> None:
 def test_plot_of_nothing_says_that_there_is_nothing() -> None:
     done = run_litebert("plot", "nope")
     assert done.returncode == 2
-    assert (
-        done.stderr
-        == "error[missing-file]: nope: no such file or folder; name the folder of a run, or its metrics.jsonl\n"
-    )
+    assert done.stderr == "error[missing-file]: nope does not exist: pass a run folder, or its metrics.jsonl\n"
 
 
 def test_plot_of_a_folder_that_is_no_run_is_one_line(tmp_path: Path) -> None:

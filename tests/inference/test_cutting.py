@@ -61,16 +61,16 @@ def test_a_warning_says_how_many_texts_were_cut_and_how_much(
     with pytest.warns(TextsCutWarning) as told:
         ask(load(name))
     assert [str(one.message) for one in told] == [
-        f"1 of 2 texts were cut: the model reads {LENGTH} tokens, special ones included, "
-        f"and {num_cut} tokens were not read"
+        f"1 of 2 texts were truncated to the model's {LENGTH} tokens (special tokens included); "
+        f"{num_cut} tokens were dropped"
     ]
 
 
 def test_heads_of_pretraining_say_it_too(tiny_checkpoint: Path) -> None:
     model = litebert.load(tiny_checkpoint)  # reads 64 tokens
-    with pytest.warns(TextsCutWarning, match="1 of 2 texts were cut: .* and 38 tokens"):
+    with pytest.warns(TextsCutWarning, match="1 of 2 texts were .* 38 tokens"):
         model.embed(["the cat", "the " * 100])
-    with pytest.warns(TextsCutWarning, match="1 of 1 texts were cut: .* and 139 tokens"):
+    with pytest.warns(TextsCutWarning, match="1 of 1 texts were .* 139 tokens"):
         model.order("the " * 100, "the " * 100)
 
 
@@ -91,4 +91,6 @@ def test_predict_says_what_was_cut_on_standard_error(
     assert _run(["predict", str(model.checkpoint.path), str(tmp_path / "texts.txt")], debug=False) == 0
     shown = capsys.readouterr()
     assert len(shown.out.splitlines()) == 3
-    assert "note: 2 of 3 texts were cut: the model reads 16 tokens, special ones included, and 13 tokens" in shown.err
+    assert (
+        "note: 2 of 3 texts were truncated to the model's 16 tokens (special tokens included); 13 tokens" in shown.err
+    )

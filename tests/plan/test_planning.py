@@ -228,7 +228,8 @@ def test_what_does_not_fit_is_said_with_a_remedy() -> None:
     plan = plan_run(recipe, make_device(memory_gb=2.0), 8)
     assert plan.best is None
     assert advise(recipe, plan) == [
-        "It does not fit: one sequence at a time needs 2.8 GB of 1.8: take a device with more memory, or "
+        "The recipe does not fit: a single sequence needs 2.8 GB and 1.8 GB are usable; "
+        "try a device with more memory, or "
         "runtime.dtype=bf16, or a shorter segments.max_length."
     ]
 
@@ -239,7 +240,7 @@ def test_a_way_that_fits_is_named_where_the_recipes_own_does_not() -> None:
         plan = plan_run(recipe, make_device(memory_gb=memory_gb), 8)
         assert not plan.stages[0].ways[DDP].fits
         assert advise(recipe, plan)[0].startswith(f"Add {remedy} train.micro_batch=")
-        assert "as the recipe stands, it does not fit" in advise(recipe, plan)[0]
+        assert "the recipe's own settings do not fit" in advise(recipe, plan)[0]
 
 
 @pytest.mark.parametrize("name", ["bert-large", "bert-base", "roberta-large", "albert-xxlarge", "cpu-small", "nano"])
@@ -271,8 +272,8 @@ def test_a_recipe_is_not_right_where_a_later_stage_does_not_fit() -> None:
 def test_a_later_stage_must_have_a_sequence_for_each_device() -> None:
     recipe = a_recipe("cpu-small")  # 32 sequences at first, 6 at the end
     few, uneven = (advise(recipe, plan_run(recipe, make_device(), num_devices)) for num_devices in (8, 4))
-    assert "A batch of 6 sequences cannot be divided among 8 devices: it is refused." in few
-    assert "6 sequences do not divide by 4 devices: some wait for others." in uneven
+    assert "A batch of 6 sequences cannot be split across 8 devices: training would not start." in few
+    assert "6 sequences do not divide evenly across 4 devices: some devices will idle." in uneven
 
 
 def test_a_gain_that_nobody_would_notice_is_no_reason_to_shard() -> None:
@@ -284,7 +285,7 @@ def test_a_gain_that_nobody_would_notice_is_no_reason_to_shard() -> None:
 def test_more_devices_than_sequences_are_pointed_out() -> None:
     recipe = a_recipe("nano", "batch.sequences=64")
     assert any(
-        "64 sequences cannot be divided among 100 devices" in sentence
+        "64 sequences cannot be split across 100 devices" in sentence
         for sentence in advise(recipe, plan_run(recipe, make_device(), 100))
     )
 

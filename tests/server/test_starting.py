@@ -35,7 +35,7 @@ def test_an_occupied_port_is_told_with_the_remedy(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         # before any model is loaded: there is none here
-        with refuses(ConfigError, "cannot-listen", at="127.0.0.1:35485"):
+        with refuses(ConfigError, "cannot-listen", at=f"127.0.0.1:{port}"):
             serve([str(tmp_path)], ServeOptions(port=port))
 
 

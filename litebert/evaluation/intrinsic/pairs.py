@@ -74,7 +74,7 @@ def draw_next_pairs(passages: Passages, *, length: int, count: int, seed: int) -
     if not any(wanted):
         raise TooFewPairsError(
             "corpus-too-small",
-            f"{passages.where}: too few documents for pairs whose second segment is another document's; add text",
+            f"{passages.where} has too few documents to draw random next segments from: add text",
         )
     chosen = np.concatenate([kind[: 2 * n] for kind, n in zip(kinds, wanted, strict=True)])
     labels = np.concatenate([np.arange(2 * n) % 2 for n in wanted])
@@ -140,6 +140,6 @@ def _check_enough(passages: Passages, count: int, length: int) -> None:
     if count < FEWEST_PAIRS:
         raise TooFewPairsError(
             "corpus-too-small",
-            f"{passages.where}: {passages.name} ({passages.num_documents} documents) give {count} pairs of length "
-            f"{length}, too few to say anything; build the corpus from more text, or with a larger --valid-share",
+            f"{passages.where}: {passages.name} ({passages.num_documents} documents) yields only {count} pairs of "
+            f"length {length}, too few to score: build the corpus from more text, or with a larger valid_share",
         )

@@ -50,8 +50,9 @@ def open_passages(path: Path, split: Split, *, enough_tokens: int, seed: int) ->
         other = "train" if split == "valid" else "valid"
         raise DataError(
             "empty-split",
-            f"{path} has no document in its {split} split; evaluate it with --split {other}, "
-            f"or build it with {'a larger' if split == 'valid' else 'a smaller'} --valid-share",
+            f"the {split} split of {path} is empty: evaluate its {other} split, "
+            f"or rebuild the corpus with {'a larger' if split == 'valid' else 'a smaller'} valid_share",
+            option="split",
         )
     training = open_corpus(path, "train")
     if split == "valid" and training.num_documents:

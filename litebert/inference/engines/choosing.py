@@ -32,18 +32,20 @@ class Trial(NamedTuple):
 def choose_engine(wanted: str, possible: Sequence[EngineName], build: Build, trial: Trial) -> BatchEngine:
     """The engine of a name; for "auto" the fastest of those that are possible and installed."""
     if wanted not in ("auto", *PACKAGES):
-        raise ConfigError("unknown-value", f"engine '{wanted}' is unknown; {suggest(wanted, ('auto', *PACKAGES))}")
+        raise ConfigError(
+            "unknown-value", f"unknown engine '{wanted}'; {suggest(wanted, ('auto', *PACKAGES))}", option="engine"
+        )
     if wanted != "auto":
         if wanted not in possible:
             raise ConfigError(
-                "unsupported-engine", f"engine '{wanted}' cannot compute this model; take {' or '.join(possible)}"
+                "unsupported-engine",
+                f"engine '{wanted}' cannot run this model: use {' or '.join(possible)}",
+                option="engine",
             )
         return build(wanted)  # type: ignore[arg-type]
     engines = [build(name) for name in possible if is_installed(name)]
     if not engines:
-        raise ConfigError(
-            "missing-package", "no engine is installed that computes this model: pip install 'litebert[export]'"
-        )
+        raise ConfigError("missing-package", "no installed engine can run this model: pip install 'litebert[export]'")
     return engines[0] if len(engines) == 1 else min(_time_all(engines, trial), key=lambda one: one[1])[0]
 
 

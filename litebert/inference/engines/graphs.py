@@ -124,9 +124,7 @@ class OneGraph:
         del has_exits
         if head != self.head:
             where = self.content.parent if isinstance(self.content, Path) else "this"
-            raise ConfigError(
-                "no-head", f"{where} is an export of the head '{self.head}' and cannot answer as '{head}'"
-            )
+            raise ConfigError("no-head", f"{where} is an export of the '{self.head}' head and has no '{head}' head")
         if isinstance(self.content, Path):
             yield self.content
             return
@@ -149,7 +147,7 @@ def to_feeds(
     if length > max_positions:
         raise DataError(
             "text-too-long",
-            f"a sequence of {length} tokens does not fit the model's {max_positions} positions: shorten it",
+            f"a sequence of {length} tokens exceeds the model's {max_positions} positions: shorten the text",
         )
     feeds = {
         "input_ids": inputs.token_ids.numpy(),
@@ -157,7 +155,7 @@ def to_feeds(
         "attention_mask": inputs.mask.numpy().astype(np.int64),
     }
     if head == "conditional_span":
-        assert inputs.allowed is not None, "the start-conditioned head must know where an answer may be"
+        assert inputs.allowed is not None, "the start-conditioned head needs the mask of allowed positions"
         feeds["answer_mask"] = inputs.allowed.numpy().astype(np.int64)
     if has_exits:
         feeds["patience"] = np.array(inputs.patience or NEVER)

@@ -41,7 +41,9 @@ class OpenVinoEngine:
     def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         if self._graphs.has_exits(head, inputs.patience):
             raise ConfigError(
-                "unsupported-early-exit", "the engine openvino does not compute graphs that may answer early: take onnx"
+                "unsupported-early-exit",
+                "the openvino engine does not support early exit: use the onnx engine",
+                option="engine",
             )
         feeds = to_feeds(head, inputs, self._graphs.max_positions)
         with self._lock:

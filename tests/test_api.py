@@ -226,7 +226,7 @@ def test_a_table_from_python_trains_the_same_model_as_a_file(
     [
         ({"text": ["a"], "label": ["x", "y"]}, "ragged-table", "text 1, label 2"),
         ({"text": "a", "label": ["x"]}, "no-table", "mapping of column names to lists"),
-        ([], "no-rows", "data is empty"),
+        ([], "no-rows", "data has no rows"),
         (7, "no-table", "data is 7"),
     ],
 )

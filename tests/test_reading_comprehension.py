@@ -210,10 +210,10 @@ def test_a_sheet_that_is_to_be_mended_is_not_called_complete(
     assert (code, printed.splitlines()) == (
         1,
         [
-            "question '2' is not answered",
+            "no answer for question '2'",
             "the answer to '0' is 7, not a text",
             "warning: 'other' is not the id of a question: it is ignored",
-            "warning: the answer to '1', 'a pig', is not in its paragraph: it is compared all the same",
+            "warning: the answer to '1', 'a pig', does not occur in its paragraph; it is scored anyway",
             f"{sheet}: 2 things to mend, and 2 warnings",
         ],
     )

@@ -89,10 +89,10 @@ def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
         if scores or stop.asked_by:
             save(run, log)
             if stop.asked_by:
-                view.say(f"stopped after step {step:,}, which is saved: the same command continues from there")
+                view.say(f"stopped after step {step:,} and saved a checkpoint; run the same command again to resume")
                 end_by(stop.asked_by)
             if is_out_of_patience(run):
-                view.say(f"stopped after step {step:,}: {recipe.train.patience} evaluations without a better one")
+                view.say(f"stopped early after step {step:,}: no improvement in {recipe.train.patience} evaluations")
                 return
 
 
@@ -103,7 +103,7 @@ def announce(run: Run, view: View) -> None:
     view.say(f"{name}{describe_length(recipe, length, len(run.train))}")
     device = run.engine.runtime.device.type
     most = "at most " if recipe.train.patience else ""
-    view.say(f"{most}about {format_seconds(estimate_seconds(run))} on this {device}, judging by two batches")
+    view.say(f"{most}about {format_seconds(estimate_seconds(run))} on this {device}, estimated from two batches")
 
 
 def estimate_seconds(run: Run) -> float:
@@ -209,7 +209,7 @@ def answer_test(run: Run, model: Model, task: FinetuneTask, view: View) -> dict[
     """The outputs for the test splits, if they are wanted."""
     outputs: dict[str, list[Output]] = {}
     for name, examples in run.job.dataset.test.items() if run.job.predicts_test else ():
-        view.say(f"answering {name} ({len(examples):,} examples)")
+        view.say(f"predicting {name} ({len(examples):,} examples)")
         groups = task.encode(examples, run.job.source.load_tokenizer(), run.form)
         if note := describe_cut([group.num_cut for group in groups], run.form.max_length):
             view.say(f"{name}: {note}")

@@ -54,7 +54,9 @@ class TuneOptions:
             return None if self.trainable == "all" else 0
         prefix, _, number = self.trainable.partition("-")
         if prefix != "last" or not number.isdecimal() or int(number) < 1:
-            raise ConfigError("bad-value", f"trainable = '{self.trainable}': write all, head or last-2")
+            raise ConfigError(
+                "bad-value", f"trainable = '{self.trainable}' is unknown; valid: all, head, last-K such as last-2"
+            )
         return int(number)
 
 
@@ -112,7 +114,7 @@ def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
     if warmup > steps:
         raise ConfigError(
             "warm-up-too-long",
-            f"train.warmup_steps = {warmup:,} is more than the run's {steps:,} steps: shorten it with the run",
+            f"train.warmup_steps = {warmup:,} exceeds the {steps:,} steps of the run; lower it or train longer",
         )
     every = max(1, -(-steps // train.evaluations))
     options = TrainOptions(steps=steps, micro_batch=train.micro_batch)
@@ -129,7 +131,10 @@ def describe_length(recipe: FinetuneRecipe, length: Length, num_examples: int) -
         f"{recipe.optim.name} at {recipe.optim.learning_rate:.2g}",
     ]
     if train.patience:
-        parts.append(f"stops after {train.patience} evaluations without a better one, every {length.evaluate_every:,}")
+        parts.append(
+            f"evaluated every {length.evaluate_every:,} steps, stops early after {train.patience} evaluations "
+            f"without improvement"
+        )
     return ", ".join(parts)
 
 
@@ -247,7 +252,9 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     if source == "paper":
         if task not in PAPER:
             raise ConfigError(
-                "unknown-recipe", f"--recipe paper: the paper has none for '{task}', but for {', '.join(PAPER)}"
+                "unknown-recipe",
+                f"recipe 'paper' has no settings for task '{task}', only for {', '.join(PAPER)}",
+                option="recipe",
             )
         return _paper_values(PAPER[task])
     if source in ("two-core", "adaptive"):
@@ -258,10 +265,11 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     if file.suffix != ".toml":
         raise ConfigError(
             "unknown-recipe",
-            f"--recipe {source}: {suggest(source, ('adaptive', 'paper', 'two-core'))}; or the path of a .toml file",
+            f"unknown recipe '{source}'; {suggest(source, ('adaptive', 'paper', 'two-core'))}, or a .toml file",
+            option="recipe",
         )
     if not file.is_file():
-        raise ConfigError("missing-file", f"there is no recipe file {file}")
+        raise ConfigError("missing-file", f"{file}: no such recipe file", option="recipe")
     values = read_toml_values(file, "recipe")
     values.pop("job", None)  # a run's own recipe.toml says there which data and weights it was begun with
     return values

@@ -129,12 +129,12 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
     """The run as its last whole checkpoint left it, or at its beginning."""
     dataset, tokenizer, form = job.dataset, job.source.load_tokenizer(), job.form
     if not dataset.train:
-        raise DataError(
-            "empty-split", f"--data has no train split of {dataset.task.name}: there is nothing to learn from"
-        )
+        raise DataError("empty-split", f"the data has no train split of {dataset.task.name}; add one", option="data")
     if not dataset.dev:
         raise DataError(
-            "empty-split", f"--data has no dev split of {dataset.task.name}: add one, for it chooses the best model"
+            "empty-split",
+            f"the data has no dev split of {dataset.task.name}, which chooses the best checkpoint; add one",
+            option="data",
         )
     for note in dataset.notes:
         view.say(note)
@@ -145,8 +145,8 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
             view.say(f"{split}: {note}")
     if isinstance(dataset.task, SpanTask) and (num_lost := count_lost_answers(dataset.train, groups)):
         view.say(
-            f"{num_lost:,} of {len(groups):,} questions have no window with their whole answer: they are learned as if "
-            f"they had none; lower passage.stride, or raise train.max_length"
+            f"{num_lost:,} of {len(groups):,} questions have no window that contains their whole answer and "
+            f"are trained as unanswerable; lower passage.stride or raise train.max_length"
         )
     last, damaged = find_last_checkpoint(folder)
     for path, reason in damaged.items():
@@ -156,7 +156,7 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
     engine = build_engine(job, last)
     progress = Progress()
     if last:
-        view.say(f"going on after step {last.step:,}")
+        view.say(f"resuming after step {last.step:,}")
         progress = Progress(last.step, int(last.state["tokens"]), float(last.state["seconds"]))
     return Run(folder, job, form, settle_length(job.recipe, len(groups)), groups, dev, engine, progress)
 
@@ -241,7 +241,8 @@ def check_same_job(folder: Path, job: Job) -> None:
     if changes:
         raise ConfigError(
             "options-changed",
-            f"{folder} was begun otherwise ({'; '.join(changes[:5])}); say the same words, or choose another --out",
+            f"{folder} was started with other options ({'; '.join(changes[:5])}); repeat them or use another folder",
+            option="out",
         )
 
 
@@ -253,7 +254,7 @@ def list_job_changes(folder: Path, job: Job) -> list[str]:
         return []
     begun = read_toml_values(file, "recipe")
     if "job" not in begun:
-        raise ConfigError("wrong-folder", f"{folder} is a run of pre-training; choose another --out")
+        raise ConfigError("wrong-folder", f"{folder} is a pre-training run; choose another folder", option="out")
     # runs of version 0.1 do not say these: a user's own classes were always chosen by accuracy
     usual = "accuracy" if job.dataset.task.name == "classification" else job.dataset.task.metric
     begun["job"] = {"metric": usual, "positive": "", **begun["job"]}

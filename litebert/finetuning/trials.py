@@ -48,7 +48,7 @@ def _split_values(word: str) -> list[str]:
     values = text.split(",")
     for number, value in enumerate(values):
         if value in values[:number]:
-            raise ConfigError("repeated-value", f"{word} lists {value} twice: each value once")
+            raise ConfigError("repeated-value", f"{word} lists {value} twice; list each value once")
     return [f"{key}={value}" for value in values]
 
 
@@ -70,7 +70,11 @@ def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int
             task, name, words, hidden_size=width, num_examples=num_examples, has_gpu=has_gpu
         )
         if any(word.startswith("seed=") for word in varied) and num_seeds > 1:
-            raise ConfigError("conflicting-options", "seed=... lists seeds, and so does --seeds: say it once")
+            raise ConfigError(
+                "conflicting-options",
+                "both the override seed=... and seeds list several seeds; use one",
+                option="seeds",
+            )
         for seed in range(resolved.seed, resolved.seed + num_seeds):
             yield Trial(varied, seed, replace(job, recipe=replace(resolved, seed=seed), recipe_name=name))
 
@@ -79,7 +83,9 @@ def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
     """Run what is not finished yet, and summarize all; the summary lies in the folder too."""
     if (folder / RECIPE_FILE).exists():
         raise ConfigError(
-            "wrong-folder", f"{folder} is a single run, and several need a folder of their own; choose another --out"
+            "wrong-folder",
+            f"{folder} is a single run; several runs need a folder of their own, choose another",
+            option="out",
         )
     results = []
     for trial in trials:

@@ -32,7 +32,7 @@ def read_answers(path: Path) -> dict[str, Any]:
             (_, header), *lines = read_delimited(path, text).lines
             if len(header) != 2:
                 raise DataError(
-                    "bad-answers", f"{path}: expected two columns, ids and answers, but line 1 has {len(header)}"
+                    "bad-answers", f"{path}: expected two columns (id and answer), but line 1 has {len(header)}"
                 )
             wrong = next((line for line in lines if len(line.cells) != 2), None)
             if wrong is not None:
@@ -43,13 +43,13 @@ def read_answers(path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise DataError(
             "bad-answers",
-            f"{path}: not a file of answers ({error!r}); expected JSON lines with id and answer, a JSON object from "
-            f"ids to answers, or a table of two columns",
+            f"{path}: not an answers file ({error!r}); expected JSON lines with id and answer, a JSON object that "
+            f"maps ids to answers, or a table with two columns",
         ) from None
     answers = dict(pairs)
     if len(answers) < len(pairs):
         raise DataError(
-            "duplicate-id", f"{path}: an id occurs twice among its {len(pairs):,} answers; each example has one"
+            "duplicate-id", f"{path}: two of its {len(pairs):,} answers have the same id; give one answer per example"
         )
     return answers
 
@@ -66,11 +66,11 @@ def score_answers(
     missing = [example.id for example in examples if example.id not in answers]
     unknown = sorted(set(answers) - {example.id for example in examples})
     if missing or unknown:
-        which = f"'{missing[0]}' is not answered" if missing else f"'{unknown[0]}' is not the id of an example"
+        which = f"no answer for '{missing[0]}'" if missing else f"no example with id '{unknown[0]}'"
         raise DataError(
             "answers-mismatch",
-            f"{where}: {len(missing):,} of {len(examples):,} examples have no answer and {len(unknown):,} answers have "
-            f"no example ({which}); are these the answers to this split?",
+            f"{where}: {len(missing):,} of {len(examples):,} examples have no answer, and {len(unknown):,} answers "
+            f"match no example ({which}); are these the answers to this split?",
         )
     task = _with_answered_labels(dataset.task, answers, where)
     outputs = [_to_output(task, answers[example.id], example, f"{where}: '{example.id}'") for example in examples]
@@ -87,7 +87,8 @@ def _with_answered_labels(task: FinetuneTask, answers: Mapping[str, Any], where:
     new = sorted({str(word) for word in words} - set(task.labels))
     if new and task.name in GLUE:
         raise DataError(
-            "unknown-label", f"{where}: '{new[0]}' is not a label of {task.name}, which are {', '.join(task.labels)}"
+            "unknown-label",
+            f"{where}: '{new[0]}' is not a label of {task.name}; its labels are {', '.join(task.labels)}",
         )
     return replace(task, labels=(*task.labels, *new))
 
@@ -112,7 +113,7 @@ def _to_output(task: FinetuneTask, answer: Any, example: Any, where: str) -> Out
             return [float(answer in one) for one in names]
     except (AssertionError, ValueError, TypeError):
         raise DataError(
-            "bad-answers", f"{where}: {json.dumps(answer)[:60]} is not an answer of the kind that {task.name} has"
+            "bad-answers", f"{where}: {json.dumps(answer)[:60]} is not a valid answer for {task.name}"
         ) from None
     assert isinstance(task, Classification), task
     return [float(label == str(answer)) for label in task.labels]

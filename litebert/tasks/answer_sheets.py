@@ -30,7 +30,7 @@ def to_sheet(predictions: Sequence[Prediction]) -> dict[str, Any]:
         twice = next(id_ for number, id_ in enumerate(ids) if id_ in ids[:number])
         raise DataError(
             "duplicate-id",
-            f"two examples have the id '{twice}', and a sheet has one answer for each: write .jsonl instead",
+            f"two examples have the id '{twice}', but an answer file has one answer per id; write .jsonl instead",
         )
     return sheet
 
@@ -46,12 +46,15 @@ def read_questions(task: str, data: Path, split: str) -> Questions:
     """The questions of a split in a folder, or of a file."""
     dataset = read_dataset(task, data, TableOptions(dev_share=0.0))
     if not isinstance(dataset.task, SpanTask | Choices):
-        raise ConfigError("wrong-task", f"--task {task}: sheets of answers are SQuAD's and those of multiple choice")
+        raise ConfigError(
+            "wrong-task", f"task {task} has no answer file: only SQuAD and multiple choice have one", option="task"
+        )
     splits = {"train": dataset.train, **dataset.dev, **dataset.test}
     name = "train" if data.is_file() else split
     if not splits.get(name):
         raise ConfigError(
-            "empty-split", f"the data has no split '{name}', but {', '.join(n for n, rows in splits.items() if rows)}"
+            "empty-split",
+            f"the data has no split '{name}'; it has {', '.join(n for n, rows in splits.items() if rows)}",
         )
     return Questions(dataset.task, splits[name])
 
@@ -86,13 +89,13 @@ def check_spans(answers: Mapping[str, Any], questions: Sequence[Question], *, al
     for question in questions:
         answer = answers.get(question.id, question.context)
         if not isinstance(answer, str):
-            problems.append(f"the answer to '{question.id}' is {json.dumps(answer)[:40]}, not a text")
+            problems.append(f"the answer to '{question.id}' is {json.dumps(answer)[:40]}, not text")
         elif not answer and not allows_none:
             which = f"the answer to '{question.id}' is empty"
-            warnings.append(f"{which}, which no question of SQuAD 1.1 asks for: it counts as wrong")
+            warnings.append(f"{which}; every SQuAD 1.1 question has an answer, so it counts as wrong")
         elif answer not in question.context:
             which = f"the answer to '{question.id}', '{answer[:40]}',"
-            warnings.append(f"{which} is not in its paragraph: it is compared all the same")
+            warnings.append(f"{which} does not occur in its paragraph; it is scored anyway")
     return Findings(problems, warnings)
 
 
@@ -103,15 +106,17 @@ def check_choices(answers: Mapping[str, Any], examples: Sequence[ChoiceExample])
         valid = [*string.ascii_uppercase[: len(example.choices)], *range(len(example.choices))]
         answer = answers.get(example.id, 0)
         if isinstance(answer, bool) or answer not in valid:
-            problems.append(f"the answer to '{example.id}' is {json.dumps(answer)[:40]}, none of its choices")
+            problems.append(
+                f"the answer to '{example.id}' is {json.dumps(answer)[:40]}, which is not one of its choices"
+            )
     return Findings(problems, warnings)
 
 
 def _compare_ids(answers: Mapping[str, Any], asked: Sequence[Question] | Sequence[ChoiceExample]) -> Findings:
     ids = {one.id for one in asked}
-    missing = [f"question '{one.id}' is not answered" for one in asked if one.id not in answers]
+    missing = [f"no answer for question '{one.id}'" for one in asked if one.id not in answers]
     return Findings(
-        missing, [f"'{id_}' is not the id of a question: it is ignored" for id_ in answers if id_ not in ids]
+        missing, [f"no question has the id '{id_}'; its answer is ignored" for id_ in answers if id_ not in ids]
     )
 
 
@@ -123,5 +128,5 @@ def _read_object(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise DataError("bad-json", f"{path}: not JSON ({error})") from error
     if not isinstance(content, dict):
-        raise DataError("bad-answers", f"{path}: expected an object from question ids to answers")
+        raise DataError("bad-answers", f"{path}: expected a JSON object that maps question ids to answers")
     return content

@@ -78,7 +78,7 @@ def with_passage(task: FinetuneTask, options: PassageOptions) -> FinetuneTask:
     changed = {name for name, value in asdict(options).items() if value != getattr(PassageOptions(), name)}
     if changed - known:
         raise ConfigError(
-            "conflicting-keys", f"passage.{min(changed - known)} is not read by {task.name}: leave it out"
+            "conflicting-keys", f"passage.{min(changed - known)} does not apply to task {task.name}; remove it"
         )
     values = {name: value for name, value in asdict(options).items() if name in known}
     return replace(task, **values)  # type: ignore[type-var]
@@ -91,7 +91,7 @@ def with_exits(task: FinetuneTask, options: ExitOptions) -> FinetuneTask:
     if not isinstance(task, Classification | Regression):
         raise ConfigError(
             "unsupported-early-exit",
-            f"exit.enabled: {task.name} cannot answer early, only classes and numbers can: leave it out",
+            f"exit.enabled = true needs a classification or regression task, not {task.name}; remove it",
         )
     return replace(task, exits=True)
 
@@ -104,12 +104,14 @@ def untuned(task: FinetuneTask) -> FinetuneTask:
 def read_dataset(name: str, path: Path, options: TableOptions | None = None) -> Dataset:
     """The task of a name with the examples that lie at a path."""
     if name not in READERS:
-        raise ConfigError("unknown-task", f"--task {name}: no such task; {suggest(name, READERS)}")
+        raise ConfigError("unknown-task", f"unknown task '{name}'; {suggest(name, READERS)}", option="task")
     options = options or TableOptions()
     for option in UNREAD.get(name, ()):
         if getattr(options, option) != getattr(TableOptions(), option):
-            flag = option.removeprefix("is_").removeprefix("has_").replace("_", "-")
-            raise ConfigError("conflicting-options", f"--{flag} says nothing to --task {name}: leave it out")
+            argument = option.removeprefix("is_").removeprefix("has_")
+            raise ConfigError(
+                "conflicting-options", f"{argument} does not apply to task {name}; leave it out", option=argument
+            )
     dataset = READERS[name](path, options)
     shared = describe_shared(dataset.train, {**dataset.dev, **dataset.test}) if options.is_learned else []
     return replace(dataset, notes=(*dataset.notes, *shared))
@@ -126,7 +128,8 @@ def restore_task(facts: Mapping[str, Any], *, where: str) -> FinetuneTask:
     kind = KINDS.get(str(facts.get("kind")))
     if kind is None:
         raise DataError(
-            "unknown-task", f"{where}: a model for '{facts.get('kind')}', which this litebert does not know"
+            "unknown-task",
+            f"{where}: unknown kind of task '{facts.get('kind')}'; was it written by a newer version of litebert?",
         )
     fields = {key: value for key, value in facts.items() if key not in ("kind", "max_length")}
     task: FinetuneTask = build_options(kind, fields, where=where)

@@ -40,17 +40,17 @@ def lay_out_places(table: Table, notes: list[str]) -> Table:
         found = [_open_label_studio(row) for row in table.rows]
         rows = [row for row in found if row is not None]
         if len(rows) < len(found):
-            notes.append(f"{table.path.name}: {len(found) - len(rows):,} texts without an annotation are left out")
+            notes.append(f"{table.path.name}: {len(found) - len(rows):,} texts without an annotation were skipped")
         num_several = sum(len(row.cells["annotations"]) > 1 for row in table.rows)
         if num_several:
-            notes.append(f"{table.path.name}: of {num_several:,} texts with several annotations the first one is taken")
+            notes.append(f"{table.path.name}: {num_several:,} texts have several annotations; the first one is used")
     elif len(table.rows) == 1 and {"classes", "annotations"} <= set(table.columns):
         pairs = [pair for pair in table.rows[0].cells["annotations"] if pair]  # the tool leaves null for skipped texts
         rows = [build_row(pair, f"{table.path}: annotation {number}") for number, pair in enumerate(pairs, start=1)]
     else:
         return table
     if not rows:
-        raise DataError("no-rows", f"{table.path}: no text in it has an annotation")
+        raise DataError("no-rows", f"{table.path}: none of its texts has an annotation")
     return replace(table, columns=tuple(dict.fromkeys(name for row in rows for name in row.cells)), rows=rows)
 
 
@@ -102,7 +102,7 @@ def read_character_spans(
         label = None if tags is None else tuple(tags)
         sentences.append(TaggedWords(row.identity(number), shown, label, row.where, row.group(group)))
     if num_widened:
-        notes.append(f"{table.path.name}: {num_widened:,} names begin or end inside a word: the whole word is tagged")
+        notes.append(f"{table.path.name}: {num_widened:,} spans begin or end inside a word; the whole word is tagged")
     return sentences
 
 
@@ -142,9 +142,7 @@ def _read_place(value: Any, text: str, where: str, misplaced: Misplaced) -> Plac
         start, end, kind, surface = (*value, None) if len(value) == 3 else (None,) * 4
     kind = kind[0] if isinstance(kind, list) and len(kind) == 1 else kind
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(kind, str) and kind):
-        raise DataError(
-            "bad-span", f"{where}: expected whole numbers for start and end, and one label; got {str(value)[:60]}"
-        )
+        raise DataError("bad-span", f"{where}: expected integer start and end and one label, got {str(value)[:60]}")
     if isinstance(surface, str) and text[start:end] != surface:
         if text[start : end + 1] == surface:  # its end is the last character, not the one after it
             end += 1
@@ -153,11 +151,11 @@ def _read_place(value: Any, text: str, where: str, misplaced: Misplaced) -> Plac
             if found is None:
                 raise DataError(
                     "misplaced-answer",
-                    f"{where}: '{surface}' is not at {start} of the text, which has '{text[start:end]}'",
+                    f"{where}: '{surface}' is not at character {start} of the text ('{text[start:end]}' is)",
                 )
             start, end = found, found + len(surface)
     if not 0 <= start < end <= len(text):
-        raise DataError("bad-span", f"{where}: from {start} to {end}, but the text has {len(text)} characters")
+        raise DataError("bad-span", f"{where}: span {start}-{end} is outside the text of {len(text)} characters")
     return Place(start, end, kind)
 
 
@@ -171,8 +169,8 @@ def _sort_places(places: Sequence[Place], row: Row, misplaced: Misplaced) -> lis
         elif place != other and not misplaced.fix():
             raise DataError(
                 "overlapping-spans",
-                f"{row.where}: {place.kind} at {place.start} overlaps {other.kind} at {other.start}, and a word has "
-                f"one tag; keep one of them",
+                f"{row.where}: {place.kind} at {place.start} overlaps {other.kind} at {other.start}, but a "
+                f"word has only one tag; keep one of them",
             )
     return sorted(kept)
 

@@ -54,7 +54,8 @@ def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, TableOptions]
         }
         if not splits or (options.dev_share and not splits.keys() >= {"train", "dev"}):
             raise DataError(
-                "missing-folder", f"{path}: expected RACE's folders train and dev, each with {' and '.join(levels)}"
+                "missing-folder",
+                f"{path}: expected RACE's folders train and dev, each containing {' and '.join(levels)}",
             )
         name = "race" if tuple(levels) == LEVELS else f"race-{levels[0]}"
         return Dataset.of(Choices(name, has_letters=True), splits)
@@ -68,12 +69,13 @@ def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExampl
     for level in levels:
         if not (folder / level).is_dir():
             raise DataError(
-                "missing-folder", f"{folder}: no folder '{level}' in it; RACE has {' and '.join(LEVELS)} in each split"
+                "missing-folder",
+                f"{folder}: folder '{level}' is missing; each split of RACE has {' and '.join(LEVELS)}",
             )
         for where, article in _iter_articles(folder / level):
             examples += _read_article(article, level, where)
     if not examples:
-        raise DataError("empty-file", f"{folder}: there is no question in it")
+        raise DataError("empty-file", f"{folder}: no questions found")
     return examples
 
 
@@ -96,7 +98,7 @@ def read_choice_dataset(path: Path, options: TableOptions) -> Dataset:
     if "dev" not in splits and options.dev_share:
         notes.append(_hold_out(splits, options))
     counts = sorted({len(example.choices) for examples in splits.values() for example in examples})
-    notes.append(f"choices of each question: {', '.join(map(str, counts))}")
+    notes.append(f"choices per question: {', '.join(map(str, counts))}")
     return Dataset.of(Choices("choice"), splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
@@ -123,27 +125,29 @@ def find_fields(table: Table, options: TableOptions, *, needs_label: bool) -> Fi
     """
     named = (options.text, options.text_b, options.label)
     free = [name for name in table.columns if name not in named]
-    context = _check_named(table, options.text, "--text") or _guess(free, CONTEXT)
-    question = _check_named(table, options.text_b, "--text-b") or _guess(free, QUESTION)
+    context = _check_named(table, options.text, "text") or _guess(free, CONTEXT)
+    question = _check_named(table, options.text_b, "text_b") or _guess(free, QUESTION)
     label = options.label or _guess(free, LABEL)
     if needs_label:
-        _check_named(table, options.label, "--label")
+        _check_named(table, options.label, "label")
     elif label is not None and not any(tells_label(row, label) for row in table.rows):
         label = None
     if needs_label and label is None:
         has = ", ".join(table.columns)
         raise DataError(
             "ambiguous-column",
-            f"{table.path}: which field is the label? It has {has}; name it: --label {table.columns[-1]}",
+            f"{table.path}: cannot tell which field is the label; name one of {has}",
+            option="label",
         )
     return Fields(context, question, label)
 
 
-def _check_named(table: Table, name: str | None, flag: str) -> str | None:
+def _check_named(table: Table, name: str | None, option: str) -> str | None:
     if name is not None and name not in table.columns:
         raise DataError(
             "unknown-column",
-            f"{table.path}: no field '{name}' ({flag}); it has {', '.join(table.columns)}: name one of them",
+            f"{table.path}: no field '{name}'; it has {', '.join(table.columns)}",
+            option=option,
         )
     return name
 
@@ -162,14 +166,15 @@ def _read_row(row: Row, number: int, fields: Fields, needs_label: bool) -> Choic
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
         raise DataError(
             "unknown-column",
-            f"{row.where}: no list of two or more texts called {' or '.join(CHOICES)}, nor fields such as choice1 and "
-            f"choice2; name the field of the choices, or of each",
+            f"{row.where}: no choices found: expected a list of two or more texts in {' or '.join(CHOICES)}, or fields "
+            f"such as choice1 and choice2; name the field or fields",
+            option="choices",
         )
     texts = [row.cells.get(name) or "" if name else "" for name in (fields.context, fields.question)]
     if not any(str(text).strip() for text in texts):
         raise DataError(
             "unknown-column",
-            f"{row.where}: neither a passage ({', '.join(CONTEXT)}) nor a question ({', '.join(QUESTION)})",
+            f"{row.where}: no passage ({', '.join(CONTEXT)}) and no question ({', '.join(QUESTION)}) found",
         )
     label, right = fields.label, None
     if label is not None and (needs_label or tells_label(row, label)):
@@ -191,16 +196,16 @@ def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
         kind = "number" if str(value).strip().isdecimal() else "letter"
         raise DataError(
             "ambiguous-label",
-            f"{where}: {json.dumps(value)} is the {kind} of choice {by_letter} and the text of choice {by_text}; "
-            f"give the number that is meant",
+            f"{where}: {json.dumps(value)} is ambiguous: the {kind} of choice {by_letter} and the text of choice "
+            f"{by_text}; give the number of the right choice",
         )
     number = by_letter if by_text is None else by_text
     if number is not None:
         return number
     last = len(choices) - 1
-    letter = f", a letter from A to {string.ascii_uppercase[last]}" if last < 26 else ""
+    letter = f" or a letter from A to {string.ascii_uppercase[last]}" if last < 26 else ""
     raise DataError(
-        "bad-label", f"{where}: {json.dumps(value)} is none of the choices; give a number from 0 to {last}{letter}"
+        "bad-label", f"{where}: {json.dumps(value)} is not one of the choices; give a number from 0 to {last}{letter}"
     )
 
 
@@ -229,7 +234,7 @@ def _iter_articles(folder: Path) -> list[tuple[str, Any]]:
         ordered = sorted(files, key=lambda file: (len(file.name), file.name))  # 9.txt before 10.txt
         return [(str(file), parse_value(read_text(file), str(file), _REMEDY)) for file in ordered]
     if not (folder / ONE_FILE).is_file():
-        raise DataError("missing-file", f"{folder}: neither numbered .txt files nor {ONE_FILE} in it")
+        raise DataError("missing-file", f"{folder}: contains neither numbered .txt files nor {ONE_FILE}")
     lines = read_text(folder / ONE_FILE).split("\n")
     places = [(f"{folder / ONE_FILE}:{number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
     return [(place, parse_value(line, place, _REMEDY)) for place, line in places]
@@ -244,13 +249,15 @@ def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
     if not isinstance(questions, list) or not isinstance(options, list) or len(questions) != len(options):
         raise DataError("bad-layout", f"{where}: 'questions' and 'options' must be lists of the same length")
     if answers is not None and (not isinstance(answers, list) or len(answers) != len(questions)):
-        raise DataError("bad-layout", f"{where}: {len(questions)} questions, and not as many answers")
+        raise DataError(
+            "bad-layout", f"{where}: 'answers' must be a list of {len(questions)} answers, one per question"
+        )
     identity = article.get("id") or f"{level}{Path(where).name}"
     examples = []
     for number, (question, choices) in enumerate(zip(questions, options, strict=True)):
         place = f"{where}: question {number + 1}"
         if not isinstance(question, str) or not isinstance(choices, list) or len(choices) < 2:
-            raise DataError("bad-layout", f"{place}: expected a text and two or more options")
+            raise DataError("bad-layout", f"{place}: expected a question text and two or more options")
         label = None if answers is None else _read_race_answer(answers[number], choices, f"{place}: its answer")
         examples.append(
             ChoiceExample(
@@ -264,5 +271,5 @@ def _hold_out(splits: dict[str, list[ChoiceExample]], options: TableOptions) -> 
     """Take a share of the training questions for dev, always the same; questions about one passage stay together."""
     rows = splits["train"]
     splits["train"], splits["dev"] = hold_out(rows, options.dev_share, lambda row: row.context or row.question)
-    how = f"by passage and '{options.group}'" if options.group else "by passage"
-    return f"no dev file: {len(splits['dev']):,} of {len(rows):,} questions are held out, {how}"
+    how = f"grouped by passage and '{options.group}'" if options.group else "grouped by passage"
+    return f"no dev file: {len(splits['dev']):,} of {len(rows):,} questions are held out for dev, {how}"

@@ -44,7 +44,11 @@ def _lay_out_row(row: Row, named: str | None) -> dict[str, Any]:
     fields = [] if named is None else [name.strip() for name in named.split(",")]
     missing = next((name for name in fields if name not in cells), None)
     if missing is not None:
-        raise DataError("unknown-column", f"{row.where}: no field '{missing}' with choices; it has {', '.join(cells)}")
+        raise DataError(
+            "unknown-column",
+            f"{row.where}: no field '{missing}' for the choices; it has {', '.join(cells)}",
+            option="choices",
+        )
     if not fields:
         whole = next(
             (name for name in CHOICES if isinstance(cells.get(name), list | dict) or parse_list(cells.get(name))), None
@@ -101,7 +105,7 @@ def _read_dream(file: Path, encoding: str) -> Table | None:
                 Row({"context": lines, "id": f"{identity}-{index}", **question}, f"{where}, question {index + 1}")
             )
     if not rows:
-        raise DataError("empty-file", f"{file}: there is no question in it")
+        raise DataError("empty-file", f"{file}: no questions found")
     return Table(file, tuple(rows[0].cells), rows)
 
 

@@ -80,8 +80,8 @@ class Choices:
         if room <= self.max_choice_length:
             raise ConfigError(
                 "text-too-long",
-                f"max_length = {form.max_length} leaves no token for the passage beside {self.max_choice_length} of "
-                f"question and choice; raise train.max_length, or lower passage.max_choice_length",
+                f"max_length = {form.max_length} leaves no room for the passage after {self.max_choice_length} "
+                f"tokens of question and choice; raise train.max_length or lower passage.max_choice_length",
             )
         contexts = list(dict.fromkeys(example.context for example in examples))
         ids_of = dict(zip(contexts, tokenizer.encode_batch(contexts), strict=True))

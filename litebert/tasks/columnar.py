@@ -34,19 +34,17 @@ def read_columns(path: Path) -> tuple[list[dict[str, Any]], dict[str, tuple[str,
         import pyarrow
     except ImportError:
         raise ConfigError(
-            "missing-package", f"{path}: reading Parquet needs pyarrow: pip install 'litebert[parquet]'"
+            "missing-package", f"{path}: reading Parquet needs pyarrow; run pip install 'litebert[parquet]'"
         ) from None
     parts = [_read_file(file) for file in _list_files(path)]
     try:
         table = pyarrow.concat_tables(parts)
     except pyarrow.ArrowInvalid as error:
-        raise DataError("columns-mismatch", f"{path}: its parts have not the same columns ({error})") from None
+        raise DataError("columns-mismatch", f"{path}: its shards have different columns ({error})") from None
     try:
         return table.to_pylist(), _read_names(table.schema)
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        raise DataError(
-            "corrupt-file", f"{path}: its values or the names of its labels cannot be read ({error})"
-        ) from None
+        raise DataError("corrupt-file", f"{path}: cannot read its values or label names ({error})") from None
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -59,7 +57,7 @@ def _list_files(path: Path) -> list[Path]:
     files = [path.with_name(f"{shard['stem']}-{number:05d}-of-{total:05d}.parquet") for number in range(total)]
     for file in files:
         if not file.is_file():
-            raise DataError("missing-file", f"{file}: this part of {path.name} is missing; fetch it again")
+            raise DataError("missing-file", f"{file}: this shard of {path.name} is missing; download it again")
     return files
 
 
@@ -78,7 +76,8 @@ def _read_file(file: Path) -> "pyarrow.Table":
         return table
     except (OSError, ArrowException, UnicodeDecodeError) as error:  # a name of a column is decoded, too
         raise DataError(
-            "corrupt-file", f"{file}: not {'Arrow' if file.suffix == '.arrow' else 'Parquet'} ({in_one_line(error)})"
+            "corrupt-file",
+            f"{file}: not a valid {'Arrow' if file.suffix == '.arrow' else 'Parquet'} file ({in_one_line(error)})",
         ) from None
 
 

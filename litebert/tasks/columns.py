@@ -29,7 +29,7 @@ TAGGED_WORDS = Usual(
     ("tokens", "words", "sentence", "text"), (), ("tags", "ner_tags", "labels", "tag", "word_labels", "pos_tags", "pos")
 )
 OFTEN_LABEL = "answer"  # where no other column is the label, this one is hardly a second text
-_BY_NUMBER = "or where the file has no row of names, by number: --text 1 --label 2"
+_BY_NUMBER = "by name, or by number (from 1) if the file has no header"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,24 +58,28 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usua
     """
     named = _check_named(table, options, needs_label=needs_label)
     free = [column for column in table.columns if column not in named.values()]
-    text = named.get("--text") or guess_column(free, usual.text)
-    label = named.get("--label") or (guess_column(free, usual.label) if options.label is None else None)
-    text_b = named.get("--text-b") or (guess_column(free, usual.text_b) if options.text is None else None)
-    if "--text-b" not in named and text_b and text_b.lower() == OFTEN_LABEL and needs_label and label is None:
+    text = named.get("text") or guess_column(free, usual.text)
+    label = named.get("label") or (guess_column(free, usual.label) if options.label is None else None)
+    text_b = named.get("text_b") or (guess_column(free, usual.text_b) if options.text is None else None)
+    if "text_b" not in named and text_b and text_b.lower() == OFTEN_LABEL and needs_label and label is None:
         text_b = None
     others = [column for column in table.columns if column not in (text, text_b, label, "id")]
     if text is None and len(others) == 1:
         text = others.pop()
     if needs_label and label is None and len(others) == 1:
         label = others.pop()
-    has = f"it has {', '.join(table.columns)}"
+    has = ", ".join(table.columns)
     if text is None:
         raise DataError(
-            "ambiguous-column", f"{table.path}: which column is the text? {has}; name it with --text, {_BY_NUMBER}"
+            "ambiguous-column",
+            f"{table.path}: cannot tell which column is the text (it has {has}); name it {_BY_NUMBER}",
+            option="text",
         )
     if needs_label and label is None:
         raise DataError(
-            "ambiguous-column", f"{table.path}: which column is the label? {has}; name it with --label, {_BY_NUMBER}"
+            "ambiguous-column",
+            f"{table.path}: cannot tell which column is the label (it has {has}); name it {_BY_NUMBER}",
+            option="label",
         )
     return Columns(text, text_b, label)
 
@@ -96,8 +100,8 @@ def match_columns(found: Columns, trained: Table, table: Table, *, needs_label: 
         if column is not None and other is None and (role != "label" or needs_label):
             raise DataError(
                 "columns-mismatch",
-                f"{table.path}: no column '{column}', which is the {role} of {trained.path.name}; "
-                f"it has {', '.join(table.columns)}: give both files the same names",
+                f"{table.path}: no column '{column}', the {role} of {trained.path.name}; "
+                f"it has {', '.join(table.columns)}; use the same column names in both files",
             )
     text, text_b, label = same
     assert text is not None
@@ -115,8 +119,8 @@ def _check_width(trained: Table, table: Table, found: Columns) -> None:
     if has != expected and not lacks_label:
         raise DataError(
             "columns-mismatch",
-            f"{table.path}: {has} columns, but {trained.path.name} has {expected}, and not both have names for them; "
-            f"give both files a first row of column names, or the same columns",
+            f"{table.path}: {has} columns, but {trained.path.name} has {expected}, and at least one has no header; "
+            f"add a header to both files, or use the same columns",
         )
 
 
@@ -130,7 +134,7 @@ def read_named_table(file: Path, options: TableOptions, known: Sequence[str] = (
     table = name_labels(read_table(file, encoding=options.encoding, has_header=has_header))
     if not table.has_header and not is_told and _begins_with_names(table, said, options.label, known):
         table = read_table(file, encoding=options.encoding)
-        note = f"{file.name}: the first row is taken for column names: {', '.join(table.columns)}"
+        note = f"{file.name}: the first row is used as the header: {', '.join(table.columns)}"
         table = dataclasses.replace(table, notes=(*table.notes, note))
     return table
 
@@ -171,28 +175,32 @@ def check_group(table: Table, options: TableOptions, *, is_needed: bool) -> None
         raise DataError(
             "unknown-column",
             f"{table.path}: no column '{options.group}' to group by; it has {', '.join(table.columns)}",
+            option="group",
         )
 
 
 def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> dict[str, str]:
-    """The columns that were named, by flag; a label that is not needed may be missing."""
-    said = {"--text": options.text, "--text-b": options.text_b, "--label": options.label}
+    """The columns that were named, by option; a label that is not needed may be missing."""
+    said = {"text": options.text, "text_b": options.text_b, "label": options.label}
     named: dict[str, str] = {}
-    for flag, said_column in said.items():
+    for option, said_column in said.items():
         column = _resolve_number(said_column, table)
-        if column is None or (flag == "--label" and not needs_label and column not in table.columns):
+        if column is None or (option == "label" and not needs_label and column not in table.columns):
             continue
         if column not in table.columns:
             raise DataError(
-                "unknown-column", f"{table.path}: no column '{column}' ({flag}); it has {', '.join(table.columns)}"
+                "unknown-column",
+                f"{table.path}: no column '{column}'; it has {', '.join(table.columns)}",
+                option=option,
             )
         twice = next((other for other, taken in named.items() if taken == column), None)
         if twice:
             raise DataError(
                 "repeated-value",
-                f"{table.path}: '{column}' is both {twice} and {flag}; name another column for one of them",
+                f"{table.path}: '{column}' is named as both {twice} and {option}; name another column for one of them",
+                option=option,
             )
-        named[flag] = column
+        named[option] = column
     return named
 
 

@@ -34,17 +34,19 @@ class Line(NamedTuple):
 def read_conll(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:
     """The sentences of a file; where no tags are needed, they are read if each word has one."""
     if options.group is not None:
-        raise ConfigError("conflicting-options", f"{file} has no column for groups: leave --group out, or give a table")
+        raise ConfigError(
+            "conflicting-options", f"{file}: CoNLL files have no group column; use a table instead", option="group"
+        )
     text = read_text(file, options.encoding)
     names = _name_columns(file, text)
     blocks = _cut_at_blanks(text)
     sentences = _drop_inner_ids(_drop_comments(blocks)) if names else _drop_comments(blocks)
     if not sentences:
-        raise DataError("empty-file", f"{file}: there is no sentence in it")
+        raise DataError("empty-file", f"{file}: no sentences found")
     num_dropped = sum(map(len, blocks)) - sum(map(len, sentences))
     if num_dropped:
-        kind = "are comments, or parts of words," if names else "with # above sentences are comments,"
-        notes.append(f"{file.name}: {num_dropped:,} lines {kind} and left out")
+        kind = "comment lines and parts of words" if names else "comment lines (# above a sentence)"
+        notes.append(f"{file.name}: skipped {num_dropped:,} {kind}")
     _check_columns(file, sentences, needs_tags=needs_tags)
     width = len(sentences[0][0].cells)
     word = _find_column(options.text, "form" if names else "1", names, width, file)
@@ -69,7 +71,7 @@ def _find_column(said: str | None, usual: str, names: Sequence[str], width: int,
         return names.index(column)
     if column.isdecimal() and 0 < int(column) <= width:
         return int(column) - 1
-    has = ", ".join(names) if names else f"{width} columns without names, which are given by number"
+    has = ", ".join(names) if names else f"{width} unnamed columns; name one by its number from 1"
     raise DataError("unknown-column", f"{file}: no column '{said or usual}'; it has {has}")
 
 
@@ -123,12 +125,12 @@ def _check_columns(file: Path, sentences: Sequence[Sequence[Line]], *, needs_tag
         for line in sentence:
             where, count = f"{file}:{line.number}", len(line.cells)
             if needs_tags and count < 2:
-                raise DataError("missing-tag", f"{where}: a word without a tag; write the tag behind it")
+                raise DataError("missing-tag", f"{where}: word without a tag; add its tag after it")
             if count != len(first.cells):
                 raise DataError(
                     "ragged-row",
-                    f"{where}: {count} columns, but line {first.number} has {len(first.cells)}; mend this line "
-                    f"(a comment begins with # and stands above its sentence)",
+                    f"{where}: {count} columns, but line {first.number} has {len(first.cells)}; fix this line "
+                    f"(comments start with # and come before their sentence)",
                 )
 
 

@@ -78,15 +78,19 @@ def _choose_scores(
     """The scores, the first of which chooses the model, and the label that F1 is of."""
     if options.positive is not None and options.positive not in labels:
         told = ", ".join(labels[:MAX_TOLD])
-        raise ConfigError("unknown-label", f"the positive label '{options.positive}' is not one of the labels: {told}")
+        raise ConfigError(
+            "unknown-label", f"unknown positive label '{options.positive}'; the labels are {told}", option="positive"
+        )
     usual = ("accuracy", "f1") if labels == ("0", "1") or options.positive else ("accuracy", "macro_f1")
     if not options.is_learned:
         return usual, options.positive or ""
     chosen = _find_metric(options, SCORES) or ("f1" if options.positive else choose_metric(train, labels))
     if chosen == "f1" and "f1" not in usual:
-        raise ConfigError("missing-option", "f1 is of one label: name the positive one, or choose macro-f1")
+        raise ConfigError(
+            "missing-option", "metric f1 needs a positive label; name it, or use macro-f1", option="positive"
+        )
     if chosen == "macro_f1" and not options.metric:
-        notes.append("some labels are rare: macro-F1 chooses the model, in which every label counts alike")
+        notes.append("some labels are rare, so the best model is chosen by macro-F1, which weighs all labels equally")
     return tuple(dict.fromkeys((chosen, *usual))), options.positive or ""
 
 
@@ -99,7 +103,7 @@ def _find_metric(options: TableOptions, known: Collection[str]) -> str | None:
     if name not in known:
         names = ", ".join(one.replace("_", "-").replace("matthews", "mcc") for one in known)
         raise ConfigError(
-            "unknown-metric", f"metric {options.metric}: this task is scored by {names}; choose one of them"
+            "unknown-metric", f"unknown metric '{options.metric}' for this task; valid: {names}", option="metric"
         )
     return name
 
@@ -116,14 +120,14 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
     if learned:
         task = dataclasses.replace(task, center=float(np.mean(learned)), scale=float(np.std(learned)))
         between = f"between {min(learned):g} and {max(learned):g}"
-        notes.append(f"numbers {between}, mean {task.center:.4g}, deviation {task.scale:.4g}")
+        notes.append(f"targets {between}, mean {task.center:.4g}, standard deviation {task.scale:.4g}")
     for examples in splits.values():
         values = {example.label for example in examples}
         if len(values) == 1 and None not in values:
-            same = f"{examples[0].where}: every number from here on is {values.pop():g}"
+            same = f"{examples[0].where}: every target in this split is {values.pop():g}"
             if learned and examples is splits["train"]:
-                raise DataError("one-label", f"{same}: there is nothing to learn; is this the number's column?")
-            notes.append(f"{same}: no correlation with it can be told, which counts as 0")
+                raise DataError("one-label", f"{same}, so there is nothing to learn; is this the right column?")
+            notes.append(f"{same}, so the correlation is undefined and counts as 0")
     return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
@@ -135,7 +139,7 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
         options = dataclasses.replace(options, label=ONE_HOT)
         tables = {split: fold_one_hot(one, one_hot, needs_label=split != "test") for split, one in tables.items()}
         told = ", ".join(one_hot[:MAX_TOLD]) + (", ..." if len(one_hot) > MAX_TOLD else "")
-        told_one_hot = [f"{len(one_hot)} columns of 0 and 1 are the labels: {told}"]
+        told_one_hot = [f"{len(one_hot)} columns of 0 and 1 are used as labels: {told}"]
     splits, notes = read_splits(tables, options, read_label_cell, is_blank_told=True)
     notes += told_one_hot
     splits = split_label_cells(splits, options.labels, notes)
@@ -162,7 +166,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
             if options.group is not None:
                 raise ConfigError(
                     "unknown-column",
-                    f"{file}: its columns have no names, so there is none called '{options.group}'",
+                    f"{file}: its columns have no names, so there is no group column '{options.group}'",
                     option="group",
                 )
             splits[split] = _read_tagged_text(file, options, needs_tags=needs_tags, notes=notes)
@@ -173,7 +177,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
         places = find_span_columns(table, options)
         if places:
             splits_words, misplaced = True, Misplaced(options.on_error)
-            notes.append(f"columns of {file.name}: text = '{places[0]}', places of names = '{places[1]}'")
+            notes.append(f"columns of {file.name}: text = '{places[0]}', spans = '{places[1]}'")
             splits[split] = read_character_spans(
                 table, places, misplaced, needs_tags=needs_tags, notes=notes, group=options.group
             )
@@ -199,7 +203,7 @@ def _read_tagged_text(file: Path, options: TableOptions, *, needs_tags: bool, no
     """word/TAG in lines, or CoNLL's columns."""
     text = read_text(file, options.encoding)
     if is_slash_tagged(text):
-        notes.append(f"{file.name}: a sentence in each line, word/TAG")
+        notes.append(f"{file.name}: one sentence per line, as word/TAG")
         return read_slash_tags(text, file)
     return read_conll(file, options, needs_tags=needs_tags, notes=notes)
 
@@ -221,12 +225,12 @@ def _settle_tags(splits: dict[str, list[TaggedWords]], labels: Sequence[str], no
         if sum(unseen.values()) > MAX_UNSEEN_SHARE * tags.total():
             raise DataError(
                 "unknown-label",
-                f"{place}: tag '{tag}' and {len(unseen) - 1} more are not among those that are learned: "
-                f"{', '.join(labels[:MAX_TOLD])}; is this the right file, and the right column?",
+                f"{place}: tag '{tag}' and {len(unseen) - 1} more do not occur in the training data, which has "
+                f"{', '.join(labels[:MAX_TOLD])}; is this the right file and the right column?",
             )
         notes.append(
-            f"{split}: {sum(unseen.values()):,} of {tags.total():,} tags are not among those that are learned "
-            f"('{tag}', {place}), and count as wrong"
+            f"{split}: {sum(unseen.values()):,} of {tags.total():,} tags do not occur in the training data "
+            f"('{tag}', {place}) and count as wrong"
         )
 
 
@@ -339,8 +343,8 @@ def _label_word(row: Row, column: str) -> str:
         shown = str(row.cells[column])[:40]
         raise DataError(
             "bad-label",
-            f"{row.where}: '{column}' is a list, {shown}, and a class is one label; write it without brackets, or "
-            f"take the task multi-label",
+            f"{row.where}: '{column}' is a list, {shown}, but classification takes one label; write it without "
+            f"brackets, or use the task multi-label",
         )
     return cell_text(row, column).strip()
 
@@ -351,11 +355,11 @@ def _label_number(row: Row, column: str) -> float:
         value = float(text)
     except ValueError:
         has_comma = text.count(",") == 1 and text.replace(",", "").strip().lstrip("+-").isdecimal()
-        remedy = f"write {text.replace(',', '.').strip()}" if has_comma else "write it like 2.5, or remove the row"
+        remedy = f"write {text.replace(',', '.').strip()}" if has_comma else "write it like 2.5 or remove the row"
         raise DataError("bad-number", f"{row.where}: '{text}' in '{column}' is not a number; {remedy}") from None
     if not np.isfinite(value):
         raise DataError(
-            "bad-number", f"{row.where}: '{text}' in '{column}' is not a finite number; mend it, or remove the row"
+            "bad-number", f"{row.where}: '{text}' in '{column}' is not a finite number; fix it or remove the row"
         )
     return value
 
@@ -370,11 +374,11 @@ def _check_spread(examples: Sequence[TextExample]) -> None:
     if 0 < deviation < np.inf or (deviation == 0 and not np.ptp(numbers)):
         return
     worst = examples[int(np.abs(numbers).argmax())]
-    what, remedy = ("differs too little from the others", "multiply") if deviation == 0 else ("is too large", "divide")
+    what, remedy = ("is too close to the other targets", "multiply") if deviation == 0 else ("is too large", "divide")
     raise DataError(
         "value-overflow",
-        f"{worst.where}: {worst.label:g} {what} to be computed with; {remedy} all numbers by the same power of ten, "
-        f"or mend it",
+        f"{worst.where}: {worst.label:g} {what} to compute with; {remedy} all targets by the same power of ten, "
+        f"or fix it",
     )
 
 
@@ -383,12 +387,13 @@ def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple
     labels = set(found)
     if len(labels) < 2:
         shown = f"every training row has the label '{labels.pop()}'" if labels else "no training row has a label"
-        raise DataError("one-label", f"{path}: {shown}: there is nothing to learn")
+        raise DataError("one-label", f"{path}: {shown}, so there is nothing to learn")
     if len(labels) > max_labels:
         raise DataError(
             "too-many-labels",
-            f"{path}: {len(labels):,} different labels, more than max_labels = {max_labels:,}; is this the label's "
-            f"column? For numbers take the task regression; for so many labels raise max_labels",
+            f"{path}: {len(labels):,} different labels, more than max_labels = {max_labels:,}; is this the label "
+            f"column? For numeric targets use the task regression, otherwise raise max_labels",
+            option="max_labels",
         )
     are_numbers = all(label.removeprefix("-").isdecimal() for label in labels)
     return tuple(sorted(labels, key=lambda label: (int(label) if are_numbers else 0, label)))
@@ -399,18 +404,18 @@ def _settle_labels(
 ) -> None:
     """Refuse labels that are not those of training; a test split that has such is answered, and not scored."""
     whose, remedy = (
-        ("of the training rows", "mend it, or give training rows with this label")
+        ("in the training rows", "fix it, or add training rows with this label")
         if options.is_learned
-        else ("that the model knows", "mend it, or leave the row out")
+        else ("of the model", "fix it or remove the row")
     )
     for split, examples in splits.items():
         known = [example for example in examples if example.label is not None]
         unknown = [(one, label) for one in known for label in _list_labels(one) if label not in labels]
         if unknown and split != "test":
-            what = f"label '{unknown[0][1]}' is not one of those {whose}: {', '.join(labels[:MAX_TOLD])}"
+            what = f"label '{unknown[0][1]}' is not one of the labels {whose}: {', '.join(labels[:MAX_TOLD])}"
             raise DataError("unknown-label", f"{unknown[0][0].where}: {what}; {remedy}")
         if unknown:
-            splits[split] = _forget_labels(examples, f"'{unknown[0][1]}' is not one of those {whose}", notes)
+            splits[split] = _forget_labels(examples, f"'{unknown[0][1]}' is not one of the labels {whose}", notes)
         else:
             splits[split] = forget_partial(examples, notes)
 
@@ -420,11 +425,11 @@ def forget_partial(examples: list[AnyExample], notes: list[str]) -> list[AnyExam
     missing = [example for example in examples if example.label is None]
     if not missing or len(missing) == len(examples):
         return examples
-    return _forget_labels(examples, f"{missing[0].where} has none", notes)
+    return _forget_labels(examples, f"{missing[0].where} has no label", notes)
 
 
 def _forget_labels(examples: list[AnyExample], reason: str, notes: list[str]) -> list[AnyExample]:
-    notes.append(f"the test file's labels are not used ({reason}): it is answered, and not scored")
+    notes.append(f"the test file is predicted but not scored: its labels are unusable ({reason})")
     return [dataclasses.replace(example, label=None) for example in examples]
 
 
@@ -440,10 +445,10 @@ def _hold_out(splits: dict[str, list[Example]], options: TableOptions, notes: li
         return
     rows = splits["train"]
     splits["train"], splits["dev"] = hold_out(rows, options.dev_share, labels_of=_list_labels)
-    how = f", by '{options.group}'" if options.group else ""
-    notes.append(f"no dev file: {len(splits['dev']):,} of {len(rows):,} training rows are held out{how}")
+    how = f", grouped by '{options.group}'" if options.group else ""
+    notes.append(f"no dev file: {len(splits['dev']):,} of {len(rows):,} training rows are held out for dev{how}")
     missing = {label for row in rows for label in _list_labels(row)}
     missing -= {label for row in splits["dev"] for label in _list_labels(row)}
     if missing:
         told = ", ".join(sorted(missing)[:MAX_TOLD])
-        notes.append(f"no held-out row has the label {told}: whether it is recognized cannot be measured")
+        notes.append(f"no held-out row has the label {told}, so its accuracy cannot be measured")

@@ -57,10 +57,10 @@ def advise_ragged(table: Delimited, *, is_short: bool) -> str:
     """How to fix a row with too few or too many cells."""
     mark = SEPARATORS[table.separator]
     if is_short:
-        return f"add what is missing, {mark} before it"
+        return f"add the missing cells, each after {mark}"
     if table.is_quoted:
-        return f"quote the cell that has {mark} in it"
-    return "write a space for the tab that stands in a cell"
+        return f"quote the cell that contains {mark}"
+    return "replace the tab inside a cell with a space"
 
 
 def _iter_plain(text: str) -> Iterator[Line]:
@@ -80,7 +80,9 @@ def _iter_quoted(path: Path, text: str, separator: str) -> Iterator[Line]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError("bad-csv", f"{path}:{number}: not CSV ({error}); is a quotation mark not closed?") from None
+            raise DataError(
+                "bad-csv", f"{path}:{number}: invalid CSV ({error}); is a quotation mark left open?"
+            ) from None
         if cells and (len(cells) > 1 or cells[0].strip()):  # an empty line is none, a row of empty cells is a slip
             yield Line(number, cells)
 

@@ -27,7 +27,7 @@ from litebert.tasks.report import (
     write_report,
 )
 
-REMEDY = "say what its fine-tuning said (--dev, --test, --dev-share, ...), or leave it out"
+REMEDY = "use the data options of its fine-tuning (dev, test, dev_share, ...), or leave the run out"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def select_greedily(
 def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects: bool) -> dict[str, Any]:
     """Average finished runs, all or those that help on dev; predictions and report lie in `out` as a run's do."""
     if not dataset.dev:
-        raise DataError("empty-split", f"{dataset.task.name} has no dev split here to measure an ensemble on")
+        raise DataError("empty-split", f"the data has no dev split of {dataset.task.name} to score the ensemble on")
     check_out(out)
     facts = read_facts(runs, dataset)
     task = untuned(restore_task(facts, where=str(runs[0])))  # a member's threshold is not the ensemble's
@@ -122,7 +122,7 @@ def list_members(path: Path) -> list[Path]:
         if not member.is_dir():
             raise DataError(
                 "missing-file",
-                f"the ensemble {path} averages {member}, which is not there: bring it back, or make it again",
+                f"{member}, a member of the ensemble {path}, is missing; restore it, or build the ensemble again",
             )
     return members
 
@@ -130,7 +130,9 @@ def list_members(path: Path) -> list[Path]:
 def check_out(out: Path) -> None:
     """Refuse to write over a fine-tuned run, or among somebody's other files; an ensemble may be made again."""
     if out.exists() and not is_ensemble(out) and any(out.iterdir()):
-        raise ConfigError("output-exists", f"{out} is not empty and no ensemble; choose another --out")
+        raise ConfigError(
+            "output-exists", f"{out} is not empty and not an ensemble; choose another folder", option="out"
+        )
 
 
 def read_facts(runs: Sequence[Path], dataset: Dataset) -> dict[str, Any]:
@@ -140,12 +142,12 @@ def read_facts(runs: Sequence[Path], dataset: Dataset) -> dict[str, Any]:
     for run, report in reports.items():
         if report["task"] != dataset.task.name:
             raise ConfigError(
-                "wrong-task", f"{run} answers {report['task']}, not {dataset.task.name}: it cannot take part"
+                "wrong-task", f"{run} is fine-tuned for {report['task']}, not {dataset.task.name}; leave it out"
             )
         if report["facts"].get("labels") != first.get("labels"):
-            raise ConfigError("labels-mismatch", f"{run} and {runs[0]} know different labels: they cannot be averaged")
+            raise ConfigError("labels-mismatch", f"{run} and {runs[0]} have different labels and cannot be averaged")
         if not may_have_answered(report, dataset.test):
-            raise DataError("answers-mismatch", f"{run} answered another test file than --data has: {REMEDY}")
+            raise DataError("answers-mismatch", f"{run} predicted a different test file; {REMEDY}", option="data")
     return first
 
 
@@ -164,11 +166,13 @@ def average_splits(
 def read_outputs(runs: Sequence[Path], split: str, examples: Sequence[Any]) -> dict[str, list[Output]]:
     """The outputs of several runs for the examples of one split."""
     if len(set(runs)) < len(runs):
-        raise ConfigError("repeated-value", "a run is named twice: a member takes part once")
+        raise ConfigError("repeated-value", "a run is listed twice; list each member once")
     outputs: dict[str, list[Output]] = {}
     for run in runs:
         predictions = read_predictions(predictions_file(run, split))
         if not are_of(predictions, examples):
-            raise DataError("answers-mismatch", f"{run} answered other examples in '{split}' than --data has: {REMEDY}")
+            raise DataError(
+                "answers-mismatch", f"{run} predicted different examples in '{split}'; {REMEDY}", option="data"
+            )
         outputs[str(run)] = [one.output for one in predictions]
     return outputs

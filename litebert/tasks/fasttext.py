@@ -22,9 +22,7 @@ def read_fasttext(text: str, where: str) -> list[tuple[int, dict[str, str | list
             continue
         parts = _LINE.fullmatch(line)
         if parts is None:
-            raise DataError(
-                "missing-label", f"{where}:{number}: no {PREFIX} at its beginning, as other lines have; add the label"
-            )
+            raise DataError("missing-label", f"{where}:{number}: line does not start with {PREFIX}; add its label")
         labels = [label.removeprefix(PREFIX) for label in parts[1].split()]
         rows.append((number, {"text": parts[2], "label": labels if len(labels) > 1 else labels[0]}))
     return rows

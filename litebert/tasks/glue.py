@@ -107,7 +107,7 @@ def read_glue(name: str, path: Path, options: TableOptions) -> Dataset:
     if name == "mnli" and diagnostic:
         splits["test"] |= read("ax", diagnostic, "test")
     if not any(splits.values()):
-        raise DataError("missing-file", f"{folder}: no train, dev or test file of {GLUE[name].folders[0]} in it")
+        raise DataError("missing-file", f"{folder}: contains no train, dev or test file of {GLUE[name].folders[0]}")
     train = splits["train"].get("train", [])
     weights = balanced_weights(train, GLUE[name].labels) if options.is_balanced else ()
     return Dataset(build_glue_task(name, weights), train, splits["dev"], splits["test"], tuple(notes))
@@ -115,7 +115,7 @@ def read_glue(name: str, path: Path, options: TableOptions) -> Dataset:
 
 def _find_folder(name: str, path: Path) -> Path:
     if not path.is_dir():
-        raise DataError("missing-folder", f"{path}: no such folder; give GLUE's own, or {GLUE[name].folders[0]}'s")
+        raise DataError("missing-folder", f"{path}: no such folder; give GLUE's folder or {GLUE[name].folders[0]}'s")
     return _find_inside(name, path) or path
 
 
@@ -136,7 +136,7 @@ def _read_splits(
         )
         _check_ragged(table)
         if table.ragged:
-            notes.append(f"{len(table.ragged)} ragged lines were left out ({', '.join(table.ragged[:3])}, ...)")
+            notes.append(f"{len(table.ragged)} ragged lines were skipped ({', '.join(table.ragged[:3])}, ...)")
         examples[key] = _read_examples(name, table, is_test=split == "test")
     return examples
 
@@ -163,8 +163,8 @@ def _check_ragged(table: Table) -> None:
     if len(table.ragged) > max(1, MAX_RAGGED_SHARE * len(table.rows)):
         raise DataError(
             "ragged-row",
-            f"{table.ragged[0]} and {len(table.ragged) - 1} more lines have not {len(table.columns)} cells: "
-            f"is the file what its name says?",
+            f"{table.ragged[0]} and {len(table.ragged) - 1} more lines do not have {len(table.columns)} cells; "
+            f"is this the right file?",
         )
 
 
@@ -174,7 +174,7 @@ def _read_examples(name: str, table: Table, *, is_test: bool) -> list[TextExampl
         text_columns, label_column = ["4"], "2"
     else:
         names = [(*official, *plain) for official, plain in zip(facts.texts, _PLAIN_TEXTS, strict=False)]
-        text_columns = [_find_column(table, one, "is the file what its name says?") for one in names]
+        text_columns = [_find_column(table, one, "is this the right file?") for one in names]
         label_column = "" if is_test else _find_column(table, facts.label_names, "is this a test split?")
     id_column = next((column for column in ("index", "id", "idx") if column in table.columns), "")
     examples = []
@@ -191,20 +191,22 @@ def _find_column(table: Table, names: tuple[str, ...], doubt: str) -> str:
     for name in names:
         if name.lower() in by_lower_case:
             return by_lower_case[name.lower()]
-    raise DataError("unknown-column", f"{table.path}: no column '{names[0]}', but {', '.join(table.columns)}; {doubt}")
+    raise DataError(
+        "unknown-column", f"{table.path}: no column '{names[0]}'; it has {', '.join(table.columns)}; {doubt}"
+    )
 
 
 def _read_text(row: Row, column: str) -> str:
     value = row.cells.get(column)
     if not isinstance(value, str):  # yet it may be empty: a few of QQP's are
-        raise DataError("empty-cell", f"{row.where}: there is no text in '{column}'; fill it, or remove the row")
+        raise DataError("empty-cell", f"{row.where}: '{column}' has no text; fill it or remove the row")
     return value
 
 
 def _read_label(facts: GlueTask, row: Row, column: str) -> Any:
     value = row.cells.get(column)
     if value is None or value == -1:
-        raise DataError("missing-label", f"{row.where}: the label is not told; is this a test split?")
+        raise DataError("missing-label", f"{row.where}: the label is missing; is this a test split?")
     if not facts.labels:
         return _read_score(value, row.where)
     if isinstance(value, int) and 0 <= value < len(facts.labels):

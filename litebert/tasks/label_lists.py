@@ -24,9 +24,10 @@ def read_label_cell(row: Row, column: str) -> list[str] | str:
         return "" if value is None else str(value)
     for label in labels:
         if label is None or isinstance(label, list | dict):
-            shown = "null" if label is None else "a list of its own"
+            shown = "null" if label is None else "a nested list or object"
             raise DataError(
-                "bad-label", f"{row.where}: a label of '{column}' is {shown}; write [] for none, or leave it out"
+                "bad-label",
+                f"{row.where}: a label of '{column}' is {shown}; write [] for no labels, or remove the entry",
             )
     return [str(label).strip() for label in labels]
 
@@ -42,7 +43,7 @@ def split_label_cells(
     joined = [text for text in texts if text.strip() not in known]
     mark = next((mark for mark in MARKS if any(mark in text for text in joined)), "")
     if mark:
-        notes.append(f"labels of one cell are separated by '{mark}'")
+        notes.append(f"labels within a cell are separated by '{mark}'")
 
     def split(cell: list[str] | str | None) -> tuple[str, ...] | None:
         if cell is None:
@@ -82,7 +83,7 @@ def fold_one_hot(table: Table, columns: Sequence[str], *, needs_label: bool) -> 
     if missing:
         raise DataError(
             "unknown-column",
-            f"{table.path}: no column '{missing[0]}', which is a label; it has {', '.join(table.columns)}",
+            f"{table.path}: no column for the label '{missing[0]}'; it has {', '.join(table.columns)}",
         )
     rows = [_fold_row(row, columns, needs_label) for row in table.rows]
     kept = tuple(name for name in table.columns if name not in (*columns, ONE_HOT))

@@ -19,7 +19,9 @@ class Misplaced:
     def __post_init__(self) -> None:
         if self.on_error not in get_args(OnError):
             raise ConfigError(
-                "unknown-value", f"on_error = {self.on_error!r} must be one of {', '.join(get_args(OnError))}"
+                "unknown-value",
+                f"on_error = {self.on_error!r} must be one of {', '.join(get_args(OnError))}",
+                option="on_error",
             )
 
     def skip(self, error: DataError) -> None:
@@ -44,7 +46,7 @@ class Misplaced:
 
     def tell(self, name: str) -> list[str]:
         """What was done in the file of this name, for a person to see."""
-        notes = [f"{name}: {self.num_fixed:,} places were wrong and are fixed"] if self.num_fixed else []
+        notes = [f"{name}: {self.num_fixed:,} wrong positions were fixed"] if self.num_fixed else []
         if self.skipped:
-            notes.append(f"{name}: {len(self.skipped):,} are left out; the first: {self.skipped[0]}")
+            notes.append(f"{name}: {len(self.skipped):,} were skipped; the first: {self.skipped[0]}")
         return notes

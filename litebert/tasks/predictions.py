@@ -49,7 +49,7 @@ def read_predictions(path: Path) -> list[Prediction]:
     """The predictions of a file."""
     if not path.is_file():
         raise DataError(
-            "missing-file", f"{path}: no such file; is {path.parent.parent} a fine-tuned run, and had it this split?"
+            "missing-file", f"{path}: no such file; is {path.parent.parent} a finished fine-tuning run with this split?"
         )
     predictions = []
     # not splitlines(): a text may hold U+2028, which JSON does not escape

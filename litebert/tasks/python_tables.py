@@ -58,7 +58,7 @@ def list_rows(table: Any, name: str) -> list[dict[str, Any]]:
         columns = {str(key): list(values) for key, values in table.items() if not isinstance(values, str)}
         lengths = {key: len(values) for key, values in columns.items()}
         if len(lengths) < len(table) or not lengths:
-            raise DataError("no-table", f"{name}: a table in Python is a mapping of column names to lists")
+            raise DataError("no-table", f"{name}: expected a mapping of column names to lists")
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
             raise DataError("ragged-table", f"{name}: columns have different lengths: {shown}")
@@ -66,13 +66,14 @@ def list_rows(table: Any, name: str) -> list[dict[str, Any]]:
     if isinstance(table, Sequence) and not isinstance(table, bytes) and all(isinstance(row, Mapping) for row in table):
         return [dict(row) for row in table]
     raise DataError(
-        "no-table", f"{name} is {table!r:.60}: give a path, a mapping of columns to lists, a list of rows, or a table"
+        "no-table",
+        f"{name} is {table!r:.60}; expected a path, a mapping of column names to lists, a list of rows, or a DataFrame",
     )
 
 
 def _write_rows(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
     if not rows:
-        raise DataError("no-rows", f"{file.stem} is empty: there is nothing to read")
+        raise DataError("no-rows", f"{file.stem} has no rows")
     with file.open("w", encoding="utf-8") as stream:
         for row in rows:
             stream.write(json.dumps(dict(row), default=_to_plain) + "\n")

@@ -38,7 +38,9 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.dev_share < 1:
-            raise ConfigError("out-of-range", f"--dev-share {self.dev_share}: a share lies between 0 and 1")
+            raise ConfigError(
+                "out-of-range", f"dev_share must be at least 0 and below 1, got {self.dev_share}", option="dev_share"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,7 @@ def find_files(
     found |= {split: file for split, file in (("dev", options.dev), ("test", options.test)) if file is not None}
     files = {split: file for split, file in found.items() if file is not None}
     if not files or ("train" not in files and options.dev_share):
-        raise DataError("missing-file", f"{path}: no {usual} or the like in it; name the training file")
+        raise DataError("missing-file", f"{path}: no training file found (such as {usual}); name the file itself")
     return files
 
 
@@ -90,6 +92,6 @@ def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -
     if len(found) > 1:
         raise DataError(
             "ambiguous-files",
-            f"{folder}: which is the {split} file, {' or '.join(path.name for path in found)}? Name it",
+            f"{folder}: several {split} files ({', '.join(path.name for path in found)}); name the one to use",
         )
     return found[0] if found else None

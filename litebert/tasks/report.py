@@ -95,19 +95,19 @@ def explain_chance(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]
     """Why a run most likely ended at chance, from what it logged of its training."""
     steps, losses = records[-1]["step"], [record["loss"] for record in records if "loss" in record]
     if steps < FEW_STEPS:
-        return f"only {steps:,} steps were made: train longer (train.steps or train.epochs)"
+        return f"the run had only {steps:,} steps; train longer (train.steps or train.epochs)"
     if not losses or fmean(losses[-5:]) > LEARNED * losses[0]:
-        return "the training examples were not learned either: try another learning rate (optim.learning_rate)"
+        return "the training loss hardly fell; try another learning rate (optim.learning_rate)"
     if sum(map(any, zip(*facts.get("confusion", ()), strict=True))) == 1:
-        return "every answer is the same label: weigh rare labels more, or try another learning rate"
+        return "the model always predicts the same label; balance the labels, or try another learning rate"
     if facts["num_examples"] < FEW_EXAMPLES:
         score = facts["chance"]["score"] + facts["chance"]["margin"]
         return (
-            f"{facts['num_examples']:,} examples are few: only a score above {score:.4f} shows anything; hold out more"
+            f"{facts['num_examples']:,} examples are few: only a score above {score:.4f} is significant; hold out more"
         )
     return (
-        f"the {num_train:,} training examples were learned by heart, and do not help with others: label more, "
-        f"or take a model that has read more; can a person tell the answer from the text alone?"
+        f"the model memorized the {num_train:,} training examples but does not generalize: label more data, "
+        f"or start from a better pre-trained model; could a person give the answer from the text alone?"
     )
 
 
@@ -128,7 +128,7 @@ def write_errors(
 ) -> None:
     """The hardest errors as a page to read."""
     hardest = list_hardest(task, outputs, examples)
-    lines = [f"# {title}: the {len(hardest)} answers that are most wrong", ""]
+    lines = [f"# {title}: the {len(hardest)} worst errors", ""]
     for number in hardest:
         example = examples[number]
         if isinstance(task, TokenTags):
@@ -176,7 +176,7 @@ def read_report(folder: Path) -> dict[str, Any]:
     """The report of a finished run, whose predictions are as it left them."""
     file = folder / REPORT_FILE
     if not file.is_file():
-        raise DataError("not-a-run", f"{folder} has no {REPORT_FILE}: is it a fine-tuned run, and finished?")
+        raise DataError("not-a-run", f"{folder} has no {REPORT_FILE}; is it a finished fine-tuning run?")
     report = read_sealed(file)
     check_keys(file, report, {"task": str, "metric": str, "facts": dict, "dev": dict, "test": dict})
     for split in (*report["dev"].values(), *report["test"].values()):
@@ -184,7 +184,7 @@ def read_report(folder: Path) -> dict[str, Any]:
     answers = report.get("files", {})  # reports of before have none
     check_keys(file, {"files": answers}, {"files": dict})
     if problems := find_changed(folder, {name: answers[name] for name in answers if (folder / name).is_file()}):
-        raise DataError("corrupt-file", f"{problems[0]}; restore it, or run the fine-tuning again in a new folder")
+        raise DataError("corrupt-file", f"{problems[0]}; restore it, or fine-tune again in a new folder")
     return report
 
 

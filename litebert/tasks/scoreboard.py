@@ -29,5 +29,7 @@ def glue_average(reports: Sequence[Mapping[str, Any]]) -> float:
     counted = {report["task"]: task_score(report) for report in reports if report["task"] in AVERAGED}
     twice = [report["task"] for report in reports if report["task"] in AVERAGED]
     if len(twice) > len(counted):
-        raise ConfigError("repeated-value", f"two runs of one task ({', '.join(sorted(twice))}): give one of each")
+        raise ConfigError(
+            "repeated-value", f"several runs of the same task ({', '.join(sorted(twice))}); give one run per task"
+        )
     return fmean(counted.values())

@@ -18,7 +18,7 @@ from litebert.tasks.splitting import text_of
 
 SEEN_FILE = "data.json"
 _HASH_SIZE = 8  # characters of base64: six bytes, so that of a million texts hardly two are taken for one
-_FIX = "restore it, or delete it: then nothing is known of the training texts"
+_FIX = "restore it, or delete it to evaluate without knowing the training texts"
 
 AnyExample = TypeVar("AnyExample")
 

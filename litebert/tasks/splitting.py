@@ -46,7 +46,9 @@ def hold_out(
         what = "rows" if len(units) == len(rows) else "different texts or groups"
         where = getattr(rows[0], "where", "")
         raise DataError(
-            "too-few-examples", f"{where}: {len(units)} {what} are too few to hold some out; give a dev file"
+            "too-few-examples",
+            f"{where}: {len(units)} {what} are too few for a held-out dev split; give a dev file",
+            option="dev",
         )
     order = np.random.default_rng(0).permutation(len(units))
     held = {units[number] for number in order[:num_held]}
@@ -103,7 +105,7 @@ def describe_shared(train: Sequence[Any], others: Mapping[str, Sequence[Any]]) -
         for number, what in ((num_texts, "a text"), (num_groups, "a group")):
             if number:
                 notes.append(
-                    f"{number:,} of {len(examples):,} rows of {split} have {what} that is also in train: "
-                    f"scores on {split} may be too good"
+                    f"{number:,} of {len(examples):,} rows of {split} have {what} that also occurs in train; "
+                    f"scores on {split} may be too high"
                 )
     return notes

@@ -84,10 +84,11 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
         task = report["task"]
         mine = {name: sheet for name, sheet in SHEETS.items() if sheet.task == task}
         if not mine:
-            raise ConfigError("wrong-task", f"{run} is of task {task}, which is not GLUE's")
+            raise ConfigError("wrong-task", f"{run} is fine-tuned for {task}, which is not a GLUE task")
         if task in tasks:
             raise ConfigError(
-                "repeated-value", f"two runs answer {task}, {run} is the second: make an ensemble of them"
+                "repeated-value",
+                f"{run} is a second run for {task}; give one run per task, or make an ensemble of them",
             )
         tasks.add(task)
         for name, sheet in mine.items():
@@ -99,7 +100,8 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
                     if not are_of(predictions, test.get("test", [])) or not may_have_answered(report, test):
                         raise DataError(
                             "answers-mismatch",
-                            f"--rank {ranked_by}: its {name} test file is not the one that {run} answered",
+                            f"{ranked_by}: its {name} test file is not the one that {run} predicted",
+                            option="rank",
                         )
                     predictions = rank_rivals(predictions, test["test"], RANKED[task])
                 sheets[name] = write_sheet(predictions)
@@ -134,13 +136,13 @@ def check_zip(path: Path) -> list[str]:
         with zipfile.ZipFile(path) as archive:
             texts = {name: archive.read(name).decode("utf-8", errors="replace") for name in archive.namelist()}
     except (zipfile.BadZipFile, zlib.error, FileNotFoundError, NotImplementedError, RuntimeError) as error:
-        raise DataError("corrupt-file", f"{path}: not a zip ({error})") from None
+        raise DataError("corrupt-file", f"{path}: not a zip file ({error})") from None
     problems = [f"{name}.tsv is missing" for name in SHEETS if f"{name}.tsv" not in texts]
     for name, text in texts.items():
         sheet = SHEETS.get(name.removesuffix(".tsv"))
         if sheet is None:
-            folder = " (tables lie at the top, in no folder)" if "/" in name else ""
-            problems.append(f"{name} is no table of GLUE{folder}")
+            folder = " (tables must be at the top level of the zip)" if "/" in name else ""
+            problems.append(f"{name} is not a GLUE table{folder}")
         else:
             problems += [f"{name}: {problem}" for problem in check_sheet(text, sheet)]
     return problems
@@ -163,9 +165,9 @@ def check_sheet(text: str, sheet: Sheet) -> list[str]:
 
 def _check_row(cells: Sequence[str], number: int, sheet: Sheet) -> str:
     if len(cells) != 2:
-        return f"{len(cells)} cells instead of 2"
+        return f"expected 2 cells, got {len(cells)}"
     if cells[0] != str(number):
-        return f"index '{cells[0]}' where {number} comes next"
+        return f"index is '{cells[0]}', expected {number}"
     if sheet.labels:
         is_valid = cells[1] in sheet.labels
         return "" if is_valid else f"'{cells[1]}' is not one of {', '.join(sheet.labels)}"
@@ -173,7 +175,7 @@ def _check_row(cells: Sequence[str], number: int, sheet: Sheet) -> str:
         is_valid = 0 <= float(cells[1]) <= 5
     except ValueError:
         is_valid = False
-    return "" if is_valid else f"'{cells[1]}' is no number between 0 and 5"
+    return "" if is_valid else f"'{cells[1]}' is not a number from 0 to 5"
 
 
 def rank_rivals(predictions: Sequence[Prediction], examples: Sequence[TextExample], ranked: Ranked) -> list[Prediction]:

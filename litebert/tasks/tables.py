@@ -69,13 +69,15 @@ def read_table(
     if is_columnar(path):
         return _read_columnar(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise DataError("unknown-file-type", f"{path}: a table is one of {', '.join(SUFFIXES)}; save it as one of them")
+        raise DataError(
+            "unknown-file-type", f"{path}: unknown file type; save the table as one of {', '.join(SUFFIXES)}"
+        )
     text = read_text(path, encoding)
     if path.suffix.lower() in (".jsonl", ".json"):
         return parse_json(path, text)
     if is_fasttext(text):
         rows = [Row(dict(cells), f"{path}:{number}") for number, cells in read_fasttext(text, str(path))]
-        return Table(path, COLUMNS, rows, notes=(f"{path.name}: fastText's lines, with {PREFIX} before labels",))
+        return Table(path, COLUMNS, rows, notes=(f"{path.name}: fastText format ({PREFIX} before each label)",))
     found = read_delimited(path, text, may_be_quoted=may_be_quoted)
     return _build_table(path, found, has_header=has_header, skips_ragged=skips_ragged)
 
@@ -111,7 +113,7 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
     """The text of bytes, without a byte-order mark."""
     for beginning, kind in _NO_TEXT.items():
         if data.startswith(beginning):
-            raise DataError("not-text", f"{where}: {kind}, not text; save its table as CSV, or its words as plain text")
+            raise DataError("not-text", f"{where}: {kind}, not text; save it as CSV or plain text")
     # the wider first: its mark begins with the other's
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         encoding = "utf-32"
@@ -123,16 +125,18 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
         line = data[: error.start].count(b"\n") + 1
         raise DataError(
             "bad-encoding",
-            f"{where}:{line}: byte 0x{data[error.start]:02x} is not {encoding}; "
-            f"say which encoding it is, perhaps --encoding {_guess_encoding(data)}",
+            f"{where}:{line}: byte 0x{data[error.start]:02x} is not valid {encoding}; "
+            f"set the file's encoding, which may be {_guess_encoding(data)}",
+            option="encoding",
         ) from None
     except LookupError:
-        raise ConfigError("bad-encoding", f"--encoding {encoding}: Python knows no such encoding") from None
+        raise ConfigError("bad-encoding", f"unknown encoding '{encoding}'", option="encoding") from None
     if 4 * text.count("\0") > len(text):
         raise DataError(
             "bad-encoding",
             f"{where}: many of its bytes are zero, as in UTF-16; "
-            f"say which encoding it is, perhaps --encoding {_guess_encoding(data)}",
+            f"set the file's encoding, which may be {_guess_encoding(data)}",
+            option="encoding",
         )
     return text
 
@@ -177,8 +181,8 @@ def _build_table(path: Path, found: Delimited, *, has_header: bool, skips_ragged
             remedy = advise_ragged(found, is_short=len(cells) < len(columns))
             raise DataError("ragged-row", f"{where}: {count}, but the table has {len(columns)} columns; {remedy}")
     if not rows:
-        raise DataError("empty-file", f"{path}: there is no row in it")
-    notes = (f"{path.name}: its cells are quoted, as pandas writes TSV",) if _is_quoted_tsv(path, found) else ()
+        raise DataError("empty-file", f"{path}: no rows found")
+    notes = (f"{path.name}: read with quoted cells, as pandas writes TSV",) if _is_quoted_tsv(path, found) else ()
     return Table(path, columns, rows, tuple(ragged), has_header=has_header, notes=notes)
 
 
@@ -192,7 +196,7 @@ def _name_columns(cells: Sequence[str], has_header: bool, where: str) -> tuple[s
     if twice:
         raise DataError(
             "duplicate-column",
-            f"{where}: two columns are called '{twice[0]}'; does the file begin with a row of names?",
+            f"{where}: two columns are named '{twice[0]}'; does the file start with a header?",
         )
     return names
 
@@ -207,9 +211,9 @@ def parse_json(path: Path, text: str) -> Table:
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 where = f"{path}:{number}"
-                rows.append(build_row(parse_value(line, where, "every line must be an object of its own"), where))
+                rows.append(build_row(parse_value(line, where, "every line must be a JSON object"), where))
     if not rows:
-        raise DataError("empty-file", f"{path}: there is no row in it")
+        raise DataError("empty-file", f"{path}: no rows found")
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     return Table(path, tuple(columns), rows)
 
@@ -230,7 +234,7 @@ def parse_value(text: str, where: str, remedy: str) -> Any:
         if "\\ud" in text.lower():  # half a character would be refused by whoever writes it
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise DataError("bad-json", f"{where}: not JSON that can be read: it is nested too deeply") from None
+        raise DataError("bad-json", f"{where}: the JSON is nested too deeply") from None
     except ValueError as error:
         raise DataError("bad-json", f"{where}: not JSON ({error}); {remedy}") from None
     return value
@@ -241,7 +245,7 @@ def build_row(value: Any, where: str) -> Row:
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict):
         value = {"text": value[0], **value[1]}
     if not isinstance(value, dict):
-        raise DataError("bad-layout", f"{where}: a {type(value).__name__}, not an object with columns")
+        raise DataError("bad-layout", f"{where}: expected a JSON object with columns, got {type(value).__name__}")
     return Row(value, where)
 
 
@@ -249,7 +253,7 @@ def _read_columnar(path: Path) -> Table:
     values, names = read_columns(path)
     rows = [Row(cells, f"{path}: row {number}") for number, cells in enumerate(values, start=1)]
     if not rows:
-        raise DataError("empty-file", f"{path}: there is no row in it")
+        raise DataError("empty-file", f"{path}: no rows found")
     return Table(path, tuple(rows[0].cells), rows, names=names)
 
 
@@ -269,12 +273,13 @@ def cell_text(row: Row, column: str) -> str:
     """A cell that must hold text."""
     value = row.cells.get(column)
     if value is None:
-        raise DataError("empty-cell", f"{row.where}: there is no '{column}'; fill it, or remove the row")
+        raise DataError("empty-cell", f"{row.where}: '{column}' is missing; fill it or remove the row")
     if isinstance(value, list | dict):
         raise DataError(
-            "wrong-input", f"{row.where}: '{column}' is {json.dumps(value, default=str)[:40]}, not a text; which is it?"
+            "wrong-input",
+            f"{row.where}: '{column}' is {json.dumps(value, default=str)[:40]}, not text; name a column of texts",
         )
     text = value if isinstance(value, str) else str(value)
     if not text.strip():
-        raise DataError("empty-cell", f"{row.where}: '{column}' is empty; fill it, or remove the row")
+        raise DataError("empty-cell", f"{row.where}: '{column}' is empty; fill it or remove the row")
     return text

@@ -13,7 +13,7 @@ def describe_tag_errors(task: TokenTags, answer: Sequence[str], example: TaggedW
         errors = [
             *(f"- missed {_name(span, example)}" for span in true if span not in guessed),
             *(f"- wrongly found {_name(span, example)}" for span in guessed if span not in true),
-        ] or ["- the spans are right, the tags inside them are not"]
+        ] or ["- the spans are right but the tags inside them are not"]
         shown = _mark(true, example)
     else:
         triples = zip(example.words, answer, truth, strict=True)

@@ -47,14 +47,16 @@ def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> 
         if len(table.rows) > 1 and all(" " not in str(row.cells[word]).strip() for row in table.rows):
             raise DataError(
                 "ambiguous-column",
-                f"{table.path}: a word in each row of '{word}', and no column that says where a sentence begins; call "
-                f"it sentence_id (it has {', '.join(table.columns)})",
+                f"{table.path}: '{word}' has one word per row, but no column says where a sentence begins; add a "
+                f"column sentence_id (it has {', '.join(table.columns)})",
             )
         return table
     tag = options.label or guess_column([column for column in table.columns if column not in (word, sentence)], TAG)
     if needs_tags and tag not in table.columns:
         raise DataError(
-            "ambiguous-column", f"{table.path}: which column has the tags? It has {', '.join(table.columns)}"
+            "ambiguous-column",
+            f"{table.path}: cannot tell which column has the tags; name one of {', '.join(table.columns)}",
+            option="label",
         )
     kept = [name for name in (options.group,) if name is not None]  # of a sentence, what its first word says
     rows: list[Row] = []
@@ -65,12 +67,10 @@ def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> 
             rows.append(Row({"tokens": [], "tags": [], **{name: row.cells.get(name) for name in kept}}, row.where))
             current = said
         if is_blank(row, word) or (needs_tags and is_blank(row, str(tag))):
-            raise DataError("empty-cell", f"{row.where}: a word or its tag is missing; fill it, or remove the row")
+            raise DataError("empty-cell", f"{row.where}: a word or its tag is missing; fill it or remove the row")
         rows[-1].cells["tokens"].append(str(row.cells[word]).strip(" "))
         rows[-1].cells["tags"].append(None if tag is None else row.cells.get(tag))
-    note = (
-        f"{table.path.name}: a word in each row; '{word}' has the words, '{tag}' the tags, '{sentence}' the sentences"
-    )
+    note = f"{table.path.name}: one word per row; words = '{word}', tags = '{tag}', sentences = '{sentence}'"
     return dataclasses.replace(table, columns=("tokens", "tags", *kept), rows=rows, notes=(*table.notes, note))
 
 
@@ -83,14 +83,16 @@ def _tagged_row(row: Row, number: int, columns: Columns, needs_tags: bool, group
     if not words or None in words:
         raise DataError(
             "unknown-column",
-            f'{row.where}: no list of words in \'{columns.text}\'; write ["one", "two"], or name another: --text',
+            f'{row.where}: no list of words in \'{columns.text}\'; write ["one", "two"], or name another column',
+            option="text",
         )
     is_tagged = tags is not None and len(tags) == len(words) and None not in tags
     if needs_tags and not is_tagged:
         raise DataError(
             "row-count-mismatch",
-            f"{row.where}: {len(words)} words, and not as many tags in '{columns.label}'; "
-            f"mend it, or name another: --label",
+            f"{row.where}: {len(words)} words, but a different number of tags in '{columns.label}'; "
+            f"fix the row, or name another column",
+            option="label",
         )
     labels = tuple(map(str, tags)) if is_tagged and tags is not None else None
     return TaggedWords(row.identity(number), tuple(map(str, words)), labels, row.where, row.group(group))

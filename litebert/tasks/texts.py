@@ -45,11 +45,12 @@ def check_num_texts(example: TextExample, num_texts: int) -> None:
     """Refuse a single text where pairs are wanted, and the other way round; 0: both will do."""
     if num_texts and num_texts != (1 if example.text_b is None else 2):
         has, wants = ("a pair of texts", "single texts") if num_texts == 1 else ("one text", "pairs of texts")
-        message = f"'{example.text[:40]}' is {has}, but the model is for {wants}"
+        message = f"'{example.text[:40]}' is {has}, but the model takes {wants}"
         if not example.where:
             raise DataError("wrong-input", message)
-        flags = "the one column with --text" if num_texts == 1 else "both columns with --text and --text-b"
-        raise DataError("wrong-input", f"{example.where}: {message}; of a table name {flags}")
+        fix = "name only the column text" if num_texts == 1 else "name both columns, text and text_b"
+        option = "text" if num_texts == 1 else "text_b"
+        raise DataError("wrong-input", f"{example.where}: {message}; {fix}", option=option)
 
 
 def group_texts(sequences: Sequence[TokenSequence], targets: Sequence[NDArray[Any] | None]) -> list[Group]:

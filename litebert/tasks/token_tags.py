@@ -63,12 +63,14 @@ class TokenTags:
     def describe_scoring(self) -> str:
         """How its answers are scored, and why, for a person to check."""
         if self.has_spans:
-            return "scored by whole spans (precision, recall and F1), as tags such as B-PER and I-PER are"
+            return "scored by entity spans (precision, recall and F1), because the tags are like B-PER and I-PER"
         other = next((tag for tag in self.labels if tag != OUTSIDE and not _SPAN_TAG.fullmatch(tag)), None)
         reason = (
-            "no tag is O" if other is None or OUTSIDE not in self.labels else f"'{other}' has no B- or I- before it"
+            "no tag is O"
+            if other is None or OUTSIDE not in self.labels
+            else f"'{other}' has no prefix such as B- or I-"
         )
-        return f"scored word by word (accuracy), not by spans: {reason}"
+        return f"scored per word (accuracy), not by entity spans: {reason}"
 
     @property
     def metric(self) -> str:

@@ -36,7 +36,7 @@ def test_a_finished_regression_is_scored_on_numbers_that_nobody_could_learn_from
     words = ["evaluate", regression, "--task", "regression", "--data", tmp_path / "mine.csv"]
     code, printed, errors = run(capsys, *words)
     assert (code, f"{rows.count(chr(10))} examples: pearson 0.0000" in printed) == (0, True), errors
-    assert "mine.csv:2: every number from here on is 3: no correlation with it can be told" in errors
+    assert "mine.csv:2: every target in this split is 3, so the correlation is undefined" in errors
 
 
 def test_an_unlabelled_test_file_alone_is_answered_by_a_regression(

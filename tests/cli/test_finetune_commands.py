@@ -103,7 +103,7 @@ def test_standard_input_is_read_as_files_are(
     speak(monkeypatch, "fine\ncaf\u00e9\n".encode("latin-1"))
     code, _, errors = run(capsys, "predict", classifier)
     assert code == 2
-    assert errors.startswith("error[bad-encoding]: standard input:2: byte 0xe9 is not utf-8")
+    assert errors.startswith("error[bad-encoding]: standard input:2: byte 0xe9 is not valid utf-8")
     assert "cp1252" in errors
 
 
@@ -136,7 +136,7 @@ def test_a_pair_is_no_text_of_a_model_for_single_texts(
     speak(monkeypatch, b"a cat\nthe dog\tsees\n")
     code, _, errors = run(capsys, "predict", classifier)
     assert code == 2
-    assert "standard input:2: 'the dog' is a pair of texts, but the model is for single texts" in errors
+    assert "standard input:2: 'the dog' is a pair of texts, but the model takes single texts" in errors
 
 
 def test_a_tsv_is_a_table_when_asked_as_when_learned(
@@ -185,7 +185,7 @@ def test_a_spreadsheet_is_no_text(classifier: Path, tmp_path: Path, capsys: pyte
     (tmp_path / "texts.xlsx").write_bytes(b"PK\x03\x04 and so on")
     code, printed, errors = run(capsys, "predict", classifier, tmp_path / "texts.xlsx")
     assert (code, printed) == (2, "")
-    assert "texts.xlsx: an Office document or a zip, not text; save its table as CSV" in errors
+    assert "texts.xlsx: an Office document or a zip, not text; save it as CSV" in errors
 
 
 def test_tagged_files_are_answered_sentence_by_sentence(
@@ -247,7 +247,7 @@ def test_an_ensemble_of_ones_own_files_takes_the_words_of_fine_tuning(
     code, printed, _ = run(capsys, "ensemble", *both, *words, "--dev-share", 0.5, "--out", tmp_path / "both")
     assert (code, "dev: accuracy" in printed) == (0, True)
     code, _, errors = run(capsys, "ensemble", *both, *words, "--out", tmp_path / "other")
-    assert (code, "say what its fine-tuning said" in errors) == (2, True)
+    assert (code, "use the data options of its fine-tuning" in errors) == (2, True)
 
 
 def test_a_model_of_a_known_task_is_scored_on_ones_own_file(
@@ -289,9 +289,15 @@ def test_every_run_of_a_grid_has_its_picture_and_lr_is_understood(
             ["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.epoch=2"],
             "unknown key 'train.epoch'",
         ),
-        (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "--recipe", "paper"], "the paper has none"),
+        (
+            ["finetune", "CKPT", "--task", "classification", "--data", "DATA", "--recipe", "paper"],
+            "recipe 'paper' has no settings",
+        ),
         (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.trainable=some"], "last-2"),
-        (["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.warmup_steps=999"], "shorten it"),
+        (
+            ["finetune", "CKPT", "--task", "classification", "--data", "DATA", "train.warmup_steps=999"],
+            "exceeds the 500 steps",
+        ),
         (
             ["predict", "CKPT", "DATA/dev.jsonl", "--text", "text"],
             "dev.jsonl:1: the text has no [MASK]",
@@ -301,7 +307,7 @@ def test_every_run_of_a_grid_has_its_picture_and_lr_is_understood(
             ["finetune", "CKPT", "--task", "classification", "--data", "DATA", "epochs=2"],
             "did you mean 'train.epochs'?",
         ),
-        (["finetune", "CKPT", "--task", "regression", "--data", "DATA", "--balanced"], "--balanced says nothing to"),
+        (["finetune", "CKPT", "--task", "regression", "--data", "DATA", "--balanced"], "balanced does not apply to"),
         (
             ["finetune", "CKPT", "--task", "classification", "--data", "DATA/dev.jsonl", "--dev-share", "0"],
             "no dev split",
@@ -338,7 +344,7 @@ def test_the_metric_and_the_group_that_are_named_decide_the_run(
     words = ["--task", "classification", "--data", tmp_path / "rows.jsonl", "--out", tmp_path / "run", *SHORT]
     options = ["--positive", "cat", "--group", "author"]
     code, printed, errors = run(capsys, "finetune", tiny_checkpoint, *words, *options)
-    assert (code, "training rows are held out, by 'author'" in printed) == (0, True), errors
+    assert (code, "training rows are held out for dev, grouped by 'author'" in printed) == (0, True), errors
     assert "recipe adaptive: 4 steps of 8 examples" in printed
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert (report["metric"], list(report["dev"]["dev"]["scores"])) == ("f1", ["f1", "accuracy"])

@@ -130,6 +130,6 @@ def test_every_layout_of_answers_is_read_and_others_are_refused(tmp_path: Path) 
     for name, content in wrong.items():
         (tmp_path / name).write_text(content)
         with pytest.raises(
-            DataError, match=r"not a file of answers|expected two columns|c\.tsv:2: expected an id and an answer"
+            DataError, match=r"not an answers file|expected two columns|c\.tsv:2: expected an id and an answer"
         ):
             read_answers(tmp_path / name)

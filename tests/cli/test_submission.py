@@ -75,7 +75,7 @@ def test_what_is_to_be_mended_is_told_by_the_exit_code_of_writing_and_of_checkin
     assert (code, checked.splitlines()[-1]) == (1, f"{out}: 28 things to mend")
     listed = checked.splitlines()[:-1]
     assert listed == written.splitlines()[:-1]
-    assert (len(listed), listed[0], listed[-1]) == (13, "question '2' is not answered", "... and 16 more")
+    assert (len(listed), listed[0], listed[-1]) == (13, "no answer for question '2'", "... and 16 more")
 
 
 def test_what_the_official_script_takes_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,9 +85,9 @@ def test_what_the_official_script_takes_is_a_warning(tmp_path: Path, capsys: pyt
     assert (code, printed.splitlines()) == (
         0,
         [
-            "warning: '3' is not the id of a question: it is ignored",
-            "warning: the answer to '1', 'dog', is not in its paragraph: it is compared all the same",
-            "warning: the answer to '2' is empty, which no question of SQuAD 1.1 asks for: it counts as wrong",
+            "warning: no question has the id '3'; its answer is ignored",
+            "warning: the answer to '1', 'dog', does not occur in its paragraph; it is scored anyway",
+            "warning: the answer to '2' is empty; every SQuAD 1.1 question has an answer, so it counts as wrong",
             f"{out}: complete, with 3 warnings",
         ],
     )
@@ -122,11 +122,11 @@ def test_a_run_that_nobody_collects_is_refused(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--task", "squad-v1", "--data", "FOLDER/squad.json"], "SQuAD 1.1 knows no such question"),
+        (["--task", "squad-v1", "--data", "FOLDER/squad.json"], "SQuAD 1.1 does not allow"),
         (["--task", "squad-v2", "--data", "FOLDER/none.json"], "no such file"),
         (["--task", "squad-v2"], "--task and --data belong together"),
         (["--data", "FOLDER/squad.json"], "--task and --data belong together"),
-        (["--task", "sst-2", "--data", "FOLDER/glue"], "sheets of answers are SQuAD's"),
+        (["--task", "sst-2", "--data", "FOLDER/glue"], "has no answer file"),
         (["--rank", "FOLDER"], "--rank is for WNLI and QNLI alone"),
         (["--split", "dev"], "no such file"),
     ],

@@ -486,7 +486,8 @@ def test_recipe_steps_and_time_are_announced_before_the_first_step_and_change_no
     finetune(job, tmp_path / "a" / "run")
     said = capsys.readouterr().out
     line = (
-        "recipe adaptive: 12 steps of 8 examples (3 epochs of 32), length 32, adamw at 0.01, stops after 2 evaluations"
+        "recipe adaptive: 12 steps of 8 examples (3 epochs of 32), length 32, adamw at 0.01, evaluated every 2 steps, "
+        "stops early after 2 evaluations without improvement"
     )
     assert line in said
     assert "at most about 0 s on this cpu" in said
@@ -503,11 +504,11 @@ FALLING, FLAT = [2.0, *[0.1] * 20], [2.0, *[1.95] * 20]
 @pytest.mark.parametrize(
     ("losses", "changes", "cause"),
     [
-        (FLAT[:5], {}, "only 50 steps were made: train longer"),
-        (FLAT, {}, "the training examples were not learned either: try another learning rate"),
-        (FALLING, {"confusion": [[0, 150], [0, 50]]}, "every answer is the same label: weigh rare labels more"),
-        (FALLING, {"num_examples": 30}, "30 examples are few: only a score above 0.6000 shows anything; hold out more"),
-        (FALLING, {}, "the 270 training examples were learned by heart"),
+        (FLAT[:5], {}, "the run had only 50 steps; train longer"),
+        (FLAT, {}, "the training loss hardly fell; try another learning rate"),
+        (FALLING, {"confusion": [[0, 150], [0, 50]]}, "the model always predicts the same label"),
+        (FALLING, {"num_examples": 30}, "30 examples are few: only a score above 0.6000 is significant; hold out more"),
+        (FALLING, {}, "the model memorized the 270 training examples"),
     ],
 )
 def test_a_run_at_chance_names_the_likely_cause(losses: list[float], changes: dict[str, Any], cause: str) -> None:

@@ -134,10 +134,10 @@ def test_articles_come_by_number_and_one_file_says_the_same(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (article(answers=["E"]), 'question 1: its answer: "E" is none of the choices; give a number from 0 to 1'),
-        (article(answers=[]), "1 questions, and not as many answers"),
+        (article(answers=["E"]), 'question 1: its answer: "E" is not one of the choices; give a number from 0 to 1'),
+        (article(answers=[]), "'answers' must be a list of 1"),
         (article(options=[]), "lists of the same length"),
-        (article(options=[["x"]]), "question 1: expected a text and two or more options"),
+        (article(options=[["x"]]), "question 1: expected a question text and two or more options"),
         (article(article=...), "expected an object with 'article'"),
         (article(article="half a face \ud83d"), "not JSON ('utf-8' codec can't encode"),
         ("nothing", "is this RACE?"),
@@ -190,12 +190,12 @@ def test_a_label_that_is_one_choices_letter_and_anothers_text_is_refused(tmp_pat
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"question": "Who?", "choices": ["a"], "label": 0}, "x.jsonl:1: no list of two or more texts called choices"),
-        ({"question": "Who?", "choices": ["a", "b"], "label": 2}, "label: 2 is none of the choices"),
-        ({"question": "Who?", "choices": ["a", "b"], "label": "C"}, '"C" is none of the choices'),
-        ({"question": "Who?", "choices": ["a", "b"], "label": True}, "true is none of the choices"),
-        ({"question": " ", "choices": ["a", "b"], "label": 0}, "neither a passage"),
-        ({"question": "Who?", "choices": ["a", "b"]}, "which field is the label?"),
+        ({"question": "Who?", "choices": ["a"], "label": 0}, "x.jsonl:1: no choices found"),
+        ({"question": "Who?", "choices": ["a", "b"], "label": 2}, "label: 2 is not one of the choices"),
+        ({"question": "Who?", "choices": ["a", "b"], "label": "C"}, '"C" is not one of the choices'),
+        ({"question": "Who?", "choices": ["a", "b"], "label": True}, "true is not one of the choices"),
+        ({"question": " ", "choices": ["a", "b"], "label": 0}, "no passage"),
+        ({"question": "Who?", "choices": ["a", "b"]}, "cannot tell which field is the label"),
     ],
 )
 def test_a_wrong_row_is_refused_with_its_line(tmp_path: Path, row: Any, message: str) -> None:
@@ -245,7 +245,9 @@ def test_a_label_that_is_missing_among_labelled_test_questions_is_told_with_its_
     test = write_rows(tmp_path / "test.jsonl", QUESTION | {"label": 1}, QUESTION)
     dataset = read_choice_dataset(train, TableOptions(dev=train, test=test))
     assert [example.label for example in dataset.test["test"]] == [None, None]
-    assert f"the test file's labels are not used ({test}:2 has none): it is answered, and not scored" in dataset.notes
+    assert (
+        f"the test file is predicted but not scored: its labels are unusable ({test}:2 has no label)" in dataset.notes
+    )
 
 
 def test_a_field_that_is_named_is_nothing_else_besides(tmp_path: Path) -> None:
@@ -254,13 +256,14 @@ def test_a_field_that_is_named_is_nothing_else_besides(tmp_path: Path) -> None:
     assert (example.context, example.question, example.label) == ("Who sat?", "", 1)
 
 
-def test_a_named_field_that_is_not_there_is_refused_with_file_and_flag(tmp_path: Path) -> None:
+def test_a_named_field_that_is_not_there_is_refused_with_file_and_option(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "x.jsonl", QUESTION | {"label": 1})
-    for flag, options in {
-        "--label": TableOptions(label="lab"),
-        "--text": TableOptions(text="lab"),
-        "--text-b": TableOptions(text_b="lab"),
+    for option, options in {
+        "label": TableOptions(label="lab"),
+        "text": TableOptions(text="lab"),
+        "text_b": TableOptions(text_b="lab"),
     }.items():
         with pytest.raises(DataError) as error:
             read_choices(file, options, has_labels=True)
-        assert f"x.jsonl: no field 'lab' ({flag}); it has context, question, choices, label" in str(error.value)
+        assert "x.jsonl: no field 'lab'; it has context, question, choices, label" in str(error.value)
+        assert error.value.option == option

@@ -119,10 +119,8 @@ def test_a_row_of_names_is_no_data_though_columns_are_given_by_number(
     options = TableOptions(dev_share=0.0, text="1", label="2", has_header=has_header)
     dataset = read_dataset("classification", tmp_path / "rows.tsv", options)
     assert len(dataset.train) == rows.count("\n") - (names is not None)
-    told = [note for note in dataset.notes if "taken for column names" in note]
-    assert told == (
-        [] if names is None or has_header else [f"rows.tsv: the first row is taken for column names: {names}"]
-    )
+    told = [note for note in dataset.notes if "used as the header" in note]
+    assert told == ([] if names is None or has_header else [f"rows.tsv: the first row is used as the header: {names}"])
 
 
 def test_numbers_count_the_columns_of_training_and_other_files_are_matched_by_name(tmp_path: Path) -> None:

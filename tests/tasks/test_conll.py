@@ -41,7 +41,7 @@ def test_comments_above_sentences_are_no_words(comment: str, mark: str, between:
     ]
     assert dataset.task.metric == "span_f1"
     count = 2 * comment.count("#")
-    assert dataset.notes[0] == f"a.conll: {count} lines with # above sentences are comments, and left out"
+    assert dataset.notes[0] == f"a.conll: skipped {count} comment lines (# above a sentence)"
     first = text.split("\n").index(f"The{mark}{between}O") + 1
     assert dataset.train[0].where == f"{tmp_path / 'a.conll'}:{first}"
 
@@ -162,7 +162,7 @@ def test_a_tag_that_only_dev_has_counts_as_wrong_and_is_told(tmp_path: Path) -> 
     dataset = read_dataset("tags", tmp_path)
     assert dataset.task.labels == ("O", "B-X")  # type: ignore[attr-defined]
     assert dataset.dev["dev"][0].label[1] == "B-Y"
-    told = f"dev: 1 of 33 tags are not among those that are learned ('B-Y', {tmp_path}/dev.conll:1), and count as wrong"
+    told = f"dev: 1 of 33 tags do not occur in the training data ('B-Y', {tmp_path}/dev.conll:1) and count as wrong"
     assert told in dataset.notes
     (tmp_path / "dev.conll").write_text("a DT\ncat NN\n")
     with refuses(DataError, "unknown-label", at="dev.conll:1"):

@@ -271,7 +271,7 @@ def test_a_blank_label_in_a_test_file_leaves_it_answered_and_not_scored(
     options = TableOptions(dev_share=0.0, test=test, text="text", label="label")
     dataset = read_dataset(task, train, options)
     assert [example.label for example in dataset.test["test"]] == labels
-    reason = f"the test file's labels are not used ({test}:2 has none): it is answered, and not scored"
+    reason = f"the test file is predicted but not scored: its labels are unusable ({test}:2 has no label)"
     assert (reason in dataset.notes) == (None in labels)
 
 

@@ -32,7 +32,7 @@ def test_a_tsv_that_pandas_wrote_is_read_as_it_was(name: str, tmp_path: Path) ->
     (tmp_path / name).write_text(text, newline="")
     dataset = read_dataset("classification", tmp_path / name, TableOptions(dev_share=0.0))
     assert [[example.text, example.label] for example in dataset.train] == rows
-    assert f"{name}: its cells are quoted, as pandas writes TSV" in dataset.notes
+    assert f"{name}: read with quoted cells, as pandas writes TSV" in dataset.notes
 
 
 def test_cells_that_continue_in_lines_of_as_many_tabs_are_no_rows_of_their_own(tmp_path: Path) -> None:

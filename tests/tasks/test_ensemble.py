@@ -250,9 +250,9 @@ def test_eleven_right_tables_are_accepted(sheets: dict[str, str], tmp_path: Path
         ("RTE", lambda text: text.replace("not_entailment", "no", 1), "'no' is not one of entailment"),
         ("CoLA", lambda text: text.replace("index\tprediction", "id\tlabel"), "line 1 is"),
         ("WNLI", lambda text: text.rsplit("\n", 2)[0] + "\n", "145 rows, but the test set has 146"),
-        ("STS-B", lambda text: text.replace("\n7\t", "\n7\t9"), "no number between 0 and 5"),
-        ("MRPC", lambda text: text.replace("\n5\t", "\n6\t", 1), "index '6' where 5 comes next"),
-        ("SST-2", lambda text: text.replace("\n5\t", "\n5 ", 1), "1 cells instead of 2"),
+        ("STS-B", lambda text: text.replace("\n7\t", "\n7\t9"), "'93.944' is not a number"),
+        ("MRPC", lambda text: text.replace("\n5\t", "\n6\t", 1), "index is '6', expected 5"),
+        ("SST-2", lambda text: text.replace("\n5\t", "\n5 ", 1), "expected 2 cells, got 1"),
     ],
 )
 def test_what_the_leaderboard_rejects_is_said(
@@ -286,7 +286,7 @@ def test_missing_and_unknown_tables_are_said(sheets: dict[str, str], tmp_path: P
     write_zip(tmp_path / "s.zip", rest | {"glue/AX": sheets["AX"]})
     assert check_zip(tmp_path / "s.zip") == [
         "AX.tsv is missing",
-        "glue/AX.tsv is no table of GLUE (tables lie at the top, in no folder)",
+        "glue/AX.tsv is not a GLUE table (tables must be at the top level of the zip)",
     ]
 
 

@@ -80,7 +80,7 @@ def test_columns_of_zero_and_one_are_a_label_each(tmp_path: Path) -> None:
     assert [example.id for example in dataset.train] == ["a1", "a2", "a3"]
     assert dataset.task.labels == ("toxic", "obscene", "threat")  # type: ignore[attr-defined]
     assert 'first row of train: text = "you, sir, are fine", label = []' in dataset.notes
-    assert "3 columns of 0 and 1 are the labels: toxic, obscene, threat" in dataset.notes
+    assert "3 columns of 0 and 1 are used as labels: toxic, obscene, threat" in dataset.notes
 
 
 def test_columns_of_labels_can_be_named(tmp_path: Path) -> None:

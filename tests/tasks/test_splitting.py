@@ -72,8 +72,8 @@ def test_texts_that_given_files_share_are_counted(tmp_path: Path) -> None:
     write_lines(tmp_path / "train.jsonl", rows)
     write_lines(tmp_path / "dev.jsonl", [{**rows[0], "text": "TEXT 0"}, {**rows[1], "text": "new"}])
     notes = read_dataset("classification", tmp_path, TableOptions(group="author")).notes
-    assert "1 of 2 rows of dev have a text that is also in train: scores on dev may be too good" in notes
-    assert "2 of 2 rows of dev have a group that is also in train: scores on dev may be too good" in notes
+    assert "1 of 2 rows of dev have a text that also occurs in train; scores on dev may be too high" in notes
+    assert "2 of 2 rows of dev have a group that also occurs in train; scores on dev may be too high" in notes
 
 
 @pytest.mark.parametrize("task", ["classification", "multi-label"])

@@ -63,17 +63,20 @@ def test_what_a_file_says_about_answers_is_kept_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("qas", "message"),
     [
-        ([question(id=...)], "qas[0]: it has no 'id'"),
-        ([question(question=...)], "qas[0]: it has no 'question'"),
+        ([question(id=...)], "qas[0]: 'id'"),
+        ([question(question=...)], "qas[0]: 'question'"),
         ([question(question=7)], "'question' is 7, not text"),
-        ([question(), question()], "qas[1]: id '1' is also that of"),
-        ([question(answers=[{"text": "cat"}])], "answers[0]: it has no 'answer_start'"),
-        ([question(answers=[{"text": "cat", "answer_start": 3}])], "not at character 3 of the context; it stands at 2"),
-        ([question(answers=[{"text": "dog", "answer_start": 2}])], "nor does it stand anywhere else"),
+        ([question(), question()], "qas[1]: id '1'"),
+        ([question(answers=[{"text": "cat"}])], "answers[0]: 'answer_start'"),
+        (
+            [question(answers=[{"text": "cat", "answer_start": 3}])],
+            "not at character 3 of the context; it is at character 2",
+        ),
+        ([question(answers=[{"text": "dog", "answer_start": 2}])], "it does not occur there"),
         ([question(answers=[{"text": "cat", "answer_start": -8}])], "not at character -8"),
-        ([question(answers=[{"text": " ", "answer_start": 1}])], "its text is empty"),
-        ([question(is_impossible=True)], "is_impossible is true, yet it has answers"),
-        ([], "there is no question in it"),
+        ([question(answers=[{"text": " ", "answer_start": 1}])], "answers[0]: the answer text is empty"),
+        ([question(is_impossible=True)], "is_impossible is true"),
+        ([], "no questions found"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, qas: list[Any], message: str) -> None:
@@ -90,8 +93,8 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, qas: list[Any], 
         (b'{"data": [', "squad.json: not JSON (Expecting value: line 1"),
         (b'{"data": ["\\ud83d"]}', "squad.json: not JSON ('utf-8' codec can't encode"),
         (b"[]", "expected an object with 'data'"),
-        (b'{"data": [{"title": "t"}]}', "data[0]: it has no 'paragraphs'"),
-        (b'{"data": "\xe9"}', "byte 0xe9 is not utf-8"),
+        (b'{"data": [{"title": "t"}]}', "data[0]: 'paragraphs'"),
+        (b'{"data": "\xe9"}', "byte 0xe9 is not valid utf-8"),
     ],
 )
 def test_what_is_no_squad_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -178,4 +181,4 @@ def test_misplaced_answers_are_refused_skipped_or_fixed_and_counted(tmp_path: Pa
     assert (fixed.num_fixed, len(fixed.skipped)) == (2, 2)
     skipped = Misplaced("skip")
     assert [one.id for one in read_squad(path, misplaced=skipped)] == ["1"]
-    assert skipped.tell("squad.json")[0].startswith("squad.json: 4 are left out; the first: ")
+    assert skipped.tell("squad.json")[0].startswith("squad.json: 4 were skipped; the first: ")

@@ -82,8 +82,8 @@ def test_the_full_export_of_label_studio_is_read_and_texts_without_annotation_ar
         ("7", WORDS, TAGS),
         ("9", ("nothing", "here"), ("O", "O")),
     ]
-    assert "a.json: 1 texts without an annotation are left out" in dataset.notes
-    assert "a.json: of 1 texts with several annotations the first one is taken" in dataset.notes
+    assert "a.json: 1 texts without an annotation were skipped" in dataset.notes
+    assert "a.json: 1 texts have several annotations; the first one is used" in dataset.notes
 
 
 WORD_ROWS = [f"{n},{word},{n % 3}" for n in range(9) for word in ("Ada,B-P", f"w{n},O")]
@@ -134,7 +134,7 @@ def test_a_misplaced_name_is_refused_skipped_or_fixed(tmp_path: Path) -> None:
     fixed = [tags for _, tags in read(tmp_path / "a.jsonl", content, on_error="fix")]
     assert fixed == [("B-PER", "O", "O"), ("B-PER", "O", "O")]
     notes = read_dataset("tags", tmp_path / "a.jsonl", TableOptions(dev_share=0.0, on_error="fix")).notes
-    assert "a.jsonl: 1 places were wrong and are fixed" in notes
+    assert "a.jsonl: 1 wrong positions were fixed" in notes
 
 
 def test_names_that_overlap_are_refused_or_the_longer_is_kept(tmp_path: Path) -> None:

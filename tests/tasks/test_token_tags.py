@@ -73,10 +73,10 @@ def test_a_word_longer_than_the_model_is_cut_and_still_answered(tiny_tokenizer: 
 @pytest.mark.parametrize(
     ("labels", "metric", "told"),
     [
-        (("O", "B-X", "I-X"), "span_f1", "scored by whole spans"),
-        (("O", "B_X", "I_X"), "span_f1", "scored by whole spans"),
-        (("O", "PER", "B-X"), "accuracy", "not by spans: 'PER' has no B- or I- before it"),
-        (("B", "M", "E"), "accuracy", "not by spans: no tag is O"),
+        (("O", "B-X", "I-X"), "span_f1", "scored by entity spans"),
+        (("O", "B_X", "I_X"), "span_f1", "scored by entity spans"),
+        (("O", "PER", "B-X"), "accuracy", "not by entity spans: 'PER' has no prefix such as B- or I-"),
+        (("B", "M", "E"), "accuracy", "not by entity spans: no tag is O"),
     ],
 )
 def test_how_tags_are_scored_follows_from_their_names_and_is_told(

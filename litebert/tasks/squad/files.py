@@ -47,7 +47,9 @@ def _hold_out(
     kept, held = split_articles(questions, options.dev_share)
     if not held:
         raise DataError(
-            "too-few-examples", f"{path}: it has one article only, of which none can be held out; give --dev"
+            "too-few-examples",
+            f"{path}: cannot hold out a dev split, which needs at least two articles; give a dev file",
+            option="dev",
         )
-    notes.append(f"no dev file: {len(held):,} of {len(questions):,} questions are held out, by article")
+    notes.append(f"no dev file: {len(held):,} of {len(questions):,} questions are held out for dev, grouped by article")
     return kept, held

@@ -66,17 +66,17 @@ def read_squad(path: Path, encoding: str = "utf-8", misplaced: Misplaced | None 
     for question in rows:
         if not question.context.strip():
             raise DataError(
-                "empty-cell", f"{question.where}: its context is empty; remove the question, or restore the text"
+                "empty-cell", f"{question.where}: the context is empty; restore the text or remove the question"
             )
         if question.id in place_by_id:
             first = place_by_id[question.id]
             raise DataError(
-                "duplicate-id", f"{question.where}: id '{question.id}' is also that of {first}; make it unique"
+                "duplicate-id", f"{question.where}: id '{question.id}' is already used by {first}; ids must be unique"
             )
         place_by_id[question.id] = question.where
         questions.append(question)
     if not questions:
-        raise DataError("empty-file", f"{path}: there is no question in it; is this the right file?")
+        raise DataError("empty-file", f"{path}: no questions found; is this the right file?")
     return questions
 
 
@@ -88,7 +88,7 @@ def read_question_lines(text: str, where: str) -> list[Question]:
             continue
         question, tab, context = line.rstrip("\r").partition("\t")
         if not tab or not context.strip():
-            raise DataError("bad-layout", f"{where}:{number}: expected a question, a tab and the text that answers it")
+            raise DataError("bad-layout", f"{where}:{number}: expected a question, a tab and its context")
         questions.append(Question(str(number), question, context, where=f"{where}:{number}"))
     return questions
 
@@ -98,11 +98,13 @@ def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
     for question in questions:
         if question.answers is None:
             raise DataError(
-                "no-labels", f"{question.where}: it has no 'answers'; is this a test split? It can only be predicted"
+                "no-labels",
+                f"{question.where}: 'answers' is missing; is this a test split? It can be predicted, not scored",
             )
         if question.answers == () and not allows_none:
             raise DataError(
-                "no-labels", f"{question.where}: it has no answer, and SQuAD 1.1 knows no such question; use squad-v2"
+                "no-labels",
+                f"{question.where}: the question has no answer, which SQuAD 1.1 does not allow; use the task squad-v2",
             )
 
 
@@ -144,7 +146,7 @@ def _iter_rows(path: Path, encoding: str, misplaced: Misplaced) -> Iterator[Ques
             texts = _take(value["answers"], "text", list, f"{row.where}: answers")
             starts = _take(value["answers"], "answer_start", list, f"{row.where}: answers")
             if len(texts) != len(starts):
-                raise DataError("bad-layout", f"{row.where}: {len(texts)} answers, and {len(starts)} starts of answers")
+                raise DataError("bad-layout", f"{row.where}: {len(texts)} answer texts but {len(starts)} answer starts")
             value["answers"] = [{"text": t, "answer_start": s} for t, s in zip(texts, starts, strict=True)]
         article = titles.setdefault(str(value.get("title", context)), len(titles))
         yield from _read_question(value, context, article, row.where, misplaced)
@@ -156,9 +158,7 @@ def _read_question(value: Any, context: str, article: int, where: str, misplaced
     if isinstance(identity, int):
         identity = str(identity)
     if not isinstance(identity, str):
-        raise DataError(
-            "missing-id", f"{where}: it has no 'id'; every question needs one, predictions are listed by it"
-        )
+        raise DataError("missing-id", f"{where}: 'id' is missing; predictions are listed by question id")
     text = _take(value, "question", str, where)
     answers = _read_answers(value, context, where, misplaced)
     if answers != () or not value.get("answers"):
@@ -176,7 +176,7 @@ def _read_answers(value: dict[str, Any], context: str, where: str, misplaced: Mi
     answers = tuple(answer for answer in found if answer is not None)
     if answers and is_impossible:
         raise DataError(
-            "conflicting-answers", f"{where}: is_impossible is true, yet it has answers; correct one of the two"
+            "conflicting-answers", f"{where}: is_impossible is true but there are answers; fix one of the two"
         )
     return answers
 
@@ -185,7 +185,8 @@ def _read_answer(value: Any, context: str, where: str, misplaced: Misplaced) -> 
     answer = Answer(_take(value, "text", str, where), _take(value, "answer_start", int, where))
     if not answer.text.strip():
         raise DataError(
-            "conflicting-answers", f"{where}: its text is empty; a question without an answer has no answers at all"
+            "conflicting-answers",
+            f"{where}: the answer text is empty; for a question without an answer, leave 'answers' empty",
         )
     if answer.start >= 0 and context[answer.start : answer.end] == answer.text:
         return answer
@@ -193,7 +194,7 @@ def _read_answer(value: Any, context: str, where: str, misplaced: Misplaced) -> 
     if nearest is not None:
         return Answer(answer.text, nearest)
     place = context.find(answer.text)
-    remedy = f"it stands at {place}" if place >= 0 else "nor does it stand anywhere else there"
+    remedy = f"it is at character {place}" if place >= 0 else "it does not occur there at all"
     misplaced.skip(
         DataError(
             "misplaced-answer", f"{where}: '{answer.text}' is not at character {answer.start} of the context; {remedy}"
@@ -206,8 +207,8 @@ def _take(value: Any, name: str, kind: type, where: str) -> Any:
     if not isinstance(value, dict):
         raise DataError("bad-layout", f"{where}: expected an object with '{name}'; is this SQuAD's JSON?")
     if name not in value:
-        raise DataError("bad-layout", f"{where}: it has no '{name}'; is this SQuAD's JSON?")
+        raise DataError("bad-layout", f"{where}: '{name}' is missing; is this SQuAD's JSON?")
     if not isinstance(value[name], kind) or isinstance(value[name], bool):
-        words = {str: "text", int: "a whole number", list: "a list"}
+        words = {str: "text", int: "an integer", list: "a list"}
         raise DataError("bad-layout", f"{where}: '{name}' is {json.dumps(value[name])[:40]}, not {words[kind]}")
     return value[name]

@@ -51,8 +51,8 @@ def plan_windows(tokens: SquadTokens, form: SequenceForm, options: WindowOptions
     if form.max_length <= options.max_question_length + num_special:
         raise ConfigError(
             "text-too-long",
-            f"max_length = {form.max_length} leaves no token for the paragraph after a question of "
-            f"{options.max_question_length} and {num_special} special tokens; raise train.max_length, or lower "
+            f"max_length = {form.max_length} leaves no room for the paragraph after {options.max_question_length} "
+            f"question tokens and {num_special} special tokens; raise train.max_length or lower "
             "passage.max_question_length",
         )
     asked = np.minimum(tokens.question_lengths, options.max_question_length)

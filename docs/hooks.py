@@ -8,8 +8,6 @@ from typer.main import get_command
 
 from litebert.cli.main import app
 
-REPOSITORY = "https://github.com/litebert/litebert/blob/main/"
-
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated page of the command line."""
@@ -18,8 +16,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links out of docs/ lead to the repository."""
-    return re.sub(r"\]\(\.\./([^)]+)\)", rf"]({REPOSITORY}\1)", markdown)
+    """Files outside docs/ are not on the site: a link to one becomes its path."""
+    return re.sub(r"\[[^\]]+\]\(\.\./([^)]+)\)", r"`\1`", markdown)
 
 
 def on_post_page(output: str, **_: Any) -> str:

@@ -129,7 +129,7 @@ class Checkpoint:
         if not (self.path / OPTIMIZER).exists():
             raise DataError(
                 "no-optimizer",
-                f"{self.path} has no {OPTIMIZER}: training cannot go on from it, only start from its weights",
+                f"{self.path} has no {OPTIMIZER}: training can start from its weights but not resume",
             )
         return _read_tensors(self.path / OPTIMIZER)
 
@@ -138,7 +138,7 @@ class Checkpoint:
             return self.foreign.load_tokenizer()
         if not (self.path / TOKENIZER).is_dir():
             raise DataError(
-                "no-tokenizer", f"{self.path} has no tokenizer: it reads token ids; load it with tokenizer=None"
+                "no-tokenizer", f"{self.path} has no tokenizer: its input is token ids; load it with tokenizer=None"
             )
         return load_tokenizer(self.path / TOKENIZER)
 
@@ -237,9 +237,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
         if name == CARD:  # which checkpoints of before counted among them
             continue
         if not file.is_file():
-            raise DataError("missing-file", f"{file} is missing: the checkpoint is not whole")
+            raise DataError("missing-file", f"{file} is missing: the checkpoint is incomplete")
         if hash_file(file) != expected:
-            raise DataError("corrupt-file", f"{file} is damaged: its SHA-256 is not what {MANIFEST} says")
+            raise DataError("corrupt-file", f"{file} is corrupt: its SHA-256 differs from the one in {MANIFEST}")
     return Checkpoint(
         path=path,
         config=build_options(ModelConfig, manifest.model, where=f"{path / MANIFEST}: model"),
@@ -297,7 +297,8 @@ def restore_optimizer(
     }
     if states:
         raise DataError(
-            "optimizer-mismatch", f"the optimizer's state is of another model: it speaks of {', '.join(sorted(states))}"
+            "optimizer-mismatch",
+            f"the optimizer state belongs to another model: this one has no {', '.join(sorted(states))}",
         )
     optimizer.load_state_dict({"state": by_number, "param_groups": optimizer.state_dict()["param_groups"]})
 
@@ -345,12 +346,12 @@ def read_manifest(path: Path) -> Manifest:
         raise DataError("not-a-checkpoint", f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
     manifest = read_sealed(path / MANIFEST)
     if manifest.get("format") != FORMAT:
-        raise DataError("not-a-checkpoint", f"{path / MANIFEST} is not of format {FORMAT}; is the path right?")
+        raise DataError("not-a-checkpoint", f"{path / MANIFEST} does not have format {FORMAT}; is this the right path?")
     if manifest.get("version") != FORMAT_VERSION:  # whole, for all that we know: nobody may put it aside as damaged
         raise ConfigError(
             "newer-version",
-            f"{path / MANIFEST} is of version {manifest.get('version')}, and this litebert reads {FORMAT_VERSION}; "
-            "is a newer litebert needed?",
+            f"{path / MANIFEST} has version {manifest.get('version')}, but this litebert reads version "
+            f"{FORMAT_VERSION}; upgrade litebert",
         )
     return build_record(Manifest, manifest, where=str(path / MANIFEST))
 

@@ -43,7 +43,7 @@ def verify(path: Path) -> list[Verified]:
     found = list(_verify_all(path))
     if not found:
         raise DataError(
-            "nothing-to-verify", f"{path} holds no directory that litebert wrote, and so no hashes to compare with"
+            "nothing-to-verify", f"{path} has no directory written by litebert, so there are no hashes to check"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Our exceptions: wrong input from a person. Each message says what, where, and how to mend it."""
+"""Exceptions for wrong input. Each message says what is wrong, where, and how to fix it."""
 
 import errno
 import os
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from litebert.core.memory import describe_shortage
 
 _ADVICE = {
-    errno.ENOSPC: "make room on the disk of {disk} and start the same command again",
-    errno.EDQUOT: "your quota on the disk of {disk} is used up: make room and start the same command again",
-    errno.EFBIG: "raise the limit on the size of a file (ulimit -f) and start the same command again",
-    errno.EIO: "the disk of {disk} may be failing: copy what is on it before you start the same command again",
+    errno.ENOSPC: "free space on the disk of {disk} and run the same command again",
+    errno.EDQUOT: "your quota on the disk of {disk} is used up: free space and run the same command again",
+    errno.EFBIG: "raise the file size limit (ulimit -f) and run the same command again",
+    errno.EIO: "the disk of {disk} may be failing: back it up before you run the same command again",
 }
 
 
@@ -38,25 +38,25 @@ class LitebertError(Exception):
 
 
 class ConfigError(LitebertError):
-    """A preset, recipe or option that cannot be what was meant."""
+    """An invalid preset, recipe or option."""
 
 
 class BusyError(ConfigError):
-    """A folder that another process works in: nothing is wrong, and whoever waits for it can tell by the code."""
+    """The folder is in use by another process. The exit code tells a caller to try again later."""
 
     exit_code = os.EX_TEMPFAIL
 
 
 class DataError(LitebertError):
-    """A file whose content is not what it should be."""
+    """A file that is missing, corrupt or in the wrong format."""
 
 
 class TrainingError(LitebertError):
-    """A run that cannot go on."""
+    """A run that cannot continue."""
 
 
 class WorkersError(TrainingError):
-    """The processes of a run ended with an exit code; why was printed when it happened."""
+    """The processes of a run failed with an exit code; the cause was printed when it happened."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__("workers-ended", f"the processes of the run ended with exit code {exit_code}")
@@ -64,38 +64,38 @@ class WorkersError(TrainingError):
 
 
 class LitebertWarning(UserWarning):
-    """Something that a person should know, though it stops nothing; the command line shows it as a note."""
+    """Something the user should know that is not an error; the command line prints it as a note."""
 
 
 class TextsCutWarning(LitebertWarning):
-    """Texts were longer than a model reads, and were cut."""
+    """Texts were longer than the model's maximum length and were truncated."""
 
 
 class Refusal(NamedTuple):
-    """What the command line says of an error that a person can mend."""
+    """What the command line prints for an error that the user can fix, and its exit code."""
 
     line: str
     exit_code: int
 
 
 def describe_refusal(error: BaseException) -> Refusal | None:
-    """The line and the exit code for an error of ours, or of a file; None for all others, which are nobody's input."""
+    """The line and exit code for a litebert, out-of-memory or file error; None for any other, which is a bug."""
     if isinstance(error, LitebertError):
         return Refusal(f"error[{error.code}]: {error}", error.exit_code)
     shortage = describe_shortage(error)
     if shortage is not None:
-        return Refusal(f"error[out-of-memory]: {shortage}; end other programs, or take a machine with more", 2)
+        return Refusal(f"error[out-of-memory]: {shortage}; close other programs, or use a machine with more memory", 2)
     if not isinstance(error, OSError):
         return None
     advice = advise_on_disk(error)
     if error.filename is None and not advice:
         return None
-    where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "  # of a write, the system says no name
+    where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "  # a failed write has no file name
     return Refusal(f"error: {where}{error.strerror}{advice}", 2)
 
 
 def advise_on_disk(error: OSError, path: Path | None = None) -> str:
-    """What to append to the message of an error that a disk is the cause of; empty for other causes."""
+    """What to append to an error message if the disk is the cause; empty otherwise."""
     advice = _ADVICE.get(error.errno or 0)
     if advice is None:
         return ""
@@ -111,11 +111,11 @@ def explain_import(error: ImportError, *, purpose: str, remedy: str) -> Litebert
         return ConfigError("out-of-memory", f"{purpose} ran out of memory while it was loaded ({shortage})")
     if isinstance(error, ModuleNotFoundError):
         return ConfigError("missing-package", f"{purpose}: {remedy}")
-    return ConfigError("missing-package", f"{purpose}, which is installed and cannot be loaded: {in_one_line(error)}")
+    return ConfigError("missing-package", f"{purpose}, which is installed but cannot be loaded: {in_one_line(error)}")
 
 
 def in_one_line(error: BaseException) -> str:
-    """What another library says of an error, in one line."""
+    """Another library's error message as a single line."""
     return " ".join(str(error).split())
 
 

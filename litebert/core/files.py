@@ -19,7 +19,7 @@ _MAX_DEPTH = 100  # of objects in objects: what follows may walk through them by
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary file path beside `path`; what is written there becomes `path` when the block ends without error."""
+    """A temporary file next to `path`; it is renamed to `path` when the block ends without error."""
     make_directories(path.parent)
     _remove_abandoned(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
@@ -39,9 +39,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_directory(path: Path, *, replaces: bool = False) -> Iterator[Path]:
-    """A temporary directory beside `path`; it becomes `path` when the block ends without error.
+    """A temporary directory next to `path`; it is renamed to `path` when the block ends without error.
 
-    A `path` that is there already is an error, or is replaced if so wished: a kill loses neither the old nor the new.
+    An existing `path` is an error unless `replaces` is set. A kill at any moment leaves the old or the new directory.
     """
     make_directories(path.parent)
     _remove_abandoned(path)
@@ -65,7 +65,7 @@ def atomic_directory(path: Path, *, replaces: bool = False) -> Iterator[Path]:
 
 
 def make_directories(directory: Path) -> None:
-    """Make a directory and those above it, so that they are still there after a power loss."""
+    """Make a directory and its parents, and sync them so that they survive a power loss."""
     missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for folder in missing:
@@ -74,9 +74,9 @@ def make_directories(directory: Path) -> None:
 
 @contextmanager
 def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
-    """Hold a directory for this process; a second one is refused, and a killed one holds nothing.
+    """Lock a directory for this process. A second process gets a BusyError; a killed one releases its lock.
 
-    A directory that is made for the lock goes again where an error comes before anything else was written.
+    If the block fails before it writes anything, a directory that was created for the lock is removed.
     """
     file = directory / LOCK_FILE
     try:
@@ -91,14 +91,14 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BusyError("busy", f"another process is {purpose} in {directory}; wait for it, or stop it") from None
-        except OSError as error:  # some file systems of clusters cannot lock
+        except OSError as error:  # some cluster file systems cannot lock
             raise ConfigError(
                 "cannot-lock",
-                f"{directory} cannot be locked ({error.strerror}), so two processes would not know of each other: "
-                "choose a folder on another file system",
+                f"{directory} cannot be locked ({error.strerror}), so a second process could overwrite it; choose a "
+                "folder on another file system",
             ) from None
         yield
-    except BusyError:  # the folder is the other process's by now, whoever made it
+    except BusyError:  # the folder belongs to the other process now, even if this one created it
         raise
     except Exception:
         if is_new and directory.exists() and list(directory.iterdir()) == [file]:
@@ -109,7 +109,7 @@ def exclusive_lock(directory: Path, *, purpose: str) -> Iterator[None]:
 
 
 def _make_directory(directory: Path) -> bool:
-    """Make a directory; False if it was there. Of several processes at once, one alone hears that it is new."""
+    """Make a directory; False if it already existed. Only one of several concurrent processes gets True."""
     make_directories(directory.parent)
     try:
         directory.mkdir()
@@ -120,10 +120,12 @@ def _make_directory(directory: Path) -> bool:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Delete what a killed `atomic_path` or `atomic_directory` left in a directory that this process holds."""
+    """Delete what a killed `atomic_path` or `atomic_directory` left in a directory that this process has locked."""
     for path in directory.glob(".*.tmp"):
         _remove(path)
-    for aside in directory.glob(".*.old"):  # a directory that was replaced: the only whole one until the new is there
+    for aside in directory.glob(
+        ".*.old"
+    ):  # the replaced directory is the only complete one until the new one is in place
         name = aside.name.removeprefix(".").rsplit(".", 2)[0]
         if (directory / name).exists():
             _remove(aside)
@@ -136,33 +138,33 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def check_keys(path: Path, value: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
-    """Refuse an object that lacks what it must have, or has it of another kind."""
+    """Raise if a required key is missing or its value has the wrong type."""
     for key, kind in kinds.items():
         is_fit = key in value and isinstance(value[key], kind) and (kind is not int or type(value[key]) is int)
         if not is_fit:
-            raise DataError("corrupt-file", f'{path} is corrupt: "{key}" is missing or of the wrong kind')
+            raise DataError("corrupt-file", f'{path} is corrupt: "{key}" is missing or has the wrong type')
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; anything else is refused, nested ever so deeply or not.
+    """The object in a JSON file; anything else, or deep nesting, is a DataError.
 
-    A file that cannot be read is the system's error: nothing says that it is damaged.
+    If the file cannot be opened, the OSError passes through: that does not mean that the file is corrupt.
     """
     return parse_json(path.read_bytes(), str(path))
 
 
 def parse_json(text: str | bytes, where: str) -> dict[str, Any]:
-    """The object that a text holds as JSON; `where` names it in messages."""
+    """The JSON object in a text; `where` names it in messages."""
     try:
         value = json.loads(text if isinstance(text, str) else text.decode("utf-8"))
     except RecursionError:
-        raise DataError("bad-json", f"{where} is not JSON that can be read: it is nested too deeply") from None
+        raise DataError("bad-json", f"{where} is nested too deeply") from None
     except ValueError as error:
-        raise DataError("bad-json", f"{where} is not JSON, or is damaged: {error}") from None
+        raise DataError("bad-json", f"{where} is not valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise DataError("bad-json", f"{where} holds no object of JSON; is it the right file?")
+        raise DataError("bad-json", f"{where} is not a JSON object; is this the right file?")
     if _is_nested_deeper(value, _MAX_DEPTH):
-        raise DataError("bad-json", f"{where} is not JSON that can be read: it is nested too deeply")
+        raise DataError("bad-json", f"{where} is nested too deeply")
     return value
 
 
@@ -187,8 +189,8 @@ def hash_file(path: Path) -> str:
 
 
 def _replace_directory(path: Path, new: Path) -> None:
-    # no system call everywhere swaps two directories: between the renames both are there, whole, under hidden names
-    aside = new.with_suffix(".old")  # not .tmp: no leftover, until the new one is in its place
+    # no portable system call swaps two directories: between the renames both are complete, under hidden names
+    aside = new.with_suffix(".old")  # not .tmp: it is not a leftover until the new one is in place
     path.rename(aside)
     try:
         new.rename(path)
@@ -200,12 +202,12 @@ def _replace_directory(path: Path, new: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Delete what killed processes left of earlier attempts to write `path`; whoever still writes holds a lock."""
+    """Delete what killed processes left of earlier attempts to write `path`; an active writer holds a lock."""
     prefix = f".{path.name}."
     for leftover in [item for item in path.parent.iterdir() if item.name.startswith(prefix)]:
         if leftover.suffix not in (".tmp", ".old"):
             continue
-        if leftover.suffix == ".old" and not path.exists():  # until it is replaced, the only whole one
+        if leftover.suffix == ".old" and not path.exists():  # the only complete copy until it is replaced
             continue
         with suppress(OSError):
             handle = os.open(leftover, os.O_RDONLY)
@@ -217,13 +219,13 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _lock(handle: int) -> None:
-    with suppress(OSError):  # where files cannot be locked, nobody removes what seems abandoned
+    with suppress(OSError):  # without locks, nothing that looks abandoned is removed
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
 def _named(temporary: Path, path: Path) -> Iterator[None]:
-    """Let errors of writing name the file that was to be written, and not its hidden temporary name."""
+    """Make write errors name the target file instead of its hidden temporary name."""
     try:
         yield
     except OSError as error:
@@ -231,7 +233,7 @@ def _named(temporary: Path, path: Path) -> Iterator[None]:
             name = getattr(error, place)
             if name is not None and os.fsdecode(name).startswith(str(temporary)):
                 setattr(error, place, str(path) + os.fsdecode(name).removeprefix(str(temporary)))
-        if error.filename is None and error.errno is not None:  # a write to an open file: nobody says which
+        if error.filename is None and error.errno is not None:  # a write to an open file does not say which
             error.filename = str(path)
         raise
 

@@ -1,4 +1,4 @@
-"""From what a person wrote (TOML, key=value words) to frozen option dataclasses: strict, a message for each slip."""
+"""Builds frozen option dataclasses from TOML and key=value overrides, with an error message for each mistake."""
 
 import json
 import re
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
-    """The dataclass `kind` from a mapping; unknown or missing keys and wrong types are refused by their full name."""
+    """The dataclass `kind` from a mapping; an unknown or missing key or a wrong type is an error naming the key."""
     if not isinstance(values, Mapping):
         raise ConfigError(
-            "not-a-section", f"{where or kind.__name__} = {values!r:.80} is not a section of keys and values"
+            "not-a-section", f"{where or kind.__name__} must be a section of keys and values, got {values!r:.80}"
         )
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     prefix = f"{where}." if where else ""
@@ -51,7 +51,7 @@ def _field_names(hint: Any) -> set[str]:
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
-    """Nested values from words such as `train.steps=500` or `model.sharing=ffn`: TOML, where a bare word is text."""
+    """Nested values from overrides such as `train.steps=500` or `model.sharing=ffn`: TOML values or bare strings."""
     nested: dict[str, Any] = {}
     for word in words:
         key, sign, text = word.partition("=")
@@ -63,14 +63,14 @@ def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
             section = section.setdefault(part, {})
             if not isinstance(section, dict):
                 raise ConfigError(
-                    "bad-override", f"'{word}' names a key inside '{part}', which another override sets as a whole"
+                    "bad-override", f"'{word}' sets a key of '{part}', but another override sets '{part}' itself"
                 )
         section[last] = _parse_toml_value(text)
     return nested
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `changes` laid over it, section by section."""
+    """`base` updated with `changes`, section by section."""
     merged = dict(base)
     for name, value in changes.items():
         both_sections = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
@@ -88,14 +88,16 @@ def _parse_toml_value(text: str) -> Any:
 def _build_value(hint: Any, value: Any, *, where: str) -> Any:
     if isinstance(hint, type) and is_dataclass(hint):
         if not isinstance(value, Mapping):
-            raise ConfigError("not-a-section", f"{where} = {value!r} is a section: write {where}.key = value")
+            raise ConfigError(
+                "not-a-section", f"{where} is a section, got {value!r}; set one of its keys: {where}.key = value"
+            )
         return build_options(hint, value, where=where)
     if get_origin(hint) is Literal and isinstance(value, str):
         return value  # check_values knows the choices
     if hint == tuple[str, ...] and isinstance(value, str):
         value = [value]  # data.corpora=corpus on the command line
     try:
-        # through JSON: strict about kinds, yet an array may fill a tuple
+        # through JSON: strict about types, but an array may become a tuple
         return _adapter(hint).validate_json(json.dumps(value, default=str), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
@@ -108,15 +110,15 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def read_toml(path: Path, kind: str) -> str:
-    """The text of a file that is meant to be a `kind`, in the one encoding that TOML has."""
+    """The text of a UTF-8 file that should be a `kind`, such as a recipe."""
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError("bad-encoding", f"{path}: not UTF-8, as TOML must be ({error}); is this a {kind}?") from None
+        raise ConfigError("bad-encoding", f"{path} is not UTF-8 ({error}); is this a {kind}?") from None
 
 
 def read_toml_values(path: Path, kind: str) -> dict[str, Any]:
-    """The values of a TOML file that is meant to be a `kind`."""
+    """The values in a TOML file that should be a `kind`, such as a recipe."""
     try:
         return tomllib.loads(read_toml(path, kind))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -159,7 +161,7 @@ def unflatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any], free_keys: Set[str]) -> list[str]:
-    """What differs between nested values, as `key: old -> new`, but for the free keys; a tuple is a list."""
+    """The differences between nested values as `key: old -> new`, ignoring `free_keys`; tuples equal lists."""
     before, after = flatten(old), flatten(new)
     return [
         f"{key}: {before.get(key)!r} -> {after.get(key)!r}"

@@ -1,4 +1,4 @@
-"""Protocol buffers, as much as two foreign formats need: the fields of a message, by number."""
+"""A minimal protocol buffer reader for two foreign formats: the fields of a message, by number."""
 
 from collections.abc import Iterator, Mapping
 
@@ -26,25 +26,25 @@ def iter_fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
         if position + length > len(message):
             raise DataError(
                 "corrupt-protobuf",
-                f"a protocol buffer is cut off: field {number} wants {length} bytes at byte {position}",
+                f"truncated protocol buffer: field {number} needs {length} bytes at byte {position}",
             )
         yield number, message[position : position + length]
         position += length
 
 
 def get_number(fields: Mapping[int, bytes | int], number: int, default: int = 0) -> int:
-    """A field that is an integer; of another kind, it is refused."""
+    """An integer field; any other wire type is a DataError."""
     value = fields.get(number, default)
     if not isinstance(value, int):
-        raise DataError("corrupt-protobuf", f"field {number} of a protocol buffer is not the number that it should be")
+        raise DataError("corrupt-protobuf", f"protocol buffer field {number} should be a number, but is bytes")
     return value
 
 
 def get_bytes(fields: Mapping[int, bytes | int], number: int) -> bytes:
-    """A field that is a text or a message; of another kind, it is refused."""
+    """A string or message field; any other wire type is a DataError."""
     value = fields.get(number, b"")
     if not isinstance(value, bytes):  # bytes(value) would make that many zeros
-        raise DataError("corrupt-protobuf", f"field {number} of a protocol buffer is a number, and should be bytes")
+        raise DataError("corrupt-protobuf", f"protocol buffer field {number} should be bytes, but is a number")
     return value
 
 
@@ -53,10 +53,10 @@ def read_varint(message: bytes, position: int) -> tuple[int, int]:
     number = 0
     for shift in range(0, 70, 7):
         if position >= len(message):
-            raise DataError("corrupt-protobuf", f"a number is cut off at byte {position}")
+            raise DataError("corrupt-protobuf", f"truncated protocol buffer: a number is incomplete at byte {position}")
         byte = message[position]
         position += 1
         number |= (byte & 127) << shift
         if byte < 128:
             return number, position
-    raise DataError("corrupt-protobuf", f"a number at byte {position} has more than 64 bits")
+    raise DataError("corrupt-protobuf", f"not a protocol buffer: a number at byte {position} has more than 64 bits")

@@ -1,4 +1,4 @@
-"""Which values an option may have, declared where the option is.
+"""The values that an option may have, declared on its dataclass field.
 
     @dataclass(frozen=True, kw_only=True)
     class TrainOptions:
@@ -51,7 +51,7 @@ DropRate = Annotated[float, Range(0, below=1)]
 
 
 def check_values(options: Any) -> None:
-    """Raise if a value of a dataclass is outside of the range, or none of the choices, that its field declares."""
+    """Raise if a dataclass value is outside the range, or not among the choices, that its field declares."""
     for name, rule in _list_rules(type(options)):  # type: ignore[arg-type]
         value = getattr(options, name)
         if not isinstance(rule, Range):

@@ -1,8 +1,8 @@
-"""The numbers of a run on disk: metrics.jsonl (reproducible values only), timing.jsonl (the rest), others' logs.
+"""A run's logs: metrics.jsonl (reproducible values only), timing.jsonl (the rest), TensorBoard and Weights & Biases.
 
-Each line is one JSON object with its step. Lines are written whole and in the order of their steps; a run that resumes
-first forgets the lines after the step it resumes from, so that the file of an interrupted run equals, byte for byte,
-that of a run that never stopped.
+Each line is a JSON object with its step. Lines are written complete and in step order. A run that resumes first removes
+the lines after the step it resumes from, so the file of an interrupted run is byte for byte that of a run that never
+stopped.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ Values = Mapping[str, float | int]
 
 
 class Sink(Protocol):
-    """Another program that wants the numbers too."""
+    """An additional destination for the metrics."""
 
     def write(self, step: int, values: Values) -> None: ...
 
@@ -47,7 +47,7 @@ class RunLog:
             sink.write(step, {**metrics, **timing})
 
     def sync(self) -> None:
-        """Wait until the lines are on the disk: before a checkpoint, which must not be ahead of its metrics."""
+        """Wait until the lines are on disk; called before a checkpoint, which must not be ahead of its metrics."""
         self._metrics.sync()
         self._timing.sync()
 
@@ -63,7 +63,7 @@ class RunLog:
 
 
 class NoLog:
-    """Logs nothing: the log of all processes but the first."""
+    """Logs nothing; used by all processes except the first."""
 
     def write(self, step: int, *, metrics: Values, timing: Values) -> None:
         pass
@@ -79,23 +79,23 @@ class NoLog:
 
 
 class LineFile:
-    """A file of JSON lines that grows by whole lines."""
+    """An append-only JSON lines file."""
 
     def __init__(self, path: Path, *, resumed_step: int) -> None:
         self.path = path
         forget_lines_after(path, resumed_step)
-        # unbuffered: a line is the system's the moment it is written, and a kill cannot lose it
+        # unbuffered: a written line is in the system's hands at once, and a kill cannot lose it
         self._file = path.open("ab", buffering=0)
 
     def write(self, step: int, values: Values) -> None:
         line = json.dumps({"step": step, **values}, allow_nan=False).encode() + b"\n"
         try:
-            while line:  # a disk that fills up takes a part of it, and refuses the rest
+            while line:  # a disk that fills up accepts only part of it
                 line = line[self._file.write(line) :]
         except OSError as error:
-            advice = advise_on_disk(error, self.path) or "; start the same command again"
+            advice = advise_on_disk(error, self.path) or "; run the same command again"
             raise TrainingError(
-                "cannot-write", f"{self.path}: {error.strerror or error}{advice}: it continues from the last checkpoint"
+                "cannot-write", f"{self.path}: {error.strerror or error}{advice}: it resumes from the last checkpoint"
             ) from error
 
     def sync(self) -> None:
@@ -106,7 +106,7 @@ class LineFile:
 
 
 def forget_lines_after(path: Path, step: int) -> None:
-    """Cut a log after the line of `step`, and a half-written last line off; doing it again changes nothing."""
+    """Truncate a log after the line of `step`, and remove an incomplete last line. Idempotent."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         return
@@ -120,30 +120,30 @@ def forget_lines_after(path: Path, step: int) -> None:
 
 
 def describe_log(path: Path) -> dict[str, Any]:
-    """How long a log is and the hash of its bytes: what a checkpoint remembers of it."""
+    """The length and hash of a log, as stored in a checkpoint."""
     data = path.read_bytes()
     return {"num_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def check_log(path: Path, described: Mapping[str, Any]) -> None:
     """Refuse to continue a log that no longer begins with the lines that `describe_log` described."""
-    if not described:  # by a checkpoint of before
+    if not described:  # old checkpoints do not store it
         return
     check_keys(path, described, {"num_bytes": int, "sha256": str})
     data = path.read_bytes()[: described["num_bytes"]] if path.is_file() else b""
     if len(data) < described["num_bytes"] or hashlib.sha256(data).hexdigest() != described["sha256"]:
-        state = "is corrupt: it does not begin with what" if path.is_file() else "is missing: it held what"
+        state = "is corrupt" if path.is_file() else "is missing"
         raise DataError(
             "log-truncated",
-            f"{path} {state} was logged before the last checkpoint; restore it, or start a new run in another folder "
-            "from that checkpoint (init.from, init.continues)",
+            f"{path} {state}: the lines logged before the last checkpoint are gone or changed; restore the file, or "
+            "continue from that checkpoint in another folder (init.from, init.continues)",
         )
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The records of a log, also of one that is being written: a half-written last line is left out."""
+    """The records of a log, which may still be written to: an incomplete last line is skipped."""
     if not path.is_file():
-        raise DataError("missing-file", f"{path}: no such file; is {path.parent.absolute()} the folder of a run?")
+        raise DataError("missing-file", f"{path}: no such file; is {path.parent.absolute()} a run folder?")
     return [record for _, record in _iter_whole_lines(path)]
 
 
@@ -160,15 +160,15 @@ def _parse_line(line: bytes, where: str) -> dict[str, Any]:
         record = json.loads(line)
     except ValueError as error:
         raise DataError(
-            "corrupt-log", f"{where}: this line is not JSON ({error}); delete it, or the file, to go on"
+            "corrupt-log", f"{where}: this line is not JSON ({error}); delete the line or the file"
         ) from error
     if not isinstance(record, dict) or not isinstance(record.get("step"), int):
-        raise DataError("corrupt-log", f"{where}: this line has no step; is this a file of ours?")
+        raise DataError("corrupt-log", f"{where}: this line has no step; was this file written by litebert?")
     return record
 
 
 def open_sinks(names: Sequence[str], folder: Path, *, run_name: str, config: Mapping[str, Any]) -> list[Sink]:
-    """The further logs that a recipe asks for, by name; `config` is what they show of the recipe."""
+    """The additional logs that a recipe names; `config` is the part of the recipe that they record."""
     for name in names:
         if name not in SINKS:
             raise ConfigError("unknown-value", f"unknown log '{name}'; {suggest(name, SINKS)}")
@@ -179,7 +179,7 @@ class TensorboardSink:
     """Event files in the run's folder, for `tensorboard --logdir`."""
 
     def __init__(self, folder: Path, run_name: str, config: Mapping[str, Any]) -> None:
-        del run_name, config  # TensorBoard names a run by its folder, and has no place for a recipe
+        del run_name, config  # TensorBoard names a run by its folder and cannot store a recipe
         try:
             from tensorboard.summary import Writer  # the package's own writer, which needs no torch
         except ImportError as error:
@@ -195,7 +195,7 @@ class TensorboardSink:
 
 
 class WandbSink:
-    """A run at Weights & Biases; WANDB_PROJECT, WANDB_MODE=offline and the like are its own to read."""
+    """A Weights & Biases run; wandb itself reads WANDB_PROJECT, WANDB_MODE=offline and so on."""
 
     def __init__(self, folder: Path, run_name: str, config: Mapping[str, Any]) -> None:
         try:
@@ -213,7 +213,7 @@ class WandbSink:
 
 
 def _read_or_draw_id(file: Path) -> str:
-    """What tells a run from all others there; its folder's name would not, nor tell when it is begun anew."""
+    """The run's unique id there; a folder name would not be unique, and would stay the same in a new run."""
     if not file.exists():
         with atomic_path(file) as temporary:
             temporary.write_text(uuid4().hex, "utf-8")
@@ -225,5 +225,5 @@ SINKS: dict[str, type[TensorboardSink] | type[WandbSink]] = {"tensorboard": Tens
 
 def _not_installed(name: str) -> ConfigError:
     return ConfigError(
-        "missing-package", f"the log '{name}' is not installed: pip install 'litebert[{name}]', or leave it out"
+        "missing-package", f"{name} is not installed: pip install 'litebert[{name}]', or remove it from the logs"
     )

@@ -18,7 +18,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that torchrun started."""
+    """This process's ranks among those that torchrun started."""
 
     rank: int = 0
     local_rank: int = 0
@@ -31,7 +31,7 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Runtime:
-    """The choices made; all of a run's tensors go by these."""
+    """The resolved device, number format and ranks of a run."""
 
     device: torch.device
     dtype: torch.dtype
@@ -42,7 +42,7 @@ class Runtime:
         return next(name for name, dtype in DTYPES.items() if dtype == self.dtype)
 
     def in_format(self, name: str) -> "Runtime":
-        """The same in the number format of that name: a run that was begun in one goes on in it."""
+        """The same with another number format: a run resumes in the format it started with."""
         return replace(self, dtype=DTYPES[name])
 
     @property
@@ -51,7 +51,7 @@ class Runtime:
 
 
 def choose_runtime(options: RuntimeOptions, environment: Mapping[str, str] = os.environ) -> Runtime:
-    """Settle device, number format and ranks, and set torch's number of threads."""
+    """Resolve device, number format and ranks, and set torch's number of threads."""
     ranks = read_ranks(environment)
     if options.num_threads:
         torch.set_num_threads(options.num_threads)
@@ -68,51 +68,51 @@ def read_ranks(environment: Mapping[str, str] = os.environ) -> Ranks:
     except (KeyError, ValueError) as error:
         raise ConfigError(
             "bad-launcher-environment",
-            f"RANK is set, but RANK, LOCAL_RANK and WORLD_SIZE are not all whole numbers ({error}); "
-            f"start with torchrun, or unset RANK",
+            f"RANK is set, but RANK, LOCAL_RANK and WORLD_SIZE are not all integers ({error}); "
+            "start with torchrun, or unset RANK",
         ) from error
     return Ranks(rank, local_rank, world_size)
 
 
 def choose_device(name: str, local_rank: int = 0, world_size: int = 1) -> torch.device:
-    """The device of that name, or the best one there is for "auto"; each local rank has its own cuda device."""
+    """The device of that name, or the best available one for "auto"; each local rank has its own cuda device."""
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     is_alone = world_size == 1
     if name == "auto":
         name = next(device for device, is_there in available.items() if is_there and (is_alone or device != "mps"))
-    if name == "mps" and not is_alone:  # nothing that processes exchange their tensors by knows it
+    if name == "mps" and not is_alone:  # no torch.distributed backend supports it
         raise ConfigError(
             "unsupported-device",
-            f"runtime.device=mps cannot serve {world_size} processes: runtime.device=cpu, or one process",
+            f"runtime.device = mps supports one process, got {world_size}; use runtime.device = cpu, or one process",
         )
     if not available[name]:
         others = ", ".join(device for device, is_there in available.items() if is_there)
         raise ConfigError(
             "unsupported-device",
-            f"runtime.device: this machine or this build of torch has no '{name}'; it has {others}",
+            f"runtime.device = {name} is not available on this machine or in this build of torch; available: {others}",
         )
     if name == "cuda" and local_rank >= torch.cuda.device_count():
         raise ConfigError(
             "too-few-devices",
-            f"process {local_rank + 1} of this machine has no GPU of its own, there are {torch.cuda.device_count()}: "
-            "start as many processes as there are GPUs",
+            f"process {local_rank + 1} on this machine has no GPU: there are {torch.cuda.device_count()}; start one "
+            "process per GPU",
         )
     return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """The format of that name; for "auto" the one that multiplies fastest here, fp32 unless another gains clearly."""
+    """The number format of that name; "auto" measures and picks bf16 if it is clearly faster than fp32 here."""
     if name != "auto":
         return DTYPES[name]
-    # fp16 is left to those who ask for it: it needs loss scaling. A CPU without bf16 instructions is several times
-    # slower in bf16, which is why nothing but a measurement chooses it.
+    # fp16 has to be requested, since it needs loss scaling. A CPU without bf16 instructions is several times slower in
+    # bf16, so bf16 is chosen only by measurement.
     is_clearly_faster = measure_peak_flops(device, torch.bfloat16) > 1.2 * measure_peak_flops(device, torch.float32)
     return torch.bfloat16 if is_clearly_faster else torch.float32
 
 
 def describe_processor(facts: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's name as far as the system knows it, and the instructions that torch uses there."""
-    lines = facts.read_text("utf-8").splitlines() if facts.is_file() else []  # Linux alone has them
+    """The processor's name, if the system knows it, and the instruction set that torch uses."""
+    lines = facts.read_text("utf-8").splitlines() if facts.is_file() else []  # only Linux has it
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     name = names[0] if names else platform.processor() or platform.machine()
     return f"{name}, {torch.backends.cpu.get_cpu_capability()}"
@@ -120,7 +120,7 @@ def describe_processor(facts: Path = Path("/proc/cpuinfo")) -> str:
 
 @cache
 def measure_peak_flops(device: torch.device, dtype: torch.dtype, seconds: float = 0.4) -> float:
-    """The floating-point operations a second of the best matrix multiply, measured once a process."""
+    """The floating-point operations per second of the fastest matrix multiply, measured once per process."""
     size, best = 256, 0.0
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline:

@@ -336,7 +336,7 @@ def _with_task(checkpoint: Checkpoint, parts: _Parts) -> tuple[_Parts, dict[str,
             if not bool(tensor.isfinite().all()):
                 raise ConfigError(
                     "value-overflow",
-                    f"{name}, in units of the answers, is too large for {weight.dtype}: choose float32",
+                    f"{name}, rescaled to the units of the answers, is too large for {weight.dtype}; use float32",
                 )
         parts = replace(parts, weights=parts.weights | weights)
         facts = {**facts, "center": 0.0, "scale": 1.0}

@@ -61,8 +61,8 @@ _OTHER_HEADS: dict[Family, dict[str, tuple[str, ...]]] = {
     },
     "distilbert": {"pre_classifier.": ("pre_classifier.", "classifier.")},  # ReLU
 }
-_REPLACED_TOKENS = "discriminator_predictions."  # ELECTRA's own pre-training task, which nobody asks a model
-_GELU_MLM: tuple[Family, ...] = ("roberta", "electra")  # whose head for masked words has this one activation
+_REPLACED_TOKENS = "discriminator_predictions."  # ELECTRA's own pre-training task, which has no use afterwards
+_GELU_MLM: tuple[Family, ...] = ("roberta", "electra")  # the masked-LM head always uses gelu
 
 
 def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None = None) -> Source:
@@ -164,7 +164,7 @@ def _drop_repeated(store: Store, family: Family, folder: Path, notes: list[str])
         if second.endswith("weight"):
             raise DataError(
                 "untied-decoder",
-                f"{folder}: {second} is not {first}: a decoder that is not tied to the "
+                f"{folder}: {second} differs from {first}: a decoder that is not tied to the "
                 "token embeddings is not supported",
             )
         notes.append(f"{second} differs from {first} and is not read, as transformers ties the two")
@@ -180,8 +180,8 @@ def _drop_other_heads(store: Store, family: Family, wishes: Wishes, folder: Path
         if not wishes.allows_missing_heads:
             raise DataError(
                 "unsupported-config",
-                f"{folder}: {family}'s classifier does not use a pooler's tanh and is not supported; the "
-                "encoder is: allow missing heads to leave the classifier out",
+                f"{folder}: {family}'s classifier without a tanh pooler is not supported; to load only the encoder, "
+                "allow missing heads",
             )
         dropped += prefixes
     left = {name: stored for name, stored in store.tensors.items() if not name.startswith(tuple(dropped))}
@@ -276,8 +276,8 @@ def _settle(
     if family in _GELU_MLM and any(spec.kind == "mlm" for spec in heads) and config.activation != "gelu":
         raise DataError(
             "unsupported-config",
-            f"{store.files[0].parent / CONFIG_FILE}: hidden_act = '{config.activation}', but {family}'s head for "
-            "masked words is computed with gelu: a model with two activations is not supported",
+            f"{store.files[0].parent / CONFIG_FILE}: hidden_act = '{config.activation}', but {family}'s masked-LM "
+            "head uses gelu; a model with two activations is not supported",
         )
     if family == "roberta" and any(spec.kind == "classification" for spec in heads):
         unread = {name for name in store.tensors if name.startswith(f"{POOLER[family]}.")}

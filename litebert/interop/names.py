@@ -138,7 +138,7 @@ def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = 
             raise ConfigError("no-head", f"{family} has no name for the head '{spec.kind}'")
         if (family, spec.kind) == ("bert", "sentence") and spec.num_labels != 2:
             raise ConfigError(
-                "unsupported-config", f"bert's head for sentences has two labels, and this one {spec.num_labels}"
+                "unsupported-config", f"bert's next-sentence head has two labels, but this one has {spec.num_labels}"
             )
         modules |= _under(f"heads.{spec.kind}", "", HEADS[family][spec.kind])
     return _expand(modules)
@@ -156,7 +156,7 @@ def count_groups(config: ModelConfig) -> int:
     if config.layer_plan.rows == rows_of_groups(group_map, config.num_inner):
         return num_groups
     raise ConfigError(
-        "unsupported-sharing", f"albert shares whole layers in equal groups; sharing = '{config.sharing}' does not fit"
+        "unsupported-sharing", f"albert only shares whole layers in equal groups, not sharing = '{config.sharing}'"
     )
 
 

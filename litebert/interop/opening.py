@@ -70,7 +70,7 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
     if bundle is not None:
         return open_google(bundle, wishes)
     if (path / "checkpoints").is_dir():
-        raise DataError("no-checkpoint", f"{path} is a run without a finished checkpoint yet")
+        raise DataError("no-checkpoint", f"{path} is a run that has no complete checkpoint yet")
     if (path / "predictions").is_dir() and (path / "report.json").is_file():
         raise DataError(
             "ensemble-has-no-weights",
@@ -89,8 +89,8 @@ def _open_sentences(path: Path, folder: SentenceFolder, wishes: Wishes) -> Sourc
     if folder.lowers_case and opened.load_tokenizer().normalize("A") != "a":
         raise DataError(
             "unsupported-sentence-module",
-            f"{path} asks for lower-casing (do_lower_case) before a cased tokenizer, which is not supported: "
-            "lower-case them yourself, and set do_lower_case to false",
+            f"{path} lowercases texts (do_lower_case) before a cased tokenizer, which is not supported: "
+            "lowercase your texts and set do_lower_case to false",
         )
     return replace(opened, path=path, embedding=folder.embedding, notes=(*opened.notes, *folder.notes))
 

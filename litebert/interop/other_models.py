@@ -1,4 +1,4 @@
-"""Which model_type is which family by computation, and for the best-known others, why they cannot be computed here."""
+"""The family of each supported model_type, and why well-known other model types are not supported."""
 
 from pathlib import Path
 
@@ -61,6 +61,6 @@ def read_model_type(stated: object, where: Path) -> Family:
     reason = _REASONS.get(model_type, "another kind of model")
     raise DataError(
         "unsupported-model-type",
-        f"{where}: model_type = '{model_type}' cannot be computed here ({reason}): convert one of "
-        f"{', '.join(FAMILIES)}, or use this model with transformers",
+        f"{where}: model_type = '{model_type}' is not supported ({reason}): use one of "
+        f"{', '.join(FAMILIES)}, or run this model with transformers",
     )

@@ -109,7 +109,7 @@ class Source:
             raise DataError(
                 "tokenizer-mismatch",
                 f"{self.tokenizer_path} has {tokenizer.vocab_size:,} pieces, but {self.path} has "
-                f"{self.config.vocab_size:,} rows: it is another model's tokenizer",
+                f"{self.config.vocab_size:,} rows: the tokenizer belongs to another model",
             )
         return tokenizer
 

@@ -49,7 +49,7 @@ def read_table(table: bytes) -> dict[bytes, bytes]:
 def _read_footer(table: bytes) -> tuple[Handle, Handle]:
     footer = table[-FOOTER_SIZE:]
     if len(footer) < FOOTER_SIZE or footer[-len(MAGIC) :] != MAGIC:
-        raise DataError("corrupt-table", "it does not end like a table: it is truncated or not a TensorFlow index")
+        raise DataError("corrupt-table", "it has no table footer: it is truncated or is not a TensorFlow index")
     metaindex, position = _read_handle(footer, 0)
     index, position = _read_handle(footer, position)
     if any(footer[position : -len(MAGIC)]):
@@ -92,7 +92,7 @@ def _iter_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         num_own, position = read_varint(block, position)
         value_size, position = read_varint(block, position)
         if num_shared > len(key) or position + num_own + value_size > end:
-            raise DataError("corrupt-table", f"an entry at byte {position} of its block does not fit there")
+            raise DataError("corrupt-table", f"an entry at byte {position} of its block extends past the end")
         key = key[:num_shared] + block[position : position + num_own]
         position += num_own
         yield key, block[position : position + value_size]

@@ -160,7 +160,7 @@ def check_size(config: ModelConfig, heads: Sequence[HeadSpec], store: Store, whe
     if num_blocks > max(_FEW_LAYERS, len(store.tensors)):
         raise DataError(
             "implausible-config",
-            f"{where}: a model of {num_blocks:,} layers, and there are {len(store.tensors):,} tensors",
+            f"{where}: {num_blocks:,} layers, but the weights have only {len(store.tensors):,} tensors",
         )
     for spec in heads:
         if spec.num_labels > _LARGEST:  # by the shape of a tensor without numbers
@@ -216,5 +216,5 @@ def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) ->
     if family == "roberta" and given["pad_token_id"] != 1:
         raise DataError(
             "unsupported-config",
-            f"{where}: pad_token_id = {given['pad_token_id']}; roberta's positions are counted from 1",
+            f"{where}: pad_token_id = {given['pad_token_id']} is not supported: roberta's position ids assume 1",
         )

@@ -18,7 +18,8 @@ def truncate(checkpoint: Checkpoint, num_layers: int) -> Checkpoint:
     whole = checkpoint.config
     if not 1 <= num_layers <= whole.num_layers:
         raise ConfigError(
-            "out-of-range", f"layers = {num_layers}: {checkpoint.path} has {whole.num_layers}; keep between 1 and all"
+            "out-of-range",
+            f"layers = {num_layers}: {checkpoint.path} has {whole.num_layers} layers; choose 1 to {whole.num_layers}",
         )
     if num_layers == whole.num_layers:
         return checkpoint
@@ -71,7 +72,7 @@ class _Cut:
     def weight_files(self) -> tuple[Path, ...]:
         raise DataError(
             "truncated-model",
-            f"{self.whole.path} was cut to {self.num_layers} layers: convert it first, then train from the result",
+            f"{self.whole.path} was truncated to {self.num_layers} layers: convert it first, then train the result",
         )
 
     def load_weights(self) -> dict[str, Tensor]:
@@ -80,7 +81,7 @@ class _Cut:
     def load_optimizer(self) -> dict[str, Tensor]:
         raise DataError(
             "truncated-model",
-            f"{self.whole.path} was cut to {self.num_layers} layers: its optimizer state belongs to the full model",
+            f"{self.whole.path} was truncated to {self.num_layers} layers: its optimizer state is the full model's",
         )
 
     def load_tokenizer(self) -> Tokenizer:

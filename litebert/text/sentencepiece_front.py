@@ -117,7 +117,7 @@ def load_processor(model: bytes) -> Any:
     if any(processor.is_byte(i) for i in range(len(processor))):
         raise DataError(
             "unsupported-tokenizer",
-            "this SentencePiece model uses byte fallback, which ALBERT's never do; load its tokenizer.json instead",
+            "this SentencePiece model uses byte fallback, which is not supported; load its tokenizer.json instead",
         )
     return processor
 

@@ -342,7 +342,7 @@ def _find_vocabulary(path: Path) -> Path:
     try:
         files = sorted(file for file in path.iterdir() if file.is_file())
     except PermissionError as error:
-        raise DataError("unreadable-input", f"{path}: {error.strerror}; ask its owner to let you read it") from error
+        raise DataError("unreadable-input", f"{path}: {error.strerror}; check its permissions") from error
     # ours first; sentencepiece before the tokenizer.json that often lies beside it, because it is faster and Google's
     for pattern in (MANIFEST_FILE, "*.model", "tokenizer.json", "vocab*.txt", "vocab.json"):
         found = [file for file in files if file.match(pattern)]

@@ -60,17 +60,18 @@ class VocabularyOptions:
         if self.vocab_size > LARGEST_VOCABULARY:
             raise ConfigError(
                 "vocabulary-too-large",
-                f"vocab_size {self.vocab_size} is above {LARGEST_VOCABULARY}: memory for every piece is reserved "
-                f"before any text is read; ALBERT has 30000",
+                f"vocab_size = {self.vocab_size} must be at most {LARGEST_VOCABULARY}; ALBERT uses 30000",
             )
         if self.input_sentence_size != 0 and self.input_sentence_size not in SAMPLE_SIZES:
             raise ConfigError(
                 "out-of-range",
-                f"input_sentence_size {self.input_sentence_size} must be between "
-                f"{SAMPLE_SIZES[0]} and {SAMPLE_SIZES[-1]}, or be 0 for all",
+                f"input_sentence_size = {self.input_sentence_size} must be between "
+                f"{SAMPLE_SIZES[0]} and {SAMPLE_SIZES[-1]}, or 0 for all",
             )
         if not 0.9 <= self.character_coverage <= 1:
-            raise ConfigError("out-of-range", f"character_coverage {self.character_coverage} must be between 0.9 and 1")
+            raise ConfigError(
+                "out-of-range", f"character_coverage = {self.character_coverage} must be between 0.9 and 1"
+            )
 
     @property
     def is_lowercase(self) -> bool:

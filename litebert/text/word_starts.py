@@ -49,7 +49,9 @@ def check_jieba() -> None:
     try:
         import jieba
     except ImportError:
-        raise ConfigError("missing-package", "Chinese words need jieba: pip install 'litebert[chinese]'") from None
+        raise ConfigError(
+            "missing-package", "Chinese word segmentation needs jieba: pip install 'litebert[chinese]'"
+        ) from None
     jieba.setLogLevel(logging.WARNING)  # it announces its dictionary on stderr
 
 

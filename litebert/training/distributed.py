@@ -68,8 +68,8 @@ def process_group(runtime: Runtime) -> Iterator[None]:
         if is_about_others(error):
             raise TrainingError(
                 "process-lost",
-                f"another process of this run ended or cannot be reached ({in_one_line(error)[:200]}); start the same "
-                "command again on every host: it continues from the last checkpoint",
+                f"another process of this run ended or cannot be reached ({in_one_line(error)[:200]}); run the same "
+                "command again on every host: it resumes from the last checkpoint",
             ) from error
         raise
     finally:
@@ -80,7 +80,7 @@ def read_timeout() -> timedelta:
     """How long a process waits for the others before it ends: a host that disappears says no goodbye."""
     stated = os.environ.get(_TIMEOUT, "1800")
     if not stated.isdecimal() or int(stated) < 1:
-        raise ConfigError("bad-value", f"{_TIMEOUT} = {stated!r:.40} must be a whole number of seconds, 1 or more")
+        raise ConfigError("bad-value", f"{_TIMEOUT} = {stated!r:.40} must be an integer number of seconds, at least 1")
     return timedelta(seconds=int(stated))
 
 

@@ -1,4 +1,4 @@
-"""Which parameters learn: all, the head alone, or the last layers with it."""
+"""Which parameters are trained: all, only the head, or the head and the last layers."""
 
 from litebert.core.errors import ConfigError
 from litebert.model.model import Model
@@ -6,27 +6,27 @@ from litebert.model.sharing import LayerPlan
 
 
 def check_last_layers(plan: LayerPlan, num_last_layers: int | None) -> None:
-    """Refuse last layers that a model has not, or whose weights the layers before use too."""
+    """Raise if the model has fewer layers, or if earlier layers share the weights of the last ones."""
     if num_last_layers is None:
         return
     rows = plan.rows
     if num_last_layers > len(rows):
         raise ConfigError(
             "too-many-layers",
-            f"train.trainable = 'last-{num_last_layers}', but the model has {len(rows)} layers; write all",
+            f"train.trainable = 'last-{num_last_layers}', but the model has {len(rows)} layers; use 'all'",
         )
     first = len(rows) - num_last_layers
     for side in (0, 1):
         if {row[side] for row in rows[:first]} & {row[side] for row in rows[first:]}:
             raise ConfigError(
                 "layers-shared",
-                f"train.trainable = 'last-{num_last_layers}': the layers before use the same weights (the model shares "
-                f"them); choose all or head",
+                f"train.trainable = 'last-{num_last_layers}': these layers share their weights with earlier layers; "
+                "use 'all' or 'head'",
             )
 
 
 def freeze(model: Model, num_last_layers: int | None) -> None:
-    """Let the last layers, the pooler and the heads learn, and nothing else; None: everything learns."""
+    """Train only the last layers, the pooler and the heads; None trains everything."""
     if num_last_layers is None:
         return
     encoder = model.encoder

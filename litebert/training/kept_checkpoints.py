@@ -18,7 +18,7 @@ def check_is_ours(folder: Path) -> None:
     """A run is not written into a folder with other files."""
     is_ours = any((folder / name).exists() for name in (LOCK_FILE, RECIPE_FILE))
     if folder.is_dir() and not is_ours and any(folder.iterdir()):
-        raise ConfigError("folder-not-empty", f"{folder} is not empty and not a run's folder; choose another folder")
+        raise ConfigError("folder-not-empty", f"{folder} is not empty and is not a run folder; choose another folder")
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -41,8 +41,8 @@ def find_last_checkpoint(folder: Path) -> tuple[Checkpoint | None, dict[Path, Da
     if damaged:
         raise DataError(
             "no-complete-checkpoint",
-            f"no checkpoint in {folder / CHECKPOINTS} is complete ({'; '.join(map(str, damaged.values()))}): restore "
-            f"one, or move {folder} away to begin again",
+            f"all checkpoints in {folder / CHECKPOINTS} are corrupt ({'; '.join(map(str, damaged.values()))}): restore "
+            f"one, or move {folder} away to start over",
         )
     return None, {}
 

@@ -36,7 +36,7 @@ class TrainOptions:
         if self.tokens and self.hours:
             raise ConfigError(
                 "conflicting-options",
-                f"tokens = {self.tokens} and hours = {self.hours}: a run stops by one of them; set one",
+                f"tokens = {self.tokens} and hours = {self.hours}: set only one of them",
             )
 
 

@@ -30,8 +30,8 @@ def check_schedule(options: ScheduleOptions, total_steps: int) -> None:
     if end > total_steps:
         raise ConfigError(
             "warm-up-too-long",
-            f"schedule.warmup_steps = {options.warmup_steps}: the warm-up ends at step {end}, after the run's "
-            f"{total_steps} steps; shorten it or raise train.steps",
+            f"schedule.warmup_steps = {options.warmup_steps}: the warmup would end at step {end}, but the run "
+            f"has {total_steps} steps; shorten it or raise train.steps",
         )
 
 

@@ -41,7 +41,5 @@ def test_a_full_disk_is_one_line_with_what_to_do(
         assert _run(["convert", str(tiny_checkpoint), str(tmp_path / "out")], debug=False) == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
-    assert (
-        "File too large; raise the limit on the size of a file (ulimit -f) and start the same command again" in said[0]
-    )
+    assert "File too large; raise the file size limit (ulimit -f) and run the same command again" in said[0]
     assert not (tmp_path / "out").exists()

@@ -50,7 +50,7 @@ def test_every_allocator_is_understood() -> None:
 def test_a_shortage_anywhere_is_one_line() -> None:
     refusal = describe_refusal(MemoryError())
     assert refusal is not None
-    assert refusal.line == "error[out-of-memory]: not enough memory; end other programs, or take a machine with more"
+    assert refusal.line.startswith("error[out-of-memory]: not enough memory; ")
 
 
 def test_a_package_that_memory_was_short_for_is_not_called_missing() -> None:

@@ -71,9 +71,9 @@ def test_a_run_without_a_checkpoint_to_go_on_from_stops_and_is_left_as_it_is(
     recipe = make_recipe(tiny_corpus, train__steps=2, train__save_every=1)
     pretrain(recipe, tmp_path / "run")
     error, reason = (
-        (DataError, "no checkpoint .* is complete .*model.safetensors is damaged.* move .* away to begin again")
+        (DataError, "all checkpoints .* are corrupt .*model.safetensors is corrupt.* move .* away to start over")
         if is_damaged
-        else (ConfigError, "litebert.json is of version 1, and this litebert reads 2; is a newer litebert needed")
+        else (ConfigError, "litebert.json has version 1, but this litebert reads version 2; upgrade litebert")
     )
     if is_damaged:
         for path in list_checkpoints(tmp_path / "run" / "checkpoints"):

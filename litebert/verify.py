@@ -1,7 +1,7 @@
-"""The story of `litebert verify`: read every file of our directories again and compare it with what was written.
+"""`litebert verify`: read every file in directories written by litebert and compare it with its recorded hash.
 
-Each kind of directory has a root file that carries a checksum of itself and the hashes of the other files. Unlike
-opening a corpus, this trusts no earlier verification: bits that flipped on the disk are found too.
+Each kind of directory has a root file with a checksum of itself and the hashes of the other files. Unlike opening a
+corpus, this ignores earlier verifications, so it also finds bits that flipped on disk.
 """
 
 import tomllib
@@ -26,7 +26,7 @@ from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found of one directory, or of one report of a study; no problem means that all is as written."""
+    """The result for one directory or one study report; without problems, it is verified."""
 
     kind: str
     path: Path
@@ -35,7 +35,7 @@ class Verified:
 
 
 def verify(path: Path) -> list[Verified]:
-    """Verify every directory of ours at a path and below; each problem names its file."""
+    """Verify every directory written by litebert at a path and below; each problem names its file."""
     if not path.is_dir():
         raise ConfigError(
             "missing-folder", f"{path} is not a directory; name a corpus, tokenizer, run, checkpoint, export or study"
@@ -77,7 +77,7 @@ def _check_corpus(folder: Path) -> list[str]:
     problems = [damage for damage in damages if damage]
     read_sources(folder)
     if not load_tokenizer(folder / shards.TOKENIZER).has_fingerprint(manifest.tokenizer.fingerprint):
-        problems.append(f"{folder / shards.TOKENIZER} is not the tokenizer that made the ids of this corpus")
+        problems.append(f"{folder / shards.TOKENIZER} is not the tokenizer that encoded this corpus")
     return problems
 
 
@@ -113,7 +113,7 @@ def _check_files(folder: Path, root: str) -> list[str]:
     facts = read_sealed(folder / root)
     files = facts.get("files")
     if not isinstance(files, dict):
-        return [f'{folder / root} is corrupt: "files" is missing or of the wrong kind']
+        return [f'{folder / root} is corrupt: "files" is missing or has the wrong type']
     return find_changed(folder, files)
 
 

@@ -40,13 +40,13 @@ class _OptionalCache(FunctionCache):
 
 
 def compiled(function: Function) -> Function:
-    """The function as machine code; `compiling_shown` counts it among those that a first use compiles."""
+    """Compile a function lazily with numba; `compiling_shown` counts it in its total."""
     _functions.add(function.__qualname__)
     return compiled_with()(function)
 
 
 def compiled_with(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function with numba's options. It releases Python's lock, so that threads run side by side."""
+    """Compile a function with numba's options. It releases the GIL, so threads run in parallel."""
 
     def compile_lazily(function: Function) -> Function:
         dispatcher = numba.njit(nogil=True, **options)(function)
@@ -65,9 +65,9 @@ def compiled_with(**options: Any) -> Callable[[Function], Function]:
 
 @contextmanager
 def compiling_shown() -> Iterator[None]:
-    """Around a first use: show how far compiling has come. Machine code that lies in the cache is loaded in silence."""
-    is_quiet = os.environ.get("RANK", "0") != "0"  # of the processes of one run, the first speaks
-    title = "compiling for this machine, only this once"
+    """Show a progress bar while the block compiles functions. Nothing is shown for functions loaded from the cache."""
+    is_quiet = os.environ.get("RANK", "0") != "0"  # only the first process of a run prints
+    title = "compiling for this machine (only once)"
     with (
         ProgressBar(title, total=len(_functions), unit="functions", scale=1, is_quiet=is_quiet) as progress,
         install_listener("numba:compile", _Counter(progress)),
@@ -76,7 +76,7 @@ def compiling_shown() -> Iterator[None]:
 
 
 class _Counter(Listener):
-    """Tells the progress how many functions are compiled."""
+    """Updates the progress bar with the number of compiled functions."""
 
     def __init__(self, progress: ProgressBar) -> None:
         self._progress = progress
@@ -100,6 +100,6 @@ def _cache_directory(chosen: str) -> str:
     # numba compiles a function anew when its own file changes, but not when a function that it calls does: machine code
     # of an old generator would live on. A folder named after all of them cannot be stale.
     sources = [path for path in sorted(_PACKAGE.rglob("*.py")) if b"@compiled" in path.read_bytes()]
-    beside = _PACKAGE / "__pycache__"
-    root = Path(chosen) if chosen else beside if is_writable(beside) else cache_directory()
+    pycache = _PACKAGE / "__pycache__"
+    root = Path(chosen) if chosen else pycache if is_writable(pycache) else cache_directory()
     return str(root / f"machine-code-{name_sources(sources)}")

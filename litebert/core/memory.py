@@ -1,4 +1,4 @@
-"""The memory of this process: giving it back, and saying what was missing where it ran out."""
+"""This process's memory: returning it to the system, and recognizing out-of-memory errors."""
 
 import ctypes
 import errno
@@ -16,7 +16,7 @@ _AMOUNT = re.compile(r"allocate (\d+(?:\.\d+)? [KMGTPE]iB)")
 
 
 def return_freed_memory() -> None:
-    """Give back to the system what was freed: glibc keeps much of it, and the process looks several times its size."""
+    """Return freed memory to the system: glibc keeps much of it, which makes the process look several times larger."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and keep less
         if trim is not None:
@@ -24,7 +24,7 @@ def return_freed_memory() -> None:
 
 
 def describe_shortage(error: BaseException) -> str | None:
-    """That memory ran out, and how much was asked for if the error says it; None if the error is another one."""
+    """A description of an out-of-memory error, with the amount requested if known; None for any other error."""
     text = str(error)
     is_system = isinstance(error, OSError) and error.errno == errno.ENOMEM
     is_librarys = isinstance(error, RuntimeError | ImportError | OSError) and _SHORTAGE.search(text) is not None
@@ -34,7 +34,7 @@ def describe_shortage(error: BaseException) -> str | None:
     amount = _AMOUNT.search(text)
     num_bytes = _BYTES.search(text)
     if amount:
-        return f"not enough memory: {amount[1]} more were needed"
+        return f"not enough memory: {amount[1]} more needed"
     if num_bytes:
-        return f"not enough memory: {int(num_bytes[1]) / 1e9:.2f} GB more were needed"
+        return f"not enough memory: {int(num_bytes[1]) / 1e9:.2f} GB more needed"
     return "not enough memory"

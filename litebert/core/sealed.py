@@ -88,7 +88,7 @@ def find_changed(folder: Path, files: Mapping[str, str]) -> list[str]:
         if not (folder / name).is_file():
             problems.append(f"{folder / name} is missing")
         elif hash_file(folder / name) != expected:
-            problems.append(f"{folder / name} is corrupt: its SHA-256 is not the one that was written down")
+            problems.append(f"{folder / name} is corrupt: its SHA-256 differs from the recorded one")
     return problems
 
 

@@ -66,7 +66,7 @@ def _iter_sentences(
                         yield from document.sentences
                 text_bytes += chunk.num_bytes
                 progress.move_to(chunk.raw_position)
-    print(f"learning a vocabulary from {text_bytes / 1e6:,.1f} MB of text ...", file=sys.stderr, flush=True)
+    print(f"training a vocabulary on {text_bytes / 1e6:,.1f} MB of text ...", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The story of a conversion: a model from anywhere becomes a checkpoint of ours, or a folder for transformers."""
+"""Model conversion: any supported model becomes a litebert checkpoint or a Hugging Face folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +54,7 @@ _NUMBER = "heads.classification.output"  # of a regression
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """What becomes of the model."""
+    """Options of a conversion."""
 
     to: Target = "litebert"
     keeps_slots: bool = False  # the optimizer's moments too, so that training can go on
@@ -66,7 +66,7 @@ class ConvertOptions:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was written, and what a person should know about it."""
+    """What was written, with notes for the user."""
 
     path: Path
     written_as: str  # litebert, or the class of transformers
@@ -76,7 +76,7 @@ class Conversion:
 
 @dataclass(frozen=True)
 class _Parts:
-    """A model on its way: its shape, its weights, and what has been noted so far."""
+    """A model during conversion: its configuration, its weights and the notes so far."""
 
     config: ModelConfig
     heads: tuple[HeadSpec, ...]
@@ -87,13 +87,13 @@ class _Parts:
 def convert(
     source: str | Path, out: Path, options: ConvertOptions = ConvertOptions(), wishes: Wishes = Wishes()
 ) -> Conversion:
-    """Convert a model; `out` appears when it is complete, or nothing does."""
+    """Convert a model; `out` appears only when it is complete."""
     _check_options(options, out)
     checkpoint = load_checkpoint(source, wishes)
     cut = truncate(checkpoint, options.layers) if options.layers else checkpoint
     tokenizer = checkpoint.load_tokenizer() if wishes.wants_tokenizer else None
     heads = _choose_heads(checkpoint.heads, options.heads)
-    # what cannot be written is refused before gigabytes are read
+    # fail before reading gigabytes if the model cannot be written
     plan = _plan_export(_reshared_config(cut.config, options), heads, tokenizer, cut.layout, options)
     parts = _read_parts(
         cut, heads, options, notes=(*_note_source(checkpoint, cut), *_note_tokenizer(tokenizer, cut.config))
@@ -133,36 +133,36 @@ def _reshared_config(config: ModelConfig, options: ConvertOptions) -> ModelConfi
 
 
 def _note_source(checkpoint: Checkpoint, cut: Checkpoint) -> tuple[str, ...]:
-    """What a person should know about the source, and about what was taken of it."""
+    """Notes about the source and which layers of it were kept."""
     notes = checkpoint.foreign.notes if isinstance(checkpoint.foreign, Source) else ()
     if cut is checkpoint:
         return notes
     kept, all_layers = cut.config.num_layers, checkpoint.config.num_layers
-    return (*notes, f"cut after {kept} of {all_layers} layers: what is said of the whole model is not true of this one")
+    return (*notes, f"truncated to {kept} of {all_layers} layers: results of the full model do not apply to it")
 
 
 def _read_parts(
     checkpoint: Checkpoint, heads: tuple[HeadSpec, ...], options: ConvertOptions, *, notes: tuple[str, ...]
 ) -> _Parts:
-    """The weights as the source has them, but with the heads and the sharing that were wished for."""
+    """The source's weights with the requested heads and sharing."""
     dropped = tuple(f"heads.{spec.kind}." for spec in checkpoint.heads if spec not in heads)
     weights = {name: t for name, t in checkpoint.load_weights().items() if not name.startswith(dropped or ("-",))}
     check_has_content(weights, checkpoint.path)
     notes += tuple(f"{what}: {list_some(names)}" for what, names in find_empty(weights).items())
     if dropped:
-        notes += (f"left out: {', '.join(name.split('.')[1] for name in dropped)}",)
+        notes += (f"dropped heads: {', '.join(name.split('.')[1] for name in dropped)}",)
     parts = _Parts(checkpoint.config, heads, weights, notes)
     if options.sharing == "none":
         parts = _unrolled(parts)
     elif options.sharing == "all":
-        note = "an initialisation: one block is the average of all layers; this is another model until it is trained"
+        note = "the shared block is the average of all layers: this is only an initialization and must be trained"
         weights = average_weights(parts.config, parts.weights)
         parts = replace(parts, config=average_config(parts.config), weights=weights, notes=(*parts.notes, note))
     return parts if options.dtype is None else _rounded(parts, options.dtype)
 
 
 def _rounded(parts: _Parts, dtype: StoredType) -> _Parts:
-    """The same with weights of another type; computing takes them back to float32."""
+    """The same with weights stored in another dtype; they are computed in float32."""
     weights = {name: tensor.to(getattr(torch, dtype)) for name, tensor in parts.weights.items()}
     lost = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
     if lost:
@@ -173,7 +173,7 @@ def _rounded(parts: _Parts, dtype: StoredType) -> _Parts:
     furthest = max(
         float((weights[name].float() - tensor.float()).abs().max()) for name, tensor in parts.weights.items()
     )
-    note = f"weights are stored as {dtype}; the largest change by rounding is {furthest:.1e}"
+    note = f"weights are stored as {dtype}; the largest rounding error is {furthest:.1e}"
     return replace(parts, weights=weights, notes=(*parts.notes, note))
 
 
@@ -184,7 +184,7 @@ def _unrolled(parts: _Parts) -> _Parts:
 
 @dataclass(frozen=True)
 class _Export:
-    """As what transformers is given a model."""
+    """How a model is written for transformers."""
 
     family: Family
     is_unrolled: bool
@@ -199,7 +199,7 @@ def _plan_export(
     prefers: Family | None,
     options: ConvertOptions,
 ) -> _Export | None:
-    """The class of transformers that computes exactly this model, where it is to be written for transformers."""
+    """The transformers class that computes exactly this model; None if it is not written for transformers."""
     if options.to != "huggingface":
         return None
     kinds = frozenset(spec.kind for spec in heads)
@@ -212,11 +212,11 @@ def _plan_export(
     notes: tuple[str, ...] = ()
     if not kinds and not config.has_pooler:
         notes += (
-            "this model has no pooler, and transformers draws one at random: load it with add_pooling_layer=False, "
-            "or do not read pooler_output",
+            "this model has no pooler, so transformers initializes one at random: load it with "
+            "add_pooling_layer=False, or ignore pooler_output",
         )
     if config.has_pooler and kinds and not kinds & NEEDS_POOLER:
-        notes += ("the pooler is left out: no head reads it, and the class of transformers has none",)
+        notes += ("the pooler is dropped: no head uses it, and the transformers class has none",)
         config = replace(config, has_pooler=False)
     family = _find_family(config, heads, tokenizer, prefers)
     if family is not None:
@@ -226,7 +226,7 @@ def _plan_export(
     if family is None:
         raise ConfigError("no-transformers-class", _reason(unrolled, heads))
     notes += (
-        f"sharing = '{config.sharing}' is not transformers': written out as {unrolled.num_layers} layers of their own, "
+        f"transformers has no sharing = '{config.sharing}': written as {unrolled.num_layers} separate layers, "
         "which compute the same",
     )
     return _Export(family, True, config.has_pooler, (*notes, *_tokenizer_notes(tokenizer)))
@@ -235,7 +235,7 @@ def _plan_export(
 def _find_family(
     config: ModelConfig, heads: Sequence[HeadSpec], tokenizer: Tokenizer | None, prefers: Family | None
 ) -> Family | None:
-    # what is not RoBERTa exactly may still be BERT or ALBERT, which do not care for the padding's id
+    # a model that is not exactly RoBERTa may still be BERT or ALBERT, which do not depend on the padding id
     family = tokenizer and find_family(config, heads, pad_id=tokenizer.pad_id, prefers=prefers)
     return family or find_family(config, heads, prefers=prefers)
 
@@ -250,12 +250,12 @@ def _reason(config: ModelConfig, heads: Sequence[HeadSpec]) -> str:
 
 def _note_tokenizer(tokenizer: Tokenizer | None, config: ModelConfig) -> tuple[str, ...]:
     if tokenizer is None:
-        return ("without a tokenizer: the model reads token ids, and no text",)
+        return ("no tokenizer: the model takes token ids, not text",)
     return note_vocabulary(tokenizer, config.vocab_size)
 
 
 def _tokenizer_notes(tokenizer: Tokenizer | None) -> tuple[str, ...]:
-    """Which inputs get other ids in transformers: those with a piece that the digit-comma rule cuts, and no others."""
+    """A note on texts that get other ids in transformers: those with a piece that the digit-comma rule splits."""
     if tokenizer is None or tokenizer.settings.get("digit_comma", "off") == "off":
         return ()
     vocabulary = tokenizer.pieces(range(tokenizer.vocab_size))
@@ -263,8 +263,8 @@ def _tokenizer_notes(tokenizer: Tokenizer | None) -> tuple[str, ...]:
     if not cut:
         return ()
     return (
-        f"tokenizer: the {len(cut):,} pieces of digits with a comma, such as '{cut[0]}', are cut before the comma here "
-        "and cannot be in transformers: text with one of them has other ids there; all other text has the same",
+        f"tokenizer: litebert splits the {len(cut):,} pieces of digits with a comma, such as '{cut[0]}', before the "
+        "comma; transformers cannot, so texts with these pieces get other ids there",
     )
 
 

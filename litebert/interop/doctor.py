@@ -82,7 +82,7 @@ def _describe_model(opened: Checkpoint | Source) -> dict[str, str]:
     if isinstance(opened, Source):
         what = f"{opened.family.upper()}, {KINDS[opened.kind]}"
     else:
-        what = f"a litebert checkpoint, {opened.layout.upper() if opened.layout else 'of no published family'}"
+        what = f"a litebert checkpoint, {opened.layout.upper() if opened.layout else 'no published family'}"
     return {
         "what": what,
         "size": f"{config.num_layers} layers, H {config.hidden_size:,}, E {config.embedding_size:,}, "
@@ -110,14 +110,14 @@ def _describe_head(spec: HeadSpec) -> str:
 
 def _look_at_files(opened: Checkpoint | Source, facts: dict[str, str]) -> Iterator[Finding]:
     if isinstance(opened, Checkpoint):
-        facts["files"] = "safetensors, as the manifest's hashes say"
+        facts["files"] = "safetensors, hashes verified"
         return
     names = ", ".join(file.name for file in opened.store.files[:MAX_LISTED])
     facts["files"] = names + (" ..." if len(opened.store.files) > MAX_LISTED else "")
     if opened.store.is_pickle:
-        yield Finding("warning", f"{names} is a pickle, an unsafe format; it was read without running anything in it")
+        yield Finding("warning", f"{names} is a pickle, which is an unsafe format; it was read without running code")
     if opened.mismatch:
-        yield Finding("problem", f"the weights are not those of the configuration: {opened.mismatch.describe()}")
+        yield Finding("problem", f"the weights do not match the configuration: {opened.mismatch.describe()}")
     for note in opened.notes:
         yield Finding("warning", note)
 
@@ -126,7 +126,7 @@ def _look_at_tokenizer(opened: Checkpoint | Source, facts: dict[str, str]) -> It
     try:
         tokenizer = opened.load_tokenizer()
     except (LitebertError, OSError) as error:
-        facts["tokenizer"] = "none that can be used"
+        facts["tokenizer"] = "none that can be loaded"
         yield Finding("problem", str(error))
         return
     facts["tokenizer"] = f"{tokenizer.kind}, {tokenizer.vocab_size:,} pieces, {_describe_case(tokenizer)}"
@@ -134,7 +134,7 @@ def _look_at_tokenizer(opened: Checkpoint | Source, facts: dict[str, str]) -> It
         yield Finding("warning", note)
     stated = opened.stated.get("pad_token_id") if isinstance(opened, Source) else None
     if stated is not None and stated != tokenizer.pad_id:
-        yield Finding("warning", f"config.json says pad_token_id = {stated}, and the tokenizer {tokenizer.pad_id}")
+        yield Finding("warning", f"config.json has pad_token_id = {stated}, but the tokenizer has {tokenizer.pad_id}")
 
 
 def _describe_case(tokenizer: Tokenizer) -> str:
@@ -158,14 +158,16 @@ def _compare_with_published(config: ModelConfig, facts: dict[str, str]) -> Itera
         return
     published = PRESETS[nearest].config
     if published.num_heads != config.num_heads:
-        note = " (16 on the page of xlarge, 32 in the file that came with it)" if "-xlarge" in nearest else ""
-        yield Finding("warning", f"{config.num_heads} heads, and {nearest} has {published.num_heads}{note}")
+        note = " (the xlarge model page says 16, its published file 32)" if "-xlarge" in nearest else ""
+        yield Finding("warning", f"{config.num_heads} heads, but {nearest} has {published.num_heads}{note}")
     rates = {PRESETS[name].config.hidden_dropout_rate for name in alike}
     if dropout not in rates:
         listed = " or ".join(f"{rate:g}" for rate in sorted(rates))
-        yield Finding("warning", f"dropout is {dropout:g}, and of the published {nearest} {listed}")
+        yield Finding("warning", f"dropout is {dropout:g}, but the published {nearest} uses {listed}")
     if "albert" in nearest and config.activation == "gelu":
-        yield Finding("warning", "GELU with the error function, where the official ALBERT has the tanh form (gelu_new)")
+        yield Finding(
+            "warning", "the activation is exact GELU, but the official ALBERT uses the tanh approximation (gelu_new)"
+        )
 
 
 def _shape_of(config: ModelConfig) -> tuple[object, ...]:
@@ -175,11 +177,13 @@ def _shape_of(config: ModelConfig) -> tuple[object, ...]:
 def _look_at_configuration(opened: Checkpoint | Source) -> Iterator[Finding]:
     family = opened.family if isinstance(opened, Source) else opened.layout
     if family == "roberta" and opened.config.norm_epsilon != 1e-5:
-        yield Finding("warning", f"layer_norm_eps is {opened.config.norm_epsilon:g}, and the published RoBERTa's 1e-05")
+        yield Finding(
+            "warning", f"layer_norm_eps is {opened.config.norm_epsilon:g}, but the published RoBERTa uses 1e-05"
+        )
 
 
 def _look_at_tensors(opened: Checkpoint | Source, facts: dict[str, str]) -> Iterator[Finding]:
-    """Read every tensor once; what was found is told by kind."""
+    """Read every tensor once and report problems by kind."""
     wrong: dict[str, list[str]] = {"not finite": [], "all zero": []}
     drawn: dict[str, _Drawn] = {}
     damaged: list[str] = []
@@ -193,7 +197,9 @@ def _look_at_tensors(opened: Checkpoint | Source, facts: dict[str, str]) -> Iter
         elif summary.is_zero and is_matrix(name, tensor):
             wrong["all zero"].append(name)
         elif summary.is_zero and name == SEGMENTS and len(tensor) > 1:
-            yield Finding("warning", "every row of the segment table is zero: the model does not tell two texts apart")
+            yield Finding(
+                "warning", "all segment embeddings are zero: the model does not distinguish the two texts of a pair"
+            )
         elif is_matrix(name, tensor):
             drawn[name] = _Drawn(is_initial(summary, {std, 0.02}), summary.num_values)
     facts["dtype"] = ", ".join(f"{dtype} ({count:,})" for dtype, count in dtypes.most_common())
@@ -205,7 +211,7 @@ def _look_at_tensors(opened: Checkpoint | Source, facts: dict[str, str]) -> Iter
 
 
 class _Drawn(NamedTuple):
-    """Whether a matrix looks as it was drawn at initialisation, and on how many values that rests."""
+    """Whether a matrix looks randomly initialized, and the number of values that this is based on."""
 
     is_initial: bool
     num_values: int
@@ -214,10 +220,10 @@ class _Drawn(NamedTuple):
 def _tell_drawn(drawn: Mapping[str, _Drawn]) -> Iterator[Finding]:
     if drawn and all(matrix.is_initial for matrix in drawn.values()):
         is_certain = sum(matrix.num_values for matrix in drawn.values()) >= MANY_VALUES
-        text = "never trained: every matrix is as it was drawn at initialisation"
+        text = "never trained: every matrix still looks randomly initialized"
         yield Finding("problem" if is_certain else "warning", text)
         return
-    # few values look drawn by chance; of an encoder such a table says nothing, of a head it is worth a look
+    # a small matrix may look random by chance: ignore it in the encoder, but report it in a head
     untrained = [
         name
         for name, matrix in drawn.items()
@@ -226,11 +232,13 @@ def _tell_drawn(drawn: Mapping[str, _Drawn]) -> Iterator[Finding]:
     is_encoder = any(name.startswith("encoder.") and "pooler" not in name for name in untrained)
     if untrained:
         level: Level = "problem" if is_encoder else "warning"
-        yield Finding(level, f"never trained, by their statistics: {list_some(untrained, MAX_LISTED)}")
+        yield Finding(
+            level, f"apparently never trained (statistics of random initialization): {list_some(untrained, MAX_LISTED)}"
+        )
 
 
 def _iter_tensors(opened: Checkpoint | Source, damaged: list[str]) -> Iterator[tuple[str, str, Tensor]]:
-    """Each tensor under our name with the type it is stored in, one at a time; what cannot be read is told."""
+    """Each tensor under its litebert name with its stored dtype, one at a time; read errors go to `damaged`."""
     if isinstance(opened, Checkpoint):
         try:
             weights = opened.load_weights()

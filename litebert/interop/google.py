@@ -217,9 +217,9 @@ def _notes(groups: Groups | None, heads: Iterable[HeadSpec], store: Store) -> tu
     notes = []
     if groups and len(groups.used) < groups.num_groups:
         notes.append(
-            f"groups {sorted(set(range(groups.num_groups)) - set(groups.used))} are read by no layer (the official "
-            "code computes groups in floating point): they are left out, and layer_map says which are read"
+            f"groups {sorted(set(range(groups.num_groups)) - set(groups.used))} are not used by any layer (the "
+            "official code computes groups in floating point) and were dropped; layer_map lists the groups in use"
         )
     if HeadSpec("classification", 1) in heads:
-        notes.append("a classifier with one output: taken for a regression; of RACE it would be --classifier choice")
+        notes.append("a classifier with one output was read as regression; for RACE, set classifier to choice")
     return (*notes, *note_rounding(store))

@@ -89,7 +89,9 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None 
     lost = {kind for kind in expected & HEADS[family].keys() if kind not in {spec.kind for spec in heads}}
     if wishes.allows_missing_heads:
         absent = sorted(lost - partial.keys())
-        notes += note_partial(partial) + [f"there is no head {kind}, which {CONFIG_FILE} names" for kind in absent]
+        notes += note_partial(partial) + [
+            f"the weights have no {kind} head, although {CONFIG_FILE} names it" for kind in absent
+        ]
         lost = set()
     of_heads = {name for kind in (*lost, *(spec.kind for spec in heads)) for name in _tensors_of_head(family, kind)}
     mismatch = blame_heads(mismatch, of_heads - store.tensors.keys())
@@ -167,7 +169,7 @@ def _drop_repeated(store: Store, family: Family, folder: Path, notes: list[str])
                 f"{folder}: {second} differs from {first}: a decoder that is not tied to the "
                 "token embeddings is not supported",
             )
-        notes.append(f"{second} differs from {first} and is not read, as transformers ties the two")
+        notes.append(f"{second} differs from {first} and is ignored, because transformers ties the two")
     return replace(store, tensors=tensors, read=lambda name: store.read(aliases.get(name, name))), ignored
 
 
@@ -186,7 +188,7 @@ def _drop_other_heads(store: Store, family: Family, wishes: Wishes, folder: Path
         dropped += prefixes
     left = {name: stored for name, stored in store.tensors.items() if not name.startswith(tuple(dropped))}
     gone = sorted({name.partition(".")[0] for name in store.tensors.keys() - left.keys()})
-    notes += [f"the head {name} is left out: nothing here computes it" for name in gone]
+    notes += [f"the head {name} is dropped: it is not supported" for name in gone]
     return replace(store, tensors=left)
 
 
@@ -281,7 +283,7 @@ def _settle(
         )
     if family == "roberta" and any(spec.kind == "classification" for spec in heads):
         unread = {name for name in store.tensors if name.startswith(f"{POOLER[family]}.")}
-        notes += [f"{name} is not read by roberta's classifier, and is left out" for name in sorted(unread)]
+        notes += [f"{name} is not used by roberta's classifier and was dropped" for name in sorted(unread)]
     if family == "albert" and config.embedding_size == config.hidden_size:
         names = {f"{PROJECTION[family]}.{leaf}" for leaf in ("weight", "bias")}
         if names <= store.tensors.keys() and not _is_identity(store, *sorted(names, reverse=True)):
@@ -298,8 +300,8 @@ def _as_roberta_reads(
     spare_rows = config.num_segments - 1
     if spare_rows:
         notes.append(
-            f"{places[SEGMENTS].name} has {spare_rows + 1} rows, and roberta's tokenizers give 0 for both sides: "
-            "row 0 is kept, the others are left out"
+            f"{places[SEGMENTS].name} has {spare_rows + 1} rows, but roberta's tokenizers use segment 0 for both "
+            "texts: only row 0 is kept"
         )
     positions = places[POSITIONS]._replace(dead_rows=ROBERTA_DEAD_ROWS)
     segments = places[SEGMENTS]._replace(spare_rows=spare_rows)

@@ -1,4 +1,4 @@
-"""Whether a source has exactly the tensors that a model wants: each used once, none missing, none left over."""
+"""Checks that a source has exactly the tensors that a model needs: each used once, none missing, none unexpected."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Store:
 
 
 class Place(NamedTuple):
-    """Where one of our tensors is in a source, and how it lies there."""
+    """Where a tensor is in a source, and in which layout."""
 
     name: str
     is_transposed: bool = False
@@ -62,14 +62,18 @@ class Mismatch:
         return bool(self.missing or self.left_over or self.misshapen)
 
     def describe(self) -> str:
-        parts = [("missing", self.missing), ("left over", self.left_over), ("of another shape or type", self.misshapen)]
+        parts = [
+            ("missing", self.missing),
+            ("unexpected", self.left_over),
+            ("with the wrong shape or type", self.misshapen),
+        ]
         return "; ".join(f"{len(names)} {what}: {list_some(names)}" for what, names in parts if names)
 
 
 def match(
     wanted: Mapping[str, Place], shapes: Mapping[str, tuple[int, ...]], store: Store, ignored: Iterable[str]
 ) -> Mismatch:
-    """Compare what a model of these `shapes` wants with what the store has; `ignored` names are no part of it."""
+    """Compare the tensors that a model needs, with their shapes, to those in the store, except `ignored` names."""
     used = {place.name for place in wanted.values()}
     misshapen = []
     for ours, place in wanted.items():
@@ -78,9 +82,9 @@ def match(
             continue
         expected = place.stored_shape(shapes[ours])
         misshapen.append(
-            f"{place.name} is {list(stored.shape)}, by the configuration {list(expected)}"
+            f"{place.name} is {list(stored.shape)}, expected {list(expected)}"
             if stored.shape != expected
-            else f"{place.name} is of type {stored.dtype}, and weights are {', '.join(sorted(WEIGHT_TYPES))}"
+            else f"{place.name} has type {stored.dtype}, expected {', '.join(sorted(WEIGHT_TYPES))}"
         )
     return Mismatch(
         missing=tuple(sorted(name for name in used if name not in store.tensors)),
@@ -90,13 +94,13 @@ def match(
 
 
 def check_match(where: Path, mismatch: Mismatch) -> None:
-    """Refuse a source that has not exactly what its model wants."""
+    """Raise if the source does not have exactly the tensors that its model needs."""
     if mismatch:
         raise DataError("tensors-mismatch", f"{where} does not match its configuration: {mismatch.describe()}")
 
 
 def note_rounding(store: Store) -> tuple[str, ...]:
-    """What a person should know where numbers are stored more finely than we compute."""
+    """A note if weights are stored in a higher precision than litebert computes in."""
     is_rounded = any(stored.dtype == "float64" for stored in store.tensors.values())
     return ("weights in float64 are rounded to float32",) if is_rounded else ()
 

@@ -16,18 +16,18 @@ FAMILIES: dict[str, Family] = {
     "electra": "electra",
     "distilbert": "distilbert",
 }
-_RELATIVE = "other positions: they are relative and enter the attention scores"
-_ROTARY = "other positions: queries and keys are rotated (RoPE)"
-_SPARSE = "other attention: tokens see a window and a few global tokens"
-_PRE_NORM = "other layers: LayerNorm comes before attention and feed-forward, not after"
-_DECODER = "other attention: a decoder, where tokens see only what is before them"
-_TWO_PARTS = "other attention: an encoder and a decoder"
+_RELATIVE = "other positions: relative, added to the attention scores"
+_ROTARY = "other positions: rotary (RoPE)"
+_SPARSE = "other attention: sliding window and global tokens"
+_PRE_NORM = "other layers: pre-LayerNorm"
+_DECODER = "other attention: causal, a decoder"
+_TWO_PARTS = "other attention: encoder-decoder"
 _REASONS = {
-    "deberta": "other attention: content and relative positions are scored apart (disentangled)",
-    "deberta-v2": "other attention: content and relative positions are scored apart (disentangled)",
+    "deberta": "other attention: disentangled",
+    "deberta-v2": "other attention: disentangled",
     "mpnet": _RELATIVE,
-    "xlnet": "other attention: relative positions, and memory of the segment before",
-    "transfo-xl": "other attention: relative positions, and memory of the segment before",
+    "xlnet": "other attention: relative positions and segment recurrence",
+    "transfo-xl": "other attention: relative positions and segment recurrence",
     "longformer": _SPARSE,
     "big_bird": _SPARSE,
     "roformer": _ROTARY,
@@ -38,14 +38,14 @@ _REASONS = {
     "megatron-bert": _PRE_NORM,
     "roberta-prelayernorm": _PRE_NORM,
     "xlm-roberta-xl": _PRE_NORM,
-    "mobilebert": "other layers: bottlenecks around attention and several feed-forward blocks",
+    "mobilebert": "other layers: bottlenecks and stacked feed-forward blocks",
     "squeezebert": "other layers: grouped convolutions",
-    "convbert": "other attention: half of the heads are convolutions",
-    "funnel": "other attention: the sequence is pooled between layers",
-    "nystromformer": "other attention: an approximation by landmarks",
+    "convbert": "other attention: convolutions replace half of the heads",
+    "funnel": "other attention: sequence pooling between layers",
+    "nystromformer": "other attention: Nyström approximation",
     "fnet": "other attention: Fourier transforms instead",
-    "rembert": "other embeddings: input and output tables are not tied",
-    "layoutlm": "other embeddings: places on a page",
+    "rembert": "other embeddings: untied input and output",
+    "layoutlm": "other embeddings: 2-D page positions",
     "gpt2": _DECODER,
     "llama": _DECODER,
     "t5": _TWO_PARTS,
@@ -54,11 +54,11 @@ _REASONS = {
 
 
 def read_model_type(stated: object, where: Path) -> Family:
-    """The family that a model_type is computed as; any other is refused with what is different about it."""
+    """The family that computes a model_type; an unsupported one raises an error that says what is different."""
     model_type = str(stated)[:40]
     if model_type in FAMILIES:
         return FAMILIES[model_type]
-    reason = _REASONS.get(model_type, "another kind of model")
+    reason = _REASONS.get(model_type, "unknown architecture")
     raise DataError(
         "unsupported-model-type",
         f"{where}: model_type = '{model_type}' is not supported ({reason}): use one of "

@@ -145,5 +145,7 @@ def _note_prompts(folder: Path) -> tuple[str, ...]:
     prompts, name = stated.get("prompts"), stated.get("default_prompt_name")
     if not isinstance(prompts, dict) or not any(prompts.values()):
         return ()
-    default = f"; sentence-transformers adds '{name}' unless told otherwise" if name else ""
-    return (f"{PROMPTS_FILE} has prompts ({', '.join(map(str, prompts))}), which are not added to texts here{default}",)
+    default = f"; sentence-transformers adds '{name}' by default" if name else ""
+    return (
+        f"{PROMPTS_FILE} has prompts ({', '.join(map(str, prompts))}), which litebert does not add to texts{default}",
+    )

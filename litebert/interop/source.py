@@ -130,18 +130,18 @@ class Source:
 
 
 def blame_heads(mismatch: Mismatch, names: Iterable[str]) -> Mismatch:
-    """The mismatch in which the missing tensors of heads come first, with what can be done about them."""
+    """The mismatch with the missing tensors of heads first, and how to fix them."""
     *others, last = ["", *sorted(names)]
     if not last:
         return mismatch
-    of_heads = (*others[1:], f"{last} (of a head: `litebert convert --allow-missing heads` leaves those out)")
+    of_heads = (*others[1:], f"{last} (of a head; allow missing heads to drop it)")
     return replace(mismatch, missing=(*of_heads, *(n for n in mismatch.missing if n not in {*others, last})))
 
 
 def note_partial(partial: Partial) -> list[str]:
-    """What a person should know about heads that were left out."""
+    """Notes about incomplete heads that were dropped."""
     return [
-        f"the head {kind} is left out: it is there in part only ({', '.join(sorted(there))})"
+        f"the head {kind} is incomplete and was dropped (it has only {', '.join(sorted(there))})"
         for kind, there in partial.items()
         if there
     ]

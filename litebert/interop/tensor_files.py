@@ -65,7 +65,7 @@ def _open_shards(folder: Path, index_name: str, *, is_pickle: bool) -> Store:
     wanted = {str(name): str(file) for name, file in weight_map.items()}
     store = _join([(checked_file(folder, name), is_pickle) for name in sorted(set(wanted.values()))])
     for name in sorted(wanted.keys() ^ store.tensors.keys()):
-        verb = "is in no shard" if name in wanted else "is in a shard, but not in the index"
+        verb = "is not in any shard" if name in wanted else "is in a shard, but not in the index"
         raise DataError("corrupt-file", f"{index}: {name} {verb}")
     return store
 
@@ -133,7 +133,7 @@ def _load_pickle(file: Path) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever the bytes lead to, and advises what nobody should do
         found = re.search(r"Unsupported global: GLOBAL ([\w.]+)", str(error))
-        what = f"holds more than tensors ({found[1]})" if found else "is damaged, or holds more than tensors"
+        what = f"contains more than tensors ({found[1]})" if found else "is corrupt or contains more than tensors"
         raise DataError(
             "unsafe-pickle",
             f"{file} {what}, which could run code, so it was not loaded; use {SAFE}, or save the plain "

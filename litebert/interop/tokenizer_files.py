@@ -49,7 +49,7 @@ def write_tokenizer_files(
     backend.no_padding()
     backend.post_processor = _build_template(tokenizer, has_segments=has_segments)
     if cuts_itself:
-        assert max_length is not None, "nothing says where to cut"
+        assert max_length is not None, "max_length is required to truncate"
         backend.enable_truncation(max_length)
         backend.enable_padding(pad_id=tokenizer.pad_id, pad_token=tokenizer.pieces([tokenizer.pad_id])[0])
     facts = json.loads(backend.to_str())

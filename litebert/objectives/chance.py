@@ -26,7 +26,7 @@ def find_at_chance(metrics: Mapping[str, float], batches: Sequence[Batch]) -> di
         accuracy = metrics[f"{head}_accuracy"]
         if accuracy <= needed:
             found[head] = (
-                f"{_NAMES[head]} stayed at chance: {accuracy:.3f} of {len(answers):,} held out, where "
-                f"always the same answer has {chance:.3f} (above {needed:.3f} would be learned); do not rely on it"
+                f"{_NAMES[head]} is not above chance: accuracy {accuracy:.3f} on {len(answers):,} validation examples "
+                f"(majority class {chance:.3f}; significant above {needed:.3f}); do not rely on this head"
             )
     return found

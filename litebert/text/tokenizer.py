@@ -123,7 +123,7 @@ class Tokenizer:
         marks = self.word_starts[np.asarray(token_ids, dtype=np.int64)]  # (T,)
         if self.words == "jieba":
             encoding = self.encode_with_offsets(text)
-            assert encoding.token_ids == list(token_ids), "mark_words wants the ids of this very text"
+            assert encoding.token_ids == list(token_ids), "mark_words needs the ids of the same text"
             marks[find_chinese_continuations(text, encoding.offsets)] = False
         marks[:1] = True
         return marks

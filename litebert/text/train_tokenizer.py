@@ -243,7 +243,7 @@ def _explain_shortage(error: Exception, options: VocabularyOptions) -> Exception
     shortage = describe_shortage(error)
     if shortage is None:
         return None
-    remedy = "train on a part of the text"
+    remedy = "train on less text"
     if options.kind == "unigram":
         sample = max(SAMPLE_SIZES.start, (options.input_sentence_size or VocabularyOptions.input_sentence_size) // 4)
         remedy = f"set input_sentence_size={sample} (now {options.input_sentence_size or 'all lines'})"
@@ -269,12 +269,12 @@ def _too_large(options: VocabularyOptions, largest: int) -> ConfigError:
 
 def _too_small(options: VocabularyOptions, smallest: int) -> ConfigError:
     letters, remedy = {
-        "unigram": ("characters of this text", ", or lower character_coverage (--coverage)"),
+        "unigram": ("characters of this text", ", or lower character_coverage"),
         "wordpiece": ("characters of this text", ", or lower max_alphabet"),
         "bpe": ("256 bytes", ""),
     }[options.kind]
     return ConfigError(
         "vocabulary-too-small",
         f"vocab_size {options.vocab_size} is too small: the {letters} and the special tokens alone take {smallest}; "
-        f"use more{remedy}",
+        f"increase it{remedy}",
     )

@@ -1,11 +1,11 @@
-"""The model card that lies in each checkpoint: what it was trained on, how, how far, and what it is not."""
+"""The model card in each checkpoint: training data, recipe, results and limitations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def write_card(*, model: str, corpora: Sequence[str], recipe_toml: str, metrics: Sequence[Mapping[str, Any]]) -> str:
-    """The card in Markdown; `metrics` are the records of the run so far."""
+    """The card of a pre-trained model in Markdown; `metrics` are the run's log records so far."""
     return f"""---
 library_name: litebert
 tags: [albert, bert, masked-lm]
@@ -14,12 +14,12 @@ tags: [albert, bert, masked-lm]
 
 Pre-trained with [litebert](recipe.toml) on {", ".join(f"`{corpus}`" for corpus in corpora)}.
 
-## How far it has come
-{_table(metrics[-1]) if metrics else "Nothing was measured yet."}
+## Training results
+{_table(metrics[-1]) if metrics else "Not evaluated yet."}
 
-## What it is not
-A language model of this size repeats what its text says, with its errors and prejudices. It was measured on text held
-out from the same corpus and on nothing else; measure it on your own task before you rely on it.
+## Limitations
+A language model of this size reproduces the errors and biases of its training text. It was evaluated only on the
+validation split of the same corpus; evaluate it on your own task before you rely on it.
 
 ## Recipe
 ```toml
@@ -29,7 +29,7 @@ out from the same corpus and on nothing else; measure it on your own task before
 
 
 def write_task_card(*, model: str, task: str, source: str, facts: Mapping[str, Any], recipe_toml: str) -> str:
-    """The card of a fine-tuned model in Markdown; `facts` are what its report says of the dev data that chose it."""
+    """The card of a fine-tuned model in Markdown; `facts` are its report's dev results."""
     intervals, baseline = facts["intervals"], facts.get("baseline")
     cells = {
         name: f"{value:.4g}" + (f" ({intervals[name][0]:.4g} to {intervals[name][1]:.4g})" if name in intervals else "")
@@ -46,12 +46,12 @@ tags: [albert, bert, {task}]
 
 Fine-tuned with litebert for `{task}` from `{source}`.
 
-| on {facts["num_examples"]:,} dev examples, which also chose this checkpoint | with its 95 % interval |
+| on {facts["num_examples"]:,} dev examples, also used to select this checkpoint | score (95 % interval) |
 |---|---|
 {rows}
 
-## What it is not
-Its score on text of another kind, or on a test set, may be lower; look at its errors before you rely on it.
+## Limitations
+Scores on other kinds of text, or on a test set, may be lower; look at its errors before you rely on it.
 
 ## Recipe
 ```toml

@@ -1,7 +1,7 @@
-"""Several processes of one run on this machine: started together, and all of them anew when one dies.
+"""Launches the processes of one run on this machine, and restarts all of them when one dies.
 
-torchrun, which does this over many machines, starts again whatever ended. What a person has to mend does not heal by
-that: here a worker says why it cannot go on, and the run ends with its one line and its exit code.
+torchrun, which does this for many machines, restarts after any failure, even one that only the user can fix. Here a
+worker reports such an error to the launcher, and the run ends with that line and its exit code.
 """
 
 import os
@@ -20,23 +20,23 @@ from litebert.core.errors import Refusal, describe_refusal
 from litebert.core.processors import list_processors
 from litebert.core.stopping import Stop, end_by, leaving_on_signals, noting_stops
 
-_TELLING = "LITEBERT_TELLING"  # in a worker's environment: the number of the pipe to its launcher
-_LIFELINE = "LITEBERT_LIFELINE"  # the number of a pipe that ends when the launcher does, however it ends
+_TELLING = "LITEBERT_TELLING"  # in a worker's environment: the file descriptor of the pipe to its launcher
+_LIFELINE = "LITEBERT_LIFELINE"  # the file descriptor of a pipe that closes when the launcher ends, however it ends
 _LOOK_SECONDS = 0.1
-_SAVED_WITHIN_SECONDS = 120.0  # after being told to stop; whoever is in more of a hurry kills the launcher
+_SAVED_WITHIN_SECONDS = 120.0  # after a stop signal; to stop sooner, kill the launcher
 _ENDED_WITHIN_SECONDS = 30.0
 _SHOW_CURSOR = "\x1b[?25h"
 
 
 class Death(NamedTuple):
-    """A worker that ended without having said why: by a signal (its number, negative) or with a traceback (1)."""
+    """A worker that ended without reporting why: by a signal (its number, negative) or with a traceback (1)."""
 
     code: int
     rank: int
 
     @property
     def exit_code(self) -> int:
-        """As a shell would tell it."""
+        """The exit code as a shell reports it."""
         return self.code if self.code > 0 else 128 - self.code
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Death(NamedTuple):
 
 
 def launch(command: Sequence[str], num_processes: int, num_restarts: int) -> int:
-    """Run a command as several processes that meet, all anew when one of them dies; gives the exit code of the run."""
+    """Run a command as several processes, restarting all of them when one dies; returns the exit code of the run."""
     with leaving_on_signals(), noting_stops() as stop:
         while True:
             ending = _run_together(command, num_processes, stop)
@@ -57,26 +57,26 @@ def launch(command: Sequence[str], num_processes: int, num_restarts: int) -> int
                 print(ending.line, file=sys.stderr)
                 return ending.exit_code
             if not num_restarts:
-                print(f"{ending}: start the same command again to go on", file=sys.stderr)
+                print(f"{ending}: run the same command again to resume", file=sys.stderr)
                 return ending.exit_code
-            print(f"{ending}: all start again ({num_restarts} restarts left)", file=sys.stderr, flush=True)
+            print(f"{ending}: restarting all processes ({num_restarts} restarts left)", file=sys.stderr, flush=True)
             num_restarts -= 1
 
 
 def tell_launcher(error: BaseException) -> None:
-    """Tell the launcher what does not heal; it ends all processes. Does nothing where none of ours has started this."""
+    """Report an error that a restart cannot fix to the launcher, which ends all processes; no-op without a launcher."""
     refusal, pipe = describe_refusal(error), os.environ.get(_TELLING)
     if refusal is None or pipe is None:
         return
     with suppress(OSError):  # the launcher is gone
         os.write(int(pipe), f"{refusal.exit_code} {refusal.line}\0".encode())
-        time.sleep(_ENDED_WITHIN_SECONDS)  # if this process left now, the others would fail, and say so at length
+        time.sleep(_ENDED_WITHIN_SECONDS)  # if this process ended now, the others would fail with long tracebacks
 
 
 def end_with_launcher() -> None:
-    """Let this process end at once when its launcher has; does nothing where none of ours has started this.
+    """Make this process end as soon as its launcher ends; does nothing without our launcher.
 
-    A launcher that is killed cannot end its workers: they would go on for hours, and hold the run's folder.
+    A killed launcher cannot end its workers: they would run on for hours and keep the run folder locked.
     """
     lifeline = os.environ.get(_LIFELINE)
     if lifeline is None:
@@ -91,9 +91,9 @@ def end_with_launcher() -> None:
 
 
 def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Refusal | Death | None:
-    """Start the processes and end them all: when all are done (None), when one cannot go on, or when one has died.
+    """Run the processes until all finish (None), one reports an error, or one dies; then end the rest.
 
-    Told to stop, it lets them save first.
+    After a stop signal, the processes save a checkpoint first.
     """
     hearing, telling = os.pipe()
     following, lifeline = os.pipe()
@@ -122,7 +122,7 @@ def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Ref
                 return _read_refusal(hearing)
             deaths = [Death(code, rank) for rank, code in enumerate(codes) if code]
             if deaths:
-                return min(deaths)  # a kill before the failures of those who waited for the killed one
+                return min(deaths)  # report a kill rather than the failures of processes that waited for the killed one
             if not any(code is None for code in codes):
                 return None
         _stop(workers)
@@ -134,7 +134,7 @@ def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Ref
 
 
 def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Tell the workers to save and end; return when they have, when one has failed, or when it takes too long."""
+    """Ask the workers to save and end; return when they have, when one has failed, or after a timeout."""
     for worker in workers:
         if worker.poll() is None:
             worker.terminate()
@@ -147,7 +147,7 @@ def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _end(workers: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Kill those that still run: nothing is lost by it but the steps since the last checkpoint."""
+    """Kill the workers that still run; only the steps since the last checkpoint are lost."""
     for worker in workers:
         if worker.poll() is None:
             with suppress(ProcessLookupError):
@@ -155,7 +155,7 @@ def _end(workers: Sequence[subprocess.Popen[bytes]]) -> None:
     for worker in workers:
         worker.wait()
     if sys.stdout.isatty():
-        print(_SHOW_CURSOR, end="", flush=True)  # a live view that was killed has left it hidden
+        print(_SHOW_CURSOR, end="", flush=True)  # a killed live view leaves the cursor hidden
 
 
 def _read_refusal(pipe: int) -> Refusal:

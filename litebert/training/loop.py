@@ -176,7 +176,7 @@ def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, fl
 
 
 def check_finite(metrics: Mapping[str, float], step: int) -> None:
-    """Measured values must be finite: weights that give others are neither logged nor saved."""
+    """Raise if a metric is not finite, so that such weights are neither logged nor saved."""
     for name, value in metrics.items():
         if not math.isfinite(value):
             raise TrainingError("loss-not-finite", f"the {name.replace('_', ' ')} of step {step} is {value}")
@@ -207,7 +207,7 @@ def seeding_rows(seed: int) -> Callable[[Batch, int], Batch]:
 
 @contextmanager
 def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
-    """Where memory runs out, say at which step, how much was asked for, and which key to lower to what."""
+    """Turn an out-of-memory error into one that names the step, the amount requested and the key to lower."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -216,7 +216,7 @@ def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
             raise
         num_rows, length = getattr(part, "token_ids", torch.empty(1, 0)).shape
         remedy = (
-            f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else ("take shorter sequences or a smaller model")
+            f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else ("use shorter sequences or a smaller model")
         )
         raise TrainingError(
             "out-of-memory", f"{where}: {shortage}, with {num_rows:,} sequences of {length:,} tokens at once; {remedy}"

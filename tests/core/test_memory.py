@@ -37,12 +37,12 @@ def fail_to_allocate() -> list[Exception]:
 def test_every_allocator_is_understood() -> None:
     found = [describe_shortage(error) for error in fail_to_allocate()]
     assert found == [
-        "not enough memory: 4503599.63 GB more were needed",
-        "not enough memory: 8.00 PiB more were needed",
+        "not enough memory: 4503599.63 GB more needed",
+        "not enough memory: 8.00 PiB more needed",
         "not enough memory",
     ]
     of_cuda = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total of 8.00 GiB")
-    assert describe_shortage(of_cuda) == "not enough memory: 2.00 GiB more were needed"
+    assert describe_shortage(of_cuda) == "not enough memory: 2.00 GiB more needed"
     assert describe_shortage(RuntimeError("shapes do not match")) is None
     assert describe_shortage(ValueError("out of memory, says a text")) is None
 

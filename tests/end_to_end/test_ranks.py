@@ -163,7 +163,7 @@ def test_workers_that_die_are_replaced_and_change_nothing(tiny_corpus: Path, tmp
     output, _ = process.communicate()
     assert process.returncode == 0, output
     assert num_kills == NUM_KILLS, output
-    assert output.count("was killed by SIGKILL: all start again") == NUM_KILLS, output
+    assert output.count("was killed by SIGKILL: restarting all processes") == NUM_KILLS, output
     assert_same_end(undisturbed, tmp_path / "disturbed")
 
 

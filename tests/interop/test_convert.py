@@ -50,7 +50,7 @@ def test_every_sharing_goes_to_transformers_as_something_that_computes_the_same(
         expected = theirs(token_ids).prediction_logits
     torch.testing.assert_close(masked_lm_logits(ours, token_ids), expected, atol=1e-5, rtol=0)
     is_unrolled = sharing in ("attention", "ffn", "map")
-    assert any("written out as" in note for note in done.notes) == is_unrolled
+    assert any("separate layers" in note for note in done.notes) == is_unrolled
     convert(tmp_path / "theirs", tmp_path / "back")
     if not is_unrolled:
         assert weights_equal(tmp_path / "ours", tmp_path / "back")
@@ -168,7 +168,7 @@ def test_heads_can_be_left_out(tmp_path: Path, tiny_tokenizer: Tokenizer) -> Non
     save(tmp_path / "ours", ALBERT, (*PRETRAINING, HeadSpec("classification", 3)), tiny_tokenizer)
     options = ConvertOptions(to="huggingface", heads=("classification",))
     done = convert(tmp_path / "ours", tmp_path / "theirs", options)
-    assert done.notes[0] == "left out: mlm, sentence"
+    assert done.notes[0] == "dropped heads: mlm, sentence"
     load_theirs(tmp_path / "theirs", "AutoModelForSequenceClassification")
     with refuses(ConfigError, "no-head"):
         convert(tmp_path / "ours", tmp_path / "other", replace(options, heads=("span",)))
@@ -197,7 +197,7 @@ def test_a_model_that_was_cut_keeps_its_recipe_and_its_card(
 ) -> None:
     save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
     done = convert(tmp_path / "ours", tmp_path / "cut", ConvertOptions(to=to, layers=3))
-    assert "cut after 3 of 4 layers" in done.notes[0]
+    assert "truncated to 3 of 4 layers" in done.notes[0]
     card = (tmp_path / "cut" / "README.md").read_text("utf-8")
     assert card.startswith("# ours\n")
     assert done.notes[0] in card

@@ -89,21 +89,21 @@ def test_a_sound_checkpoint_is_said_to_be_sound_in_every_format(trained: Path) -
         (
             lambda f: change_tensor(f, QUERY, lambda t: t[:3].clone()),
             "problem",
-            "1 of another shape or type: albert.encoder",
+            "1 with the wrong shape or type: albert.encoder",
         ),
         (
             lambda f: change_tensor(f, QUERY, lambda t: 0.02 * torch.randn(t.shape)),
             "problem",
-            "never trained, by their statistics: encoder.attention.0.query.weight",
+            "apparently never trained (statistics of random initialization): encoder.attention.0.query.weight",
         ),
         (
             lambda f: change_tensor(f, "albert.pooler.weight", lambda t: 0.02 * torch.randn(t.shape)),
             "warning",
-            "never trained, by their statistics: encoder.pooler.weight",
+            "apparently never trained (statistics of random initialization): encoder.pooler.weight",
         ),
-        (lambda f: change_config(f, pad_token_id=3), "warning", "pad_token_id = 3, and the tokenizer 0"),
+        (lambda f: change_config(f, pad_token_id=3), "warning", "pad_token_id = 3, but the tokenizer has 0"),
         (lambda f: (f / "tokenizer.json").unlink(), "problem", "has no tokenizer"),
-        (lambda f: change_config(f, vocab_size=90), "problem", "of another shape"),
+        (lambda f: change_config(f, vocab_size=90), "problem", "wrong shape"),
         (lambda f: change_config(f, model_type="gpt2"), "problem", "model_type = 'gpt2'"),
         (lambda f: (f / "model.safetensors").write_bytes(b"123"), "problem", "cannot be read"),
     ],
@@ -129,7 +129,7 @@ def test_a_folder_without_a_name_is_looked_into_like_any_other(
 def test_a_model_that_was_only_drawn_is_found_untrained(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     save_checkpoint(tmp_path / "new", build_model(CONFIG, PRETRAINING), tiny_tokenizer, CheckpointContent(step=0))
     assert told(diagnose(tmp_path / "new")) == [
-        ("problem", "never trained: every matrix is as it was drawn at initialisation")
+        ("problem", "never trained: every matrix still looks randomly initialized")
     ]
 
 
@@ -196,7 +196,7 @@ def test_convert_on_the_command_line(trained: Path, tmp_path: Path, capsys: pyte
     words = ["convert", str(out), str(tmp_path / "hf"), "--to", "huggingface", "--heads", "mlm"]
     assert _run(words, debug=False) == 0
     shown = capsys.readouterr().out
-    assert "note: left out: sentence\n" in shown
+    assert "note: dropped heads: sentence\n" in shown
     assert "AlbertForMaskedLM" in shown.splitlines()[-1]
 
 
@@ -244,7 +244,7 @@ def test_segments_may_be_zero_as_in_models_without_any(trained: Path) -> None:
     assert diagnose(trained).is_sound
     change_tensor(trained, segments, lambda tensor: torch.zeros(2, tensor.shape[1]))
     change_config(trained, type_vocab_size=2)
-    text = "every row of the segment table is zero: the model does not tell two texts apart"
+    text = "all segment embeddings are zero: the model does not distinguish the two texts of a pair"
     assert told(diagnose(trained)) == [("warning", text)]
 
 

@@ -194,7 +194,7 @@ def test_a_group_that_floating_point_never_reads_is_left_out_by_name(tmp_path: P
     assert checkpoint.config == config
     assert same(checkpoint.load_weights(), ours)
     done = convert(folder, tmp_path / "hf", ConvertOptions(to="huggingface"))
-    assert any(f"groups [{dead[6:-1]}] are read by no layer" in note for note in done.notes)
+    assert any(f"groups [{dead[6:-1]}] are not used by any layer" in note for note in done.notes)
     model, report = transformers.AutoModelForPreTraining.from_pretrained(tmp_path / "hf", output_loading_info=True)
     assert not any(report.values()), report
     token_ids = torch.arange(20).view(2, 10)
@@ -271,8 +271,8 @@ def drop(variables: dict[str, Tensor], *names: str) -> dict[str, Tensor]:
     ("change", "message"),
     [
         (lambda v: drop(v, QUERY), rf"1 missing: {QUERY}"),
-        (lambda v: v | {"bert/encoder/extra/kernel": torch.ones(3)}, "1 left over: bert/encoder/extra/kernel"),
-        (lambda v: v | {QUERY: torch.ones(16, 8)}, rf"{QUERY} is \[16, 8\], by the configuration \[16, 16\]"),
+        (lambda v: v | {"bert/encoder/extra/kernel": torch.ones(3)}, "1 unexpected: bert/encoder/extra/kernel"),
+        (lambda v: v | {QUERY: torch.ones(16, 8)}, rf"{QUERY} is \[16, 8\], expected \[16, 16\]"),
         (lambda v: {n: t for n, t in v.items() if not n.startswith("cls/")}, "--allow-missing heads"),
         (lambda v: drop(v, "cls/predictions/output_bias"), "1 missing: cls/predictions/output_bias"),
         (lambda v: v | {f"module/{QUERY}": v[QUERY]}, "the same variable under two names"),
@@ -300,7 +300,9 @@ def test_heads_that_are_not_whole_are_left_out_on_request_and_nothing_else(
     assert checkpoint.heads == (HeadSpec("sentence"),)
     assert same(checkpoint.load_weights(), {n: t for n, t in ours.items() if not n.startswith("heads.mlm")})
     (note,) = convert(partly, tmp_path / "out", wishes=NO_HEADS).notes
-    assert note.startswith("the head mlm is left out: it is there in part only (cls/predictions/transform/LayerNorm/")
+    assert note.startswith(
+        "the head mlm is incomplete and was dropped (it has only cls/predictions/transform/LayerNorm/"
+    )
     with refuses(DataError, "tensors-mismatch"):
         load_checkpoint(partly, FOR_TRAINING)
     broken = save(tmp_path / "broken", "albert", CONFIG, drop(theirs, QUERY), tiny_tokenizer)

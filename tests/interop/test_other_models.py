@@ -134,7 +134,7 @@ def test_the_discriminator_of_electra_is_read_without_its_head(make_theirs: Call
     torch.testing.assert_close(
         hidden_states(checkpoint.load_model().eval()), hidden_states(theirs.model), atol=2e-6, rtol=0
     )
-    assert any("discriminator_predictions is left out" in finding.text for finding in diagnose(theirs.folder).findings)
+    assert any("discriminator_predictions is dropped" in finding.text for finding in diagnose(theirs.folder).findings)
 
 
 @pytest.mark.parametrize("name", ["electra", "distilbert"])
@@ -179,7 +179,7 @@ def test_ernie_with_task_ids_is_refused(make_theirs: Callable[..., Theirs]) -> N
         ("longformer", "other attention"),
         ("modernbert", "other positions"),
         ("xlm-roberta-xl", "other layers"),
-        ("unheard-of", "another kind of model"),
+        ("unheard-of", "unknown architecture"),
     ],
 )
 def test_what_cannot_be_computed_is_refused_with_the_reason(

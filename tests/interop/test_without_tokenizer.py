@@ -66,12 +66,12 @@ def write_vocabulary(folder: Path, *words: str) -> None:
 def test_a_short_vocabulary_that_repeats_pieces_is_noted_everywhere(theirs: Path, tmp_path: Path) -> None:
     write_vocabulary(theirs, "the", "cat", "the", "dog")
     expected = {
-        "the tokenizer has 9 pieces, the model 60 rows",
+        "the tokenizer has 9 pieces, but the model has 60 rows",
         "1 of 9 ids have no piece of their own: the vocabulary repeats some",
     }
     assert expected <= set(convert(theirs, tmp_path / "ours").notes)
     assert expected <= {finding.text for finding in diagnose(theirs).findings}
-    with pytest.warns(LitebertWarning, match="9 pieces, the model 60 rows"):
+    with pytest.warns(LitebertWarning, match="9 pieces, but the model has 60 rows"):
         litebert.load(theirs)
 
 

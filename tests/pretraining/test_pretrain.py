@@ -363,7 +363,7 @@ def test_the_card_and_the_recipe_lie_in_the_checkpoint(tiny_corpus: Path, tmp_pa
     last = pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "run")
     card = (last / "README.md").read_text()
     assert "mlm accuracy" in card
-    assert "What it is not" in card
+    assert "Limitations" in card
     assert (last / "recipe.toml").read_text() == (tmp_path / "run" / "recipe.toml").read_text()
     assert json.loads((last / "litebert.json").read_text())["step"] == 2
 

@@ -59,14 +59,14 @@ def test_workers_meet_at_one_place_and_all_start_again_when_one_is_killed(
     assert sorted(starts) == ["0-0", "0-1", "0-2", "1-0", "1-1", "1-2"]
     assert all(starts[f"0-{number}"] == starts[f"1-{number}"] for number in range(3))
     said = capfd.readouterr().err.splitlines()
-    assert said == [f"process 1 was killed by SIGKILL: all start again ({n} restarts left)" for n in (2, 1)]
+    assert said == [f"process 1 was killed by SIGKILL: restarting all processes ({n} restarts left)" for n in (2, 1)]
 
 
 def test_a_worker_that_dies_more_often_than_it_is_replaced_ends_the_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert launch(command(KILLED_TWICE, tmp_path), 2, num_restarts=0) == 128 + signal.SIGKILL
-    assert capfd.readouterr().err == "process 1 was killed by SIGKILL: start the same command again to go on\n"
+    assert capfd.readouterr().err == "process 1 was killed by SIGKILL: run the same command again to resume\n"
     assert launch(command(FAILED, tmp_path), 2, num_restarts=0) == 1
     assert "a fault of ours" in capfd.readouterr().err
 
@@ -135,7 +135,7 @@ def test_what_is_refused_has_a_line_and_a_code() -> None:
     assert describe_refusal(BusyError("busy", "wait")) == ("error[busy]: wait", 75)
     assert describe_refusal(FileNotFoundError(2, "No such file", "x.txt")) == ("error: x.txt: No such file", 2)
     assert describe_refusal(OSError(28, "No space left")) == (
-        "error: No space left; make room on the disk of the output and start the same command again",
+        "error: No space left; free space on the disk of the output and run the same command again",
         2,
     )
     assert describe_refusal(OSError(1, "odd")) is None

@@ -180,8 +180,8 @@ def test_bert_becomes_a_shared_albert_by_averaging_and_says_that_it_is_a_beginni
     bert = replace(ALBERT, embedding_size=16, sharing="none")
     ours = save(tmp_path / "bert", bert, PRETRAINING, tiny_tokenizer)
     done = convert(tmp_path / "bert", tmp_path / "albert", ConvertOptions(sharing="all"))
-    assert "initialisation" in done.notes[-1]
-    assert "initialisation" in (tmp_path / "albert/README.md").read_text("utf-8")
+    assert "initialization" in done.notes[-1]
+    assert "initialization" in (tmp_path / "albert/README.md").read_text("utf-8")
     shared = load_checkpoint(tmp_path / "albert")
     assert shared.config == replace(bert, sharing="all")
     weights = shared.load_weights()

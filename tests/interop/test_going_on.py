@@ -126,7 +126,7 @@ def test_heads_that_a_source_does_not_have_are_drawn_anew_and_that_is_said(
 @pytest.mark.parametrize(
     ("beginning", "message"),
     [
-        ("predictions.dense.bias", "1 missing: predictions.dense.bias .of a head: .*--allow-missing heads"),
+        ("predictions.dense.bias", "1 missing: predictions.dense.bias .of a head; allow missing heads"),
         ("albert.pooler.", "has no pooler, which the model needs"),
     ],
 )

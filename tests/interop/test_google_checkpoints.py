@@ -273,7 +273,7 @@ def drop(variables: dict[str, Tensor], *names: str) -> dict[str, Tensor]:
         (lambda v: drop(v, QUERY), rf"1 missing: {QUERY}"),
         (lambda v: v | {"bert/encoder/extra/kernel": torch.ones(3)}, "1 unexpected: bert/encoder/extra/kernel"),
         (lambda v: v | {QUERY: torch.ones(16, 8)}, rf"{QUERY} is \[16, 8\], expected \[16, 16\]"),
-        (lambda v: {n: t for n, t in v.items() if not n.startswith("cls/")}, "--allow-missing heads"),
+        (lambda v: {n: t for n, t in v.items() if not n.startswith("cls/")}, "allow missing heads"),
         (lambda v: drop(v, "cls/predictions/output_bias"), "1 missing: cls/predictions/output_bias"),
         (lambda v: v | {f"module/{QUERY}": v[QUERY]}, "the same variable under two names"),
         (lambda v: v | {"_CHECKPOINTABLE_OBJECT_GRAPH": torch.ones(1)}, "TensorFlow 2"),

@@ -67,7 +67,7 @@ def test_a_short_vocabulary_that_repeats_pieces_is_noted_everywhere(theirs: Path
     write_vocabulary(theirs, "the", "cat", "the", "dog")
     expected = {
         "the tokenizer has 9 pieces, but the model has 60 rows",
-        "1 of 9 ids have no piece of their own: the vocabulary repeats some",
+        "1 of 9 ids are unreachable: the vocabulary has duplicate or empty pieces",
     }
     assert expected <= set(convert(theirs, tmp_path / "ours").notes)
     assert expected <= {finding.text for finding in diagnose(theirs).findings}

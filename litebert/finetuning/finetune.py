@@ -1,7 +1,7 @@
-"""The story of fine-tuning: a pre-trained model and a task's examples become a model that answers, and its score.
+"""Fine-tuning from start to finish: a pre-trained model and a task's examples become a task model and its scores.
 
-Interrupted at any moment and started again with the same words, it ends with the same weights and the same report as if
-it had never stopped. A run's folder has, beside recipe.toml, metrics.jsonl, timing.jsonl and checkpoints/:
+A run that is interrupted and started again with the same options ends with the same weights and the same report as an
+uninterrupted one. Besides recipe.toml, metrics.jsonl, timing.jsonl and checkpoints/, a run's folder contains:
 
 model/          the checkpoint that was best on dev, with its task, ready for `litebert predict`
 predictions/    a line for each example of dev and test: its answer and the model's output
@@ -53,7 +53,7 @@ LONG_BATCH = 5.0  # seconds: one such batch is enough to estimate a run by
 
 
 def finetune(job: Job, folder: Path) -> dict[str, Any]:
-    """Fine-tune, or go on, in a folder; gives the report."""
+    """Fine-tune in a folder, resuming an interrupted run; returns the report."""
     job = job.with_lengths()
     check_is_ours(folder)
     with exclusive_lock(folder, purpose="training"):
@@ -70,7 +70,7 @@ def finetune(job: Job, folder: Path) -> dict[str, Any]:
 
 
 def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
-    """Update, measure and save until the end, until dev no longer improves, or until this process is told to end."""
+    """Train, evaluate and save until the last step, early stopping, or a signal to stop."""
     recipe, length = run.job.recipe, run.length
     if run.progress.is_finished(length.options) or is_out_of_patience(run):
         return
@@ -97,7 +97,7 @@ def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
 
 
 def announce(run: Run, view: View) -> None:
-    """Say what the run will do and about how long it will take, before its first step."""
+    """Print what the run will do and about how long it will take, before its first step."""
     recipe, length = run.job.recipe, run.length
     name = f"recipe {run.job.recipe_name}: " if run.job.recipe_name else ""
     view.say(f"{name}{describe_length(recipe, length, len(run.train))}")
@@ -135,7 +135,7 @@ def cut_batch(run: Run, groups: Sequence[Group]) -> Sequence[GroupBatch]:
 
 
 def iter_parts(run: Run) -> Iterator[Sequence[GroupBatch]]:
-    """The parts of each step's batch from where the run stands, epoch after epoch."""
+    """The micro-batches of each step from the current one on, epoch after epoch."""
     plan = plan_batches(run)
     epoch, skipped = divmod(run.progress.step, plan.steps_per_epoch)
     while True:
@@ -159,9 +159,9 @@ def outputs_of(run: Run, model: Model, groups: Sequence[Group]) -> list[Output]:
 
 
 def is_out_of_patience(run: Run) -> bool:
-    """Whether the last evaluations, as many as the patience, were none of them the best.
+    """Whether none of the last `patience` evaluations was the best.
 
-    A model that is still at chance has only not begun to learn: it goes on.
+    A model that is still at chance has not started to learn yet and continues.
     """
     patience, best_by = run.job.recipe.train.patience, run.job.best_by
     measured = {r["step"]: r[best_by] for r in run.records if best_by in r} if patience else {}
@@ -172,7 +172,7 @@ def is_out_of_patience(run: Run) -> bool:
 
 
 def finish(run: Run, view: View) -> dict[str, Any]:
-    """Keep the best model, let it answer dev and test, and write the report: last, for it says that all is there."""
+    """Save the best model, predict dev and test, and write the report last, since it marks a complete run."""
     job, step = run.job, best_step(run.records, run.job.best_by)
     best = load_checkpoint(checkpoint_path(run.folder, step))
     model = best.load_model().to(run.engine.runtime.device)
@@ -199,14 +199,14 @@ def finish(run: Run, view: View) -> dict[str, Any]:
 
 
 def close(folder: Path) -> dict[str, Any]:
-    """The report of a finished run, which needs its optimizer states no more."""
+    """The report of a finished run, whose optimizer states are deleted."""
     for path in list_checkpoints(folder / CHECKPOINTS):
         drop_optimizer(path)
     return read_report(folder)
 
 
 def answer_test(run: Run, model: Model, task: FinetuneTask, view: View) -> dict[str, list[Output]]:
-    """The outputs for the test splits, if they are wanted."""
+    """The outputs for the test splits, if requested."""
     outputs: dict[str, list[Output]] = {}
     for name, examples in run.job.dataset.test.items() if run.job.predicts_test else ():
         view.say(f"predicting {name} ({len(examples):,} examples)")
@@ -232,7 +232,7 @@ def save_model(run: Run, model: Model, task: FinetuneTask, step: int, facts: Map
 def build_report(
     run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any], test: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All that is worth knowing of the run, and nothing that differs between two runs of the same words."""
+    """The facts of a run; nothing that differs between two runs with the same options."""
     parameters = list(run.engine.model.parameters())
     history = [
         {k: v for k, v in record.items() if k == "step" or k.startswith(tuple(dev))}
@@ -258,7 +258,7 @@ def build_report(
 
 
 def show(view: View, run: Run, report: StepReport) -> None:
-    """Tell the person at the terminal where the run stands."""
+    """Show the progress of the run in the terminal."""
     done = run.progress.step / run.length.options.steps
     view.show(
         Status(

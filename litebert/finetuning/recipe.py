@@ -1,4 +1,4 @@
-"""What decides a fine-tuning run beside its model and its data.
+"""The recipe of a fine-tuning run: all options other than its model and data.
 
 Three recipes have names: `paper`, the ALBERT paper's rows; `two-core`, a fixed number of epochs, which studies use; and
 `adaptive`, which is the same but for its length: as many steps as the data needs, and an end where dev no longer gains.
@@ -37,7 +37,7 @@ class TuneOptions:
     evaluations: PositiveInt = 10  # evenly over the run; each leaves a checkpoint
     patience: NonNegativeInt = 0  # stop after so many evaluations without a better score; 0: never
     trainable: str = "all"  # all, head (with the pooler), or last-K: the last K layers and the head
-    keep_last: PositiveInt = 1  # checkpoints kept beside the best one
+    keep_last: PositiveInt = 1  # checkpoints kept in addition to the best one
     log_every: PositiveInt = 10
     loggers: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class DropoutOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneRecipe:
-    """All that decides a run, beside model and data."""
+    """All options of a run other than model and data."""
 
     train: TuneOptions = field(default_factory=TuneOptions)
     optim: OptimOptions = field(default_factory=lambda: OptimOptions(name="adamw", learning_rate=1e-4))
@@ -106,7 +106,7 @@ class Length(NamedTuple):
 
 
 def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
-    """The steps of a run; of epochs they depend on how many examples there are."""
+    """The steps of a run; from epochs they follow from the number of examples."""
     train = recipe.train
     # whole batches: the last one of an epoch may be small, and it comes at any place among them
     steps = train.steps or max(1, round(train.epochs * math.ceil(num_examples / train.batch_size)))
@@ -122,7 +122,7 @@ def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
 
 
 def describe_length(recipe: FinetuneRecipe, length: Length, num_examples: int) -> str:
-    """What a run will do, in a line for a person."""
+    """A one-line summary of the run for the user."""
     train, steps = recipe.train, length.options.steps
     epochs = steps / math.ceil(num_examples / train.batch_size)
     parts = [
@@ -189,7 +189,7 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
 }
 
 # The length of adaptive runs. Few examples are read often, until dev no longer improves: three epochs of 300 rows are
-# 27 steps, after which a small model has hardly begun. Of many, a CPU reads what it can in about an hour.
+# 27 steps, in which a small model hardly learns. Of many examples, a CPU reads what it can in about an hour.
 MIN_STEPS = 500
 MAX_CPU_STEPS = 4000
 PATIENCE = 3
@@ -271,7 +271,7 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     if not file.is_file():
         raise ConfigError("missing-file", f"{file}: no such recipe file", option="recipe")
     values = read_toml_values(file, "recipe")
-    values.pop("job", None)  # a run's own recipe.toml says there which data and weights it was begun with
+    values.pop("job", None)  # the recipe.toml of a run records its data and weights there
     return values
 
 

@@ -1,4 +1,4 @@
-"""A fine-tuning run as it lies in its folder: what it is made of, how it is opened, gone on with and saved."""
+"""A fine-tuning run and its folder: how it is opened, resumed and saved."""
 
 import dataclasses
 import hashlib
@@ -49,7 +49,7 @@ from litebert.training.optimizers import build_optimizer
 
 @dataclass(frozen=True)
 class Job:
-    """What to fine-tune for what."""
+    """What to fine-tune, on which data and with which recipe."""
 
     source: Checkpoint
     dataset: Dataset
@@ -60,7 +60,7 @@ class Job:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """All that decides the result; files count by their content, not by where they lie."""
+        """Everything the result depends on; files are identified by their content, not their path."""
         identity = {
             "task": self.dataset.task.name,
             "metric": self.dataset.task.metric,
@@ -118,7 +118,7 @@ class Run:
 
 
 def check_job(job: Job) -> None:
-    """Refuse a recipe that the model or the task does not allow, before anything is computed or written."""
+    """Raise if the model or the task does not allow the recipe, before anything is computed or written."""
     job = job.with_lengths()
     settle_length(job.recipe, len(job.dataset.train))
     check_last_layers(job.source.config.layer_plan, job.recipe.train.num_last_layers)
@@ -126,7 +126,7 @@ def check_job(job: Job) -> None:
 
 
 def open_run(job: Job, folder: Path, view: View) -> Run:
-    """The run as its last whole checkpoint left it, or at its beginning."""
+    """The run as of its last complete checkpoint, or a new one."""
     dataset, tokenizer, form = job.dataset, job.source.load_tokenizer(), job.form
     if not dataset.train:
         raise DataError("empty-split", f"the data has no train split of {dataset.task.name}; add one", option="data")
@@ -165,7 +165,7 @@ def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
     """The model with its fresh head and its optimizer, or both as the last checkpoint has them."""
     recipe, task = job.recipe, job.dataset.task
     runtime = choose_runtime(recipe.runtime)
-    if last and "dtype" in last.begun_with:  # "auto" might measure otherwise now
+    if last and "dtype" in last.begun_with:  # "auto" might choose another one now
         runtime = runtime.in_format(last.begun_with["dtype"])
     model = build_task_model(job)
     if last:
@@ -179,12 +179,12 @@ def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
     if last and (numbers := unpack_scaler(last.state)):
         scaler.load_state_dict(numbers)
     loss = TaskLoss(model, task)
-    # dropout's noise belongs to parts, and not to rows as in pre-training: the heads, which drop too, know none of rows
+    # dropout is drawn per micro-batch, not per row as in pre-training: the heads also drop, and see no row numbers
     return Engine(model, loss, optimizer, task, runtime, scaler, recipe.optim.clip_norm, recipe.seed)
 
 
 def build_task_model(job: Job) -> Model:
-    """The pre-trained encoder under a head that knows nothing yet; a pooler that the source lacks is drawn too."""
+    """The pre-trained encoder with a randomly initialized head, and pooler if the source has none."""
     dropout = job.recipe.model
     config = dataclasses.replace(
         job.source.config,
@@ -201,7 +201,7 @@ def build_task_model(job: Job) -> Model:
 
 
 def open_log(run: Run) -> RunLog:
-    """The run's logs, cut after the step that it goes on from; and its recipe, from the first moment on."""
+    """The run's logs, truncated to the step it resumes from; a new run also writes its recipe."""
     if not run.progress.step:
         with atomic_path(run.folder / RECIPE_FILE) as temporary:
             temporary.write_text(dump_toml(run.job.values), "utf-8")
@@ -213,7 +213,7 @@ def open_log(run: Run) -> RunLog:
 
 
 def save(run: Run, log: RunLog) -> None:
-    """Write the checkpoint of this moment, and forget those that are neither among the last nor the best."""
+    """Write a checkpoint now, and delete those that are neither recent nor the best."""
     log.sync()  # a checkpoint must not be ahead of its metrics
     engine, progress = run.engine, run.progress
     content = CheckpointContent(
@@ -236,7 +236,7 @@ def forget_checkpoints(run: Run) -> None:
 
 
 def check_same_job(folder: Path, job: Job) -> None:
-    """Refuse to go on with a run under other words."""
+    """Raise if a run would be resumed with other options."""
     changes = list_job_changes(folder, job)
     if changes:
         raise ConfigError(
@@ -247,7 +247,7 @@ def check_same_job(folder: Path, job: Job) -> None:
 
 
 def list_job_changes(folder: Path, job: Job) -> list[str]:
-    """How a run in a folder was begun otherwise; before its first checkpoint there is nothing to go on with."""
+    """How the options of a run in a folder differ; none before its first checkpoint, as nothing can be resumed."""
     file = folder / RECIPE_FILE
     is_under_way = list_checkpoints(folder / CHECKPOINTS) or (folder / REPORT_FILE).is_file()
     if not file.is_file() or not is_under_way:

@@ -1,4 +1,4 @@
-"""Several fine-tuning runs side by side: seeds, as the paper reports their median, and values of a small grid."""
+"""Several fine-tuning runs: seeds, of which the paper reports the median, and the values of a small grid."""
 
 import itertools
 import statistics
@@ -19,7 +19,7 @@ from litebert.training.kept_checkpoints import RECIPE_FILE
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: the words of the grid that it is made with, and its seed."""
+    """One run: its overrides from the grid, and its seed."""
 
     words: tuple[str, ...]
     seed: int
@@ -33,7 +33,7 @@ class Trial:
 
 
 def expand_grid(overrides: Sequence[str]) -> list[tuple[list[str], tuple[str, ...]]]:
-    """Each combination of the values that words such as optim.learning_rate=1e-5,2e-5 list, and what varies in it."""
+    """Each combination of the values in overrides such as optim.learning_rate=1e-5,2e-5, and the ones that vary."""
     axes = [_split_values(word) for word in overrides]
     return [
         (list(words), tuple(word for word, axis in zip(words, axes, strict=True) if len(axis) > 1))
@@ -53,7 +53,7 @@ def _split_values(word: str) -> list[str]:
 
 
 def plan_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> list[Trial]:
-    """The runs of every combination and seed, each of which can be run; seeds count from the recipe's."""
+    """The checked runs of every combination and seed; seeds count up from the recipe's."""
     trials = list(_iter_trials(job, recipe, overrides, num_seeds))
     for trial in {trial.words: trial for trial in trials}.values():  # whatever the seed
         check_job(trial.job)
@@ -80,7 +80,7 @@ def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int
 
 
 def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
-    """Run what is not finished yet, and summarize all; the summary lies in the folder too."""
+    """Run what is not finished yet, and summarize all runs; the summary is also written to the folder."""
     if (folder / RECIPE_FILE).exists():
         raise ConfigError(
             "wrong-folder",
@@ -110,7 +110,7 @@ def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
 
 
 def summarize(metric: str, split: str, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Median, mean, spread and best of each combination, over its seeds; runs at chance count, and are named."""
+    """Median, mean, spread and best of each combination, over its seeds; runs at chance are included and listed."""
     combinations = []
     for words in dict.fromkeys(tuple(result["words"]) for result in results):
         mine = [result for result in results if tuple(result["words"]) == words]

@@ -1,4 +1,4 @@
-"""Scores of answers in a file, whoever gave them: by their ids, for any task whose data has labels."""
+"""Scores answers from a file, by any model or person: matched by id, for any task whose data has labels."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def score_answers(
     where: str,
     to_learn: Sequence[Any] = (),
 ) -> dict[str, Any]:
-    """What a report says of a split, for answers instead of a model's outputs; `to_learn` is for the baseline."""
+    """The report of a split for given answers instead of a model's outputs; the baseline is trained on `to_learn`."""
     missing = [example.id for example in examples if example.id not in answers]
     unknown = sorted(set(answers) - {example.id for example in examples})
     if missing or unknown:
@@ -78,9 +78,9 @@ def score_answers(
 
 
 def _with_answered_labels(task: FinetuneTask, answers: Mapping[str, Any], where: str) -> FinetuneTask:
-    """The task with the labels of answers that no example has: they are wrong, and not an error."""
+    """The task extended by labels that only the answers have: they count as wrong and are not an error."""
     if isinstance(task, SpanTask):
-        return replace(task, threshold=0.0)  # an empty answer says that there is none
+        return replace(task, threshold=0.0)  # an empty answer means no answer
     if not isinstance(task, Classification | MultiLabel | TokenTags):
         return task
     words = [word for one in answers.values() for word in (one if isinstance(one, list) else [one])]
@@ -94,7 +94,7 @@ def _with_answered_labels(task: FinetuneTask, answers: Mapping[str, Any], where:
 
 
 def _to_output(task: FinetuneTask, answer: Any, example: Any, where: str) -> Output:
-    """The output that is decided as this answer."""
+    """An output for which the task decides on this answer."""
     try:
         if isinstance(task, Regression):
             return float(answer)

@@ -1,4 +1,4 @@
-"""What is handed in for SQuAD and RACE: one JSON object from question ids to answers, and what is to be mended."""
+"""Answer files for SQuAD and RACE: one JSON object that maps question ids to answers, and a check of such files."""
 
 import json
 import string
@@ -60,7 +60,7 @@ def read_questions(task: str, data: Path, split: str) -> Questions:
 
 
 def keep_held_out(questions: Questions, run: Path, split: str) -> Questions:
-    """Of a file that a run learned from, the questions that it held out; all of them where it did not."""
+    """The questions that a run held out of its training file; all questions of any other file."""
     num_learned = read_report(run).get("values", {}).get("job", {}).get("num_train")
     answered = {one.id for one in read_predictions(predictions_file(run, split))}
     held = [question for question in questions.examples if question.id in answered]
@@ -69,14 +69,14 @@ def keep_held_out(questions: Questions, run: Path, split: str) -> Questions:
 
 
 class Findings(NamedTuple):
-    """What is wrong with a submission: problems are to be mended, warnings are taken as they are."""
+    """What is wrong with a submission: problems must be fixed, warnings are accepted."""
 
     problems: list[str]
     warnings: list[str]
 
 
 def check_answer_sheet(path: Path, questions: Questions) -> Findings:
-    """What is missing, or stops the official script; and what it takes, though hardly meant."""
+    """Problems are missing answers and what the official script rejects; warnings are likely mistakes it accepts."""
     answers = _read_object(path)
     if isinstance(questions.task, SpanTask):
         return check_spans(answers, questions.examples, allows_none=questions.task.version == "2.0")

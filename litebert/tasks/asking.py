@@ -1,4 +1,4 @@
-"""How a batch of groups is put to a model or to an engine."""
+"""From a batch of groups to the inputs of a model or an engine."""
 
 from torch import Tensor
 

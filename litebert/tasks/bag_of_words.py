@@ -1,4 +1,4 @@
-"""What counting words would score: the baseline next to every score of a fine-tuned model.
+"""Word-count baselines, reported next to every score of a fine-tuned model.
 
 Labels: TF-IDF of words and word pairs with logistic regression; numbers: with ridge regression. A pair of texts has the
 words of each, those that both share, and how much of each is in the other. Tags: the tags that a word had in training.
@@ -123,7 +123,7 @@ class TfIdf:
         )
 
     def _compare(self, first: set[str], second: set[str]) -> list[float]:
-        """How much of each text is in the other, rare words weighing more."""
+        """How much of each text is in the other; rare words weigh more."""
         shared = self._sum_rarity(first & second)
         return [shared / (self._sum_rarity(first) or 1.0), shared / (self._sum_rarity(second) or 1.0)]
 
@@ -204,7 +204,7 @@ def _apply(tfidf: TfIdf, weights: Tensor, texts: Sequence[TextExample]) -> Tenso
 
 
 def _learn_tags(task: TokenTags, train: Sequence[TaggedWords]) -> Answer:
-    """How often a word had each tag; a word that was not seen gets what words seen once had."""
+    """How often a word had each tag; unseen words get the distribution of words seen once."""
     numbers = {tag: number for number, tag in enumerate(task.labels)}
     counts: dict[str, NDArray[np.float64]] = {}
     for sentence in train:

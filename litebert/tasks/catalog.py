@@ -1,4 +1,4 @@
-"""All tasks by name, and a checkpoint's task from the facts that lie in it."""
+"""All tasks by name, and the task of a checkpoint from the facts stored in it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
@@ -19,7 +19,7 @@ from litebert.tasks.squad.files import squad_reader
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
 
-# The word in a checkpoint -> the task's class; its fields are the other facts there.
+# The kind stored in a checkpoint -> the task's class, whose fields are the other facts stored there.
 KINDS: dict[str, type[Any]] = {
     "classification": Classification,
     "regression": Regression,
@@ -28,7 +28,7 @@ KINDS: dict[str, type[Any]] = {
     "spans": SpanTask,
     "choices": Choices,
 }
-# The word after --task -> what reads --data.
+# The name of a task -> the reader of its data.
 READERS: dict[str, Callable[[Path, TableOptions], Dataset]] = {
     **{name: glue_reader(name) for name in GLUE},
     "classification": read_classes,
@@ -43,7 +43,7 @@ READERS: dict[str, Callable[[Path, TableOptions], Dataset]] = {
     "race-high": race_reader(("high",)),
     "choice": read_choice_dataset,
 }
-# What a reader does not read, by its name in TableOptions: saying it all the same is a slip, and would go unnoticed.
+# The TableOptions that a reader ignores: setting one is a mistake that would otherwise go unnoticed.
 _COLUMNS = ("text", "text_b", "label", "has_header", "max_labels", "choices")
 _CHOICE = ("metric", "positive")  # by which the best model is chosen
 UNREAD: dict[str, tuple[str, ...]] = {
@@ -67,7 +67,7 @@ FINISHERS: dict[type[Any], Finish] = {SpanTask: SpanTask.finish}
 def finish_task(
     task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]
 ) -> tuple[FinetuneTask, dict[str, Any]]:
-    """The task as it is saved with the finished model, and the JSON files, by name, that it wants beside the report."""
+    """The task as it is saved with the finished model, and the JSON files, by name, to write next to the report."""
     finish = FINISHERS.get(type(task))
     return finish(task, outputs, examples) if finish else (task, {})
 
@@ -85,7 +85,7 @@ def with_passage(task: FinetuneTask, options: PassageOptions) -> FinetuneTask:
 
 
 def with_exits(task: FinetuneTask, options: ExitOptions) -> FinetuneTask:
-    """The task that learns to answer after every layer, if a recipe says so."""
+    """The task with early exits after every layer, if the recipe enables them."""
     if not options.enabled:
         return task
     if not isinstance(task, Classification | Regression):
@@ -102,7 +102,7 @@ def untuned(task: FinetuneTask) -> FinetuneTask:
 
 
 def read_dataset(name: str, path: Path, options: TableOptions | None = None) -> Dataset:
-    """The task of a name with the examples that lie at a path."""
+    """The task of this name with the examples at a path."""
     if name not in READERS:
         raise ConfigError("unknown-task", f"unknown task '{name}'; {suggest(name, READERS)}", option="task")
     options = options or TableOptions()
@@ -118,7 +118,7 @@ def read_dataset(name: str, path: Path, options: TableOptions | None = None) -> 
 
 
 def task_facts(task: FinetuneTask, *, max_length: int) -> dict[str, Any]:
-    """All that has to be known to use a model of this task, as JSON."""
+    """Everything needed to use a model of this task, as JSON."""
     kind = next(word for word, one in KINDS.items() if isinstance(task, one))
     return {"kind": kind, "max_length": max_length, **asdict(task)}  # type: ignore[call-overload]
 

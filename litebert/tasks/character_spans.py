@@ -1,6 +1,6 @@
-"""Texts with named places in them, as annotation tools export them: a text, and for each name start, end and label.
+"""Texts with entity spans, as annotation tools export them: a text, and for each span its start, end and label.
 
-Read are spaCy's and doccano's triples ([0, 5, "PER"]), objects with start, end and label under their usual names
+Supported are spaCy's and doccano's triples ([0, 5, "PER"]), objects with start, end and label under their usual names
 (Prodigy, Label Studio, Dataturks), and CLUENER's tables of names. The places become tags of words: B-PER, I-PER.
 """
 
@@ -26,7 +26,7 @@ _SURFACE = ("text", "word", "value", "mention", "name")
 
 
 class Place(NamedTuple):
-    """text[start:end] is called `kind`."""
+    """An entity span: text[start:end] is a `kind`."""
 
     start: int
     end: int
@@ -55,7 +55,7 @@ def lay_out_places(table: Table, notes: list[str]) -> Table:
 
 
 def _open_label_studio(row: Row) -> Row | None:
-    """A text with the places of its first annotation; None where nobody annotated it."""
+    """A text with the places of its first annotation; None if it has no annotation."""
     annotations = [one for one in row.cells.get("annotations") or () if not one.get("was_cancelled")]
     if not annotations:
         return None
@@ -160,7 +160,7 @@ def _read_place(value: Any, text: str, where: str, misplaced: Misplaced) -> Plac
 
 
 def _sort_places(places: Sequence[Place], row: Row, misplaced: Misplaced) -> list[Place]:
-    """Refuse places that overlap, for a word has one tag; where misplaced are fixed, the longer one is kept."""
+    """Raise if spans overlap, because a word has one tag; if errors are fixed, the longer span is kept."""
     kept: list[Place] = []
     for place in sorted(places, key=lambda one: (one.start - one.end, one.start)):
         other = next((one for one in kept if place.start < one.end and one.start < place.end), None)
@@ -176,7 +176,7 @@ def _sort_places(places: Sequence[Place], row: Row, misplaced: Misplaced) -> lis
 
 
 def _tag_words(words: Sequence[Word], tags: list[str], place: Place) -> bool:
-    """Tag the words of a place; whether it begins or ends inside one."""
+    """Tag the words of a span; returns whether it begins or ends inside a word."""
     inside = [n for n, word in enumerate(words) if word.start < place.end and place.start < word.end]
     free = [n for n in inside if tags[n] == OUTSIDE]
     for n in free:

@@ -24,7 +24,7 @@ from litebert.tasks.tables import Row, Table, parse_value, read_text, tells_labe
 
 LEVELS = ("middle", "high")
 _REMEDY = "is the file complete?"
-ONE_FILE = "all.txt"  # an article a line, as the official code of ALBERT wants RACE
+ONE_FILE = "all.txt"  # one article per line, the format of RACE in the official ALBERT code
 # the names under which a field is looked for where none is given, the likeliest first
 CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text", "ctx", "dialogue", "sent1", "sentence")
 QUESTION = ("question", "query", "prompt", "goal", "sent2", "question_stem")
@@ -80,7 +80,7 @@ def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExampl
 
 
 def read_choice_dataset(path: Path, options: TableOptions) -> Dataset:
-    """A user's own questions: a folder with train, dev and test files, or a training file with --dev and --test."""
+    """A user's own questions: a folder with train, dev and test files, or separate files."""
     find = partial(find_split, suffixes=(".jsonl", ".json", ".parquet", ".csv", ".tsv"))
     splits: dict[str, list[ChoiceExample]] = {}
     told: list[Fields] = []
@@ -109,7 +109,7 @@ def read_choices(path: Path, options: TableOptions, *, has_labels: bool) -> list
 
 
 def build_choices(table: Table, options: TableOptions, *, has_labels: bool) -> list[ChoiceExample]:
-    """A question of each row; without labels they are not looked at."""
+    """One question per row; labels are only read if `has_labels`."""
     return _build_choices(lay_out(table, options.choices), options, has_labels=has_labels)
 
 
@@ -121,7 +121,7 @@ def _build_choices(table: Table, options: TableOptions, *, has_labels: bool) -> 
 def find_fields(table: Table, options: TableOptions, *, needs_label: bool) -> Fields:
     """The fields as they were named, or else as such are usually called among the others.
 
-    Where no label is needed, there is none if its field is missing, or tells it of no question.
+    If no label is needed, it is None when the field is missing or empty in every row.
     """
     named = (options.text, options.text_b, options.label)
     free = [name for name in table.columns if name not in named]

@@ -71,7 +71,7 @@ def _lay_out_row(row: Row, named: str | None) -> dict[str, Any]:
 
 
 def _read_choices(value: Any) -> tuple[Any, list[str] | None]:
-    """The texts of the choices, and what they are called where that is told."""
+    """The texts of the choices, and their names if the file has them."""
     if isinstance(value, dict) and isinstance(value.get("text"), list) and isinstance(value.get("label"), list):
         return value["text"], list(map(str, value["label"]))
     found = parse_list(value)
@@ -110,7 +110,7 @@ def _read_dream(file: Path, encoding: str) -> Table | None:
 
 
 def _add_labels(table: Table) -> Table:
-    """The table with the labels of a file next to it, one a line."""
+    """The table with labels from the file stored next to it, one label per line."""
     file = table.path.with_name(f"{table.path.stem}-labels.lst")
     if "label" in table.columns or not file.is_file():
         return table
@@ -128,5 +128,5 @@ def _add_labels(table: Table) -> Table:
 
 
 def find_by_name(value: Any, names: Sequence[str] | None) -> int | None:
-    """The number of the choice that the file calls so."""
+    """The number of the choice with this name."""
     return names.index(str(value)) if names is not None and str(value) in names else None

@@ -63,7 +63,7 @@ class Choices:
     """One of several choices; the output is their probabilities."""
 
     name: str
-    max_choice_length: int = 128  # tokens of question and choice together, of which the last are kept
+    max_choice_length: int = 128  # tokens of question and choice together; longer ones lose their beginning
     has_letters: bool = False  # answers are A, B, C, ... and not 0, 1, 2, ...
 
     @property

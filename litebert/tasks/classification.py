@@ -113,7 +113,7 @@ class Regression:
     name: str
     low: float | None = None  # answers are kept between these
     high: float | None = None
-    # The model says how many scales above the center: a head would take long to reach numbers in the thousands.
+    # The model predicts (value - center) / scale: a head would take long to reach numbers in the thousands.
     center: float = 0.0
     scale: float = 1.0
     num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
@@ -265,7 +265,7 @@ def _ask(engine: Engine, batch: GroupBatch) -> Tensor:
 
 
 def count_texts(part: GroupBatch) -> dict[str, int]:
-    """Groups, to divide the loss by, and tokens, to tell the speed."""
+    """Groups to divide the loss by, and tokens to measure speed."""
     return {"groups": part.num_groups, "tokens": int(part.mask.sum()), "positions": part.mask.numel()}
 
 

@@ -1,5 +1,5 @@
-"""Which columns of a user's table are the text, the second text and the label: as they were named, else as such are
-usually called, and then shown. The other splits have the columns of the training file, by name, or are refused."""
+"""Finds the text, second text and label columns of a user's table: as named by the user, else by their usual
+names, which are then reported. The other splits must have the same columns as the training file."""
 
 import dataclasses
 from collections import Counter
@@ -54,7 +54,8 @@ class Columns:
 def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usual: Usual = TEXTS) -> Columns:
     """The columns as they were named, or as they are usually called; where none is needed, a label may be missing.
 
-    No column is two things. A second text is guessed only where both are: who names the text alone means single texts.
+    No column has two roles. A second text is guessed only if the text is guessed too: naming the text alone means
+    single texts.
     """
     named = _check_named(table, options, needs_label=needs_label)
     free = [column for column in table.columns if column not in named.values()]
@@ -142,8 +143,8 @@ def read_named_table(file: Path, options: TableOptions, known: Sequence[str] = (
 def _begins_with_names(table: Table, said: Sequence[str], label: str | None, known: Sequence[str]) -> bool:
     """Whether the first row of a table without names has names in it.
 
-    Either a usual name stands in a column that was asked for and nowhere else in it; or every other cell of a column is
-    a number; or the label of this row is the only one that is not repeated; or every cell is a known name.
+    Either a usual column name occurs in the first row of a named column and nowhere else in it; or every other cell of
+    a column is a number; or the label of this row is the only one that is not repeated; or every cell is a known name.
     """
     first, *others = (row.cells for row in table.rows)
     if {cell.strip().lower() for cell in first.values()} <= {name.lower() for name in known}:
@@ -170,7 +171,7 @@ def _is_number(cell: str) -> bool:
 
 
 def check_group(table: Table, options: TableOptions, *, is_needed: bool) -> None:
-    """Refuse a training file without the column by which rows are held out together."""
+    """Raise if a training file lacks the column by which rows are held out together."""
     if options.group is not None and is_needed and options.group not in table.columns:
         raise DataError(
             "unknown-column",

@@ -13,7 +13,7 @@ from litebert.tasks.reading import TableOptions
 from litebert.tasks.tables import read_text
 from litebert.tasks.token_tags import TaggedWords
 
-DOCUMENT = "-DOCSTART-"  # begins a line that stands between documents
+DOCUMENT = "-DOCSTART-"  # marks a line between documents
 SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".conllu", ".conllup")
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _GLOBAL_COLUMNS = "# global.columns ="  # CoNLL-U Plus names its columns in the first line
@@ -76,7 +76,7 @@ def _find_column(said: str | None, usual: str, names: Sequence[str], width: int,
 
 
 def _drop_inner_ids(sentences: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """CoNLL-U also lists words that were taken apart (1-2) and words that are not written (8.1)."""
+    """Drop CoNLL-U's multiword tokens (1-2) and empty nodes (8.1)."""
     kept = [[line for line in sentence if line.cells[0].isdecimal()] for sentence in sentences]
     return [sentence for sentence in kept if sentence]
 
@@ -98,8 +98,8 @@ def _cut_at_blanks(text: str) -> list[list[Line]]:
 def _drop_comments(blocks: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The words of each block, without the comments above them.
 
-    A # may be a word. Above a sentence it is none if its line has not the columns of the words. Nor, where it has them
-    by chance ("# id 7 domain=en" above words of four columns), if every sentence has one, with no word's tag behind it.
+    A # may also be a word. Above a sentence it starts a comment if its line has other columns than the words, or if
+    every sentence has such a line and none ends in a tag ("# id 7 domain=en" above words of four columns).
     """
     parts = [_split_head(block) for block in blocks]
     shapes = {line.shape for _, words in parts for line in words}
@@ -119,7 +119,7 @@ def _split_head(block: Sequence[Line]) -> tuple[Sequence[Line], Sequence[Line]]:
 
 
 def _check_columns(file: Path, sentences: Sequence[Sequence[Line]], *, needs_tags: bool) -> None:
-    """Refuse a line with another number of columns than its sentence has; where tags are needed, than the file has."""
+    """Raise if the number of columns changes within a sentence or, if tags are needed, within the file."""
     for sentence in sentences:
         first = sentences[0][0] if needs_tags else sentence[0]
         for line in sentence:

@@ -1,7 +1,7 @@
-"""A user's own files: columns and labels are found, shown, and checked row by row.
+"""A user's own files: columns and labels are detected, shown, and checked row by row.
 
-A folder with train, dev and test files, or a training file with --dev and --test; without a dev file a share of the
-training rows is held out, always the same ones. Labels of a test file are scored if all of them are known.
+A folder with train, dev and test files, or separate files; without a dev file a fixed share of the training rows is
+held out. Labels of a test file are scored if all of them are known.
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ def read_classes(path: Path, options: TableOptions) -> Dataset:
 def _choose_scores(
     train: Sequence[TextExample], labels: tuple[str, ...], options: TableOptions, notes: list[str]
 ) -> tuple[tuple[str, ...], str]:
-    """The scores, the first of which chooses the model, and the label that F1 is of."""
+    """The scores, the first of which selects the model, and the positive label of F1."""
     if options.positive is not None and options.positive not in labels:
         told = ", ".join(labels[:MAX_TOLD])
         raise ConfigError(
@@ -95,7 +95,7 @@ def _choose_scores(
 
 
 def _find_metric(options: TableOptions, known: Collection[str]) -> str | None:
-    """The score that was asked for, by its usual name."""
+    """The requested metric under the name that reports use."""
     if options.metric is None:
         return None
     name = options.metric.lower().replace("-", "_")
@@ -209,9 +209,9 @@ def _read_tagged_text(file: Path, options: TableOptions, *, needs_tags: bool, no
 
 
 def _settle_tags(splits: dict[str, list[TaggedWords]], labels: Sequence[str], notes: list[str]) -> None:
-    """Tell of tags that no training sentence has: no model can answer them, and they count as wrong.
+    """Note tags that do not occur in training: the model cannot predict them, so they count as wrong.
 
-    Many of them mean that the file is another's, and are refused.
+    If there are many, the file is probably the wrong one, and an error is raised.
     """
     for split, sentences in splits.items():
         if split == "test":
@@ -243,7 +243,7 @@ def read_splits(
 ) -> tuple[dict[str, list[TextExample]], list[str]]:
     """The rows of each split, and what was guessed on the way.
 
-    Where a blank does not tell that there are no labels, a test file with one is answered, and not scored.
+    Unless a blank means no labels, a test file with a blank label is predicted but not scored.
     """
     splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
     notes: list[str] = []
@@ -268,7 +268,7 @@ def _settle_columns(
     needs_label: bool,
     usual: Usual = TEXTS,
 ) -> Columns:
-    """The columns of a split's table, those of the first one if there is one; what was chosen anew is told."""
+    """The columns of a split's table, the same as in the first table if there is one; new choices are noted."""
     if first:
         columns = match_columns(first[1], first[0], table, needs_label=needs_label)
     else:
@@ -316,7 +316,7 @@ def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:
 
 
 def _is_labelled(table: Table, column: str | None) -> bool:
-    """Whether a test file tells the label of any row."""
+    """Whether a test file has a label in any row."""
     return column is not None and any(tells_label(row, column) for row in table.rows)
 
 
@@ -365,7 +365,7 @@ def _label_number(row: Row, column: str) -> float:
 
 
 def _check_spread(examples: Sequence[TextExample]) -> None:
-    """Refuse numbers whose deviation is beyond what floats can say: neither a scale nor a score comes of them."""
+    """Raise if the standard deviation overflows or underflows: no scale or score can be computed then."""
     if not examples:
         return
     numbers = np.array([example.label for example in examples], dtype=np.float64)
@@ -383,7 +383,7 @@ def _check_spread(examples: Sequence[TextExample]) -> None:
 
 
 def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple[str, ...]:
-    """The distinct labels in order: of numbers, or of the alphabet."""
+    """The distinct labels in numeric or else alphabetic order."""
     labels = set(found)
     if len(labels) < 2:
         shown = f"every training row has the label '{labels.pop()}'" if labels else "no training row has a label"
@@ -402,7 +402,7 @@ def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple
 def _settle_labels(
     splits: dict[str, list[Example]], labels: Sequence[str], options: TableOptions, notes: list[str]
 ) -> None:
-    """Refuse labels that are not those of training; a test split that has such is answered, and not scored."""
+    """Raise on labels that training lacks; a test split with such labels is predicted but not scored."""
     whose, remedy = (
         ("in the training rows", "fix it, or add training rows with this label")
         if options.is_learned
@@ -421,7 +421,7 @@ def _settle_labels(
 
 
 def forget_partial(examples: list[AnyExample], notes: list[str]) -> list[AnyExample]:
-    """The examples of a test split; without any labels where some are missing, for a part of them is no score."""
+    """The examples of a test split; without any labels if some are missing, because scoring a part would mislead."""
     missing = [example for example in examples if example.label is None]
     if not missing or len(missing) == len(examples):
         return examples
@@ -436,7 +436,7 @@ def _forget_labels(examples: list[AnyExample], reason: str, notes: list[str]) ->
 def _list_labels(example: TextExample | TaggedWords) -> Sequence[str]:
     if isinstance(example.label, str):
         return [example.label]
-    return example.label if isinstance(example.label, tuple) else ()  # a number is none of several
+    return example.label if isinstance(example.label, tuple) else ()  # a number has no list of labels
 
 
 def _hold_out(splits: dict[str, list[Example]], options: TableOptions, notes: list[str]) -> None:

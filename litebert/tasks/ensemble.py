@@ -1,4 +1,4 @@
-"""Several models answer as one: their outputs are averaged, and who takes part can be chosen on dev."""
+"""Ensembles: the outputs of several models are averaged; members can be selected on dev."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +67,7 @@ def select_greedily(
 
 
 def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects: bool) -> dict[str, Any]:
-    """Average finished runs, all or those that help on dev; predictions and report lie in `out` as a run's do."""
+    """Average all finished runs, or those that help on dev; writes predictions and report to `out`, as a run does."""
     if not dataset.dev:
         raise DataError("empty-split", f"the data has no dev split of {dataset.task.name} to score the ensemble on")
     check_out(out)
@@ -128,7 +128,7 @@ def list_members(path: Path) -> list[Path]:
 
 
 def check_out(out: Path) -> None:
-    """Refuse to write over a fine-tuned run, or among somebody's other files; an ensemble may be made again."""
+    """Raise unless `out` is new, empty or an older ensemble, which is replaced."""
     if out.exists() and not is_ensemble(out) and any(out.iterdir()):
         raise ConfigError(
             "output-exists", f"{out} is not empty and not an ensemble; choose another folder", option="out"
@@ -136,7 +136,7 @@ def check_out(out: Path) -> None:
 
 
 def read_facts(runs: Sequence[Path], dataset: Dataset) -> dict[str, Any]:
-    """The facts that the runs' models agree upon: what they answer, and in which words."""
+    """The task facts that all runs share; raises if their tasks or labels differ."""
     reports = {run: read_report(run) for run in runs}
     first: dict[str, Any] = reports[runs[0]]["facts"]
     for run, report in reports.items():

@@ -1,7 +1,7 @@
-"""What fine-tuning asks of a task, beside what the training loop does: from examples to groups, and from a model's
+"""The interface of a fine-tuning task, in addition to the training loop's: from examples to groups, and from a model's
 outputs to answers and scores.
 
-A task is a frozen dataclass whose fields are all that has to be known to use the model: they lie in its checkpoint.
+A task is a frozen dataclass; its fields are stored in the checkpoint and are all that is needed to use the model.
 Outputs are plain JSON values, one for each group: they are written to files, averaged by ensembles, and turned into
 answers. Examples are the task's own dataclass, as its reader made them, in the order of the groups.
 """
@@ -57,7 +57,7 @@ class FinetuneTask(Task[GroupBatch], Protocol):
         ...
 
     def decide(self, output: Output) -> Answer:
-        """The answer in a person's words."""
+        """The answer as the user sees it: a label, a number or a text."""
         ...
 
     def score(self, outputs: Sequence[Output], examples: Sequence[Any]) -> dict[str, float]:
@@ -69,7 +69,7 @@ class FinetuneTask(Task[GroupBatch], Protocol):
         ...
 
     def chance(self, examples: Sequence[Any]) -> Chance:
-        """What `metric` would be without reading."""
+        """What `metric` would be without reading the input."""
         ...
 
 
@@ -91,7 +91,7 @@ class Dataset:
 
 
 def fingerprint(splits: Sequence[Sequence[Any]]) -> str:
-    """A hash of examples, wherever they lie."""
+    """A hash of the content of examples, wherever their files are."""
     digest = hashlib.sha256()
     for split in splits:
         for example in split:

@@ -1,7 +1,7 @@
 """The GLUE tasks: where their official files keep texts and labels, and how each is scored.
 
-Also read are the same rows as the `datasets` library has them: JSON lines, Parquet, or a folder of `save_to_disk`.
-Labels may be numbers there, and -1 stands for a label that is not told.
+The formats of the `datasets` library are read too: JSON lines, Parquet, or a folder of `save_to_disk`.
+Labels may be numbers there, and -1 is a missing label.
 """
 
 import math
@@ -36,7 +36,7 @@ class GlueTask:
     label_names: tuple[str, ...] = ("label",)
 
 
-# What is printed second for MRPC and QQP is averaged with the first by the leaderboard.
+# For MRPC and QQP the leaderboard averages both metrics.
 GLUE = {
     "cola": GlueTask(("CoLA", "cola"), (("sentence",),), BINARY, ("matthews", "accuracy")),
     "sst-2": GlueTask(("SST-2", "sst2"), (("sentence",),), BINARY),

@@ -48,7 +48,7 @@ class Group:
 
 @dataclass(frozen=True)
 class SequenceForm:
-    """How a model wants its input: special tokens around one text or two, and no more tokens than fit."""
+    """The input format of a model: special tokens around one text or two, truncated to `max_length`."""
 
     cls_id: int
     sep_id: int

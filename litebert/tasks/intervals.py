@@ -3,7 +3,7 @@
 Examples are drawn with replacement (bootstrap). Questions about one passage, and rows of one group, are right or wrong
 together and are drawn together. Shares of independent examples have Wilson's interval instead, which does not shrink to
 nothing where all of few answers are right. Other scores that every draw leaves as they are, such as an F1 of 1.0, get
-Wilson's interval too if they are between 0 and 1, and none otherwise: no draw says how far they would move.
+Wilson's interval too if they are between 0 and 1, and none otherwise: the bootstrap shows no variation.
 """
 
 import math
@@ -88,7 +88,7 @@ def _list_units(examples: Sequence[Any]) -> list[NDArray[np.int64]]:
     for number, example in enumerate(examples):
         unit = getattr(example, "group", "") or getattr(example, "context", "")
         units.setdefault(unit or number, []).append(number)
-    if len(units) == 1:  # all about one passage: nothing tells how another would differ
+    if len(units) == 1:  # all about one passage: the variation between passages is unknown
         return [np.array([number]) for number in range(len(examples))]
     return [np.array(numbers) for numbers in units.values()]
 

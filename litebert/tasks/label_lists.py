@@ -1,5 +1,4 @@
-"""Several labels for one row: a list, one cell with a mark between them or with a printed list in it, or a column of 0
-and 1 for each label."""
+"""Several labels per row: a list, one cell with separators or with a printed list, or one 0/1 column per label."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -105,6 +104,6 @@ def _is_binary(table: Table, column: str) -> bool:
 
 
 def _read_mark(value: Any) -> bool | None:
-    """What a cell of 0 and 1 says; None where it is something else."""
+    """A 0/1 cell as bool; None for anything else."""
     text = str(value).strip().lower()
     return {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}.get(text)

@@ -79,7 +79,7 @@ def confusion_matrix(guesses: Sequence[int], truths: Sequence[int], num_labels: 
 
 
 def precision_recall(num_right: int, num_guessed: int, num_true: int) -> dict[str, float]:
-    """What a report says of one label; 0 where nothing was guessed, or nothing was there."""
+    """Precision, recall and F1 of one label; 0 where undefined."""
     return {
         "precision": num_right / num_guessed if num_guessed else 0.0,
         "recall": num_right / num_true if num_true else 0.0,

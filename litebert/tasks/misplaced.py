@@ -1,4 +1,4 @@
-"""Answers and names that are not where a file says: whether to fail, to skip them or to fix them, and how many."""
+"""Answers and entity spans with wrong offsets: fail, skip or fix them, and count how many."""
 
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -10,7 +10,7 @@ OnError = Literal["fail", "skip", "fix"]
 
 @dataclass
 class Misplaced:
-    """What was found wrong in one file so far."""
+    """The wrong offsets found in one file so far."""
 
     on_error: OnError = "fail"
     num_fixed: int = 0
@@ -25,18 +25,18 @@ class Misplaced:
             )
 
     def skip(self, error: DataError) -> None:
-        """Note that an example is left out; where nothing may be wrong, raise the error."""
+        """Record a skipped example, or raise the error if errors are not to be skipped."""
         if self.on_error == "fail":
             raise error
         self.skipped.append(str(error))
 
     def fix(self) -> bool:
-        """Whether something wrong is to be fixed, which is then counted."""
+        """Whether to fix an error; counts it if so."""
         self.num_fixed += self.on_error == "fix"
         return self.on_error == "fix"
 
     def find_nearest(self, text: str, surface: str, start: int) -> int | None:
-        """The place of `surface` that is nearest to where it was said to be; None if it is not to be looked for."""
+        """The occurrence of `surface` nearest to `start`; None if there is none or errors are not to be fixed."""
         places, place = [], text.find(surface) if self.on_error == "fix" and surface.strip() else -1
         while place >= 0:
             places.append(place)
@@ -45,7 +45,7 @@ class Misplaced:
         return min(places, key=lambda one: abs(one - start), default=None)
 
     def tell(self, name: str) -> list[str]:
-        """What was done in the file of this name, for a person to see."""
+        """Notes for the user on what was fixed and skipped in the file of this name."""
         notes = [f"{name}: {self.num_fixed:,} wrong positions were fixed"] if self.num_fixed else []
         if self.skipped:
             notes.append(f"{name}: {len(self.skipped):,} were skipped; the first: {self.skipped[0]}")

@@ -17,7 +17,7 @@ SPLITS = frozenset(("train", "dev", "valid", "validation", "test"))
 def tables_as_files(**tables: Any) -> Iterator[dict[str, Path]]:
     """Where each table that is not None can be read inside the block; what is a path already stays where it is.
 
-    Errors of the block name the table and its row: nobody knows the file.
+    Errors of the block name the table and its row, because the user does not know the file.
     """
     with tempfile.TemporaryDirectory(prefix="litebert-table-") as name:
         folder = Path(name).resolve()

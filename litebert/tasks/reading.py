@@ -1,4 +1,4 @@
-"""What a person may say about their data, and where its splits are found."""
+"""The options for reading a user's data, and where its splits are found."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ SPLITS = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How --data is to be read; what is not said is guessed, and the guess is shown."""
+    """How to read the user's data; options left out are guessed, and the guess is shown."""
 
-    dev: Path | None = None  # files beside --data, where it is the training file and not a folder
+    dev: Path | None = None  # other splits, if the data is a training file and not a folder
     test: Path | None = None
     text: str | None = None  # the columns
     text_b: str | None = None
     label: str | None = None
     encoding: str = "utf-8"
     dev_share: float = 0.1  # of the training rows held out, where there is no dev file
-    labels: tuple[str, ...] = ()  # those that a model knows already; empty: whatever the training rows have
-    is_learned: bool = True  # False: a finished model is asked, which has its labels and its scale
+    labels: tuple[str, ...] = ()  # the labels of a finished model; empty: those of the training rows
+    is_learned: bool = True  # False: for a finished model, which has its own labels and scale
     is_balanced: bool = False  # weigh every label alike in the loss, however rare
     group: str | None = None  # the column whose equal values are held out together
     metric: str | None = None  # the score that chooses the model; None: the task's usual one
     positive: str | None = None  # the label that F1 is of
-    on_error: OnError = "fail"  # what to do about answers and names that are not where the file says
+    on_error: OnError = "fail"  # what to do about answers and entity spans with wrong offsets
     choices: str | None = None  # the field of the choices, or the fields of each with commas between them
     max_labels: int = 500  # more different ones are usually not labels
     has_header: bool | None = None  # whether tables begin with column names; None: unless columns are named by number
@@ -69,8 +69,7 @@ def find_files(
 ) -> dict[str, Path]:
     """The file of each split: of a folder what `find` finds there, else `path` itself for training.
 
-    Files that are named beside it count before those. Without a share to hold out, data is read to be scored, and needs
-    no training file.
+    Files named by the user take precedence. With dev_share = 0 the data is read for scoring and needs no training file.
     """
     is_folder = path.is_dir() and not is_columnar(path)
     found = {split: find(path, split) for split in SPLITS} if is_folder else {"train": path}
@@ -84,7 +83,7 @@ def find_files(
 def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path | None:
     """The file of a split in a folder, or the folder or first shard in which `datasets` keeps it; None without one.
 
-    Two that could be meant are refused.
+    Raises if several files match.
     """
     stems = SPLITS[split]
     found = [path for stem in stems for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]

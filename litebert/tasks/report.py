@@ -1,4 +1,4 @@
-"""What a finished run says of itself: scores beside chance, the confusion of labels, the errors worth reading."""
+"""The report of a finished run: scores compared with chance, the confusion matrix, the worst errors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def describe_split(
     elif isinstance(task, TokenTags) and task.has_spans:
         tags = [list(example.label) for example in examples]
         facts["labels"] = score_kinds([task.decide(output) for output in outputs], tags)
-        # what answering O to every word would have right: a tagger below it makes more errors than it mends
+        # the accuracy of answering O to every word: a tagger below it does more harm than good
         facts["outside_accuracy"] = sum(sentence.count(OUTSIDE) for sentence in tags) / sum(map(len, tags))
     if baseline:
         facts["baseline"] = _compare(task, outputs, baseline, examples)
@@ -92,7 +92,7 @@ def _compare(
 
 
 def explain_chance(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]], *, num_train: int) -> str:
-    """Why a run most likely ended at chance, from what it logged of its training."""
+    """The most likely reason why a run ended at chance, from its training log."""
     steps, losses = records[-1]["step"], [record["loss"] for record in records if "loss" in record]
     if steps < FEW_STEPS:
         return f"the run had only {steps:,} steps; train longer (train.steps or train.epochs)"
@@ -189,9 +189,9 @@ def read_report(folder: Path) -> dict[str, Any]:
 
 
 def may_have_answered(report: Mapping[str, Any], test: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether the run of a report can have answered these test splits; without labels nothing else tells them apart.
+    """Whether the run of a report can have answered these test splits; without labels only their hash can show it.
 
-    True where that cannot be said: of labelled splits, whose answers are compared, and of runs that had no test split.
+    True if unknown: labelled splits are compared by their answers instead, and some runs had no test split.
     """
     answered = report.get("values", {}).get("job", {}).get("test", "")
     if not test or answered in ("", fingerprint([])) or any(is_labelled(examples) for examples in test.values()):
@@ -200,7 +200,7 @@ def may_have_answered(report: Mapping[str, Any], test: Mapping[str, Sequence[Any
 
 
 def _list_texts(example: Any) -> list[Any]:
-    """What a person needs to see of an example; its dataclass marks what they do not."""
+    """The parts of an example to show; its dataclass marks those to hide."""
     return [value for value in list_inputs(example) if value not in (None, "")]
 
 

@@ -1,4 +1,4 @@
-"""What the GLUE leaderboard wants: a zip of eleven tables under their official names, and what it would reject."""
+"""GLUE leaderboard submissions: a zip of eleven tables with their official names, and a check of such a zip."""
 
 import io
 import zipfile
@@ -54,7 +54,7 @@ class Ranked(NamedTuple):
 
 
 def differ_in_one_place(first: str, second: str) -> bool:
-    """Whether two sentences of WNLI put different names for the same pronoun: most words around it are the same."""
+    """Whether two WNLI sentences substitute different names for the same pronoun: most other words are equal."""
     words, others = (sentence.lower().rstrip(".!").split() for sentence in (first, second))
     ahead = sum(1 for _ in takewhile(_are_equal, zip(words, others, strict=False)))
     rest = list(zip(reversed(words[ahead:]), reversed(others[ahead:]), strict=False))
@@ -76,7 +76,7 @@ HEADER = "index\tprediction"
 
 
 def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dict[str, str]:
-    """The tables of runs, one of each task; `ranked_by` is GLUE's folder, where WNLI and QNLI are answered by rank."""
+    """The tables of runs, one run per task; with `ranked_by`, GLUE's folder, WNLI and QNLI are answered by ranking."""
     sheets: dict[str, str] = {}
     tasks: set[str] = set()
     for run in runs:
@@ -131,7 +131,7 @@ def write_zip(path: Path, sheets: Mapping[str, str]) -> None:
 
 
 def check_zip(path: Path) -> list[str]:
-    """What the leaderboard would reject, a line each; nothing if it would take it."""
+    """What the leaderboard would reject, one line per problem; empty if the zip is valid."""
     try:
         with zipfile.ZipFile(path) as archive:
             texts = {name: archive.read(name).decode("utf-8", errors="replace") for name in archive.namelist()}
@@ -149,7 +149,7 @@ def check_zip(path: Path) -> list[str]:
 
 
 def check_sheet(text: str, sheet: Sheet) -> list[str]:
-    """What is wrong with one table; of each kind of slip the first."""
+    """What is wrong with one table; only the first problem of each kind."""
     lines = text.removesuffix("\n").split("\n")
     problems = [] if lines[0].strip("\r") == HEADER else [f"line 1 is '{lines[0][:40]}', not '{HEADER}'"]
     rows = lines[1:]
@@ -179,7 +179,7 @@ def _check_row(cells: Sequence[str], number: int, sheet: Sheet) -> str:
 
 
 def rank_rivals(predictions: Sequence[Prediction], examples: Sequence[TextExample], ranked: Ranked) -> list[Prediction]:
-    """Of rivals the likeliest gets the positive label and the others the negative one; a row without keeps its own."""
+    """The most likely rival gets the positive label, the others the negative one; rows without rivals keep theirs."""
     ranks = list(predictions)
     for rivals in group_rivals(examples, ranked.are_rivals):
         if len(rivals) > 1:

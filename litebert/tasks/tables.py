@@ -1,4 +1,4 @@
-"""Rows of a user's file with the line of each, read strictly: a slip is named with file and line.
+"""Reads rows of a user's file strictly; errors name the file and line.
 
 JSON is read here, CSV and TSV in `delimited`, Parquet and Arrow in `columnar`, lines with __label__ in `fasttext`.
 """
@@ -26,7 +26,7 @@ _NO_TEXT = {
 
 @dataclass(frozen=True)
 class Row:
-    """The cells of one row by column, and where it stands."""
+    """The cells of one row by column, and its place in the file."""
 
     cells: dict[str, Any]
     where: str  # file:line
@@ -37,7 +37,7 @@ class Row:
         return "" if value is None else str(value).strip()
 
     def identity(self, number: int) -> str:
-        """What its column `id` says, or else its number."""
+        """The value of its column `id`, or else its number."""
         return str(number if self.cells.get("id") is None else self.cells["id"])
 
 
@@ -83,7 +83,7 @@ def read_table(
 
 
 def name_labels(table: Table) -> Table:
-    """The table with names for numbered labels, where it says what they mean; a number without a name is no label."""
+    """The table with label names instead of numbers, if it defines names; a number without a name becomes None."""
     if not table.names:
         return table
     rows = [
@@ -102,7 +102,7 @@ def _name(value: Any, names: Sequence[str]) -> Any:
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """A file's text; a byte that is none in this encoding is named with its line and the encoding that may be right."""
+    """A file's text; raises at a byte that is invalid in this encoding, and suggests another."""
     if not path.is_file():
         what = "a folder, not a file; name a file in it" if path.is_dir() else "no such file; is the name right?"
         raise DataError("bad-encoding", f"{path}: {what}")
@@ -142,9 +142,9 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
 
 
 def _guess_encoding(data: bytes) -> str:
-    """What text that is not UTF-8 usually is: Chinese has its high bytes in pairs, European letters stand alone.
+    """The likely encoding of text that is not UTF-8: Chinese has high bytes in pairs, European letters single ones.
 
-    Bytes that are zero are the higher halves of plain letters: where they stand tells which half comes first.
+    Zero bytes are the high halves of ASCII letters; their position shows the byte order.
     """
     runs = re.findall(rb"[\x80-\xff]+", data)
     names = ["cp1252", "gb18030"] if 2 * sum(len(run) == 1 for run in runs) > len(runs) else ["gb18030", "cp1252"]
@@ -231,7 +231,7 @@ def parse_value(text: str, where: str, remedy: str) -> Any:
     """A value from JSON that can be written again."""
     try:
         value = json.loads(text)
-        if "\\ud" in text.lower():  # half a character would be refused by whoever writes it
+        if "\\ud" in text.lower():  # a lone surrogate could not be written again
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise DataError("bad-json", f"{where}: the JSON is nested too deeply") from None
@@ -258,13 +258,13 @@ def _read_columnar(path: Path) -> Table:
 
 
 def tells_label(row: Row, column: str) -> bool:
-    """Whether a test file's row has its label; an empty cell or -1 stands for one that is not told."""
+    """Whether a test file's row has its label; an empty cell or -1 means that it is missing."""
     value = row.cells.get(column)
     return (value.strip() if isinstance(value, str) else value) not in (None, "", -1, "-1")
 
 
 def is_blank(row: Row, column: str) -> bool:
-    """Whether nothing, or nothing but space, stands in a cell."""
+    """Whether a cell is empty or only white space."""
     value = row.cells.get(column)
     return value is None or (isinstance(value, str) and not value.strip())
 

@@ -1,5 +1,5 @@
-"""Tables with tagged words: a sentence in each row, its words and tags as lists or with spaces between them, or a word
-in each row and a column that says which sentence it belongs to."""
+"""Tables with tagged words: one sentence per row, with words and tags as lists or separated by spaces, or one word
+per row and a column with the sentence it belongs to."""
 
 import dataclasses
 from pathlib import Path
@@ -35,7 +35,7 @@ def read_tagged_rows(
 
 
 def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> Table:
-    """The table with a sentence in each row, if it has a word in each; else the table as it is.
+    """The table with one sentence per row, if it has one word per row; else the table unchanged.
 
     A sentence begins where its column has something new in it: numbers, or `Sentence: 1` and blanks behind it.
     """
@@ -58,7 +58,7 @@ def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> 
             f"{table.path}: cannot tell which column has the tags; name one of {', '.join(table.columns)}",
             option="label",
         )
-    kept = [name for name in (options.group,) if name is not None]  # of a sentence, what its first word says
+    kept = [name for name in (options.group,) if name is not None]  # a sentence takes the value of its first word
     rows: list[Row] = []
     current: Any = None
     for row in table.rows:

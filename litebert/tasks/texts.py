@@ -42,7 +42,7 @@ def join_texts(
 
 
 def check_num_texts(example: TextExample, num_texts: int) -> None:
-    """Refuse a single text where pairs are wanted, and the other way round; 0: both will do."""
+    """Check that an example is a single text (1) or a pair (2); 0 accepts both."""
     if num_texts and num_texts != (1 if example.text_b is None else 2):
         has, wants = ("a pair of texts", "single texts") if num_texts == 1 else ("one text", "pairs of texts")
         message = f"'{example.text[:40]}' is {has}, but the model takes {wants}"

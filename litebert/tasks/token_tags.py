@@ -54,14 +54,14 @@ class TokenTags:
 
     name: str
     labels: tuple[str, ...]
-    splits_words: bool = False  # learned from texts that were cut into words as `find_words` does, not at spaces
+    splits_words: bool = False  # trained on texts that `find_words` split into words, not on words split at spaces
 
     @property
     def has_spans(self) -> bool:
         return OUTSIDE in self.labels and all(tag == OUTSIDE or _SPAN_TAG.fullmatch(tag) for tag in self.labels)
 
     def describe_scoring(self) -> str:
-        """How its answers are scored, and why, for a person to check."""
+        """How its answers are scored and why, as a note to the user."""
         if self.has_spans:
             return "scored by entity spans (precision, recall and F1), because the tags are like B-PER and I-PER"
         other = next((tag for tag in self.labels if tag != OUTSIDE and not _SPAN_TAG.fullmatch(tag)), None)
@@ -81,7 +81,7 @@ class TokenTags:
         return (HeadSpec("tokens", len(self.labels)),)
 
     def encode(self, examples: Sequence[TaggedWords], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
-        # a byte-level vocabulary knows a word by the space before it
+        # in a byte-level vocabulary a word starts with the space before it
         space = " " if tokenizer.kind == "bpe" else ""
         pieces = iter(tokenizer.encode_batch([space + word for example in examples for word in example.words]))
         return [
@@ -90,7 +90,7 @@ class TokenTags:
         ]
 
     def _build_group(self, example: TaggedWords, pieces: Sequence[Sequence[int]], form: SequenceForm) -> Group:
-        """A sentence that is too long becomes several sequences, none of its words lost."""
+        """A sentence that is too long is split into several sequences; no word is dropped."""
         number_of = {tag: number for number, tag in enumerate(self.labels)}
         # a tag that training did not have is not learned from; it is scored, by its name
         numbers = [number_of.get(tag, IGNORED) for tag in example.label or [OUTSIDE] * len(pieces)]
@@ -197,7 +197,7 @@ def find_spans(tags: Sequence[str]) -> list[Span]:
 
 
 def _cut_words(pieces: Sequence[Sequence[int]], room: int) -> Iterator[tuple[int, int]]:
-    """Stretches of words whose pieces fit into the room; a word that is longer than that stands alone and is cut."""
+    """Runs of words whose pieces fit into the room; a longer word is alone in its run and truncated later."""
     start, used = 0, 0
     for number, word in enumerate(pieces):
         if used and used + len(word) > room:

@@ -1,4 +1,4 @@
-"""Where the words of a text are: what tags are given to when a file has texts and places in them, and no words."""
+"""Splits a text into words, which get the tags when a file has character spans instead of words."""
 
 import unicodedata
 from typing import NamedTuple

@@ -18,12 +18,12 @@ FloatArray = npt.NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Passage:
-    """A question's paragraph, and how its W windows lie in it: what turns columns of a window back into text."""
+    """A question's paragraph and its W windows: maps columns of a window back to text."""
 
     context: str
     starts: npt.NDArray[np.int32]  # (N,) token -> its first character
     ends: npt.NDArray[np.int32]  # (N,) token -> the character after its last
-    columns: IntArray  # (W,) where a window's first token of the paragraph stands in its sequence
+    columns: IntArray  # (W,) the column of a window's first paragraph token
     firsts: IntArray  # (W,) which token of the paragraph that is
     lengths: IntArray  # (W,) how many there are
     has_max_context: npt.NDArray[np.bool_]  # (sum of lengths,) the windows' tokens end to end
@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a model says to one question: its best spans, the best first, and the odds that there is no answer."""
+    """A model's reply to one question: its best spans, best first, and the odds that there is no answer."""
 
     spans: tuple[Span, ...]  # empty where nothing could be an answer
     null_odds: float
@@ -108,7 +108,7 @@ def list_spans(possible: Candidates, passage: Passage, num_best: int) -> tuple[S
     ends = passage.ends[possible.ends[order] + shift].tolist()
     found: dict[str, tuple[int, int, int]] = {}
     for start, end, row in zip(starts, ends, order.tolist(), strict=True):
-        text = passage.context[start:end].rstrip()  # a bare "▁" at its end stands after the space
+        text = passage.context[start:end].rstrip()  # a bare "▁" at the end comes after the space
         if text:
             found.setdefault(text, (start, start + len(text), row))
         if len(found) == num_best:

@@ -47,7 +47,7 @@ def build_groups(
 
 
 def count_lost_answers(questions: Sequence[Question], groups: Sequence[Group]) -> int:
-    """How many questions have an answer that lies as a whole in none of their windows."""
+    """How many questions have an answer that no window contains completely."""
     return sum(
         question.has_answer and group.target is not None and not group.target[:, 0].any()
         for question, group in zip(questions, groups, strict=True)

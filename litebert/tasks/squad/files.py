@@ -13,7 +13,7 @@ from litebert.tasks.squad.task import SpanTask
 
 
 def squad_reader(task: SpanTask) -> Callable[[Path, TableOptions], Dataset]:
-    """What reads the files of a task: the official folder, or a training file with --dev and --test."""
+    """The reader of a task's files: the official folder, or separate files."""
 
     def read(path: Path, options: TableOptions) -> Dataset:
         find = partial(_find_split, version=task.version)
@@ -27,7 +27,7 @@ def squad_reader(task: SpanTask) -> Callable[[Path, TableOptions], Dataset]:
         if "dev" not in splits and options.dev_share:
             splits["train"], splits["dev"] = _hold_out(splits["train"], options, files["train"], notes)
         for split, questions in splits.items():
-            # a test split, or a file that is read to be answered, may tell no answers at all
+            # a test split, or a file to predict, may have no answers at all
             may_be_silent = split == "test" or not options.dev_share
             if not (may_be_silent and all(question.answers is None for question in questions)):
                 check_answers(questions, allows_none=task.version == "2.0")

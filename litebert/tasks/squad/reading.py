@@ -1,6 +1,6 @@
 """SQuAD's JSON, 1.1 and 2.0: articles, their paragraphs, and for each paragraph questions with answers.
 
-Every answer is checked against its paragraph here, once; whoever comes later may trust the offsets.
+Every answer is checked against its paragraph here, once; other modules trust the offsets.
 """
 
 import json
@@ -54,9 +54,8 @@ class Question:
 def read_squad(path: Path, encoding: str = "utf-8", misplaced: Misplaced | None = None) -> list[Question]:
     """The questions of a file in their order; DataError with the place where it is not SQuAD's JSON.
 
-    Also rows in JSON lines or Parquet, as the `datasets` library has them. An answer that is not where the file says is
-    refused, or as `misplaced` wants it: fixed if it stands elsewhere, or else left out, with its question if it has no
-    other.
+    Also rows in JSON lines or Parquet, as the `datasets` library has them. A wrong offset is an error, unless
+    `misplaced` fixes it (if the text occurs elsewhere) or skips the answer, and its question if no answer is left.
     """
     misplaced = misplaced or Misplaced()
     is_rows = path.suffix.lower() == ".jsonl" or is_columnar(path)
@@ -94,7 +93,7 @@ def read_question_lines(text: str, where: str) -> list[Question]:
 
 
 def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
-    """Refuse questions that can neither teach nor be scored, and unanswerable ones where none may be."""
+    """Raise on questions without answers, and on unanswerable ones unless they are allowed."""
     for question in questions:
         if question.answers is None:
             raise DataError(
@@ -109,9 +108,9 @@ def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
 
 
 def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Question], list[Question]]:
-    """The questions but those of the last articles, and those: about `share` of all. No article is torn apart.
+    """(kept, held out): the last articles, about `share` of all questions, are held out whole.
 
-    Nothing is held out of a single article; of several, the first one stays.
+    Nothing is held out of a single article; the first of several is always kept.
     """
     sizes = Counter(question.article for question in questions)
     num_missing = max(1, int(len(questions) * share))

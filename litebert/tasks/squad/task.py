@@ -136,7 +136,7 @@ class SpanTask:
         }
         if self.version == "2.0":
             files["null_odds.json"] = dict(zip(ids, [output["null_odds"] for output in outputs], strict=True))
-            # the official script takes 1.0 unless told: questions with larger odds would lose their answer
+            # the official script defaults to 1.0, and questions with larger odds would lose their answer
             files["null_odds_threshold.json"] = self._silent_above
         return files
 
@@ -167,7 +167,7 @@ class SpanTask:
         for group in groups:
             rows = slice(row, row := row + len(group.sequences))
             spans = self._list_spans(decoding.propose_pairs(start[rows], end[rows], self.num_best), group.about)
-            if not spans and self.version == "1.1":  # the best of both lie outside the paragraph, or in no order
+            if not spans and self.version == "1.1":  # the best starts and ends are outside the paragraph or reversed
                 everything = decoding.propose_all(start[rows], end[rows], self.max_answer_length)
                 spans = self._list_spans(everything, group.about)
             reply = Reply(spans, float((start[rows, 0] + end[rows, 0]).min()))
@@ -195,7 +195,7 @@ class SpanTask:
 
 
 def _settle(best: float, odds: Sequence[float], *, answers_any: bool) -> float:
-    """A threshold that decides as the official one does, but lies on nobody's odds.
+    """A threshold that decides as the official one does, but is between the odds of two questions.
 
     The official one is the odds of the last question that is answered, where the last bit of a sum would decide, or 0
     where none should be.
@@ -222,7 +222,7 @@ def _read_hidden(model: Model, batch: GroupBatch) -> Tensor:
 
 
 def _allow(batch: GroupBatch, columns: Tensor) -> Tensor:
-    """(S, T) where an answer may lie: in the paragraph, and at [CLS] for none."""
+    """(S, T) where an answer may be: in the paragraph, or at [CLS] for no answer."""
     numbers = torch.arange(batch.mask.shape[1], device=batch.mask.device)
     lengths = batch.mask.sum(1, keepdim=True)
     allowed = (numbers >= columns[:, None]) & (numbers < lengths - 1)  # without the last separator

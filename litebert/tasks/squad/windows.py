@@ -34,7 +34,7 @@ class Windows:
     question_lengths: IntArray  # (W,) tokens of the question in the window
     firsts: IntArray  # (W,) the first of the paragraph's tokens in the window, counted within the paragraph
     lengths: IntArray  # (W,) how many of them
-    columns: IntArray  # (W,) where that first token stands in the window's sequence
+    columns: IntArray  # (W,) the column of that first token in the window's sequence
     bounds: IntArray  # (Q + 1,) question q has the windows bounds[q] : bounds[q + 1]
 
 
@@ -122,7 +122,7 @@ def write_sequences(
 
 
 def add_up(lengths: IntArray) -> IntArray:
-    """Where rows of these lengths begin and end when they lie end to end."""
+    """The bounds of rows with these lengths when concatenated."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 

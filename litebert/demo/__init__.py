@@ -1,1 +1,1 @@
-"""The demo: the whole main job on text that every Python carries, and a page that shows what came of it."""
+"""The demo: pre-training from raw text to report, on the documentation that ships with Python."""

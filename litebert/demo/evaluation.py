@@ -1,4 +1,4 @@
-"""What the demo's model has learned: scores on held-out text beside two baselines, gaps filled, layer distances."""
+"""What the demo's model has learned: validation scores compared with baselines, filled masks and layer distances."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,31 +31,30 @@ GAPS = (
     "The second argument is optional and defaults to [MASK].",
 )
 _SEQUENCES = 32  # in one held-out batch
-_HIDDEN_RATE = 0.15  # of the words, as in the papers: where more is hidden there is less to guess from
-# A shared layer can be applied more often than it was in training: the figure goes on to this depth.
+_HIDDEN_RATE = 0.15  # as in the papers; a higher rate leaves less context to predict from
+# A shared layer can be applied more often than in training; the figure shows this many applications.
 _FIGURE_LAYERS = 8
 _FIGURE_BATCHES = 4
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that the report tells of the trained model."""
+    """Everything the report shows about the trained model."""
 
     trained: HeldOutScore
     untrained: HeldOutScore
     constant: HeldOutScore
-    rule: HeldOutScore  # a full stop where a segment ends, elsewhere "the": what position alone tells
-    constant_piece: str  # the most frequent piece of the training text
+    rule: HeldOutScore  # a full stop before [SEP], "the" elsewhere: what position alone gives away
+    constant_piece: str  # the most frequent piece in the training text
     fillings: list[list[Guess]]  # for each of GAPS, the best first
     distances_trained: LayerDistances
     distances_untrained: LayerDistances
 
 
 def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
-    """Score a checkpoint of the demo and its baselines, and look at what it does."""
-    runtime = choose_runtime(
-        recipe.runtime
-    )  # the threads of the training, whether it ran in this process or in one before
+    """Score a checkpoint of the demo and its baselines, fill masks, and measure its layers."""
+    # the same threads as in training, even if that ran in an earlier process
+    runtime = choose_runtime(recipe.runtime)
     checkpoint = load_checkpoint(checkpoint_path)
     tokenizer = checkpoint.load_tokenizer()
     trained = checkpoint.load_model()
@@ -76,7 +75,7 @@ def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
 
 
 def draw_held_out(recipe: Recipe) -> Sequence[Batch]:
-    """One pass over the held-out documents."""
+    """One epoch over the validation documents."""
     masking = MaskingOptions(rate=_HIDDEN_RATE, mask_share=1.0, random_share=0.0)  # nothing can be copied
     options = replace(recipe.stream, masking=masking, batch=BatchOptions(sequences=_SEQUENCES))
     stream, _ = open_stream(recipe.data, options, split="valid")
@@ -84,7 +83,7 @@ def draw_held_out(recipe: Recipe) -> Sequence[Batch]:
 
 
 def most_frequent_token(recipe: Recipe) -> int:
-    """The token that occurs most in the training text."""
+    """The most frequent token in the training text."""
     counts = np.zeros(recipe.model.vocab_size, np.int64)
     for path in recipe.data.corpora:
         for shard in open_corpus(Path(path)).shards:
@@ -93,7 +92,7 @@ def most_frequent_token(recipe: Recipe) -> int:
 
 
 def score_rule(batches: Sequence[Batch], tokenizer: Tokenizer) -> Share:
-    """Masked words right by a rule that reads nothing but whether [SEP] follows; a short run learns little more."""
+    """Masked-token accuracy of a rule that only looks whether [SEP] follows; a short run learns little more."""
     stop, the = tokenizer.encode("a.")[-1], tokenizer.encode("the")[0]
     right = total = 0
     for batch in batches:
@@ -114,6 +113,6 @@ def follow_layers(model: Model, batches: Sequence[Batch]) -> LayerDistances:
 
 
 def readable_piece(piece: str) -> str:
-    """A piece for a reader: a word as it is, the inside of a word with a hyphen before it."""
+    """A piece as shown to a reader: a word start as it is, a continuation with a leading hyphen."""
     is_inside_word = piece.isalnum()
     return f"-{piece}" if is_inside_word else piece.removeprefix("▁") or "(space)"

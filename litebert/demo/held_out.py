@@ -1,4 +1,4 @@
-"""How well a pre-trained model guesses on text it has not read, with intervals, beside what needs no learning."""
+"""Accuracy of a pre-trained model and of constant baselines on validation text, with confidence intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from litebert.objectives.masked_lm import read_states
 
 @dataclass(frozen=True)
 class Share:
-    """So many of so many were right."""
+    """The share of correct predictions."""
 
     right: int
     total: int
@@ -24,15 +24,15 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval, as if the guesses were independent of each other."""
+        """Wilson's 95 % interval, treating the predictions as independent."""
         return wilson_interval(self.value, self.total) if self.total else (0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class HeldOutScore:
-    """Masked words and sentence pairs that were guessed right; `lead` are the pairs that begin a document.
+    """Accuracy on masked tokens and sentence pairs; `lead` are the pairs that open a document.
 
-    A document's first sentence gives the order away, so those pairs are counted by themselves.
+    A document's first sentence gives the order away, so those pairs are also counted separately.
     """
 
     masked: Share
@@ -43,7 +43,7 @@ class HeldOutScore:
 
 @torch.no_grad()
 def score_model(model: Model, batches: Sequence[Batch]) -> HeldOutScore:
-    """A model's own guesses."""
+    """A model's accuracy."""
     model.eval()
     right_words: list[torch.Tensor] = []
     right_pairs: list[torch.Tensor] = []
@@ -56,7 +56,7 @@ def score_model(model: Model, batches: Sequence[Batch]) -> HeldOutScore:
 
 
 def score_constant(batches: Sequence[Batch], *, token_id: int, sentence_label: int) -> HeldOutScore:
-    """Always the same word and the same order, whatever the text says."""
+    """The accuracy of always predicting the same token and the same order."""
     right_words = torch.cat([batch.mlm_labels == token_id for batch in batches])
     right_pairs = torch.cat([_known(batch.sentence_labels) == sentence_label for batch in batches])
     return _count(right_words, right_pairs, batches)
@@ -77,5 +77,5 @@ def _share(is_right: torch.Tensor) -> Share:
 
 
 def _known(values: torch.Tensor | None) -> torch.Tensor:
-    assert values is not None, "the batch has a sentence task, and knows which pairs begin documents"
+    assert values is not None, "the batch needs a sentence task and document openings"
     return values

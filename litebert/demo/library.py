@@ -1,6 +1,6 @@
-"""The text that every CPython carries: the language's help topics and the docstrings of its standard library.
+"""The text that ships with CPython: the language's help topics and the docstrings of the standard library.
 
-Docstrings are read from the source with `ast`; no module is imported, so nothing of it runs.
+Docstrings are read from the source with `ast`; no module is imported or executed.
 """
 
 import ast
@@ -13,7 +13,7 @@ from litebert.core.errors import DataError
 from litebert.corpus.documents import Document
 from litebert.demo.prose import iter_sentences
 
-# Tests, generated or vendored code, other people's packages, and topics, which come as data
+# Tests, generated or vendored code, third-party packages, and the topics, which are loaded as data
 _SKIPPED_FOLDERS = frozenset(
     {"test", "tests", "idle_test", "site-packages", "dist-packages", "_vendor", "pydoc_data", "__pycache__"}
 )
@@ -35,11 +35,10 @@ def load_topics() -> Mapping[str, str]:
 
 
 def collect_documents(library: Path, topics: Mapping[str, str]) -> list[Document]:
-    """A document for each topic and each docstring, in a fixed order; a module's one-liners together are one more.
+    """One document per topic and per docstring, in a fixed order; a module's one-line docstrings form one document.
 
-    Within a docstring the order of sentences means something; between those of two functions it hardly does. A sentence
-    that came before is left out: topics quote each other at length, and modules their twins, and what is held out must
-    not have been read elsewhere.
+    Sentence order is meaningful within a docstring, but hardly between docstrings. Repeated sentences are dropped:
+    topics quote each other at length, similar modules share text, and validation text must not occur in training.
     """
     seen: set[str] = set()
     documents = [Document(f"topic {name}", _new_sentences(topics[name], seen)) for name in sorted(topics)]
@@ -56,7 +55,7 @@ def collect_documents(library: Path, topics: Mapping[str, str]) -> list[Document
 
 
 def iter_docstrings(library: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each module's name and its docstrings in the order of the source."""
+    """Each module's name and its docstrings in source order."""
     for path in sorted(library.rglob("*.py")):
         place = path.relative_to(library)
         if _SKIPPED_FOLDERS.isdisjoint(place.parts):
@@ -64,12 +63,12 @@ def iter_docstrings(library: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def list_docstrings(source: bytes) -> list[str]:
-    """The docstrings of a module, its classes and functions; none where the source does not parse."""
+    """The docstrings of a module, its classes and functions; none if the source does not parse."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # other people's invalid escapes
         try:
             tree = ast.parse(source)
-        except (SyntaxError, ValueError):  # samples of bad syntax are part of the library
+        except (SyntaxError, ValueError):  # the library includes samples of bad syntax
             return []
     nodes = [node for node in ast.walk(tree) if isinstance(node, _HAS_DOCSTRING)]
     nodes.sort(key=lambda node: getattr(node, "lineno", 0))  # a module has no line

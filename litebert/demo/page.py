@@ -1,4 +1,4 @@
-"""The demo's report: one HTML page with everything in it, which asks nobody for anything."""
+"""The demo's report: one self-contained HTML page that loads nothing from the network."""
 
 import platform
 from importlib.metadata import version
@@ -29,13 +29,13 @@ from litebert.plots.curves import Run, read_run, smooth
 from litebert.pretraining.recipe import Recipe
 
 _TEMPLATE = "page.html.j2"
-_MAX_POINTS = 150  # of a line: more cannot be seen, and would only make the page heavy
+_MAX_POINTS = 150  # per line; more would not be visible and only make the page larger
 
 
 def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[str, float | None]) -> str:
-    """The page of a finished run. What differs from one machine to the next stands in <time> elements.
+    """The page of a finished run. Values that differ between machines are in <time> elements.
 
-    A stage's time is None where the demo was interrupted before it could be noted.
+    A stage's time is None if the demo was interrupted before it was recorded.
     """
     try:
         import jinja2
@@ -65,7 +65,7 @@ def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[st
 
 
 def list_gaps(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Each sentence with what stands before and after its gap, and the guesses."""
+    """Each sentence split at its mask, with the predictions."""
     gaps = []
     for gap, guesses in zip(GAPS, evaluation.fillings, strict=True):
         before, after = gap.split(MASK)
@@ -74,33 +74,33 @@ def list_gaps(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def list_facts(recipe: Recipe, curves: Run) -> list[tuple[str, str]]:
-    """What was run, in numbers."""
+    """Facts about the run, as (name, value) rows."""
     model = last_stage(recipe).model
     count = count_parameters(model, build_objective(recipe).heads)
     train, valid = (open_corpus(Path(recipe.data.corpora[0]), split) for split in ("train", "valid"))
     num_steps, num_tokens = int(curves["tokens"].steps[-1]), int(curves["tokens"].values[-1])
     return [
         ("Text", f"{train.num_documents + valid.num_documents:,} documents of Python's documentation"),
-        ("Learned from", f"{train.num_documents:,} documents, {train.num_tokens:,} tokens"),
-        ("Held out", f"{valid.num_documents:,} documents, {valid.num_tokens:,} tokens"),
+        ("Training split", f"{train.num_documents:,} documents, {train.num_tokens:,} tokens"),
+        ("Validation split", f"{valid.num_documents:,} documents, {valid.num_tokens:,} tokens"),
         ("Vocabulary", f"{model.vocab_size:,} pieces"),
         (
             "Model",
-            f"ALBERT with one layer applied {model.num_layers} times, {model.hidden_size} wide, embeddings "
-            f"{model.embedding_size} wide, {model.num_heads} heads",
+            f"ALBERT, one shared layer applied {model.num_layers} times, hidden size {model.hidden_size}, embedding "
+            f"size {model.embedding_size}, {model.num_heads} attention heads",
         ),
-        ("Parameters", f"{count.total:,} stored, {count.unrolled:,} computed with"),
+        ("Parameters", f"{count.total:,} stored ({count.unrolled:,} if layers were not shared)"),
         (
             "Training",
-            f"{num_steps:,} steps of {recipe.batch.sequences} sequences up to {recipe.segments.max_length} "
-            f"tokens: {num_tokens:,} tokens, {num_tokens / train.num_tokens:.1f} times the text",
+            f"{num_steps:,} steps of {recipe.batch.sequences} sequences of up to {recipe.segments.max_length} "
+            f"tokens: {num_tokens:,} tokens, {num_tokens / train.num_tokens:.1f} epochs",
         ),
         ("Optimizer", f"{recipe.optim.name}, learning rate {recipe.optim.learning_rate:g}"),
     ]
 
 
 def plot_learning(curves: Run, evaluation: Evaluation) -> list[Chart]:
-    """Loss and both accuracies over the steps, in training and on held-out documents."""
+    """Loss and both accuracies by step, for training and validation."""
 
     def draw(title: str, metric: str, **options: Any) -> Chart:
         lines = [_thin(curves, "training", metric, "faint"), _held_out(curves, metric)]
@@ -110,22 +110,22 @@ def plot_learning(curves: Run, evaluation: Evaluation) -> list[Chart]:
     return [
         draw("Loss", "loss"),
         draw(
-            "Masked words guessed",
+            "Masked-token accuracy",
             "mlm_accuracy",
             is_share=True,
             level=masked,
             level_label=f"always “{evaluation.constant_piece}”",
         ),
-        draw("Sentence order guessed", "sentence_accuracy", is_share=True, level=0.5, level_label="chance"),
+        draw("Sentence-order accuracy", "sentence_accuracy", is_share=True, level=0.5, level_label="chance"),
     ]
 
 
 def _thin(curves: Run, label: str, metric: str, color: str) -> Line:
-    """A line of every step as its running mean at a bearable number of points."""
+    """The running mean of a metric, thinned to at most `_MAX_POINTS` points."""
     steps, values = curves[metric]
     window = max(1, len(values) // 30)
     values = smooth(values, window)
-    # at the ends the window narrows, and single batches would show as spikes
+    # leave out the ends: the window is narrow there, so single batches would show as spikes
     chosen = np.unique(np.linspace(window // 2, len(steps) - 1 - window // 2, _MAX_POINTS).astype(int))
     return Line(label, steps[chosen], values[chosen], color)
 
@@ -133,11 +133,11 @@ def _thin(curves: Run, label: str, metric: str, color: str) -> Line:
 def _held_out(curves: Run, metric: str) -> Line | None:
     if f"valid_{metric}" not in curves:
         return None
-    return Line("held out", *curves[f"valid_{metric}"], "accent", has_points=True)
+    return Line("validation", *curves[f"valid_{metric}"], "accent", has_points=True)
 
 
 def plot_distances(recipe: Recipe, evaluation: Evaluation) -> list[Chart]:
-    """How far each pass of the layer moves a token, trained and untrained."""
+    """How far each application of the layer moves a token, trained and untrained."""
     trained, untrained = evaluation.distances_trained, evaluation.distances_untrained
     numbers = list(range(1, len(trained.l2) + 1))
 
@@ -155,5 +155,5 @@ def plot_distances(recipe: Recipe, evaluation: Evaluation) -> list[Chart]:
 
 
 def last_stage(recipe: Recipe) -> Recipe:
-    """What training ended with."""
+    """The recipe as of the last training step."""
     return recipe.at(recipe.train.steps - 1)

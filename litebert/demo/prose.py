@@ -1,7 +1,7 @@
-"""From a docstring or a page of documentation to its sentences: what is not prose, or only markup, is left out.
+"""Extract sentences from a docstring or documentation page, dropping code and markup.
 
-Simple rules on blocks of lines: code, signatures, tables, grammars and headings go; bullets and indented descriptions
-stay if they read as sentences. What is lost now and then is cheap; a line of code in the text would be noise.
+Simple rules on blocks of lines: code, signatures, tables, grammars and headings are dropped; bullets and indented
+descriptions are kept if they read as sentences. Losing a sentence is cheap; a line of code would be noise.
 """
 
 import re
@@ -38,7 +38,7 @@ _MAX_WORDS = 60
 
 
 def iter_sentences(text: str) -> Iterator[str]:
-    """The sentences of a page of documentation, free of markup, in their order."""
+    """The sentences of a documentation page in order, without markup."""
     for block in _iter_blocks(_DIRECTIVE.sub("", text.expandtabs())):
         paragraph = clean_markup(_LABEL.sub("", block, count=1))
         if not _can_be_prose(paragraph):
@@ -56,11 +56,11 @@ def clean_markup(text: str) -> str:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether this reads as a sentence of prose and not as code, a table row or a scrap."""
+    """Whether this reads as a sentence of prose, not as code, a table row or a fragment."""
     words = text.split()
     if not _MIN_WORDS <= len(words) <= _MAX_WORDS or not (text[0].isupper() or text[0].isdigit()):
         return False
-    if "://" in text:  # a link says nothing, and half of it would be cut away as markup
+    if "://" in text:  # links are noise, and the markup rules would mangle them
         return False
     num_plain = sum(_WORD.fullmatch(word) is not None for word in words)
     num_code = len(_CODE.findall(text))
@@ -72,7 +72,7 @@ def _can_be_prose(paragraph: str) -> bool:
 
 
 def _iter_blocks(text: str) -> Iterator[str]:
-    """Paragraphs, list items and fields, without their indentation; headings, tables and underlines are left out."""
+    """Paragraphs, list items and fields without indentation; headings, tables and underlines are dropped."""
     for block in re.split(r"\n[ ]*\n", text):
         lines = block.splitlines()
         if any(_TABLE.fullmatch(line) for line in lines):
@@ -84,7 +84,7 @@ def _iter_blocks(text: str) -> Iterator[str]:
             if start or (item and _indentation(line) < _indentation(item[-1]) - 1):
                 yield "\n".join(map(str.strip, item))
                 item = []
-            # the marker's place stays, so that what hangs below it belongs to it
+            # keep the marker's width, so that lines indented below it belong to the same item
             item.append(" " * start.end() + line[start.end() :] if start else line)
         yield "\n".join(map(str.strip, item))
 

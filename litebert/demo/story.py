@@ -1,7 +1,7 @@
-"""The demo from beginning to end: text, vocabulary, shards, pre-training, evaluation, report.
+"""The demo from start to finish: text, vocabulary, shards, pre-training, evaluation, report.
 
-Each stage leaves something that is complete or not there, so a demo that was interrupted goes on where it stopped, and
-one that is finished only shows its result.
+Each stage writes its output completely or not at all, so an interrupted demo resumes where it stopped, and a finished
+one only shows its result.
 """
 
 import shutil
@@ -47,17 +47,17 @@ from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from litebert.training.kept_checkpoints import CHECKPOINTS
 from litebert.training.loop import Progress
 
-MARKER = "demo.json"  # says that a folder is a demo's, and of which recipe
+MARKER = "demo.json"  # marks a folder as a demo's, and records its recipe
 EVALUATION = "evaluation.json"
 REPORT = "report.html"
 TIMES = "times.json"
-# Enough documents for intervals of a few percent, though each one is missing in training
+# Large enough for intervals of a few percent; every validation document is lost to training
 VALID_SHARE = 0.12
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Where the demo works, with which recipe and on whose documentation."""
+    """The demo's folder, recipe overrides and the library whose documentation it reads."""
 
     folder: Path
     overrides: Sequence[str] = ()
@@ -73,12 +73,12 @@ class Demo:
 
     @property
     def last_checkpoint(self) -> Path | None:
-        """Of the run, as far as it has come."""
+        """The run's latest checkpoint; None before the first."""
         return next(reversed(list_checkpoints(self.run / CHECKPOINTS)), None)
 
 
 class Stage(NamedTuple):
-    """A part of the demo: what it is about to do, whether that is done, and how; `work` gives what to say of it."""
+    """A part of the demo: its announcement, whether it is done, and its work, which returns a summary."""
 
     name: str
     announcement: str
@@ -87,7 +87,7 @@ class Stage(NamedTuple):
 
 
 def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = None) -> Path:
-    """Do what is not done yet, show the result, and give the report's path."""
+    """Run the stages that are not done yet, show the result, and return the report's path."""
     console = console or Console(highlight=False)
     started_at = time.monotonic()
     check_can_be_told(demo.recipe)
@@ -97,10 +97,10 @@ def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = No
         check_same_demo(demo)
         remove_leftovers(demo.folder)
         if all(stage.is_done(demo) for stage in STAGES):
-            console.print(f"Everything is there already, in {demo.folder}; --fresh starts over.\n")
+            console.print(f"The demo in {demo.folder} is already complete; delete the folder to run it again.\n")
         else:
             console.print(f"[bold]A small ALBERT learns from Python's own documentation[/] ({demo.folder})")
-            console.print("About five minutes on one core or two. Interrupted, the same command goes on.\n")
+            console.print("This takes about five minutes. If interrupted, run the same command to resume.\n")
             for number, stage in enumerate(STAGES, start=1):
                 do_stage(demo, stage, f"{number}/{len(STAGES)}", console)
             console.print(f"\nDone in {format_seconds(time.monotonic() - started_at)}.\n")
@@ -109,9 +109,9 @@ def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = No
 
 
 def do_stage(demo: Demo, stage: Stage, number: str, console: Console) -> None:
-    """Work on a stage unless it is done, and note how long it took."""
+    """Run a stage unless it is done, and record how long it took."""
     if stage.is_done(demo):
-        console.print(f"[green]✓[/] [bold]{number} {stage.name}[/] was done before")
+        console.print(f"[green]✓[/] [bold]{number} {stage.name}[/] already done")
         return
     console.print(f"[cyan]▸[/] [bold]{number} {stage.name}[/] {stage.announcement}")
     started_at = time.monotonic()
@@ -133,7 +133,7 @@ def collect_text(demo: Demo) -> str:
     sentences = [sentence for document in documents for sentence in document.sentences]
     return (
         f"{len(documents)} documents, {len(sentences):,} sentences, {sum(map(len, sentences)) / 1e6:.1f} MB; "
-        f'for example: "{documents[0].sentences[0]}"'
+        f'such as "{documents[0].sentences[0]}"'
     )
 
 
@@ -152,8 +152,8 @@ def build_shards(demo: Demo) -> str:
     build_corpus([demo.folder / "text"], tokenizer, demo.folder / "corpus", options)
     train, valid = (open_corpus(demo.folder / "corpus", split) for split in ("train", "valid"))
     return (
-        f"{train.num_documents} documents with {train.num_tokens:,} tokens to learn from, "
-        f"{valid.num_documents} with {valid.num_tokens:,} held out"
+        f"training split: {train.num_documents} documents, {train.num_tokens:,} tokens; "
+        f"validation split: {valid.num_documents} documents, {valid.num_tokens:,} tokens"
     )
 
 
@@ -165,10 +165,10 @@ def train_model(demo: Demo) -> str:
 
 
 def evaluate(demo: Demo) -> str:
-    assert demo.last_checkpoint is not None, "the stage before is done"
+    assert demo.last_checkpoint is not None, "pre-training has finished"
     evaluation = evaluate_model(demo.last_checkpoint, demo.recipe)
     write_json(demo.folder / EVALUATION, asdict(evaluation))
-    return f"{evaluation.trained.masked.total:,} masked words and {evaluation.trained.pairs.total:,} pairs scored"
+    return f"{evaluation.trained.masked.total:,} masked tokens and {evaluation.trained.pairs.total:,} sentence pairs"
 
 
 def write_report(demo: Demo) -> str:
@@ -184,19 +184,19 @@ READ_LINES = ReadOptions(format="lines")
 STAGES = (
     Stage(
         "Text",
-        "from the help topics and docstrings that come with this Python",
+        "from the help topics and docstrings that ship with Python",
         lambda demo: (demo.folder / "text").is_dir(),
         collect_text,
     ),
     Stage(
         "Vocabulary",
-        "of word pieces, learned by SentencePiece",
+        "of word pieces, trained with SentencePiece",
         lambda demo: (demo.folder / "tokenizer").is_dir(),
         learn_vocabulary,
     ),
     Stage(
         "Shards",
-        "of token ids, some documents held out",
+        "of token ids, split into training and validation",
         lambda demo: (
             (demo.folder / "corpus" / MANIFEST).exists() and not (demo.folder / "corpus" / UNFINISHED).exists()
         ),
@@ -204,13 +204,13 @@ STAGES = (
     ),
     Stage(
         "Pre-training",
-        "to guess masked n-grams and the order of two segments",
+        "on masked n-grams and sentence order",
         lambda demo: read_progress(demo).is_finished(demo.recipe.train),
         train_model,
     ),
     Stage(
         "Evaluation",
-        "on the held-out documents, beside two baselines",
+        "on the validation split, compared with baselines",
         lambda demo: (demo.folder / EVALUATION).exists(),
         evaluate,
     ),
@@ -219,15 +219,15 @@ STAGES = (
 
 
 def show_result(demo: Demo, console: Console) -> None:
-    """Scores, gaps filled, and what to type next."""
+    """Print scores, filled masks, and the next commands to try."""
     evaluation = read_evaluation(demo)
     console.print(draw_scores(evaluation))
     for line in describe_scores(evaluation):
         console.print(escape(line))
     console.print(draw_fillings(evaluation))
     console.print(describe_fillings(evaluation))
-    console.print(f"\nThe report, with curves: [bold]{demo.folder / REPORT}[/]")
-    console.print("\nNext, with your own text (plain, .gz, .zst, JSONL, Parquet; a folder of them):")
+    console.print(f"\nReport with learning curves: [bold]{demo.folder / REPORT}[/]")
+    console.print("\nNext, train on your own text (a file or folder of plain text, .gz, .zst, JSONL or Parquet):")
     for command in next_commands():
         console.print(f"  {command}", soft_wrap=True)
 
@@ -236,11 +236,11 @@ def iter_text(demo: Demo) -> "map[str]":
     return map("\n".join, (document.sentences for document in iter_documents([demo.folder / "text"], READ_LINES)))
 
 
-# --- what lies in the folder beside the stages
+# --- what the folder contains besides the stages' output
 
 
 def check_can_be_told(recipe: Recipe) -> None:
-    """Refuse what the last stages could not speak of, before the first one: training takes minutes."""
+    """Fail before training if the report could not describe this recipe."""
     for now in (recipe, *(stage.recipe for stage in recipe.stages)):
         if now.model.sharing != "all" or not now.model.layer_plan.is_one_layer:
             raise ConfigError(
@@ -257,7 +257,7 @@ def check_can_be_told(recipe: Recipe) -> None:
 
 
 def check_same_demo(demo: Demo) -> None:
-    """Take a free folder, or one in which this very demo was begun."""
+    """Accept an empty folder, or one in which the same demo was started."""
     marker = demo.folder / MARKER
     if marker.exists():
         if read_json(marker) != describe_demo(demo):
@@ -282,16 +282,16 @@ def describe_demo(demo: Demo) -> dict[str, str]:
 
 
 def clear(folder: Path) -> None:
-    """Forget a demo; a folder that is not a demo's stays as it is."""
+    """Delete a demo; a folder that is not a demo's is left unchanged."""
     if (folder / MARKER).exists():
         for path in folder.iterdir():
             if path.name not in (LOCK_FILE, MARKER):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-        (folder / MARKER).unlink()  # last, so that an interrupted clearing can go on
+        (folder / MARKER).unlink()  # last, so that an interrupted deletion can be repeated
 
 
 def read_progress(demo: Demo) -> Progress:
-    """How far training has come; by hours or tokens, no step tells its end."""
+    """How far training has come; runs limited by hours or tokens have no fixed last step."""
     if demo.last_checkpoint is None:
         return Progress()
     manifest = read_json(demo.last_checkpoint / CHECKPOINT_MANIFEST)
@@ -307,7 +307,7 @@ def note_time(demo: Demo, name: str, seconds: float) -> None:
 
 
 def read_times(demo: Demo) -> dict[str, float]:
-    """How long each finished stage took; training counts its updates before an interruption too."""
+    """How long each finished stage took; training time includes updates before an interruption."""
     file = demo.folder / TIMES
     times: dict[str, float] = read_json(file) if file.exists() else {}
     if "Pre-training" in times:

@@ -1,4 +1,4 @@
-"""The demo's result in words and tables for a terminal; the page says the same sentences."""
+"""The demo's result as sentences and tables for the terminal; the page shows the same sentences."""
 
 import shutil
 import sys
@@ -18,14 +18,14 @@ def list_scores(evaluation: Evaluation) -> list[tuple[str, HeldOutScore]]:
     """The rows of the table of scores."""
     return [
         ("trained", evaluation.trained),
-        ("untrained, same shape", evaluation.untrained),
+        ("untrained, same architecture", evaluation.untrained),
         (f'always "{evaluation.constant_piece}" and "in order"', evaluation.constant),
         ('"." before [SEP], else "the"', evaluation.rule),
     ]
 
 
 def describe_scores(evaluation: Evaluation) -> list[str]:
-    """What the scores mean, honestly, in a sentence for each task."""
+    """What the scores mean, one sentence per task."""
     return [_describe_masked(evaluation), _describe_pairs(evaluation)]
 
 
@@ -33,15 +33,15 @@ def _describe_masked(evaluation: Evaluation) -> str:
     trained, constant = evaluation.trained.masked, evaluation.constant.masked
     if trained.interval[0] <= constant.interval[1]:
         return (
-            f"Masked words: {format_share(trained)} right, no better than always the most frequent piece "
-            f"({format_share(constant)}): it has not learned to read yet."
+            f"Masked-token accuracy: {format_share(trained)}, no better than always predicting the most frequent piece "
+            f"({format_share(constant)}). The model has not learned anything useful yet."
         )
     rule = evaluation.rule.masked
-    beyond = "hardly more than" if trained.interval[0] <= rule.interval[1] else "more than"
+    beyond = "not significantly better than" if trained.interval[0] <= rule.interval[1] else "better than"
     return (
-        f"Masked words: {format_share(trained)} of the pieces guessed exactly; always the most frequent piece gets "
-        f"{format_share(constant)}. That is {beyond} a rule without any reading ({format_share(rule)}): a full stop "
-        f'where a segment ends, elsewhere "the".'
+        f"Masked-token accuracy: {format_share(trained)}; always predicting the most frequent piece gets "
+        f"{format_share(constant)}. The model is {beyond} a simple rule ({format_share(rule)}): a full stop at the end "
+        f'of a segment, "the" elsewhere.'
     )
 
 
@@ -49,22 +49,22 @@ def _describe_pairs(evaluation: Evaluation) -> str:
     score = evaluation.trained
     if score.pairs.interval[0] <= 0.5:
         return (
-            f"Sentence order: {format_share(score.pairs)} is near chance (50 %). Order is the harder task, and "
-            f"minutes on a small text are too short for it."
+            f"Sentence-order accuracy: {format_share(score.pairs)}, not above chance (50 %). This is the harder task, "
+            f"and a few minutes on a small corpus are not enough for it."
         )
     where = (
-        f"Away from the beginnings of documents, which give the order away, it is {format_share(score.inner)}"
-        f"{', no better than chance' if score.inner.interval[0] <= 0.5 else ''}."
+        f"Without document openings, which give the order away, it is {format_share(score.inner)}"
+        f"{', not above chance' if score.inner.interval[0] <= 0.5 else ''}."
     )
-    return f"Sentence order: {format_share(score.pairs)}, above chance (50 %). {where}"
+    return f"Sentence-order accuracy: {format_share(score.pairs)}, above chance (50 %). {where}"
 
 
 def describe_fillings(evaluation: Evaluation) -> str:
-    """How sure the model is of its guesses."""
+    """How confident the model is in its predictions."""
     best = [guesses[0].probability for guesses in evaluation.fillings]
     if sum(best) / len(best) < _SURE:
-        return "It is seldom sure: minutes teach it which words are common, and here and there which one fits."
-    return "The surer it is, the longer the bar."
+        return "Probabilities are low: in a few minutes the model mostly learns which words are frequent."
+    return "Bar length shows probability."
 
 
 def format_share(share: Share) -> str:
@@ -77,7 +77,7 @@ def format_interval(share: Share) -> str:
 
 
 def next_commands() -> list[str]:
-    """What to type to do the same with other text."""
+    """Commands that do the same with the user's own text."""
     command = find_command()
     return [
         f"{command} tokenizer train my-text/ --vocab-size 4000 --out my/tokenizer",
@@ -88,7 +88,7 @@ def next_commands() -> list[str]:
 
 
 def find_command() -> str:
-    """How this very litebert is called from the current folder."""
+    """How to run this installation of litebert from the current folder."""
     if shutil.which("litebert"):
         return "litebert"
     script = Path(sys.executable).with_name("litebert")  # in .venv, where `make` puts it
@@ -99,9 +99,9 @@ def find_command() -> str:
 
 def draw_scores(evaluation: Evaluation) -> Table:
     """The scores with their 95 % intervals, as a table."""
-    table = Table(title="On documents it has never read (95 % interval)", title_justify="left")
+    table = Table(title="Accuracy on the validation split (95 % interval)", title_justify="left")
     table.add_column("")
-    table.add_column("masked words", justify="right")
+    table.add_column("masked tokens", justify="right")
     table.add_column("sentence order", justify="right")
     for name, score in list_scores(evaluation):
         cells = (f"{format_share(share)}  ({format_interval(share)})" for share in (score.masked, score.pairs))
@@ -110,8 +110,8 @@ def draw_scores(evaluation: Evaluation) -> Table:
 
 
 def draw_fillings(evaluation: Evaluation) -> Table:
-    """The gaps, each with its guesses."""
-    table = Table(title="\nWhat it would write into a gap", title_justify="left", box=None, show_header=False)
+    """The masked sentences, each with its predictions."""
+    table = Table(title="\nPredictions for masked words", title_justify="left", box=None, show_header=False)
     table.add_column(overflow="fold")
     table.add_column(overflow="fold", style="green")
     for gap, guesses in zip(GAPS, evaluation.fillings, strict=True):

@@ -1,1 +1,1 @@
-"""Evaluation: a fine-tuned model on its task, a pre-trained one on text."""
+"""Evaluation of pre-trained models on text."""

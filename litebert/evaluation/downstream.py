@@ -1,7 +1,7 @@
-"""The story of intrinsic evaluation: what a checkpoint knows of unread text, beside what needs no network.
+"""Intrinsic evaluation: a checkpoint's accuracy on unseen text, compared with baselines.
 
-The left half of the ALBERT paper's Table 5: hidden words, and sentence pairs in their order or next to each other,
-whatever the checkpoint was trained on. Scores on a task's labelled data are in infer/evaluation.py.
+The left half of the ALBERT paper's Table 5: masked tokens, sentence order (SOP) and next sentence (NSP), whichever of
+them the checkpoint was trained on. Scores on a task's labelled data are in inference/evaluation.py.
 """
 
 import tomllib
@@ -39,23 +39,23 @@ from litebert.training.loop import Progress
 from litebert.training.options import TrainOptions
 
 USUAL_LENGTH = 128
-_BASELINE_PAIRS = 8  # a bag of words has many weights and costs nothing: so many times the pairs of a probe
-_WORD_SHARE = 4  # one sequence for so many pairs is read with hidden words: it has about 19 of them
+_BASELINE_PAIRS = 8  # times the pairs of a probe: a bag of words has many weights and is cheap to fit
+_WORD_SHARE = 4  # one masked sequence per this many pairs; it has about 19 masked tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class IntrinsicOptions:
-    """What is asked of a checkpoint."""
+    """What to measure."""
 
     split: Split = "valid"
-    pairs: int = 4096  # for each of SOP and NSP, if the text has as many; a probe learns from as many others
-    length: int | None = None  # tokens of a pair; None: as in the checkpoint's training, at most USUAL_LENGTH
+    pairs: int = 4096  # at most, for each of SOP and NSP; a probe is trained on as many others
+    length: int | None = None  # tokens per pair; None: as in the checkpoint's training, at most USUAL_LENGTH
     seed: int = 1
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A model, and the text that it is tested on and that probes and baselines learn from."""
+    """A model, the text it is tested on, and the text that probes and baselines are trained on."""
 
     model: Model
     tokenizer: Tokenizer
@@ -73,7 +73,7 @@ Guess = Callable[[Bags, Bags], NDArray[np.int64]]
 
 
 def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | None = None) -> IntrinsicReport:
-    """Measure a checkpoint, or a run's, on a corpus made with its tokenizer."""
+    """Measure a checkpoint, or a run's last one, on a corpus built with its tokenizer."""
     options = options or IntrinsicOptions()
     checkpoint = load_checkpoint(source)
     tokenizer = checkpoint.load_tokenizer()
@@ -116,7 +116,7 @@ def evaluate_intrinsic(source: Path, corpus: Path, options: IntrinsicOptions | N
 
 
 def measure_possible(measures: Mapping[str, Callable[[], Any]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What can be measured on this text, and why the rest cannot; refused where nothing can."""
+    """The measurements that this text allows, and why the others were skipped; raises if none is possible."""
     measured: dict[str, Any] = {}
     skipped: dict[str, str] = {}
     for name, measure in measures.items():
@@ -130,7 +130,7 @@ def measure_possible(measures: Mapping[str, Callable[[], Any]]) -> tuple[dict[st
 
 
 def measure_words(bench: Bench) -> MaskedWords:
-    """Hide words of text in its own order, and count those that are guessed."""
+    """Masked-token accuracy on text in its original order."""
     settings = {"length": bench.tested.length, "seed": bench.options.seed}
     count = max(1, bench.options.pairs // _WORD_SHARE)
     pairs = draw_plain_pairs(bench.tested.passages, count=count, **settings)
@@ -149,7 +149,7 @@ def measure_words(bench: Bench) -> MaskedWords:
 
 
 def measure_pairs(bench: Bench, draw: Draw, guess: Guess) -> SentencePairs:
-    """Ask the model's own head, a probe and a baseline about the same pairs."""
+    """Score the model's own head, a probe and a baseline on the same pairs."""
     settings = {"length": bench.tested.length, "seed": bench.options.seed}
     count = bench.options.pairs
     pairs = draw(bench.tested.passages, count=count, **settings)
@@ -170,7 +170,7 @@ def measure_pairs(bench: Bench, draw: Draw, guess: Guess) -> SentencePairs:
 
 
 def check_tokenizer(corpus: Path, tokenizer: Tokenizer, checkpoint: Checkpoint) -> None:
-    """The ids of a corpus mean something to a checkpoint only if one tokenizer made both."""
+    """Raise if a corpus was built with another tokenizer than the checkpoint's."""
     if not tokenizer.has_fingerprint(open_corpus(corpus).tokenizer_fingerprint):
         raise ConfigError(
             "tokenizer-mismatch",
@@ -181,7 +181,7 @@ def check_tokenizer(corpus: Path, tokenizer: Tokenizer, checkpoint: Checkpoint) 
 
 
 def choose_length(checkpoint: Checkpoint, training: Training, asked: int | None) -> int:
-    """How long a pair is: as asked, else as the checkpoint knows it, at most USUAL_LENGTH."""
+    """The length of a pair: as requested, else as in training, at most USUAL_LENGTH."""
     most = checkpoint.config.max_positions
     if asked is not None and asked > most:
         raise ConfigError(
@@ -191,9 +191,9 @@ def choose_length(checkpoint: Checkpoint, training: Training, asked: int | None)
 
 
 def read_training(checkpoint: Checkpoint) -> Training:
-    """How long sequences were and what was asked of pairs, by the recipe that lies in the checkpoint."""
+    """Sequence length and sentence objective of the training, from the recipe in the checkpoint."""
     values = tomllib.loads(checkpoint.recipe_toml)
-    if "segments" not in values:  # of fine-tuning, or somebody else's: it says nothing of pre-training
+    if "segments" not in values:  # a fine-tuning recipe or a converted model: no record of pre-training
         return Training(checkpoint.config.max_positions, None)
     reached = _scheduled_step(values, checkpoint)
     begun = [values, *(stage for stage in values.get("stages", ()) if stage["at"] < reached)]
@@ -204,7 +204,7 @@ def read_training(checkpoint: Checkpoint) -> Training:
 
 
 def _scheduled_step(recipe: dict[str, Any], checkpoint: Checkpoint) -> float:
-    """Where a checkpoint stands on the scale on which its recipe's stages are written."""
+    """A checkpoint's progress in the unit in which its recipe's stages are given."""
     length = {key: value for key, value in recipe.get("train", {}).items() if key in ("steps", "tokens", "hours")}
     if not length:
         return checkpoint.step
@@ -213,7 +213,7 @@ def _scheduled_step(recipe: dict[str, Any], checkpoint: Checkpoint) -> float:
 
 
 def _count_readings(options: IntrinsicOptions) -> int:
-    """Sequences at most: pairs to test and to learn from for two tasks, and words hidden in two ways."""
+    """The most sequences to compute: test and training pairs of two tasks, and two ways of masking."""
     return 4 * options.pairs + 2 * (options.pairs // _WORD_SHARE)
 
 

@@ -1,1 +1,1 @@
-"""Answers from a trained model."""
+"""Inference with trained models."""

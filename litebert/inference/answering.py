@@ -1,4 +1,4 @@
-"""One question to a fine-tuned model, and its answer: a stretch of a text, or one of several choices."""
+"""Questions to a fine-tuned model and their answers: a span of a text, or one of several choices."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from litebert.tasks.squad.task import SpanTask, to_reply
 
 
 class FoundAnswer(NamedTuple):
-    """A stretch of the context, context[start:end], and how probable it is among the model's best; "" = no answer."""
+    """A span of the context, context[start:end], and its probability among the best spans; "" means no answer."""
 
     text: str
     start: int
     end: int
     probability: float
-    null_odds: float  # that there is no answer; above the task's threshold none is given
+    null_odds: float  # odds that there is no answer; above the task's threshold none is returned
 
 
 class Choice(NamedTuple):
@@ -31,7 +31,7 @@ class Choice(NamedTuple):
 
 
 def to_questions(pairs: Sequence[tuple[str, str]]) -> list[Question]:
-    """(question, context) pairs as the span task wants them."""
+    """Convert (question, context) pairs to the span task's examples."""
     for number, (question, context) in enumerate(pairs, start=1):
         if not (isinstance(question, str) and isinstance(context, str)):
             raise ConfigError(
@@ -46,7 +46,7 @@ def to_questions(pairs: Sequence[tuple[str, str]]) -> list[Question]:
 
 
 def read_answer(task: SpanTask, output: Output) -> FoundAnswer:
-    """What the task decides, with its place in the context."""
+    """The task's answer with its position in the context."""
     reply = to_reply(output)
     if task.decide(output) == "":
         return FoundAnswer("", 0, 0, 0.0, reply.null_odds)
@@ -55,7 +55,7 @@ def read_answer(task: SpanTask, output: Output) -> FoundAnswer:
 
 
 def to_choice_example(context: str, question: str, choices: Sequence[str]) -> ChoiceExample:
-    """A question as the choice task wants it."""
+    """Convert a question to the choice task's example."""
     parts = (context, question, *choices) if isinstance(choices, Collection) else (choices,)
     if not all(isinstance(part, str) for part in parts):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Texts that are longer than a model reads lose their ends; whoever asked is told how many, and how much."""
+"""Report how many texts were truncated because they are longer than the model reads, and by how much."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from litebert.core.errors import TextsCutWarning
 from litebert.tasks.groups import Group
 
-ReportCut = Callable[[Sequence[int]], object]  # hears of each text how many of its tokens were not read
+ReportCut = Callable[[Sequence[int]], object]  # called with the number of dropped tokens of each text
 
 
 def describe_cut(num_cut: Sequence[int], max_length: int) -> str:
-    """How many texts were cut, and how much; nothing to say where none was. `num_cut`: tokens, for each text."""
+    """A sentence about truncated texts, or "" if there are none. `num_cut`: the dropped tokens of each text."""
     cut = [count for count in num_cut if count]
     if not cut:
         return ""
@@ -19,7 +19,7 @@ def describe_cut(num_cut: Sequence[int], max_length: int) -> str:
 
 
 def tell_cut(groups: Sequence[Group], max_length: int, report: ReportCut | None) -> None:
-    """Report what was cut of each group; without a listener Python's warnings are told."""
+    """Report how much of each group was truncated, by `report` or else by a Python warning."""
     num_cut = [group.num_cut for group in groups]
     if report is not None:
         report(num_cut)

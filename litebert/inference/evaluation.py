@@ -1,4 +1,4 @@
-"""A fine-tuned model's scores on examples that it may not have seen."""
+"""Score a fine-tuned model on a task's data, and note which of the texts it was trained on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from litebert.tasks.report import describe_split, is_labelled
 from litebert.tasks.seen_texts import SeenTexts
 from litebert.tasks.token_tags import TokenTags
 
-# data that a model may be asked, though it was never trained on them: GLUE's diagnostic set, and one's own files
+# data that a model can be evaluated on although it was trained on another task: GLUE's diagnostic set, and user files
 _ALSO_ASKED = {"mnli": ("ax",), "squad-v2": ("squad-v2-simple",), "squad-v2-simple": ("squad-v2",)}
 _OWN_FILES: dict[type[Any], str] = {
     Classification: "classification",
@@ -30,19 +30,19 @@ _OWN_FILES: dict[type[Any], str] = {
 
 
 def read_for(predictor: Predictor, name: str, path: Path, options: TableOptions) -> Dataset:
-    """A task's data, if it is this model's task; labels are the model's own."""
+    """Read a task's data with the model's own labels; raises if the model has another task."""
     dataset = read_dataset(name, path, without_learning(predictor.task, options))
     check_task(predictor.task, dataset.task, predictor.checkpoint.path)
     return dataset
 
 
 def without_learning(task: FinetuneTask, options: TableOptions) -> TableOptions:
-    """Options to read what a finished model is asked: its labels are settled, and no row is held out."""
+    """Options to read data for a trained model: its labels are fixed, and no row is held out."""
     return replace(options, labels=tuple(getattr(task, "labels", ())), dev_share=0.0, is_learned=False)
 
 
 def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
-    """Refuse data of another task than the model's; a user's own files of its kind are none."""
+    """Raise if the data is for another task than the model's; user files of the same kind are accepted."""
     fitting = (models.name, *_OWN_FILES.values(), *_ALSO_ASKED.get(models.name, ()))
     if type(models) is not type(asked) or asked.name not in fitting:
         raise ConfigError(
@@ -54,19 +54,19 @@ def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
 
 
 class Chosen(NamedTuple):
-    """The examples to score, and what is known of them."""
+    """The examples to score, and facts about them."""
 
     split: str
     examples: Sequence[Any]
     num_trained: int | None  # how many of their texts the model was trained on; None: not recorded
-    to_learn: Sequence[Any]  # what a baseline may learn from; nothing where training rows are scored
-    note: str  # for a person to read; empty where there is nothing to say
+    to_learn: Sequence[Any]  # training examples for a baseline; empty if training rows are scored
+    note: str  # a sentence for the user, or ""
 
 
 def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | None = None) -> Chosen:
-    """The examples of a split; without a name dev, and of a file all there are.
+    """The examples of a split; by default dev, or all rows of a single file.
 
-    Of a file that the model was fine-tuned on, the rows that were held out are its dev split.
+    If the model was fine-tuned on this file, its dev split is the rows that were held out then.
     """
     splits = {"train": dataset.train, **dataset.test, **dataset.dev}  # the diagnostic set is both, labelled in dev
     is_file = path.is_file() or is_columnar(path)
@@ -103,7 +103,7 @@ def _describe_training(num_trained: int | None, num_examples: int) -> str:
 
 
 def name_task(models: FinetuneTask, path: Path) -> str:
-    """The name under which data for a model is read: its task's, or for a file of one's own the kind of task."""
+    """The name of the reader for a model's data: the task's, or the kind of task for a user's own file."""
     is_own = path.is_file() or is_columnar(path) or models.name not in READERS
     kind = next((word for one, word in _OWN_FILES.items() if isinstance(models, one)), models.name)
     return kind if is_own else models.name
@@ -117,9 +117,9 @@ def evaluate(
     *,
     to_learn: Sequence[Any] = (),
 ) -> tuple[dict[str, Any], list[Output]]:
-    """The scores, next to chance, and the outputs they come from; without labels no scores.
+    """The scores (with chance level) and the outputs; without labels there are no scores.
 
-    A baseline that learned from the examples `to_learn` is scored too.
+    A baseline trained on the examples `to_learn` is scored too.
     """
     outputs = predictor.predict(examples, report=report)
     if not is_labelled(examples):
@@ -129,7 +129,7 @@ def evaluate(
 
 
 def _with_metrics(models: FinetuneTask, asked: FinetuneTask) -> FinetuneTask:
-    """The model's task with the scores of the data's too; the diagnostic set has its own instead of MNLI's."""
+    """The model's task with the data's metrics added; for the diagnostic set they replace MNLI's."""
     if not (isinstance(models, Classification) and isinstance(asked, Classification)):
         return models
     if asked.name in _ALSO_ASKED.get(models.name, ()):

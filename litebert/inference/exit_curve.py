@@ -1,4 +1,4 @@
-"""What answering early loses and gains: score, layers and seconds at every patience, and at every depth."""
+"""The trade-off of early exit: score, layers and seconds at every patience, and at every depth."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Way = Literal["patience", "depth", "all"]
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One way to answer, and what it scores and costs."""
+    """The score and cost of one patience or depth."""
 
     way: Way
     value: int  # the patience, or the number of layers
@@ -33,7 +33,7 @@ def draw_curve(
     examples: Sequence[Any],
     say: Callable[[CurvePoint], None] = lambda _: None,
 ) -> list[CurvePoint]:
-    """Points for all layers, for every patience and, of a checkpoint, for every depth.
+    """Points for all layers, for every patience and, for checkpoints, for every depth.
 
     `load` takes (patience, layers).
     """
@@ -56,7 +56,7 @@ def draw_curve(
         started_at = time.perf_counter()
         facts, _ = evaluate(predictor, dataset, examples)
         seconds = time.perf_counter() - started_at
-        # an export's loop says how many layers it computed even if it computed all of them
+        # an export reports its layers even if it computed all of them
         mean_layers = float(np.mean(layers)) if way == "patience" else float(value)
         points.append(CurvePoint(way, value, facts["scores"][dataset.task.metric], mean_layers, seconds))
         say(points[-1])

@@ -1,8 +1,8 @@
-"""An export: a folder with one graph, its tokenizer, and what has to be known to ask it.
+"""An export: a folder with one graph, its tokenizer, and the facts needed to run it.
 
 model.onnx                     the graph, which plain onnxruntime runs
-tokenizer.json, ...            what `tokenizers` and `transformers` read; it cuts where the model does
-config.json                    labels, length and pooling, for who runs the graph without litebert
+tokenizer.json, ...            for `tokenizers` and `transformers`; truncates at the model's length
+config.json                    labels, length and pooling, for running the graph without litebert
 tokenizer/                     our tokenizer
 export.json                    head, shape, task, precision, accuracy, and the SHA-256 of every other file
 """
@@ -28,7 +28,7 @@ from litebert.text.tokenizer import Tokenizer, load_tokenizer
 GRAPH_FILE = "model.onnx"
 FORMAT = "litebert-export"
 FORMAT_VERSION = 1
-PER_TOKEN = "per-token"  # "activations" of an int8 export: each token is rounded by a scale of its own
+PER_TOKEN = "per-token"  # "activations" of an int8 export: each token has its own quantization scale
 _KEYS = {
     "files": dict,
     "model": dict,
@@ -43,7 +43,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class ExportFiles:
-    """The files of an export, in the place of a checkpoint's: they answer, and have no weights to train."""
+    """The files of an export in place of a checkpoint's; they contain no torch weights."""
 
     path: Path
 
@@ -73,13 +73,13 @@ class ExportFiles:
 
 @dataclass(frozen=True)
 class Export:
-    """An opened export whose files were found whole."""
+    """An opened export whose files are verified."""
 
-    checkpoint: Checkpoint  # its facts; the files are the export's
+    checkpoint: Checkpoint  # its facts; its files are the export's
     head: HeadName
     has_exits: bool  # whether the graph may answer before its last layer
     is_int8: bool
-    mixes_texts: bool  # an int8 export of before: one scale for a whole batch, so that texts change each other's answer
+    mixes_texts: bool  # an old int8 export: one scale per batch, so that texts affect each other's outputs
 
     @property
     def graph_file(self) -> Path:
@@ -134,11 +134,11 @@ def write_facts(folder: Path, checkpoint: Checkpoint, head: HeadName, more: dict
 
 
 def describe_export(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
-    """What a head answers, and how its vectors are made."""
+    """A head's task, or how it makes embeddings."""
     embedding = replace(checkpoint.embedding_spec, max_length=checkpoint.find_max_length(head))
     return {
         "head": head,
-        # an embedding of a classifier answers no task
+        # a classifier exported for embeddings has no task
         "task": checkpoint.task if _is_of_task(checkpoint, head) else None,
         "embedding": asdict(embedding) if head == "embedding" else None,
     }

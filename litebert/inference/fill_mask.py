@@ -15,7 +15,7 @@ from litebert.tasks.groups import Group, TokenSequence
 from litebert.text.tokenizer import Tokenizer
 
 MASK = "[MASK]"
-# Any word will do: it keeps the position while the text around it is encoded, and never reaches the model.
+# Any word works: it holds the position while the surrounding text is encoded, and never reaches the model.
 _STAND_IN = "the"
 
 
@@ -47,7 +47,7 @@ def fill_gaps(
 
 
 def check_top_k(tokenizer: Tokenizer, top_k: int) -> None:
-    """Raise if more pieces are asked for than there are; special tokens are never guessed."""
+    """Raise if `top_k` exceeds the vocabulary; special tokens are never predicted."""
     possible = tokenizer.vocab_size - len(tokenizer.special_ids)
     if not 1 <= top_k <= possible:
         raise ConfigError(
@@ -58,7 +58,7 @@ def check_top_k(tokenizer: Tokenizer, top_k: int) -> None:
 
 
 def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int = 2**31) -> Group:
-    """The input for a text with masks. A text that is too long is an error; cutting it might remove a mask."""
+    """The input for a text with masks. A text that is too long is an error: truncation might remove a mask."""
     body, places = encode_masked(tokenizer, text)
     if len(body) > max_length - 2:
         raise DataError(
@@ -71,10 +71,10 @@ def encode_gaps(tokenizer: Tokenizer, text: str, max_length: int = 2**31) -> Gro
 
 def _rank(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]:
     """The best pieces by the logits (M, V) of masks."""
-    logits = logits[:, : tokenizer.vocab_size]  # a model may have more rows, to make their number round
+    logits = logits[:, : tokenizer.vocab_size]  # a model's table may be padded to a round size
     logits[:, sorted(tokenizer.special_ids)] = -torch.inf
     best = logits.topk(top_k)
-    # of the best only: all probabilities would be another (M, V) matrix
+    # only for the best: all probabilities would be another (M, V) matrix
     probabilities = (best.values - logits.logsumexp(-1, keepdim=True)).exp()
     return [
         [Guess(*guess) for guess in zip(tokenizer.pieces(ids), some, ids, strict=True)]
@@ -83,7 +83,7 @@ def _rank(logits: Tensor, tokenizer: Tokenizer, top_k: int) -> list[list[Guess]]
 
 
 def show_guess(tokenizer: Tokenizer, guess: Guess) -> str:
-    """A guess as a person reads it, without the vocabulary's marks of where words begin."""
+    """A guess as readable text, without the vocabulary's word-boundary marks."""
     return tokenizer.decode([guess.token_id]).strip().removeprefix("##") or guess.piece
 
 
@@ -93,12 +93,12 @@ def count_masks(tokenizer: Tokenizer, text: str) -> int:
 
 
 def encode_masked(tokenizer: Tokenizer, text: str) -> tuple[list[int], list[int]]:
-    """The ids of a text with the mask's id for each `[MASK]`, and where those are; special tokens are not added.
+    """The ids of a text with the mask id for each `[MASK]`, and the masks' positions; no special tokens are added.
 
-    The tokenizer's own mask token, such as RoBERTa's `<mask>`, may be written too.
+    The tokenizer's own mask token, such as RoBERTa's `<mask>`, is accepted too.
 
-    The tokenizer never sees the mask token, in which it would find letters and brackets. A stand-in is encoded with the
-    text, so that the pieces around it are those of a text with a word there, and its pieces become one mask.
+    The tokenizer would split the mask token into letters and brackets. A stand-in word is therefore encoded instead,
+    so that the surrounding pieces are those of normal text, and its pieces are replaced by one mask.
     """
     parts = _split_at_masks(tokenizer, text)
     if len(parts) == 1:

@@ -1,4 +1,4 @@
-"""What people and programs must know about a model to ask it: its name, its language, its task, its shape."""
+"""A model's name, and the facts that clients need to use it: language, task and shape."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -8,18 +8,18 @@ from litebert.model.cost import count_parameters
 from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer
 
-_NAMELESS = ("model", "checkpoints", "checkpoint")  # folders whose name says nothing about the model inside
-_IS_CHINESE = 0.2  # of the vocabulary's pieces
+_NAMELESS = ("model", "checkpoints", "checkpoint")  # folder names that do not identify a model
+_IS_CHINESE = 0.2  # share of the vocabulary's pieces
 
 
 def name_model(path: Path) -> str:
-    """The last folder with a telling name: a checkpoint inside a run goes by the run's."""
+    """The last folder with a meaningful name: a checkpoint inside a run is named after the run."""
     parts = [part for part in path.absolute().parts if part not in _NAMELESS and not part.startswith("step-")]
     return parts[-1] if parts else "model"
 
 
 def describe_model(checkpoint: Checkpoint, tokenizer: Tokenizer, *, max_length: int, has_exits: bool) -> dict[str, Any]:
-    """What a client or a page must know to ask a model, and to show what it answers."""
+    """What a client needs to query a model and to show its answers."""
     config = checkpoint.config
     task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
     return {
@@ -39,7 +39,7 @@ def describe_model(checkpoint: Checkpoint, tokenizer: Tokenizer, *, max_length: 
 
 
 def tell_language(tokenizer: Tokenizer) -> Literal["en", "zh"]:
-    """What the vocabulary is mostly for."""
+    """The main language of the vocabulary."""
     pieces = tokenizer.pieces(range(tokenizer.vocab_size))
     count = sum(any("\u4e00" <= letter <= "\u9fff" for letter in piece) for piece in pieces)
     return "zh" if count > _IS_CHINESE * len(pieces) else "en"

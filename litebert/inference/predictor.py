@@ -1,4 +1,4 @@
-"""A model ready to be asked: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
+"""A loaded model: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
 
 import os
 import warnings
@@ -72,36 +72,36 @@ class Predictor:
         engine: BatchEngine | None = None,
         tokenizer: Tokenizer | None = None,
     ) -> None:
-        """Without an engine, torch computes."""
+        """Without an engine, torch is used."""
         self.checkpoint = checkpoint
         self.runtime = runtime
         self._tokenizer = tokenizer
         self.engine: BatchEngine = engine or TorchEngine(checkpoint.load_model().to(runtime.device).eval(), runtime)
-        self.patience = 0  # layers in a row with the same answer after which a text is done; 0: compute all layers
+        self.patience = 0  # early exit after this many consecutive layers with the same answer; 0: all layers
         self.is_wanted: Callable[[], bool] | None = None  # asked before each batch
         self.report_layers: Callable[[Sequence[int]], object] | None = None  # given how many layers each text took
         self.members: tuple[Predictor, ...] = ()  # of an ensemble, whose outputs are averaged
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer. A model that was loaded without one cannot read text."""
+        """The tokenizer."""
         return self._tokenizer or self.checkpoint.load_tokenizer()
 
     @cached_property
     def model(self) -> Model:
-        """The model in torch, to look inside. Other engines do without it; then it is loaded when first used."""
+        """The torch model. With other engines it is loaded when first used."""
         if isinstance(self.engine, TorchEngine):
             return self.engine.model
         return self.checkpoint.load_model().to(self.runtime.device).eval()
 
     @property
     def session(self) -> Session:
-        """The engine as this predictor asks it."""
+        """The engine with this predictor's settings."""
         return Session(self.engine, self.tokenizer.pad_id, self.patience, self.is_wanted, self.report_layers)
 
     @property
     def has_exits(self) -> bool:
-        """Whether it can be asked with a patience."""
+        """Whether it supports early exit."""
         return self._learned_exits and not self.members and self.engine.can_exit("classification")
 
     @property
@@ -109,7 +109,7 @@ class Predictor:
         return self.checkpoint.task is not None and bool(getattr(self.task, "exits", False))
 
     def check_exits(self) -> None:
-        """Raise if it cannot be asked with a patience."""
+        """Raise if it does not support early exit."""
         if self.members:
             raise ConfigError(
                 "unsupported-early-exit",
@@ -132,7 +132,7 @@ class Predictor:
             )
 
     def with_patience(self, patience: int) -> "Predictor":
-        """The same predictor with another patience: texts whose answer stays the same for so many layers are done.
+        """The same predictor with another patience: a text exits after this many layers with the same answer.
 
         0 computes all layers. Weights and sessions are shared, so each request to a server may have its own patience.
         """
@@ -147,7 +147,7 @@ class Predictor:
         return changed
 
     def interruptible(self, is_wanted: Callable[[], bool]) -> "Predictor":
-        """The same predictor, which raises `Interrupted` before a batch when `is_wanted` says no."""
+        """The same predictor, which raises `Interrupted` before a batch when `is_wanted` returns False."""
         changed = copy(self)
         changed.is_wanted = is_wanted
         changed.members = tuple(member.interruptible(is_wanted) for member in self.members)
@@ -170,7 +170,7 @@ class Predictor:
         return restore_task(self.checkpoint.task, where=str(self.checkpoint.path))
 
     def form(self, max_length: int | None = None) -> SequenceForm:
-        """How texts are laid out for this model; what is longer than it was fine-tuned on is cut."""
+        """How texts are laid out for this model; texts longer than in fine-tuning are truncated."""
         config = self.checkpoint.config
         learned = (self.checkpoint.task or {}).get("max_length", config.max_positions)
         length = min(max_length or learned, config.max_positions)
@@ -184,10 +184,10 @@ class Predictor:
         report: Callable[[int], None] = lambda _: None,
         report_cut: ReportCut | None = None,
     ) -> list[Output]:
-        """The task's outputs for its own kind of examples, in their order.
+        """The task's outputs for its kind of examples, in their order.
 
-        `report` is called with the number done so far, `report_cut` with the number of tokens of each example that
-        were not read, because it is longer than the model reads; without it a warning says so.
+        `report` is called with the number of finished examples, `report_cut` with the number of truncated tokens per
+        example. Without `report_cut` truncation is reported as a warning.
         """
         if self.members:
             return self._predict_together(examples, max_length, report, report_cut)
@@ -203,7 +203,7 @@ class Predictor:
         report: Callable[[int], None],
         report_cut: ReportCut | None,
     ) -> list[Output]:
-        """The members' outputs, averaged; the first one reports what was cut."""
+        """The average of the members' outputs; only the first one reports truncation."""
         num_members, outputs = len(self.members), []
         for number, member in enumerate(self.members):
             progress = lambda done, before=number * len(examples): report((before + done) // num_members)  # noqa: E731
@@ -212,7 +212,7 @@ class Predictor:
         return [self.task.combine(list(each)) for each in zip(*outputs, strict=True)]
 
     def classify(self, texts: Sequence[Text], *, report_cut: ReportCut | None = None) -> list[Label]:
-        """The label of each text or pair, with its probability and the others'; or the number, for regression."""
+        """The label of each text or pair with the probabilities of all labels; for regression, the number."""
         task = self._expect(Classification, MultiLabel, Regression)
         outputs = self.predict(to_examples(texts), report_cut=report_cut)
         return [self._label(task, output) for output in outputs]
@@ -226,7 +226,7 @@ class Predictor:
         return [task.decide(output) for output in self.predict(examples)]
 
     def answer(self, question: str, context: str) -> FoundAnswer:
-        """The stretch of the context that answers the question, however long the context is; "" where there is none."""
+        """The span of the context that answers the question, or "" if there is none. Any context length."""
         return self.answer_batch([(question, context)])[0]
 
     def answer_batch(self, pairs: Sequence[tuple[str, str]]) -> list[FoundAnswer]:
@@ -235,7 +235,7 @@ class Predictor:
         return [read_answer(task, output) for output in self.predict(to_questions(pairs))]
 
     def choose(self, context: str, question: str, choices: Sequence[str]) -> Choice:
-        """The choice that fits the question about the context best; a choice takes the place of a `_`."""
+        """The choice that fits the question about the context best; a choice replaces each `_` in the question."""
         return self.choose_batch([to_choice_example(context, question, choices)])[0]
 
     def choose_batch(self, examples: Sequence[ChoiceExample], *, report_cut: ReportCut | None = None) -> list[Choice]:
@@ -253,7 +253,7 @@ class Predictor:
         return self.fill_gaps(self.encode_gaps(texts), top_k)
 
     def encode_gaps(self, texts: Sequence[str]) -> list[Group]:
-        """Texts with masks as `fill_gaps` reads them; raises if one has no mask, or is too long."""
+        """Encode texts with masks for `fill_gaps`; raises if one has no mask or is too long."""
         self._need_head("mlm", "fill masks")
         return [encode_gaps(self.tokenizer, text, self.checkpoint.config.max_positions) for text in texts]
 
@@ -262,22 +262,22 @@ class Predictor:
         return fill_gaps(self.session, self.tokenizer, encoded, top_k)
 
     def order(self, first: str, second: str) -> float:
-        """How probable it is that the second text follows the first, rather than the other way round."""
+        """The probability that the second text follows the first, rather than the reverse."""
         return self.order_batch([(first, second)])[0]
 
     def order_batch(self, pairs: Sequence[tuple[str, str]], *, report_cut: ReportCut | None = None) -> list[float]:
         """`order` for many pairs at once."""
         self._need_head("sentence", "order sentences")
-        # a head of three classes (segments.task = "three-way") also knows of texts that do not belong together
+        # a head with three classes (segments.task = "three-way") has another one for unrelated texts
         found = self._outputs("sentence", "logits", pairs, report_cut)
         return [float(logits[:2].softmax(-1)[0]) for logits in found]
 
     def embed(
         self, texts: Sequence[Text], *, normalize: bool | None = None, report_cut: ReportCut | None = None
     ) -> NDArray[np.float32]:
-        """A vector (N, H) for each text, made as the model says (sentence-transformers' modules.json).
+        """A vector per text (N, H), pooled as the model specifies (sentence-transformers' modules.json).
 
-        A model that says nothing gives the mean of the tokens' last states, normalized to length one.
+        The default is the mean of the tokens' last hidden states, normalized to unit length.
         """
         spec = self.checkpoint.embedding_spec
         found = self._outputs("embedding", "embedding", texts, report_cut)
@@ -331,7 +331,7 @@ class Predictor:
             )
 
 
-def load(  # one line of a user's program: its options are words there, not an object of options
+def load(  # called directly by users, so its options are keyword arguments instead of an options object
     source: str | os.PathLike[str],
     *,
     device: str = "auto",
@@ -341,13 +341,13 @@ def load(  # one line of a user's program: its options are words there, not an o
     layers: int = 0,
     tokenizer: Literal["own"] | None = "own",
 ) -> Predictor:
-    """The predictor of a checkpoint, run, ensemble, export, Hugging Face or TensorFlow model, or of a hub's name.
+    """Load a checkpoint, run, ensemble, export, Hugging Face or TensorFlow model, or a model name on the Hub.
 
-    `engine` computes it: torch, onnx, openvino, or auto for the fastest here; else torch, and onnx for exports.
-    `threads` 0: what OMP_NUM_THREADS says, else as many as there are cores. `patience`: texts whose answer stays the
-    same for so many layers are done, where the model has learned it. `layers`: compute only so many of the first.
-    `tokenizer` None: a model that has none; `predictor.model` takes token ids. Where a vocabulary does not fit the
-    model's table exactly, a warning says so.
+    `engine`: torch, onnx, openvino, or auto for the fastest here; by default torch, and onnx for exports.
+    `threads` 0: OMP_NUM_THREADS if set, else the number of cores. `patience`: early exit after this many consecutive
+    layers with the same answer, for models trained for it. `layers`: use only the first layers.
+    `tokenizer` None: load without a tokenizer; `predictor.model` takes token ids. A warning is issued if the
+    vocabulary size differs from the model's embedding table.
     """
     if threads < 0:
         raise ConfigError("out-of-range", f"threads must be 0 (all cores) or more, got {threads}", option="threads")
@@ -381,7 +381,7 @@ def load(  # one line of a user's program: its options are words there, not an o
 
 
 def _load_ensemble(path: Path, computing: dict[str, Any]) -> Predictor:
-    """A predictor that averages the outputs of an ensemble's members, and decides as the ensemble does."""
+    """A predictor that averages the outputs of an ensemble's members."""
     members = tuple(load(member, **computing) for member in list_members(path))
     first = members[0]
     checkpoint = replace(first.checkpoint, path=path, task=read_report(path)["facts"])
@@ -393,7 +393,7 @@ def _load_ensemble(path: Path, computing: dict[str, Any]) -> Predictor:
 def build_engine(
     name: EngineName, checkpoint: Checkpoint, runtime: Runtime, graphs: Graphs, num_threads: int
 ) -> BatchEngine:
-    """The engine of a name. Each but torch needs an extra that not everyone has, and is imported here."""
+    """The engine with this name. Engines other than torch need optional packages, so they are imported here."""
     if name == "torch":
         return TorchEngine(checkpoint.load_model().to(runtime.device).eval(), runtime)
     if name == "onnx":
@@ -421,20 +421,20 @@ def _load_checkpoint(checkpoint: Checkpoint, device: str, engine: EngineChoice, 
 def _load_exported(export: Export, engine: EngineChoice, threads: int) -> Predictor:
     checkpoint, runtime = export.checkpoint, choose_runtime(RuntimeOptions(device="cpu"))
     length = checkpoint.config.max_positions
-    # OpenVINO sums in another order where the batch has another shape, and rounding to bytes makes that visible
+    # OpenVINO's summation order depends on the batch shape, and quantization makes the difference visible
     is_alone = export.mixes_texts or (export.is_int8 and engine == "openvino")
     batch_tokens = 1 if is_alone else BATCH_TOKENS
     graph = OneGraph(export.graph_file, export.head, length, export.has_exits, batch_tokens)
     num_threads = choose_threads(threads)
     build = lambda name: build_engine(name, checkpoint, runtime, graph, num_threads)  # noqa: E731
-    # OpenVINO computes integers that are quantised on the way in float, slower than float itself; and loops not at all
+    # OpenVINO runs dynamically quantized graphs in float, slower than float itself, and does not support loops
     is_for_onnx = engine == "auto" and (export.is_int8 or export.has_exits)
     possible: tuple[EngineName, ...] = ("onnx",) if is_for_onnx else ("onnx", "openvino")
     return Predictor(checkpoint, runtime, choose_engine(engine, possible, build, Trial(export.head, length)))
 
 
 def _list_candidates(checkpoint: Checkpoint) -> tuple[EngineName, ...]:
-    """The engines that "auto" measures; of a model that has learned to answer early those that can."""
+    """The engines that "auto" measures; for early-exit models only those that support it."""
     if not (checkpoint.task or {}).get("exits", False):
         return tuple(PACKAGES)
     return ("torch", "onnx") if checkpoint.config.layer_plan.is_one_layer else ("torch",)
@@ -446,7 +446,7 @@ def _are_words(words: Any) -> bool:
 
 
 def to_examples(texts: Sequence[Text]) -> list[TextExample]:
-    """Texts, or pairs of them, as a task of texts reads them."""
+    """Convert texts or pairs of texts to a text task's examples."""
     if isinstance(texts, str):
         raise ConfigError("wrong-input", f"expected a list of texts, got the single string '{texts[:40]}'")
     return [TextExample(str(number), *_check_texts(text, number)) for number, text in enumerate(texts)]

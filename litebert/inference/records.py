@@ -1,4 +1,4 @@
-"""What `litebert predict` answers: files or Python values become a task's examples, and its answers become records."""
+"""Inputs and outputs of `litebert predict`: read files or Python values as examples, and turn answers into records."""
 
 import string
 import sys
@@ -33,7 +33,7 @@ from litebert.tasks.words import find_words
 
 STDIN = "standard input"
 TABLES = (".csv", ".tsv", ".jsonl", ".json")
-CHUNK = 8192  # texts that are sorted by length and answered together, before any is given
+CHUNK = 8192  # texts that are sorted by length and answered together
 GAPS_CHUNK = 1024
 NUM_GUESSES = 5
 
@@ -46,9 +46,9 @@ class Answered(NamedTuple):
 
 
 def iter_records(predictor: Predictor, examples: Sequence[Any], *, names_files: bool = False) -> Iterator[Answered]:
-    """Answers in the order of the examples, chunk by chunk; all of them are checked before the first is computed.
+    """Answers in the order of the examples, chunk by chunk; all examples are checked before the first is computed.
 
-    With `names_files` a record says which file it is of, since each file counts its ids from one.
+    With `names_files` each record contains its file, because ids are numbered per file.
     """
     chunks = _iter_guesses if predictor.only_fills_gaps else _iter_answers
     for example, answered in chunks(predictor, examples):
@@ -84,7 +84,7 @@ def _describe(predictor: Predictor, example: Any, one: Prediction) -> Answered:
 
 
 def _iter_guesses(predictor: Predictor, examples: Sequence[Any]) -> Iterator[tuple[Any, Answered]]:
-    """The best guesses for each gap of each text; every text is looked at before any is read."""
+    """The best guesses for each mask of each text; all texts are checked before the first is computed."""
     encoded = [_encode(predictor, example) for example in examples]
     with ProgressBar("guessing", total=len(examples), unit="texts", scale=1) as progress:
         for start in range(0, len(examples), GAPS_CHUNK):
@@ -116,7 +116,7 @@ def _encode(predictor: Predictor, example: Any) -> Group:
 
 
 def _show(example: Any, answer: Any) -> str:
-    """An answer for a person: tags as words, several labels with a bar between them, a choice with its text."""
+    """An answer as text: tags separated by spaces, several labels by a bar, a choice with its text."""
     if isinstance(answer, list):
         return (" " if hasattr(example, "words") else "|").join(answer)
     if hasattr(example, "choices"):
@@ -131,7 +131,7 @@ def _text_of(example: Any) -> str:
 
 
 def _place_of(predictor: Predictor, example: Any, one: Prediction) -> dict[str, Any]:
-    """Where an answer stands in its text; which of the choices it is."""
+    """The position of an answer in its text, or the number of the choice."""
 
     if isinstance(predictor.task, SpanTask):
         return {k: v for k, v in read_answer(predictor.task, one.output)._asdict().items() if k != "text"}
@@ -141,13 +141,13 @@ def _place_of(predictor: Predictor, example: Any, one: Prediction) -> dict[str, 
 
 
 def read_inputs(predictor: Predictor, files: Sequence[Path], options: TableOptions) -> list[Any]:
-    """The examples in some files, or of standard input where there are none, as the model's task reads them."""
+    """Read the examples in files, or in standard input if there are none, for the model's task."""
     return list(_iter_examples(predictor, files, options))
 
 
 def to_inputs(predictor: Predictor, texts: Sequence[Any]) -> list[Any]:
-    """Python values as the model's task reads them: texts or pairs, sentences for tags, questions with their context,
-    or (context, question, choices)."""
+    """Convert Python values to examples of the model's task: texts or pairs, sentences for tagging, (question,
+    context), or (context, question, choices)."""
     task = None if predictor.only_fills_gaps else predictor.task
     if isinstance(task, Choices):
         return [to_choice_example(*one) for one in texts]
@@ -217,7 +217,7 @@ def _questions_of_file(file: Path, options: TableOptions) -> Iterable[Any]:
 
 
 def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
-    """A sentence a line; cut into words as the training texts were, or at white space."""
+    """One sentence per line, split into words like the training texts, or at white space."""
 
     del options  # a line has no columns
     for number, line in enumerate(lines.split("\n"), start=1):
@@ -227,7 +227,7 @@ def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits
 
 
 def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
-    """A table, CoNLL columns with or without tags, or a sentence a line."""
+    """A table, CoNLL columns with or without tags, or one sentence per line."""
 
     if file.suffix.lower() == ".txt":
         lines = read_text(file, options.encoding)
@@ -247,7 +247,7 @@ def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool)
 
 
 def _split_text(row: Row, column: str) -> Row:
-    """The row with the words of its text, cut as the training texts were."""
+    """The row with its text split into words like the training texts."""
 
     text = row.cells[column]
     return replace(row, cells={**row.cells, column: [text[word.start : word.end] for word in find_words(text)]})
@@ -267,7 +267,7 @@ def _texts_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[A
 
 
 def _texts_of_file(file: Path, options: TableOptions, *, num_texts: int) -> Iterable[Any]:
-    """A table, or a text a line (a tab between the two of a pair)."""
+    """A table, or one text per line (the two texts of a pair are separated by a tab)."""
 
     if not (file.suffix.lower() in TABLES or is_columnar(file) or options.text):
         return _texts_of_lines(read_text(file, options.encoding), str(file), options)

@@ -1,4 +1,4 @@
-"""How an engine is asked: groups in batches of like length, with a patience, and until nobody needs the answer."""
+"""Run an engine on groups of sequences: batches of similar length, early exit, and cancellation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,21 +19,21 @@ Answer = TypeVar("Answer")
 
 
 class Interrupted(Exception):
-    """Nobody waits for the answer any more."""
+    """The computation was cancelled because the result is no longer needed."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """An engine, and how it is asked. Everything that a predictor, an evaluation or a measurement computes goes here.
+    """An engine and its settings. All predictions, evaluations and measurements are computed here.
 
-    `run` makes it an engine itself, so that a task asks a session as it would ask an engine.
+    A session has the interface of an engine (`run`), so that a task can use either.
     """
 
     engine: BatchEngine
     pad_id: int
     patience: int = 0  # 0: compute all layers
     is_wanted: Callable[[], bool] | None = None  # asked before each batch; False raises `Interrupted`
-    report_layers: Callable[[Sequence[int]], object] | None = None  # given how many layers each text took
+    report_layers: Callable[[Sequence[int]], object] | None = None  # called with the layers computed for each text
 
     def predict(
         self, task: FinetuneTask, groups: Sequence[Group], report: Callable[[int], None] = lambda _: None
@@ -82,10 +82,10 @@ class Session:
 
 
 def plan_batches(groups: Sequence[Group], batch_tokens: int, batch_cost: int = BATCH_COST) -> Iterator[list[int]]:
-    """The numbers of the groups in each batch, the longest first, so that memory runs out at once or never.
+    """The group numbers of each batch, longest first, so that running out of memory happens at once or never.
 
-    Texts of like length share a batch. Which lengths do is chosen so that the fewest tokens are computed, padding
-    included, where each batch counts as `batch_cost` tokens more.
+    Texts of similar length share a batch. The grouping minimizes the number of computed tokens, padding included,
+    where each batch costs an additional `batch_cost` tokens.
     """
     if len(groups) < 2:
         yield from ([0] for _ in groups)
@@ -107,9 +107,9 @@ def plan_batches(groups: Sequence[Group], batch_tokens: int, batch_cost: int = B
 
 
 def _join_widths(widths: NDArray[np.int64], before: NDArray[np.int64], batch_tokens: int, batch_cost: int) -> list[int]:
-    """Where among the widths, which fall, a new batch begins so that the whole costs least.
+    """Indices into the (descending) widths at which a new batch starts, for the lowest total cost.
 
-    `before` has one number more than there are widths: how many sequences are wider than each, and how many in all.
+    `before` has one more entry than widths: the number of wider sequences for each, and the total.
     """
     costs = np.zeros(len(widths) + 1, dtype=np.int64)  # the least cost of the widths up to here
     starts = [0] * (len(widths) + 1)  # where the last batch of those begins

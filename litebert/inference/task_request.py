@@ -1,4 +1,4 @@
-"""A model, a task and its data, as `litebert evaluate` is asked about them."""
+"""The arguments of a task evaluation: a model, a task and its data."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskRequest:
-    """The words that `evaluate --task` reads."""
+    """The arguments of `litebert.evaluate` for a task's data."""
 
     checkpoint: str | os.PathLike[str]
     task: str | None  # None: the model's own
@@ -31,7 +31,7 @@ class TaskRequest:
         return load(self.checkpoint, **(self.computing | more))
 
     def read(self, predictor: "Predictor") -> "tuple[Dataset, Chosen]":
-        """The task's data, and the examples of the split that is asked for; tells what was guessed on the way."""
+        """The task's data and the examples of the requested split; prints notes about what was guessed."""
         from litebert.inference.evaluation import choose_examples, name_task, read_for
         from litebert.tasks.reading import TableOptions
         from litebert.tasks.seen_texts import find_seen_texts
@@ -46,6 +46,6 @@ class TaskRequest:
 
 
 def tell_notes(dataset: "Dataset") -> None:
-    """What was guessed or left out while reading, where it does not mix with what is printed."""
+    """Print notes about guesses and skipped rows to standard error, apart from the results."""
     for note in dataset.notes:
         print(note, file=sys.stderr)

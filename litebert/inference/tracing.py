@@ -1,6 +1,6 @@
-"""How a model reads a text: which tokens each token attends to, and how far each layer moves it.
+"""Attention weights and layer distances of one text, token by token.
 
-The paper's Figure 1 draws the movement of a whole corpus; here it is of one text, token by token.
+The ALBERT paper's Figure 1 shows layer distances averaged over a corpus.
 """
 
 import math
@@ -14,7 +14,7 @@ from torch import Tensor
 from litebert.inference.predictor import Predictor
 from litebert.text.front import Encoding
 
-MAX_TOKENS = 128  # of a trace: more cannot be looked at, and L x T x T numbers are sent
+MAX_TOKENS = 128  # per trace: more would be unreadable, and L x T x T numbers are sent
 
 
 class TracedToken(NamedTuple):
@@ -38,7 +38,7 @@ class Trace(NamedTuple):
 
 
 def trace(predictor: Predictor, text: str, text_b: str | None = None, *, head: int | None = None) -> Trace:
-    """How a text or a pair is read; attention is one head's, numbered from 0, or the mean of all."""
+    """Trace a text or a pair; attention is one head's, numbered from 0, or the mean of all heads."""
     tokens, token_ids, is_cut = _list_tokens(predictor, text, text_b)
     device = predictor.runtime.device
     ids = torch.tensor([token_ids], device=device)
@@ -60,7 +60,7 @@ def trace(predictor: Predictor, text: str, text_b: str | None = None, *, head: i
 
 
 def _list_tokens(predictor: Predictor, text: str, text_b: str | None) -> tuple[list[TracedToken], list[int], bool]:
-    """The tokens of a text or pair with the special ones around them, as the model was trained to see them."""
+    """The tokens of a text or pair with special tokens, as in training."""
     tokenizer, config = predictor.tokenizer, predictor.checkpoint.config
     form = predictor.form(min(MAX_TOKENS, config.max_positions))
     encodings = [tokenizer.encode_with_offsets(one) for one in (text, text_b) if one is not None]

@@ -74,7 +74,7 @@ def test_a_finished_demo_shows_its_result_at_once(finished: Path, monkeypatch: p
     before = report.stat()
     output = tell(small_demo())
     assert "there already" in output
-    assert "masked words" in output
+    assert "masked tokens" in output
     assert report.stat() == before
 
 
@@ -95,7 +95,7 @@ def test_interrupted_in_every_stage_it_ends_with_the_same_report(
             tell(small_demo())
         torch.set_num_threads(2)  # the next one does not inherit the threads of this one, as a new process does not
     output = tell(small_demo())
-    assert output.count("was done before") == len(story.STAGES) - 1
+    assert output.count("already done") == len(story.STAGES) - 1
     ours, other = (folder / "runs" / "demo" / "report.html" for folder in (tmp_path, finished))
     assert without_times(ours.read_text("utf-8")) == without_times(other.read_text("utf-8"))
 

@@ -1,4 +1,4 @@
-"""How far each layer moves its input: the paper's Figure 1, on what parameter sharing does to a deep network."""
+"""How far each layer moves its input, as in the ALBERT paper's Figure 1 on the effect of parameter sharing."""
 
 import math
 from collections.abc import Sequence

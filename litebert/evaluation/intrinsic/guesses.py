@@ -1,4 +1,4 @@
-"""What a model says about pairs: the state of [CLS], the answer of its own head, and guesses of masked tokens."""
+"""A model's outputs for sentence pairs: the [CLS] state, its own head's answer, and masked-token predictions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ Advance = Callable[[int], None]  # called with the number of sequences read
 
 @dataclass(frozen=True)
 class PairStates:
-    """What a model says about S pairs."""
+    """A model's outputs for S pairs."""
 
     first: Tensor  # (S, H) the last state of [CLS]
     answers: NDArray[np.int64] | None  # (S,) its own head's IN_ORDER or NOT_IN_ORDER; None without a head
@@ -30,7 +30,7 @@ class PairStates:
 
 @dataclass(frozen=True)
 class GuessedWords:
-    """M masked tokens: which were guessed right, and by whom."""
+    """Which of M masked tokens the model and each baseline predicted correctly."""
 
     by_model: NDArray[np.bool_]  # every target masked
     by_model_usual: NDArray[np.bool_]  # 80/10/10
@@ -82,7 +82,7 @@ def probe(states: PairStates, learned_states: PairStates, learned: PairTable) ->
 def guess_words(
     model: Model, writer: PairWriter, pairs: PairTable, frequent: FrequentPieces, advance: Advance
 ) -> GuessedWords:
-    """Mask tokens of pairs and guess them: once with [MASK] for every target, once 80/10/10 as in training."""
+    """Predict masked tokens twice: with [MASK] for every target, and with 80/10/10 masking as in training."""
     parts = []
     for numbers, usual in writer.iter_batches(pairs, is_masked=True):
         hidden_ids = usual.token_ids.flatten().clone()
@@ -118,7 +118,7 @@ def _guess(model: Model, batch: Batch) -> tuple[NDArray[np.bool_], NDArray[np.fl
 
 
 def _prepare(batch: Batch, model: Model) -> Batch:
-    """On the model's device, and with one segment id if the model has one."""
+    """The batch on the model's device, with a single segment id if the model has only one."""
     if model.config.num_segments == 1:
         batch = replace(batch, segment_ids=torch.zeros_like(batch.segment_ids))
     return batch.to(model.encoder.embeddings.token.weight.device)

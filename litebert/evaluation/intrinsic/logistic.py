@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 _ITERATIONS = 100
 _PENALTIES = (0.1, 0.01, 0.001)
-_HELD_OUT = 5  # one document in so many is held out to choose the penalty
+_HELD_OUT = 5  # one in this many documents is held out to choose the penalty
 
 
 class Classifier(NamedTuple):

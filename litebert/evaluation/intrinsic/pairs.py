@@ -1,9 +1,9 @@
 """Sentence pairs to test on, with balanced labels, both among pairs that open a document and among the others.
 
-Nothing but the relation between its segments may reveal the label of a pair, or a score would say nothing. SOP pairs
-come from the planner of the training data. NSP pairs are made here: a random pair gets its second segment from another
-such pair of the same kind and length. So the opening of a document is never a second segment, and is always followed by
-what follows openings; neither reveals the label.
+Only the relation between its segments may reveal the label of a pair; otherwise the score is meaningless. SOP pairs
+come from the planner of the training data. NSP pairs are made here: a negative pair gets its second segment from
+another pair of the same kind and length. A document opening is therefore never a second segment, and is always
+followed by text that follows openings, so neither reveals the label.
 """
 
 from typing import NamedTuple
@@ -24,11 +24,11 @@ _SOP, _NSP, _PLAIN, _ORDER = range(4)  # the purpose of a random key
 
 
 class TooFewPairsError(DataError):
-    """A text that gives too few pairs for a meaningful score."""
+    """The text yields too few pairs for a meaningful score."""
 
 
 class PairTable(NamedTuple):
-    """S pairs for a model to judge."""
+    """S labelled sentence pairs."""
 
     ranges: NDArray[np.int64]  # (S, 4) token addresses: first start, first stop, second start, second stop
     labels: NDArray[np.int64]  # (S,) IN_ORDER or NOT_IN_ORDER

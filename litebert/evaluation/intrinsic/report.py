@@ -30,7 +30,7 @@ class SentencePairs:
 
 @dataclass(frozen=True)
 class Training:
-    """What a checkpoint's recipe says about its training; without a recipe, what the model allows."""
+    """Facts about the training from the checkpoint's recipe; without a recipe, the model's limits."""
 
     length: int  # positions beyond it were not trained
     sentence_task: str | None  # sop, nsp, three-way, none; None: not known
@@ -38,13 +38,13 @@ class Training:
 
 @dataclass(frozen=True)
 class IntrinsicReport:
-    """All that was measured; `to_json` gives plain data."""
+    """All measurements; `to_json` returns plain data."""
 
     checkpoint: str
     step: int
     corpus: str
     tested_on: str
-    learned_from: str  # documents that probes and baselines learned from, none of which is tested on
+    learned_from: str  # documents that probes and baselines were trained on; none of them is tested on
     length: int
     training: Training
     seed: int

@@ -33,10 +33,10 @@ class PairScores:
 
 
 def score_guesses(is_right: NDArray[np.bool_], documents: NDArray[np.int64]) -> Score:
-    """The share of right guesses; `documents` says which document each is about.
+    """Accuracy; `documents` gives the document of each prediction.
 
-    The interval is Wilson's, for as many guesses as would spread as much if they were independent: those about one
-    document are often right or wrong together. How much they are, few documents tell poorly: hence Student's t.
+    The interval is Wilson's for the effective sample size, because predictions about one document are correlated. The
+    correlation is estimated from the documents, so with few of them the quantile is Student's t.
     """
     right, total = int(is_right.sum()), len(is_right)
     if not total:
@@ -44,7 +44,7 @@ def score_guesses(is_right: NDArray[np.bool_], documents: NDArray[np.int64]) -> 
     _, numbers = np.unique(documents, return_inverse=True)
     per_document = np.bincount(numbers)
     count = len(per_document)
-    # where every guess has a document of its own, there is no spread of documents to be learned
+    # if every prediction has a document of its own, there is no correlation to estimate
     quantile = _NORMAL_QUANTILE if count == total else student(max(1, count - 1))
     low, high = wilson_interval(right / total, _count_independent(is_right, numbers, per_document), quantile)
     return Score(right / total, low, high, right, total, count)
@@ -70,10 +70,10 @@ def wilson_interval(value: float, total: float, quantile: float = _NORMAL_QUANTI
 def _count_independent(
     is_right: NDArray[np.bool_], numbers: NDArray[np.int64], per_document: NDArray[np.int64]
 ) -> float:
-    """How many independent guesses would spread as whole documents do (Kish); never more than there are.
+    """The effective sample size (Kish): how many independent predictions would have the same variance.
 
-    Where documents do not differ, because there is one or because all guesses agree, nothing tells how much the guesses
-    of a document go together: then a document counts as one.
+    It is never larger than the number of predictions. With a single document, or if all predictions agree, the
+    correlation cannot be estimated and each document counts as one.
     """
     total, count = len(is_right), len(per_document)
     value = is_right.mean()

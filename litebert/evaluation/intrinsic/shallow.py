@@ -1,4 +1,4 @@
-"""What needs no network: guesses that a model must beat before it has learned anything."""
+"""Baselines: bag of words for SOP, word overlap for NSP, unigrams and bigrams for masked tokens."""
 
 import warnings
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from litebert.evaluation.intrinsic.pairs import IN_ORDER, NOT_IN_ORDER, PairTabl
 
 @dataclass(frozen=True)
 class Bags:
-    """Pairs, and which pieces their sides hold: each is listed once a side, in the order of the pairs (K entries)."""
+    """Pairs and the pieces in each of their sides: K entries in the order of the pairs, each piece once per side."""
 
     table: PairTable
     pairs: NDArray[np.int64]  # (K,)
@@ -42,16 +42,16 @@ def collect_bags(writer: PairWriter, pairs: PairTable, vocab_size: int) -> Bags:
 
 
 def guess_order(bags: Bags, learned: Bags) -> NDArray[np.int64]:
-    """A label for each pair by logistic regression on the bags of words of its two sides, learned from other pairs.
+    """A label per pair from logistic regression on the bags of words of its sides, trained on other pairs.
 
-    Pairs that begin a document have a classifier of their own: their words differ, and so it is strongest.
+    Pairs that open a document get their own classifier: their vocabulary differs, and this baseline is stronger.
     """
     features, learned_features = _contrast_sides(bags), _contrast_sides(learned)
     labels, documents = torch.from_numpy(learned.table.labels), torch.from_numpy(learned.table.documents)
     says_swapped = np.zeros(bags.num_pairs, np.bool_)
     for is_lead in (True, False):
         own = torch.from_numpy(learned.table.is_lead == is_lead)
-        own = own if own.any() else ~own  # none of this kind to learn from: learn from the other
+        own = own if own.any() else ~own  # no training pairs of this kind: use the other kind
         classifier = fit_classifier(take_rows(learned_features, own), labels[own], documents[own])
         judged = bags.table.is_lead == is_lead
         says_swapped[judged] = (classifier.logits(features) > 0).numpy()[judged]
@@ -59,33 +59,33 @@ def guess_order(bags: Bags, learned: Bags) -> NDArray[np.int64]:
 
 
 def _contrast_sides(bags: Bags) -> Tensor:
-    """A row for each pair (S, V): 1 for a piece of its first side, -1 of its second, 0 of both.
+    """A row per pair (S, V): 1 for a piece in the first side, -1 in the second, 0 in both.
 
-    Swapping a pair turns its label around, so a piece counts for one side what it counts against the other.
+    Swapping a pair flips its label, so a piece has opposite weights in the two sides.
     """
     signs = torch.from_numpy(1.0 - 2.0 * bags.sides).float()
     places = torch.from_numpy(np.stack([bags.pairs, bags.pieces]))
     shape = bags.num_pairs, bags.vocab_size
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse", UserWarning)  # beta, says torch; our products are tested
+        warnings.filterwarnings("ignore", "Sparse", UserWarning)  # torch calls CSR beta; our tests cover what we use
         return torch.sparse_coo_tensor(places, signs, shape).coalesce().to_sparse_csr()
 
 
 def guess_next(bags: Bags, learned: Bags) -> NDArray[np.int64]:
-    """A label for each pair by the share of rare words that its sides have in common; other pairs set the threshold."""
+    """A label per pair from the overlap of rare words between its sides; the threshold is fitted on other pairs."""
     weights = _inverse_frequencies(learned)
     threshold = _find_threshold(_share_words(learned, weights), learned.table.labels)
     return np.where(_share_words(bags, weights) <= threshold, NOT_IN_ORDER, IN_ORDER)
 
 
 def _inverse_frequencies(bags: Bags) -> NDArray[np.float64]:
-    """How rare each piece is: the logarithm of how many sides there are for one that holds it."""
+    """The inverse document frequency of each piece, counting each side as a document."""
     counts = np.bincount(bags.pieces, minlength=bags.vocab_size)
     return np.asarray(np.log((2 * bags.num_pairs + 1) / (counts + 1)))
 
 
 def _share_words(bags: Bags, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weight of the pieces that both sides hold, of all that the pair holds: 0 to 1."""
+    """The weight of the pieces that occur in both sides, as a share of all pieces of the pair: 0 to 1."""
     held, times = np.unique(bags.pairs * bags.vocab_size + bags.pieces, return_counts=True)
     owners, pieces = np.divmod(held, bags.vocab_size)
     of_all = np.bincount(owners, weights[pieces], bags.num_pairs)
@@ -102,14 +102,14 @@ def _find_threshold(values: NDArray[np.float64], labels: NDArray[np.int64]) -> f
 
 
 class FrequentPieces(NamedTuple):
-    """What a reader of counts alone would put into a gap."""
+    """Predictions for masked tokens from counts alone."""
 
     anywhere: int  # the most frequent piece
     after: NDArray[np.int64]  # (V,) the most frequent successor of each piece
 
 
 def count_pieces(writer: PairWriter, pairs: PairTable, vocab_size: int) -> FrequentPieces:
-    """The most frequent piece of a text, and of what follows each piece."""
+    """The most frequent piece of a text, and the most frequent successor of each piece."""
     special = torch.tensor([writer.writer.special.cls_id, writer.writer.special.sep_id, writer.writer.special.pad_id])
     steps = []
     for _, batch in writer.iter_batches(pairs):
@@ -120,5 +120,5 @@ def count_pieces(writer: PairWriter, pairs: PairTable, vocab_size: int) -> Frequ
     anywhere = int(np.bincount(successors, counts).argmax())
     after = np.full(vocab_size, anywhere)
     rarest_first = np.argsort(counts, kind="stable")
-    after[pieces[rarest_first]] = successors[rarest_first]  # of several, the last one written stays: the most frequent
+    after[pieces[rarest_first]] = successors[rarest_first]  # the last assignment wins: the most frequent
     return FrequentPieces(anywhere, after)

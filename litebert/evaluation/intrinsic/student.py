@@ -1,9 +1,9 @@
-"""Student's t: how far a mean may be off when its spread is known from few values."""
+"""Quantiles of Student's t distribution."""
 
 import math
 from bisect import bisect_left
 
-# Student's t, two-sided 95 %, for 1 to 30 degrees of freedom, and for more: between those straight in 1 / freedom
+# Two-sided 95 %, for 1 to 30 degrees of freedom; above, interpolated linearly in 1 / freedom
 _STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,

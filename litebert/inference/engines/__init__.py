@@ -1,1 +1,1 @@
-"""What computes a model: torch, onnxruntime or OpenVINO, behind one small interface."""
+"""Inference engines with a common interface: torch, onnxruntime and OpenVINO."""

@@ -1,4 +1,4 @@
-"""Which engine: the one that a person names, or the fastest here by a short measurement."""
+"""Choose an engine: the one named by the user, or the fastest on this machine by a short benchmark."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,20 +17,20 @@ PACKAGES: dict[EngineName, tuple[str, ...]] = {
     "onnx": ("onnxruntime", "onnx"),
     "openvino": ("openvino", "onnx"),
 }
-LENGTHS = (16, 64)  # of the texts that are timed: a phrase and a paragraph
+LENGTHS = (16, 64)  # tokens of the texts that are timed: a phrase and a paragraph
 ROUNDS = 5
 Build = Callable[[EngineName], BatchEngine]
 
 
 class Trial(NamedTuple):
-    """What engines are timed with: this head, and texts no longer than this."""
+    """The head and maximum text length with which engines are timed."""
 
     head: HeadName
     max_length: int
 
 
 def choose_engine(wanted: str, possible: Sequence[EngineName], build: Build, trial: Trial) -> BatchEngine:
-    """The engine of a name; for "auto" the fastest of those that are possible and installed."""
+    """The engine with this name; for "auto", the fastest supported and installed one."""
     if wanted not in ("auto", *PACKAGES):
         raise ConfigError(
             "unknown-value", f"unknown engine '{wanted}'; {suggest(wanted, ('auto', *PACKAGES))}", option="engine"
@@ -54,13 +54,13 @@ def is_installed(name: EngineName) -> bool:
 
 
 def _time_all(engines: Sequence[BatchEngine], trial: Trial) -> Iterator[tuple[BatchEngine, float]]:
-    """Each engine with its seconds for the same texts; they take turns, and each one's best counts."""
+    """Each engine with its time in seconds for the same texts: the best of several interleaved rounds."""
     seconds = {engine.name: [float("inf")] * len(LENGTHS) for engine in engines}
     for number in range(1 + ROUNDS):
         for engine in engines:
             for place, length in enumerate(LENGTHS):
                 spent = _time_once(engine, trial.head, min(length, trial.max_length))
-                if number:  # the first opens sessions
+                if number:  # the first round is a warm-up
                     seconds[engine.name][place] = min(seconds[engine.name][place], spent)
     for engine in engines:
         yield engine, sum(seconds[engine.name])

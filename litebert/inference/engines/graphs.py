@@ -1,4 +1,4 @@
-"""Engines that a predictor can use, where the ONNX graphs of two of them come from, and what graphs are fed."""
+"""The engine interface, and the ONNX graphs of checkpoints and exports with their inputs."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,35 +14,35 @@ from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.model.engine import Engine, HeadInputs, HeadName
 
-NEVER = 2**31  # a patience that no model has layers for
-BATCH_TOKENS = 4096  # in one batch, padding included: enough to keep a CPU's caches busy, and no more
-BATCH_COST = 48  # one more batch takes about as long as this many tokens; torch on two cores
+NEVER = 2**31  # a patience larger than any number of layers
+BATCH_TOKENS = 4096  # per batch, padding included: enough for full CPU throughput
+BATCH_COST = 48  # overhead of a batch in tokens, measured for torch on two cores
 EngineName = Literal["torch", "onnx", "openvino"]
 
 
 class BatchEngine(Engine, Protocol):
-    """An engine with what it takes to plan its batches."""
+    """An engine with the facts needed to plan its batches."""
 
     @property
     def name(self) -> EngineName: ...
 
     @property
     def batch_cost(self) -> int:
-        """One more batch takes about as long as this many tokens."""
+        """The overhead of a batch, in tokens."""
         ...
 
     @property
     def batch_tokens(self) -> int:
-        """How many tokens a batch may have, padding included; 1 puts each text into a batch of its own."""
+        """The maximum tokens per batch, padding included; 1 puts each text into its own batch."""
         ...
 
     def can_exit(self, head: HeadName) -> bool:
-        """Whether this head can be asked with a patience."""
+        """Whether this head supports early exit."""
         ...
 
 
 class Graphs(Protocol):
-    """A model as ONNX graphs, one per head that is asked for."""
+    """A model as ONNX graphs, one per head."""
 
     @property
     def max_positions(self) -> int: ...
@@ -51,24 +51,24 @@ class Graphs(Protocol):
     def batch_tokens(self) -> int: ...
 
     def can_exit(self, head: HeadName) -> bool:
-        """Whether there is a graph of this head that may answer early."""
+        """Whether there is an early-exit graph of this head."""
         ...
 
     def has_exits(self, head: HeadName, patience: int) -> bool:
-        """Whether the graph for this head and patience is one that may answer early."""
+        """Whether the graph for this head and patience has early exits."""
         ...
 
     def open(self, head: HeadName, *, has_exits: bool) -> AbstractContextManager[Path]:
-        """A file with the graph of a head, for as long as it is read; `has_exits`: of one that may answer early.
+        """A file with the graph of a head, which exists while the context is open; `has_exits` for early exits.
 
-        A file and not its bytes: onnxruntime would keep those in memory, next to what it makes of them.
+        A file rather than bytes, because onnxruntime would keep the bytes in memory.
         """
         ...
 
 
 @dataclass(frozen=True)
 class CheckpointGraphs:
-    """The graphs of a checkpoint, written when they are asked for; in float, as the checkpoint is."""
+    """The graphs of a checkpoint in float, built on demand."""
 
     checkpoint: Checkpoint
     mask_id: int
@@ -92,7 +92,7 @@ class CheckpointGraphs:
 
         weights, config = load_arrays(self.checkpoint), self.checkpoint.config
         pooling = self.checkpoint.embedding_spec.pooling
-        # where files in use cannot be deleted, the system deletes them later
+        # Windows cannot delete files in use; they stay until it cleans its temporary folder
         with TemporaryDirectory(prefix="litebert-", ignore_cleanup_errors=True) as folder:
             file = Path(folder) / "model.onnx"
             model = build_graph(config, weights, head, mask_id=self.mask_id, pooling=pooling, has_exits=has_exits)
@@ -109,7 +109,7 @@ class OneGraph:
     content: Path | bytes
     head: HeadName
     max_positions: int
-    is_loop: bool = False  # it takes a patience, and may answer before its last layer
+    is_loop: bool = False  # it takes a patience and supports early exit
     batch_tokens: int = BATCH_TOKENS
 
     def can_exit(self, head: HeadName) -> bool:

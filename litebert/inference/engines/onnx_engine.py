@@ -1,4 +1,4 @@
-"""The model in onnxruntime."""
+"""The onnxruntime engine."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ ERRORS_ONLY = 3
 
 
 class OnnxEngine:
-    """Sessions of a model's graphs, opened when a head is first asked."""
+    """onnxruntime sessions of a model's graphs, opened when a head is first used."""
 
     name: EngineName = "onnx"
     batch_cost = 8  # on two cores, of ALBERT-base
@@ -36,13 +36,13 @@ class OnnxEngine:
 
     def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         has_exits = self._graphs.has_exits(head, inputs.patience)
-        assert has_exits or not inputs.patience, f"{head} was asked with a patience that it cannot have"
+        assert has_exits or not inputs.patience, f"{head} does not support early exit"
         if (head, has_exits) not in self._sessions:
             with self._graphs.open(head, has_exits=has_exits) as file:
                 self._sessions[head, has_exits] = onnxruntime.InferenceSession(
                     file, self._options, providers=["CPUExecutionProvider"]
                 )
-            return_freed_memory()  # of writing and reading the graph, more than the model itself
+            return_freed_memory()  # building and loading the graph takes more memory than the model itself
         names = output_names(head, has_exits=has_exits)
         feeds = to_feeds(head, inputs, self._graphs.max_positions, has_exits=has_exits)
         values = self._sessions[head, has_exits].run(names, feeds)

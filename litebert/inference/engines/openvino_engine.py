@@ -1,4 +1,4 @@
-"""The model in OpenVINO, which computes fastest on many Intel processors."""
+"""The OpenVINO engine, the fastest on many Intel processors."""
 
 import sys
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ TELEMETRY = "openvino_telemetry"
 
 
 class OpenVinoEngine:
-    """Compiled models of a model's graphs, made when a head is first asked."""
+    """A model's graphs, compiled when a head is first used."""
 
     name: EngineName = "openvino"
     batch_cost = 8  # on two cores, of ALBERT-base
@@ -29,14 +29,14 @@ class OpenVinoEngine:
         self._graphs = graphs
         self.batch_tokens = graphs.batch_tokens
         self._core = openvino.Core()
-        # float stays float: some processors would otherwise be given bfloat16
+        # keep float32: OpenVINO defaults to bfloat16 on some processors
         self._settings = {
             "INFERENCE_NUM_THREADS": num_threads,
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_PRECISION_HINT": "f32",
         }
         self._requests: dict[HeadName, Any] = {}
-        self._lock = Lock()  # a request answers one caller at a time
+        self._lock = Lock()  # an inference request serves one caller at a time
 
     def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         if self._graphs.has_exits(head, inputs.patience):
@@ -51,10 +51,10 @@ class OpenVinoEngine:
                 with self._graphs.open(head, has_exits=False) as file:
                     compiled = self._core.compile_model(file, "CPU", self._settings)
                 self._requests[head] = compiled.create_infer_request()
-                return_freed_memory()  # of writing and reading the graph
+                return_freed_memory()  # used for building and loading the graph
             request = self._requests[head]
             request.infer(feeds, share_inputs=True)
-            # copies: the next call writes over these
+            # copies: the next call overwrites these
             return {name: torch.from_numpy(request.get_tensor(name).data.copy()) for name in output_names(head)}
 
     def can_exit(self, head: HeadName) -> bool:
@@ -63,12 +63,12 @@ class OpenVinoEngine:
 
 
 def import_openvino() -> ModuleType:
-    """OpenVINO without the package that reports each import of it to its makers."""
+    """Import OpenVINO without its telemetry."""
     return import_in_silence("openvino")
 
 
 def import_in_silence(name: str) -> ModuleType:
-    """A module that finds no telemetry package, and therefore takes its own stub that sends nothing."""
+    """Import a module with the telemetry package hidden, so that it uses its own no-op stub."""
     if name not in sys.modules:
         sys.modules[TELEMETRY] = None  # type: ignore[assignment]
     try:

@@ -1,4 +1,4 @@
-"""How many threads compute: as many as there are cores for this process, and not two on one core."""
+"""The number of compute threads: one per physical core that this process may use."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -11,25 +11,25 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def choose_threads(wanted: int, environment: Mapping[str, str] = os.environ) -> int:
-    """So many threads as are wanted; for 0 what OMP_NUM_THREADS says, as everybody's tools do, else one a core."""
+    """The requested number of threads; for 0, OMP_NUM_THREADS if set, else one per core."""
     said = environment.get("OMP_NUM_THREADS", "")
     return wanted or (int(said) if said.isdecimal() and int(said) else count_cores())
 
 
 def count_cores(cpus: Path = CPUS, quota: Path = QUOTA, affinity: Callable[[], set[int]] | None = None) -> int:
-    """The physical cores that this process may use: two threads of one core share its multipliers."""
+    """The physical cores that this process may use; hyperthreads of one core share its arithmetic units."""
     mine = affinity() if affinity else list_processors()
     cores = {_siblings(cpus, number) for number in mine}
     return max(1, min(len(cores), _read_quota(quota)))
 
 
 def _siblings(cpus: Path, number: int) -> str:
-    """What the threads of one core have in common; without Linux's files each counts as a core."""
+    """A key shared by the hyperthreads of one core; without Linux's sysfs each counts as a core."""
     file = cpus / f"cpu{number}" / "topology" / "thread_siblings_list"
     return file.read_text().strip() if file.is_file() else str(number)
 
 
 def _read_quota(file: Path) -> int:
-    """The processors that a container is allowed, rounded up."""
+    """The container's CPU quota, rounded up."""
     words = file.read_text().split() if file.is_file() else []
     return -(-int(words[0]) // int(words[1])) if len(words) == 2 and words[0] != "max" else 2**16

@@ -1,4 +1,4 @@
-"""The model as it was trained, in torch: on any device, and the reference that all others are compared with."""
+"""The torch engine: runs on any device, and is the reference for the other engines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What a run would need on devices that are not here: memory, messages, hours. Arithmetic; nothing is trained."""
+"""Estimate a run's memory, communication volume and hours on other devices. Nothing is trained."""

@@ -1,4 +1,4 @@
-"""What a plan says to do: which words to add to the command, and what to change where nothing fits."""
+"""Advice from a plan: which overrides to add, and what to change if nothing fits."""
 
 from litebert.plan.devices import Device
 from litebert.plan.plan import WAYS, Plan, plan_run
@@ -14,7 +14,7 @@ def advise(recipe: Recipe, plan: Plan) -> list[str]:
 
 
 def suggest_remedy(plan: Plan) -> str:
-    """What to change where no way fits."""
+    """What to change if no way fits."""
     needed = min(way.memory.total for stage in plan.stages for way in stage.ways if not way.fits)
     usable = plan.machine.device.usable_bytes
     words = ["a device with more memory"]
@@ -29,7 +29,7 @@ def suggest_remedy(plan: Plan) -> str:
 
 
 def faster_format(device: Device) -> str | None:
-    """The format of two bytes that multiplies faster than fp32 there, bf16 before fp16."""
+    """The 16-bit format that is faster than fp32 on this device, preferring bf16; None if there is none."""
     formats = ((device.tflops.bf16, "bf16"), (device.tflops.fp16, "fp16"))
     return next((name for peak, name in formats if peak and peak > 1.2 * device.tflops.fp32), None)
 
@@ -43,7 +43,7 @@ def _advise_settings(recipe: Recipe, plan: Plan) -> list[str]:
         words.append(f"train.recompute={str(recompute).lower()}")
     ways = [stage.ways[plan.best] for stage in plan.stages]
     if [num_parts for num_parts, _ in _list_cuts(recipe, plan)] != [way.num_parts for way in ways]:
-        # the largest of the stages' equal parts: all of them fit in every stage, and no stage needs more parts with it
+        # the largest micro-batch of any stage: it fits in every stage and does not increase the number of micro-batches
         words.append(f"train.micro_batch={max(way.micro_batch for way in ways)}")
     if not words:
         return [f"The recipe's settings are the best for this hardware: {hours}."]
@@ -62,7 +62,7 @@ def _say_why(recipe: Recipe, plan: Plan) -> str:
 
 
 def _list_cuts(recipe: Recipe, plan: Plan) -> list[tuple[int, int]]:
-    """In how many parts of how many sequences each stage would be computed as the recipe stands."""
+    """Number and size of micro-batches per stage with the recipe's own settings."""
     return [
         stage.batching.cut(plan.machine.num_devices, stretch.recipe.train.micro_batch)
         for stage, stretch in zip(plan.stages, list_stretches(recipe), strict=True)
@@ -84,7 +84,7 @@ def _advise_batch(plan: Plan) -> list[str]:
 def _advise_format(recipe: Recipe, plan: Plan) -> list[str]:
     machine = plan.machine
     other = faster_format(machine.device)
-    if machine.dtype != "fp32" or other is None or recipe.train.hours:  # by the clock, all take the same time
+    if machine.dtype != "fp32" or other is None or recipe.train.hours:  # with train.hours the time is fixed
         return []
     best = (changed := plan_run(recipe, machine.device, machine.num_devices, dtype=other)).best
     if best is None:

@@ -1,4 +1,4 @@
-"""Devices: what one of them computes, holds and sends, from files of facts with their sources, or measured here."""
+"""Devices: compute speed, memory and bandwidth, from device files with sources, or measured on this machine."""
 
 import os
 import tomllib
@@ -14,17 +14,17 @@ from litebert.core.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, R
 _SHIPPED = files("litebert") / "devices"
 THIS_CPU = "this-cpu"
 BILLION = 1_000_000_000
-# what a training step reaches of the best multiply on a CPU (benchmarks/train.py), large shapes and small
+# share of the peak matrix-multiply speed that a training step reaches on a CPU (benchmarks/train.py)
 CPU_EFFICIENCY = 0.7
-# a device of `this-cpu` is a whole machine: its neighbours are at the other end of such a cable
+# a device of `this-cpu` is a whole machine, connected to others by this network
 GIGABIT_ETHERNET = 0.125
-# the share of memory that a plan leaves free: what is counted is less than what is taken (docs/planning.md)
+# the share of memory that a plan leaves free: actual use exceeds the counted tensors (docs/planning.md)
 MARGIN = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peaks:
-    """The best of a device in each number format, in 1e12 floating-point operations a second; None: cannot."""
+    """Peak speed in each number format, in 1e12 floating-point operations per second; None: not supported."""
 
     fp32: PositiveFloat
     bf16: PositiveFloat | None = None
@@ -36,20 +36,20 @@ class Peaks:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """The facts of one device. GB are 1e9 bytes; rates of links are those of one direction."""
+    """The facts of one device. GB are 1e9 bytes; link rates are for one direction."""
 
     title: str
     memory_gb: PositiveFloat
     memory_gb_per_second: PositiveFloat
     link_gb_per_second: PositiveFloat  # between devices of one node, of each
-    network_gb_per_second: PositiveFloat  # between nodes, of all devices of a node together
+    network_gb_per_second: PositiveFloat  # between nodes, for all devices of a node together
     devices_per_node: PositiveInt
     tflops: Peaks
     efficiency: Annotated[
         float, Range(above=0, most=1)
     ]  # share of the peak that a training step reaches, unless somebody knows better
-    reserved_gb: NonNegativeFloat = 0.0  # not for us: driver, libraries, fragmentation
-    fuses_dropout: bool = True  # attention with dropout keeps no probabilities
+    reserved_gb: NonNegativeFloat = 0.0  # not available: driver, libraries, fragmentation
+    fuses_dropout: bool = True  # attention with dropout does not store probabilities
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Device:
         return (1 - MARGIN) * (self.memory_gb - self.reserved_gb) * BILLION
 
     def peak_flops(self, dtype: str) -> float:
-        """Floating-point operations a second in a format."""
+        """Floating-point operations per second in a format."""
         peak = getattr(self.tflops, dtype)
         if peak is None:
             able = ", ".join(name for name in ("fp32", "bf16", "fp16") if getattr(self.tflops, name))
@@ -76,13 +76,13 @@ class Device:
         return float(peak) * 1e12
 
     def choose_dtype(self, wanted: str) -> str:
-        """The number format of a recipe's `runtime.dtype`: "auto" takes bf16 where it is clearly faster."""
+        """The number format of a recipe's `runtime.dtype`; "auto" is bf16 where that is clearly faster."""
         if wanted != "auto":
             return wanted
         return "bf16" if (self.tflops.bf16 or 0.0) > 1.2 * self.tflops.fp32 else "fp32"
 
     def ring_bytes_per_second(self, num_devices: int) -> float:
-        """What a device can send while all send in a ring: rings through every adapter share a node's network."""
+        """The send rate per device when all devices send in a ring; a node's devices share its network."""
         slowest = self.link_gb_per_second
         if num_devices > self.devices_per_node:
             slowest = min(slowest, self.network_gb_per_second)
@@ -90,7 +90,7 @@ class Device:
 
 
 def load_device(source: str) -> Device:
-    """A device by name, from somebody's own .toml file of facts, or `this-cpu`, measured now."""
+    """A device by name, from a .toml device file, or `this-cpu`, measured now."""
     if source == THIS_CPU:
         return measure_this_cpu()
     path = Path(source)
@@ -108,12 +108,12 @@ def load_device(source: str) -> Device:
 
 
 def list_devices() -> list[str]:
-    """The names that `load_device` knows."""
+    """The names that `load_device` accepts."""
     return sorted([Path(item.name).stem for item in _SHIPPED.iterdir() if item.name.endswith(".toml")] + [THIS_CPU])
 
 
 def measure_this_cpu() -> Device:
-    """This machine as one device: its multiplies and memory measured, its memory's size asked for."""
+    """This machine as one device, with measured compute and memory speed."""
     import torch
 
     from litebert.core.runtime import measure_peak_flops
@@ -139,7 +139,7 @@ def measure_this_cpu() -> Device:
 
 
 def _measure_memory_speed(num_bytes: int = 1 << 27) -> float:
-    """Bytes a second that a copy reads and writes, the best of a few."""
+    """Bytes per second that a copy reads and writes, the best of a few."""
     import time
 
     import torch
@@ -165,5 +165,5 @@ def _parse(content: bytes, *, where: str) -> Device:
 
 
 def with_efficiency(device: Device, efficiency: float | None) -> Device:
-    """The device at an efficiency that somebody states."""
+    """The device with another efficiency; None leaves it unchanged."""
     return device if efficiency is None else replace(device, efficiency=efficiency)

@@ -1,4 +1,4 @@
-"""What one device holds while it trains, when the model is spread over several."""
+"""Training memory per device when a model is distributed over several."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ MOMENTS = 2  # LAMB and AdamW keep two numbers for each parameter
 
 @dataclass(frozen=True)
 class Spreading:
-    """How a model is laid over devices."""
+    """How a model is distributed over devices."""
 
     parallel: Parallel
     num_devices: int
@@ -20,28 +20,28 @@ class Spreading:
 
 @dataclass(frozen=True)
 class Load:
-    """What a device computes at once."""
+    """What a device computes in one forward and backward pass."""
 
     micro_batch: int  # sequences
     length: int
     mlm_rate: float
-    accumulates: bool  # whether other parts of the step come before or after it
+    accumulates: bool  # whether a step has more than one micro-batch
 
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """Bytes of tensors on one device, by what they are; an allocator takes more than it hands out."""
+    """Bytes of tensors on one device by kind; the allocator reserves somewhat more."""
 
     weights: int
     gradients: int
     optimizer: int
-    gathered: int  # FSDP: whole weights and gradients, beside this device's shards of them
+    gathered: int  # FSDP: gathered weights and gradients, in addition to this device's shards
     activations: int
     working: int
 
     @property
     def states(self) -> int:
-        """What outlives a step."""
+        """Weights, gradients and optimizer state."""
         return self.weights + self.gradients + self.optimizer
 
     @property
@@ -52,7 +52,7 @@ class DeviceMemory:
 def device_memory(
     config: ModelConfig, parameters: Parameters, spreading: Spreading, load: Load, keeping: Keeping
 ) -> DeviceMemory:
-    """What training takes of one device."""
+    """The training memory of one device."""
     weights, trained = (
         BYTES * count_shard(parameters, spreading, trained_only=trained_only) for trained_only in (False, True)
     )
@@ -68,7 +68,7 @@ def device_memory(
 
 
 def count_shard(parameters: Parameters, spreading: Spreading, *, trained_only: bool) -> int:
-    """The parameters that a device keeps from step to step: all of them, or its shard."""
+    """The parameters that a device stores between steps: all of them, or its shard."""
     shapes = [shape for group in parameters.groups for shape in (group.trained if trained_only else group.shapes)]
     if spreading.parallel == "ddp" or spreading.num_devices == 1:
         return count(shapes)
@@ -76,10 +76,11 @@ def count_shard(parameters: Parameters, spreading: Spreading, *, trained_only: b
 
 
 def count_gathered(parameters: Parameters, spreading: Spreading, *, accumulates: bool) -> int:
-    """Whole parameters and gradients that FSDP has on a device at once, beside the shards.
+    """Parameters and gradients that FSDP holds unsharded on a device at once, in addition to the shards.
 
-    The root stays gathered through a step. Of the blocks, one is computed while the next comes. Their gradients wait
-    whole for the last part of a step; where there is but one part, they leave at once, two messages under way.
+    The root group stays gathered during a step. One block is computed while the next is being gathered. Block
+    gradients stay unsharded until the last micro-batch of a step; with a single micro-batch they are reduced at once,
+    two at a time.
     """
     if spreading.parallel == "ddp" or spreading.num_devices == 1:
         return 0

@@ -1,4 +1,4 @@
-"""The plan of a run: stage by stage, and for each way to spread it, what fits, what is sent, and how long it takes."""
+"""Plan a run: for each stage and each way to distribute it, what fits, what is communicated, and how long it takes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ from litebert.training.options import Parallel
 
 NUMBER_BYTES = {"fp32": BYTES, "bf16": 2, "fp16": 2}
 RECOMPUTED = 4 / 3  # two thirds of a step are its backward pass; a second forward pass is another third
-# numbers that pass through memory for each parameter of an update: AdamW reads weight, gradient and two moments, and
-# writes all but the gradient; LAMB reads and writes three of them in two passes
+# numbers read and written per parameter in an update: AdamW reads weight, gradient and two moments, and writes all but
+# the gradient; LAMB reads and writes three of them in two passes
 PASSED_BY_ADAMW, PASSED_BY_LAMB = 7, 10
 PASSED_BY_CLIPPING = 3  # gradients are read for their norm, read again and written
-TELLS_APART = 1.02  # a gain below this is no reason for another way
+TELLS_APART = 1.02  # a smaller gain does not justify a more complex way
 MAX_MICRO_BATCH = 1 << 20
 WAYS: tuple[tuple[Parallel, bool], ...] = (("ddp", False), ("ddp", True), ("fsdp", False), ("fsdp", True))
 NO_LIMITS = (MAX_MICRO_BATCH,) * len(WAYS)
@@ -29,7 +29,7 @@ NO_LIMITS = (MAX_MICRO_BATCH,) * len(WAYS)
 
 @dataclass(frozen=True)
 class Machine:
-    """What is planned for."""
+    """The devices to plan for, and the number format."""
 
     device: Device
     num_devices: int
@@ -53,7 +53,7 @@ class Batching:
         return math.ceil(self.num_rows / num_devices)
 
     def cut(self, num_devices: int, micro_batch: int) -> tuple[int, int]:
-        """In how many parts of how many rows a device computes a step, with `train.micro_batch`; 0: in one."""
+        """The number and size of a device's micro-batches per step; a `micro_batch` of 0 means a single one."""
         rows = self.rows_per_device(num_devices)
         num_parts = math.ceil(rows / (micro_batch or rows))
         return num_parts, math.ceil(rows / num_parts)
@@ -61,20 +61,20 @@ class Batching:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to spread a stage, and what comes of it."""
+    """One way to distribute a stage, with its memory, communication and time."""
 
     parallel: Parallel
     recompute: bool
     largest_micro_batch: int  # sequences that fit; 0: not even one
-    micro_batch: int  # what the batch asks for, in equal parts that fit in every stage
+    micro_batch: int  # the size of equal micro-batches that fit in every stage
     num_parts: int
     memory: DeviceMemory
     messages: list[Message]
     sent_bytes: float  # by each device in a step
     computing_seconds: float  # forward and backward
-    updating_seconds: float  # the optimizer, which is as fast as memory
+    updating_seconds: float  # the optimizer, which is limited by memory bandwidth
     communicating_seconds: float
-    waiting_seconds: float  # of the communication, what no computation hides
+    waiting_seconds: float  # communication that does not overlap with computation
 
     @property
     def fits(self) -> bool:
@@ -109,7 +109,7 @@ class Plan:
 
     machine: Machine
     stages: tuple[StagePlan, ...]
-    bert: StagePlan | None  # the first stage with the BERT of the same width; None where the model is that BERT
+    bert: StagePlan | None  # the first stage with a BERT of the same width; None if the model is that BERT
 
     @property
     def total_flops(self) -> float:
@@ -121,7 +121,7 @@ class Plan:
 
     @property
     def best(self) -> int | None:
-        """The simplest of the fastest ways that fit in every stage, by its number in WAYS; None: none does."""
+        """The index in WAYS of the simplest of the fastest ways that fit in every stage; None if none fits."""
         fitting = [index for index in range(len(WAYS)) if all(stage.ways[index].fits for stage in self.stages)]
         if not fitting:
             return None
@@ -132,14 +132,14 @@ class Plan:
         return sum(stage.hours(stage.ways[way]) for stage in self.stages)
 
     def after(self, step: int) -> "Plan":
-        """What is left of it after so many steps."""
+        """The rest of the plan after this many steps."""
         spans = [(stage, max(stage.first_step, step), stage.first_step + stage.num_steps) for stage in self.stages]
         left = [replace(stage, first_step=first, num_steps=end - first) for stage, first, end in spans if end > first]
         return replace(self, stages=tuple(left))
 
 
 def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | None = None) -> Plan:
-    """What a recipe would need on so many devices, in its number format or another."""
+    """Plan a recipe on a number of devices, in its own number format or another."""
     if num_devices < 1:
         raise ConfigError("out-of-range", f"the number of devices must be at least 1, got {num_devices}")
     machine = Machine(device, num_devices, dtype or device.choose_dtype(recipe.runtime.dtype))
@@ -162,9 +162,9 @@ def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | N
 
 
 def find_limits(stages: Sequence[Recipe], machine: Machine) -> tuple[int, ...]:
-    """For each of WAYS the largest micro-batch that fits in every stage: one `train.micro_batch` holds for all.
+    """For each of WAYS, the largest micro-batch that fits in every stage; `train.micro_batch` applies to all stages.
 
-    A stage in which not even one sequence fits sets no limit to the others; the way is lost with or without it.
+    A stage in which not even one sequence fits does not limit the others: that way is impossible anyway.
     """
     plans = [plan_stage(stage, machine, first_step=0, num_steps=0) for stage in stages]
     largest = [[plan.ways[way].largest_micro_batch for plan in plans] for way in range(len(WAYS))]
@@ -195,13 +195,13 @@ def plan_stage(
 
 
 def find_parameters(recipe: Recipe) -> Parameters:
-    """What a stage spreads and trains."""
+    """The parameters of a stage."""
     objective = build_objective(recipe)
     return list_parameters(recipe.model, objective.heads, trains_pooler=objective.reads_pooler)
 
 
 def describe_batch(recipe: Recipe) -> Batching:
-    """A step's rows and tokens, if every row were full."""
+    """A step's rows and tokens, assuming full rows."""
     length, batch = recipe.segments.max_length, recipe.batch
     if batch.sequences:
         return Batching(batch.sequences, length, batch.sequences * length)
@@ -209,7 +209,7 @@ def describe_batch(recipe: Recipe) -> Batching:
 
 
 def bert_of_same_width(config: ModelConfig) -> ModelConfig:
-    """As deep and as wide, with embeddings of that width and nothing shared."""
+    """A model of the same depth and width, without factorized embeddings or shared layers."""
     return replace(
         config,
         embedding_size=config.hidden_size,
@@ -268,7 +268,7 @@ def _plan_way(
 
 
 def _computing_seconds(recipe: Recipe, machine: Machine, batching: Batching, *, recompute: bool) -> float:
-    """Of the device that has most rows."""
+    """The compute time of the device with the most rows."""
     share = batching.rows_per_device(machine.num_devices) / batching.num_rows
     per_token = build_objective(recipe).flops_per_token(recipe.model, batching.length)
     flops = share * batching.num_tokens * per_token * (RECOMPUTED if recompute else 1)
@@ -276,26 +276,26 @@ def _computing_seconds(recipe: Recipe, machine: Machine, batching: Batching, *, 
 
 
 def _updating_seconds(recipe: Recipe, machine: Machine, memory: DeviceMemory) -> float:
-    """Of the optimizer, which moves this device's shard of all that is trained through its memory."""
+    """The optimizer's time, limited by memory bandwidth, for this device's shard of the trained parameters."""
     passed = PASSED_BY_CLIPPING + (PASSED_BY_ADAMW if recipe.optim.name == "adamw" else PASSED_BY_LAMB)
     return passed * memory.gradients / (machine.device.memory_gb_per_second * BILLION)
 
 
 def _hidden_seconds(parameters: Parameters, parallel: Parallel, computing_seconds: float, num_parts: int) -> float:
-    """How much communication passes unnoticed while something is computed.
+    """How much communication overlaps with computation.
 
-    None where layers share: their weights are needed by the first layer, and the gradient of a shared weight is
-    complete when the last of its uses has been gone through backward, which is the end of the step.
+    None if layers share weights: the first layer already needs them, and their gradient is complete only at the end of
+    the backward pass.
     """
     if not parameters.blocks:
         return 0.0
     if parallel == "ddp":
-        return computing_seconds / num_parts * 2 / 3  # the backward pass of the last part
+        return computing_seconds / num_parts * 2 / 3  # the backward pass of the last micro-batch
     return computing_seconds
 
 
 def _largest(fits: Callable[[int], bool]) -> int:
-    """The largest number that fits, by halving; 0 where 1 does not."""
+    """The largest number that fits, by bisection; 0 if 1 does not."""
     low, high = 0, 1
     while high <= MAX_MICRO_BATCH and fits(high):
         low, high = high, high * 2

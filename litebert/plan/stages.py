@@ -1,4 +1,4 @@
-"""How long each stage of a recipe is: a part of the scale of `train.steps`, whatever the run is counted by."""
+"""The length of each stage of a recipe: a range of `train.steps`, even for runs limited by tokens or hours."""
 
 import math
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from litebert.training.options import TrainOptions
 
 
 class Stretch(NamedTuple):
-    """A stage as a part of the scale of `train.steps`."""
+    """A stage as a range of `train.steps`."""
 
-    recipe: Recipe  # that its steps are made with
+    recipe: Recipe  # in effect during the stage
     begin: int
     end: int
 
     def count_steps(self, train: TrainOptions, *, step_tokens: int, step_seconds: float) -> int:
-        """How many steps it has; of a run by tokens or by the clock, as many as its share of those takes."""
+        """The number of steps; for a run limited by tokens or hours, estimated from the stage's share of them."""
         share = (self.end - self.begin) / train.steps
         if train.tokens:
             return math.ceil(share * train.tokens / step_tokens)
@@ -25,7 +25,7 @@ class Stretch(NamedTuple):
 
 
 def list_stretches(recipe: Recipe) -> list[Stretch]:
-    """The stages of a recipe in their order, the one before the first change too."""
+    """The stages of a recipe in order, including the one before the first change."""
     begins = [0, *(stage.at for stage in recipe.stages)]
     ends = [*begins[1:], recipe.train.steps]
     return [Stretch(recipe.at(begin), begin, end) for begin, end in zip(begins, ends, strict=True)]

@@ -1,4 +1,4 @@
-"""What a recipe comes to before it runs, as `litebert check` shows it: counted, and measured by its first batches."""
+"""The cost of a recipe before it runs, as `litebert check` shows it: counted, and measured on its first batches."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunSize(NamedTuple):
-    """What a run comes to, or one stage of it."""
+    """The size of a run, or of one stage."""
 
     steps: int
     tokens: int
@@ -29,7 +29,7 @@ class RunSize(NamedTuple):
 
 @dataclass(frozen=True)
 class TextSummary:
-    """What a run reads."""
+    """The text that a run reads."""
 
     num_tokens: int  # of its corpora
     steps_per_epoch: int
@@ -39,19 +39,19 @@ class TextSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a recipe comes to."""
+    """The cost of a recipe."""
 
     parameters: ParameterCount
     memory: DeviceMemory  # of one device, as litebert plan counts it
-    micro_batch: int  # that the memory is for, in sequences: of the stage that needs most
-    length: int  # of these
+    micro_batch: int  # sequences; in the stage that needs the most memory
+    length: int  # tokens of these sequences
     missing_corpora: tuple[str, ...]
     text: TextSummary | None  # None: a corpus is missing, or none is named
-    size: RunSize | None  # at most, where a corpus is missing; None: by the clock, and the machine decides
+    size: RunSize | None  # an upper bound if a corpus is missing; None: limited by train.hours
 
 
 def summarize(recipe: Recipe) -> Summary:
-    """Count what can be counted of a recipe, and look at its text where that is there."""
+    """Count a recipe's parameters, memory and FLOPs, and measure its text if the corpora exist."""
     stages = [stretch.recipe for stretch in list_stretches(recipe)]
     largest = max(stages, key=lambda stage: count_memory(stage).total)
     missing = list_missing_corpora(stages)
@@ -91,7 +91,7 @@ def announce_run(name: str, recipe: Recipe) -> str:
 
 
 def describe_seconds(seconds: float) -> str:
-    """A time for people: 40 seconds, 12 minutes, 3.5 hours, 9 days."""
+    """A duration as text: 40 seconds, 12 minutes, 3.5 hours, 9 days."""
     for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 1.5 * size:
             number = seconds / size
@@ -100,7 +100,7 @@ def describe_seconds(seconds: float) -> str:
 
 
 def count_memory(stage: Recipe) -> DeviceMemory:
-    """What a stage holds at once on one device of the recipe's kind."""
+    """The training memory of a stage on one device of the recipe's kind."""
     num_parts, micro_batch = describe_batch(stage).cut(1, stage.train.micro_batch)
     load = Load(
         micro_batch, stage.segments.max_length, build_objective(stage).vocabulary_rate, accumulates=num_parts > 1
@@ -110,24 +110,24 @@ def count_memory(stage: Recipe) -> DeviceMemory:
 
 
 def describe_keeping(stage: Recipe) -> Keeping:
-    """How activations are kept where the recipe would run: on the device that it names, or the best one here."""
+    """How activations are stored on the recipe's device, or on the best device of this machine."""
     from litebert.core.runtime import choose_device
 
     runtime = stage.runtime
     device = choose_device("auto").type if runtime.device == "auto" else runtime.device
-    # which format "auto" is comes out by measuring; fp32 is the one that takes most
+    # "auto" is resolved by measuring; fp32 takes the most memory
     number_bytes = NUMBER_BYTES["fp32" if runtime.dtype == "auto" else runtime.dtype]
     return Keeping(number_bytes, fuses_dropout=device == "cuda", recompute=stage.train.recompute)
 
 
 def list_missing_corpora(stages: Sequence[Recipe]) -> tuple[str, ...]:
-    """The corpora that are not there at all; those that are there must be whole."""
+    """The corpora that do not exist; incomplete ones are an error elsewhere."""
     named = [path for stage in stages for path in stage.data.corpora]
     return tuple(path for path in dict.fromkeys(named) if not Path(path).exists())
 
 
 def look_at_text(recipe: Recipe) -> TextSummary:
-    """The corpora of the first stage and the first batch of them."""
+    """The corpora of the first stage and their first batch."""
     from litebert.batches.stream import open_stream
     from litebert.pretraining.initialization import describe_source, load_source
     from litebert.pretraining.run_folder import check_vocabulary
@@ -143,7 +143,7 @@ def look_at_text(recipe: Recipe) -> TextSummary:
 
 
 def count_run(recipe: Recipe, *, reads_text: bool = True) -> RunSize:
-    """The sums over the stages, each measured by its first batch; without text, as if every row were full."""
+    """The totals over the stages, each measured on its first batch; without text, assuming full rows."""
     sizes: list[RunSize] = []
     for stretch in list_stretches(recipe):
         stage, first_step = stretch.recipe, sum(size.steps for size in sizes)

@@ -1,4 +1,4 @@
-"""What processes send each other in one step, and how long it takes: the arithmetic of train/distributed.py.
+"""The communication volume of one training step, for training/distributed.py.
 
 tests/training/test_collectives.py counts the messages of real steps and compares.
 """
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.training.options import Parallel
 
-BYTES = 4  # weights and gradients are exchanged in fp32, whatever is computed in
+BYTES = 4  # weights and gradients are communicated in fp32 whatever the compute format
 Shape = tuple[int, ...]
 
 
@@ -23,10 +23,10 @@ class ParameterGroup(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """A model's parameters as they are spread: the root group, and blocks that are groups of their own."""
+    """A model's parameters as FSDP groups them: the root group and one group per block."""
 
     root: ParameterGroup
-    blocks: tuple[ParameterGroup, ...]  # none where layers share: gathered once, the root serves all of them
+    blocks: tuple[ParameterGroup, ...]  # empty if layers are shared: then the root contains them, gathered once
 
     @property
     def groups(self) -> tuple[ParameterGroup, ...]:
@@ -46,15 +46,15 @@ class Parameters(NamedTuple):
 
 
 class Message(NamedTuple):
-    """One kind of message of a step: how many, and the bytes of the whole tensors that they are about."""
+    """One kind of collective operation in a step: how many, and the bytes of the full tensors."""
 
     kind: Literal["all-reduce", "all-gather", "reduce-scatter"]
     about: str
-    number: int | None  # None: DDP's, which fills messages with whole tensors as their gradients come
+    number: int | None  # None for DDP, which groups gradients into buckets
     num_bytes: int
 
     def sent_bytes(self, num_devices: int) -> float:
-        """What each device sends: a ring passes everything on but one part, and an all-reduce is two rounds."""
+        """Bytes that each device sends: a ring sends all but one of N shards, and an all-reduce takes two rounds."""
         rounds = 2 if self.kind == "all-reduce" else 1
         return rounds * self.num_bytes * (num_devices - 1) / num_devices
 
@@ -79,7 +79,7 @@ def list_parameters(config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_
 
 
 def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, *, num_parts: int) -> list[Message]:
-    """The large messages of one step in `num_parts` parts; a few numbers are sent beside them."""
+    """The large messages of one step with `num_parts` micro-batches; a few scalars are sent in addition."""
     if num_devices == 1:
         return []
     if parallel == "ddp":
@@ -89,7 +89,7 @@ def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, 
         Message("reduce-scatter", "gradients", 1, BYTES * padded(parameters.root.trained, num_devices)),
     ]
     if parameters.blocks:
-        # for forward and for backward, in every part; gradients with the last part only
+        # weights for forward and backward of every micro-batch; gradients only after the last
         uses = num_parts * 2
         gathered = sum(padded(block.shapes, num_devices) for block in parameters.blocks)
         num_blocks = len(parameters.blocks)
@@ -105,5 +105,5 @@ def count(shapes: Sequence[Shape]) -> int:
 
 
 def padded(shapes: Sequence[Shape], num_devices: int) -> int:
-    """Parameters as FSDP sends them: rows in equal shards, the last ones filled up."""
+    """The number of parameters as FSDP sends them: rows in equal shards, padded at the end."""
     return sum(-(-shape[0] // num_devices) * num_devices * math.prod(shape[1:]) for shape in shapes)

@@ -1,4 +1,4 @@
-"""Small line charts as SVG that lives inside a web page: it takes the page's width, font and colours, light or dark."""
+"""Small inline SVG line charts that use the web page's width, font and colours, light or dark."""
 
 import html
 import io
@@ -15,10 +15,10 @@ from litebert.core.errors import ConfigError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Matplotlib writes colours as numbers. These stand for the page's own, which are put in afterwards.
+# Matplotlib writes colours as hex numbers. These are placeholders, replaced by the page's colours afterwards.
 PAGE_COLORS = {"#010101": "currentColor", "#020202": "var(--grid)"}
 INK, GRID = PAGE_COLORS
-# What must not, or need not, be in a page: links to other sites, a fixed size, a font, the same ids in every chart
+# Removed from the page: links to other sites, fixed sizes, fonts, and ids that repeat between charts
 _UNWANTED = (
     re.compile(r"<metadata>.*?</metadata>", re.DOTALL),
     re.compile(r"<style.*?</style>", re.DOTALL),
@@ -50,10 +50,10 @@ class Chart:
     lines: Sequence[Line]
     x_label: str = "step"
     is_share: bool = False  # y is a share, written in percent
-    level: float | None = None  # a thin line across: what needs no learning
+    level: float | None = None  # a thin horizontal line, such as a baseline
     level_label: str = ""
-    mark_x: float | None = None  # a thin line upright
-    has_whole_x: bool = False  # a mark for each whole number
+    mark_x: float | None = None  # a thin vertical line
+    has_whole_x: bool = False  # ticks at integers only
 
 
 def draw_chart(chart: Chart) -> str:
@@ -113,7 +113,7 @@ def _style(panel: "Axes", chart: Chart) -> None:
 
 
 def fit_into_page(svg: str, title: str, colors: dict[str, str]) -> str:
-    """An <svg> element without what a page must not or need not have; `colors` are put in the place of numbers."""
+    """An <svg> element without unwanted attributes; `colors` replace the placeholder colours."""
     svg = svg[svg.index("<svg") :]
     for unwanted in _UNWANTED:
         svg = unwanted.sub("", svg)

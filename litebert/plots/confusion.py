@@ -1,4 +1,4 @@
-"""A picture of which labels are taken for which."""
+"""Confusion matrix plot."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _MAX_NUMBERS = 20  # labels up to which each field shows its count
 _MAX_NAME = 24
-_NUMBERED = "Numbers stand for the labels in the order of report.json."
-# Matplotlib's own font has no Chinese, Japanese or Korean; these do, and machines have one or the other.
+_NUMBERED = "Labels are numbered in the order of report.json."
+# Matplotlib's own font lacks Chinese, Japanese and Korean; most systems have one of these.
 _WIDE_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN"),
     *("WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback"),
@@ -25,14 +25,14 @@ _WIDE_FONTS = (
 
 
 def plot_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path, *, title: str) -> None:
-    """Write a PNG: a row for each true label, shaded by the share of it that was taken for each label."""
+    """Write a PNG: one row per true label, shaded by the share predicted as each label."""
     figure = draw_confusion(counts, labels, title=title)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)
 
 
 def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], *, title: str) -> "Figure":
-    """The picture. Labels that no font here can write are numbered."""
+    """The figure. Labels that no installed font can render are numbered."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -48,8 +48,8 @@ def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], *, ti
     names = [_shorten(label) if can_write else str(number) for number, label in enumerate(labels, start=1)]
     panel.set_xticks(range(len(labels)), names, rotation=45, ha="right", rotation_mode="anchor", family=fonts)
     panel.set_yticks(range(len(labels)), names, family=fonts)
-    panel.set_xlabel("answered" if can_write else f"answered\n{_NUMBERED}")
-    panel.set_ylabel("right")
+    panel.set_xlabel("predicted" if can_write else f"predicted\n{_NUMBERED}")
+    panel.set_ylabel("true")
     if can_be_written([title], fonts):
         panel.set_title(title, family=fonts)
     if len(labels) <= _MAX_NUMBERS:
@@ -60,7 +60,7 @@ def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], *, ti
 
 
 def list_fonts() -> list[str]:
-    """The usual font, and those of more letters that this machine has: a letter is taken from the first that has it."""
+    """The default font and installed CJK fonts; each character is taken from the first font that has it."""
     from matplotlib.font_manager import FontProperties, fontManager
 
     installed = {font.name for font in fontManager.ttflist}
@@ -68,7 +68,7 @@ def list_fonts() -> list[str]:
 
 
 def can_be_written(texts: Iterable[str], fonts: Sequence[str]) -> bool:
-    """Whether every letter is in one of the fonts; a line's end is none."""
+    """Whether every character is in one of the fonts; line breaks are ignored."""
     from matplotlib.font_manager import findfont, get_font
 
     letters = {ord(letter) for text in texts for letter in _shorten(text)} - {ord("\n")}

@@ -1,4 +1,4 @@
-"""Curves of several runs in one picture: a panel for each metric, a line for each run."""
+"""Learning curves of several runs in one figure: one panel per metric, one line per run."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, distinct to colour-blind eyes too, without its yellow, which is faint on white; when the
-# colours run out, dashes go on
+# Okabe and Ito's colour-blind safe palette without yellow, which is faint on white; after the last colour, dashes are
+# used
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
 LINES = tuple(product(DASHES, COLORS))
@@ -37,7 +37,7 @@ Run = dict[str, Curve]  # by the name of the metric
 
 
 def plot_runs(paths: Sequence[Path], output: Path, *, metrics: Sequence[str] = ()) -> list[str]:
-    """Draw the runs' curves into `output` (PNG) and give the metrics drawn: those named, or all that there are."""
+    """Draw the runs' curves into `output` (PNG) and return the metrics drawn: those named, or all."""
     if len(paths) > len(LINES):
         raise ConfigError("too-many-runs", f"cannot draw {len(paths)} runs in one figure: draw at most {len(LINES)}")
     runs = dict(zip(_name_runs(paths), map(read_run, paths), strict=True))
@@ -53,7 +53,7 @@ def plot_runs(paths: Sequence[Path], output: Path, *, metrics: Sequence[str] = (
 
 
 def read_run(path: Path) -> Run:
-    """The curves of a run, given its folder or its metrics file; a metric need not be on every line."""
+    """The curves of a run, given its folder or metrics file; a metric may be missing from some lines."""
     if not path.exists():
         raise DataError("missing-file", f"{path} does not exist: pass a run folder, or its {METRICS_FILE}")
     file = path / METRICS_FILE if path.is_dir() else path
@@ -68,10 +68,10 @@ def read_run(path: Path) -> Run:
 
 
 def smooth(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
-    """The mean over the `window` values around each. A trailing mean would lag behind.
+    """The centered running mean over `window` values. A trailing mean would lag behind.
 
-    At the beginning, where curves are steep, it is narrower; at the end, which is what a reader looks at and where
-    single values would jump, it is the straight line through the last window.
+    At the start, where curves are steep, the window is narrower. At the end, where single values would be noisy, it is
+    a linear fit through the last window.
     """
     sums = np.concatenate([[0.0], np.cumsum(values)])
     places = np.arange(len(values))
@@ -85,7 +85,7 @@ def smooth(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
 
 
 def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":
-    """The picture: a panel for each metric, two beside each other, and one legend for all."""
+    """The figure: one panel per metric in two columns, and a common legend."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -102,7 +102,7 @@ def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":
 
 
 def _name_runs(paths: Sequence[Path]) -> list[str]:
-    """The runs' folder names, with as many parent folders as tell them apart."""
+    """The runs' folder names, with as many parent folders as needed to make them unique."""
     parts = [(path if path.is_dir() else path.parent).resolve().parts for path in paths]
     for depth in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-depth:]) for part in parts]

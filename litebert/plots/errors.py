@@ -1,4 +1,4 @@
-"""The dev errors of a fine-tuning run as a picture."""
+"""Plots of a fine-tuning run's dev errors."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from litebert.tasks.predictions import predictions_file, read_predictions
 
 
 def draw_errors(report: dict[str, Any], folder: Path) -> None:
-    """Confused labels, or numbers against the right ones, as a picture in the run's folder, if matplotlib is there."""
+    """Write a confusion matrix or scatter plot to the run's folder, if matplotlib is installed."""
 
     split, facts = next(iter(report["dev"].items()))
     try:

@@ -1,4 +1,4 @@
-"""A picture of accuracy against the layers that are computed, for early exit and for plain truncation."""
+"""Plot of accuracy against computed layers, for early exit and for truncation."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -12,7 +12,7 @@ _STYLES = {"patience": ("#0b6e99", "o", "early exit, by patience"), "depth": ("#
 
 
 def check_drawing() -> None:
-    """Refuse to draw without what draws."""
+    """Raise if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         raise ConfigError("missing-package", "plotting needs matplotlib: pip install 'litebert[plots]'")
 
@@ -37,7 +37,7 @@ def plot_exit_curve(points: Sequence[CurvePoint], path: Path, *, metric: str, ti
             for point in chosen:
                 place = (point.mean_layers, 100 * point.score)
                 panel.annotate(str(point.value), place, (0, 6), textcoords="offset points", fontsize=7, ha="center")
-    panel.set_xlabel("layers computed for a text, in the mean")
+    panel.set_xlabel("mean number of layers per text")
     panel.set_ylabel(f"{metric.replace('_', ' ')}, points")
     panel.set_title(title)
     panel.grid(alpha=0.3)

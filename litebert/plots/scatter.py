@@ -1,4 +1,4 @@
-"""A picture of numbers that were answered against those that are right."""
+"""Scatter plot of predicted against true numbers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from litebert.core.files import atomic_path
 
 
 def plot_numbers(pairs: Sequence[tuple[float, float]], path: Path, *, title: str) -> None:
-    """Write a PNG with a point for each (right, answered) pair, and the line on which all answers would be right."""
+    """Write a PNG with a point per (true, predicted) pair, and the identity line."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -21,8 +21,8 @@ def plot_numbers(pairs: Sequence[tuple[float, float]], path: Path, *, title: str
     panel.scatter(right, answered, s=12, alpha=0.4, linewidths=0)
     limits = [min(right.min(), answered.min()), max(right.max(), answered.max())]
     panel.plot(limits, limits, color="gray", linewidth=1, linestyle="--")
-    panel.set_xlabel("right")
-    panel.set_ylabel("answered")
+    panel.set_xlabel("true")
+    panel.set_ylabel("predicted")
     panel.set_title(title)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)

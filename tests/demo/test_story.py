@@ -73,7 +73,7 @@ def test_a_finished_demo_shows_its_result_at_once(finished: Path, monkeypatch: p
     report = finished / "runs" / "demo" / "report.html"
     before = report.stat()
     output = tell(small_demo())
-    assert "there already" in output
+    assert "already complete" in output
     assert "masked tokens" in output
     assert report.stat() == before
 
@@ -109,7 +109,7 @@ def test_a_run_by_tokens_ends_with_a_report_too(tmp_path: Path, monkeypatch: pyt
     demo = Demo(Path("demo"), (*SMALL, "train.tokens=1500"), library=standard_library() / "email")
     assert re.search(r"parameters, [1-5] steps", tell(demo))
     assert re.search(r"[1-5] steps of 8 sequences", (tmp_path / "demo" / "report.html").read_text("utf-8"))
-    assert "there already" in tell(demo)
+    assert "already complete" in tell(demo)
 
 
 def test_a_damaged_evaluation_is_named(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

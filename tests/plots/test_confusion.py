@@ -44,19 +44,19 @@ def chinese_font(tmp_path: Path) -> Iterator[None]:
 
 
 def test_labels_are_named_in_the_letters_of_the_usual_font() -> None:
-    assert list_words(PLAIN) == [*PLAIN, *PLAIN, "answered", "right", "run"]
+    assert list_words(PLAIN) == [*PLAIN, *PLAIN, "predicted", "true", "run"]
 
 
 def test_labels_are_named_where_a_font_has_their_letters(chinese_font: None) -> None:
     del chinese_font
-    assert list_words(CHINESE) == [*CHINESE, *CHINESE, "answered", "right", "run"]
+    assert list_words(CHINESE) == [*CHINESE, *CHINESE, "predicted", "true", "run"]
 
 
 def test_labels_that_no_font_can_write_are_numbered_and_the_picture_says_where_they_stand() -> None:
     assert list_words(UNKNOWN) == [
         *("1", "2", "1", "2"),
-        "answered\nNumbers stand for the labels in the order of report.json.",
-        "right",
+        "predicted\nLabels are numbered in the order of report.json.",
+        "true",
         "run",
     ]
     assert list_words(PLAIN, title=UNKNOWN[0])[-1] == ""  # the folder has the name too

@@ -50,7 +50,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
     last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1]
     spoil(last)
     pretrain(recipe, tmp_path / "run")
-    assert f"{last / 'model.safetensors'} is damaged" in capsys.readouterr().out
+    assert f"{last / 'model.safetensors'} is corrupt" in capsys.readouterr().out
     assert_same_run(tmp_path / "whole", tmp_path / "run")
     assert (tmp_path / "run" / "checkpoints" / "damaged-step-00000012").is_dir(), "nothing is destroyed"
 

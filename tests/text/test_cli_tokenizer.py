@@ -120,12 +120,12 @@ def test_reading_shows_share_rate_and_time_left_by_the_bytes_on_disk(
         "reading: 75% (), 10 s left",
         "reading: 100% (), 0 s left",
     ]
-    assert lines[-1] == f"learning a vocabulary from {4 * len(text) / 1e6:.1f} MB of text ..."
+    assert lines[-1] == f"training a vocabulary on {4 * len(text) / 1e6:.1f} MB of text ..."
 
 
 def test_training_says_that_it_learns(text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("tokenizer", "train", text_file, "--out", tmp_path / "tok", "--vocab-size", 200) == 0
-    assert capsys.readouterr().err == "learning a vocabulary from 0.1 MB of text ...\n"
+    assert capsys.readouterr().err == "training a vocabulary on 0.1 MB of text ...\n"
 
 
 def test_standard_input_is_learned_from(text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`litebert adapt`: continued pre-training of any model on a person's own text, in one command."""
+"""`litebert adapt`: continue the pre-training of any model on your own text."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,20 +11,22 @@ from litebert.cli.words import CheckpointPath, name_files
 
 def adapt_model(
     model: CheckpointPath,
-    texts: Annotated[list[str], typer.Argument(metavar="TEXTS...", help="Text: files, folders, globs, or -.")],
-    out: Annotated[Path, typer.Option(help="The run's folder.")],
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXTS...", help="Text files, folders or globs; - reads standard input.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write the run to.")],
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the recipe: train.steps=500."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a recipe key, such as train.steps=500."),
     ] = None,
-    text_format: Annotated[str, typer.Option("--format", help="The format of the text; auto looks.")] = "auto",
-    field: Annotated[str, typer.Option(help="JSONL and Parquet: the field with the text.")] = "text",
-    on_error: Annotated[str, typer.Option(help="At bad input: fail, or skip it and count it.")] = "fail",
-    valid_share: Annotated[float, typer.Option(help="Share of the documents held out, to measure on.")] = 0.1,
+    text_format: Annotated[str, typer.Option("--format", help="Text format; auto detects it per file.")] = "auto",
+    field: Annotated[str, typer.Option(help="Name of the text field (JSONL and Parquet).")] = "text",
+    on_error: Annotated[str, typer.Option(help="On bad input: fail, or skip and count it.")] = "fail",
+    valid_share: Annotated[float, typer.Option(help="Share of documents to hold out for evaluation.")] = 0.1,
 ) -> None:
-    """Continue a model's pre-training on your own text; report masked-token accuracy on held-out text before and after.
+    """Continue pre-training a model on your own text; report masked-token accuracy on held-out text before and after.
 
-    Tokenizer, shape, depth and length come from the model. Interrupted, the same command continues.
+    Tokenizer, architecture and sequence length come from the model. To resume an interrupted run, repeat the command.
 
     Example: litebert adapt models/cpu-small-en my-texts/ --out runs/adapted
     """

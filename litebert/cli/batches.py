@@ -1,4 +1,4 @@
-"""What `litebert corpus show` and `litebert corpus stats --batches` print: real examples, and what batches hold."""
+"""What `litebert corpus show` and `litebert corpus stats --batches` print: real examples, and statistics of batches."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from litebert.pretraining.recipe import Recipe
     from litebert.text.tokenizer import Tokenizer
 
-Overrides = Annotated[list[str] | None, typer.Argument(help="Changes such as segments.task=nsp or data.compat=google.")]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(help="Overrides, such as segments.task=nsp or data.compat=google.")
+]
 _SEGMENT_STYLES = ("cyan", "green")
 _ACTION_STYLES = {"masked": "bold reverse", "random": "bold white on red", "kept": "bold underline"}
 _LABELS: dict[str, tuple[str, ...]] = {
@@ -26,11 +28,11 @@ _LABELS: dict[str, tuple[str, ...]] = {
 
 
 def show_examples(
-    corpus: Annotated[Path, typer.Argument(help="A corpus directory.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus directory.")],
     overrides: Overrides = None,
-    count: Annotated[int, typer.Option("-n", min=1, max=1000, help="How many examples.")] = 5,
-    split: Annotated[str, typer.Option(help="train or valid.")] = "train",
-    step: Annotated[int, typer.Option(min=0, help="The training step whose batch is shown.")] = 0,
+    count: Annotated[int, typer.Option("-n", min=1, max=1000, help="Number of examples to show.")] = 5,
+    split: Annotated[str, typer.Option(help="Split to read: train or valid.")] = "train",
+    step: Annotated[int, typer.Option(min=0, help="Training step whose batch to show.")] = 0,
 ) -> None:
     """Print real training examples: segments, masks, n-grams, labels, and why each token was chosen."""
     from rich.console import Console
@@ -52,7 +54,7 @@ def show_examples(
 
 
 def print_batch_statistics(source: str, overrides: Sequence[str], num_batches: int, *, as_json: bool = False) -> None:
-    """Make the first batches of a recipe and print what they hold."""
+    """Make the first batches of a recipe and print their statistics."""
     import json
     from dataclasses import asdict
 
@@ -111,28 +113,28 @@ def _describe(number: int, example: "Example", options: "StreamOptions") -> "Tex
 
 
 def _paint(example: "Example", tokenizer: "Tokenizer") -> "Text":
-    """The sequence as text: coloured by segment; chosen words in brackets, with what stands in their place."""
+    """The sequence as text, coloured by segment; chosen words in brackets, with their replacements."""
     from rich.text import Text
 
     text = Text()
     spoken = _speak(tokenizer, example.original_ids)
     seen = _speak(tokenizer, example.token_ids)
-    chosen = {place: (k, group) for k, group in enumerate(example.groups) for place in group.positions}
-    for place, (word, segment) in enumerate(zip(spoken, example.segment_ids, strict=True)):
+    chosen = {position: (k, group) for k, group in enumerate(example.groups) for position in group.positions}
+    for position, (word, segment) in enumerate(zip(spoken, example.segment_ids, strict=True)):
         style = _SEGMENT_STYLES[segment]
-        if example.original_ids[place] in (tokenizer.cls_id, tokenizer.sep_id):
-            text.append(f"{word} " if place == 0 else f" {word} ", style="bold magenta")
+        if example.original_ids[position] in (tokenizer.cls_id, tokenizer.sep_id):
+            text.append(f"{word} " if position == 0 else f" {word} ", style="bold magenta")
             continue
-        if place not in chosen:
+        if position not in chosen:
             text.append(word, style=style)
             continue
-        number, group = chosen[place]
-        action = group.actions[group.positions.index(place)]
-        begins, ends = place == group.positions[0], place == group.positions[-1]
+        number, group = chosen[position]
+        action = group.actions[group.positions.index(position)]
+        begins, ends = position == group.positions[0], position == group.positions[-1]
         gap = word[: len(word) - len(word.lstrip())]
         text.append(gap, style=style)
         text.append("[" if begins else "", style="dim")
-        shown = word.lstrip() + (f"→{seen[place].strip()}" if action == "random" else "")
+        shown = word.lstrip() + (f"→{seen[position].strip()}" if action == "random" else "")
         text.append(shown, style=f"{style} {_ACTION_STYLES[action]}")
         text.append(f"]{number + 1}" if ends else "", style="dim")
     return text
@@ -148,9 +150,9 @@ def _explain(example: "Example", tokenizer: "Tokenizer") -> "Text":
 
 
 def _explain_group(group: "MaskedGroup", example: "Example", tokenizer: "Tokenizer") -> str:
-    words = "".join(_speak(tokenizer, [example.original_ids[place] for place in group.positions])).strip()
+    words = "".join(_speak(tokenizer, [example.original_ids[position] for position in group.positions])).strip()
     unit = "1 word" if group.num_words == 1 else f"{group.num_words} words"
-    pieces = _speak(tokenizer, [example.token_ids[place] for place in group.positions])
+    pieces = _speak(tokenizer, [example.token_ids[position] for position in group.positions])
     names = {"masked": "[MASK]", "random": "random", "kept": "kept"}
     results = [
         f"{names[action]} '{piece.strip()}'" if action == "random" else names[action]
@@ -176,7 +178,7 @@ def _legend() -> "Text":
     text = Text("[ ]n", style="").append(" group n · ")
     text.append("word", style=_ACTION_STYLES["masked"]).append(" became [MASK] · ")
     text.append("word→other", style=_ACTION_STYLES["random"]).append(" a random token · ")
-    text.append("word", style=_ACTION_STYLES["kept"]).append(" stayed, to be predicted all the same · ")
+    text.append("word", style=_ACTION_STYLES["kept"]).append(" unchanged, but predicted · ")
     text.append("segment A", style=_SEGMENT_STYLES[0]).append(" · ")
     return text.append("segment B", style=_SEGMENT_STYLES[1])
 
@@ -187,11 +189,11 @@ def _statistics_rows(statistics: "StreamStatistics", recipe: "Recipe", steps: in
     names = _label_names(recipe.segments)
     per_second = statistics.num_sequences / statistics.elapsed_seconds
     return [
-        ("steps an epoch", f"{steps:,}"),
+        ("steps per epoch", f"{steps:,}"),
         ("sequences", f"{statistics.num_sequences:,}"),
-        ("tokens a sequence", f"{statistics.num_tokens / statistics.num_sequences:.1f}"),
+        ("tokens per sequence", f"{statistics.num_tokens / statistics.num_sequences:.1f}"),
         *((f"label {k}: {name}", _share(statistics.label_counts, k)) for k, name in enumerate(names)),
-        ("open a document", f"{statistics.opening_share:.1%}"),
+        ("document openings", f"{statistics.opening_share:.1%}"),
         ("masked share of the text", f"{statistics.masked_share:.2%}"),
         *(
             (f"groups of {k + 1} word{'s' if k else ''}", _share(statistics.group_counts, k))

@@ -1,4 +1,4 @@
-"""`litebert corpus`: from raw text to tokenised shards, and what is in them."""
+"""`litebert corpus`: build a corpus of tokenised shards from raw text, and inspect it."""
 
 import sys
 from pathlib import Path
@@ -16,44 +16,53 @@ if TYPE_CHECKING:
     from litebert.corpus.build import BuildResult
     from litebert.corpus.statistics import CorpusStatistics, SplitStatistics
 
-app = typer.Typer(help="Turn raw text into a tokenised corpus, check it, look at it.", no_args_is_help=True)
+app = typer.Typer(help="Build a tokenised corpus from raw text, check it and inspect it.", no_args_is_help=True)
 
 app.command("show")(show_examples)
 
-CorpusPath = Annotated[Path, typer.Argument(help="A corpus directory.")]
+CorpusPath = Annotated[Path, typer.Argument(help="Corpus directory.")]
 
 
 @app.command("build")
 def build(
-    paths: Annotated[list[str], typer.Argument(help="Files, folders, globs, or - for standard input.")],
+    paths: Annotated[list[str], typer.Argument(help="Text files, folders or globs; - reads standard input.")],
     tokenizer: Annotated[
         Path,
-        typer.Option("--tokenizer", "-t", help="Our directory, an ALBERT .model, a vocab.txt or a tokenizer.json."),
+        typer.Option(
+            "--tokenizer",
+            "-t",
+            help="Tokenizer: a litebert directory, an ALBERT .model, a vocab.txt or a tokenizer.json.",
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="The corpus directory; one that is there is continued, or grows.")],
+    out: Annotated[Path, typer.Option(help="Corpus directory to write; an existing corpus is continued or extended.")],
     format_: Annotated[
         str,
         typer.Option(
-            "--format", help="auto looks at each file; or lines, prose, wrapped, wiki, gutenberg, jsonl, race, squad."
+            "--format",
+            help="Text format: auto (detect per file), lines, prose, wrapped, wiki, gutenberg, jsonl, race or squad.",
         ),
     ] = "auto",
-    field: Annotated[str, typer.Option(help="JSONL and Parquet: the field with the text.")] = "text",
+    field: Annotated[str, typer.Option(help="Name of the text field (JSONL and Parquet).")] = "text",
     on_error: Annotated[
-        str, typer.Option(help="At bad input (not UTF-8, broken JSON, cut gzip ...): fail, or skip it and count it.")
+        str,
+        typer.Option(help="On bad input (not UTF-8, invalid JSON, truncated gzip, ...): fail, or skip and count it."),
     ] = "fail",
     valid_share: Annotated[
-        float, typer.Option(help="Share of the documents kept for validation; 1 for a corpus to evaluate on.")
+        float, typer.Option(help="Share of documents in the validation split; 1 makes an evaluation-only corpus.")
     ] = 0.01,
-    deduplicate: Annotated[bool, typer.Option(help="Leave out documents whose text came before.")] = False,
+    deduplicate: Annotated[bool, typer.Option(help="Drop duplicate documents.")] = False,
     first_sentences: Annotated[
         int | None,
-        typer.Option(min=1, help="Of each document only so many, from its beginning. Default: the whole document."),
+        typer.Option(min=1, help="Keep only the first N sentences of each document. Default: all."),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="How many processes encode. Default: one a core.")
+        int | None, typer.Option(min=1, help="Number of encoding processes. Default: one per core.")
     ] = None,
 ) -> None:
-    """Build a corpus. Killed at any moment, the same command goes on; with more files, the corpus grows."""
+    """Build a corpus. To resume an interrupted build, repeat the command; with more files it extends the corpus.
+
+    Example: litebert corpus build texts/ --tokenizer tokenizers/en --out corpora/en
+    """
     result = api.build_corpus(
         name_files(paths),
         out,
@@ -71,32 +80,30 @@ def build(
 
 @app.command("check")
 def check(corpus: CorpusPath) -> None:
-    """Read every shard and compare its hash with the manifest's."""
+    """Verify the hash of every shard against the manifest."""
     from litebert.corpus.statistics import check_corpus
 
     manifest, damages = check_corpus(corpus)
     for damage in damages:
         print(damage, file=sys.stderr)
     if damages:
-        remedy = "restore the named files, or build the corpus again in a new directory"
-        raise DataError(
-            "corrupt-corpus", f"{len(damages)} of {len(manifest.shards)} shards are not what was written; {remedy}"
-        )
+        fix = "restore the files above, or build the corpus again in a new directory"
+        raise DataError("corrupt-corpus", f"{len(damages)} of {len(manifest.shards)} shards are corrupt; {fix}")
     num_bytes = sum(record.num_bytes for record in manifest.shards)
-    print(f"{corpus}: {len(manifest.shards)} shards, {num_bytes / 1e6:,.1f} MB, all as written")
+    print(f"{corpus}: {len(manifest.shards)} shards, {num_bytes / 1e6:,.1f} MB, verified")
 
 
 @app.command("stats")
 def stats(
-    corpus: Annotated[str, typer.Argument(help="A corpus directory; with --batches, a recipe.")],
+    corpus: Annotated[str, typer.Argument(help="Corpus directory, or with --batches a recipe.")],
     overrides: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the lengths into this PNG file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the lengths to this PNG file.")] = None,
     batches: Annotated[
-        int, typer.Option(min=0, help="Make this many batches of a recipe and show what is in them.")
+        int, typer.Option(min=0, help="Make N batches of a recipe and show their statistics; 0 measures a corpus.")
     ] = 0,
 ) -> None:
-    """Count documents, sentences, tokens and unknowns, and show how long they are; or what a recipe's batches hold."""
+    """Count documents, sentences and tokens of a corpus, with their lengths; or show what a recipe's batches contain."""
     import json
     from dataclasses import asdict
 
@@ -105,15 +112,15 @@ def stats(
     if batches and plot:
         raise ConfigError(
             "conflicting-options",
-            "--plot draws the lengths of a corpus, and --batches looks at a recipe; leave one out",
+            "--plot draws the lengths of a corpus, but --batches measures a recipe; use one of them",
         )
     if batches:
         print_batch_statistics(corpus, overrides or [], batches, as_json=as_json)
         return
     if overrides:
-        raise ConfigError("conflicting-options", f"'{overrides[0]}' changes a recipe: it goes with --batches")
+        raise ConfigError("conflicting-options", f"'{overrides[0]}' overrides a recipe: it needs --batches")
     if plot and plot.is_dir():
-        raise ConfigError("is-a-folder", f"--plot {plot} is a folder; name a PNG file in it")
+        raise ConfigError("is-a-folder", f"--plot {plot} is a folder; name a PNG file")
     statistics = measure_corpus(Path(corpus))
     if plot:
         plot_statistics(statistics, plot)
@@ -125,7 +132,7 @@ def stats(
 
 def _print_build(result: "BuildResult", out: Path) -> None:
     if result.num_known:
-        print(f"{result.num_known} files were there already, or twice: not built again")
+        print(f"{result.num_known} files were already built or given twice: skipped")
     if result.built:
         rate = result.text_bytes / 1e6 / result.elapsed_seconds
         print(f"{result.text_bytes / 1e6:,.1f} MB of text in {result.elapsed_seconds:.1f} s ({rate:.1f} MB/s)")
@@ -138,7 +145,7 @@ def _print_build(result: "BuildResult", out: Path) -> None:
         print(f"{out} {split}: {documents:,} documents, {tokens:,} tokens in {len(records)} shards")
         share = result.manifest.options["valid_share"]
         if not records and (share < 1 if split == "train" else share > 0):
-            print(f"warning: no document fell into {split}; see --valid-share", file=sys.stderr)
+            print(f"warning: the {split} split is empty; change --valid-share", file=sys.stderr)
 
 
 def _print_statistics(statistics: "CorpusStatistics") -> None:

@@ -1,4 +1,4 @@
-"""`litebert doctor`: what a checkpoint is, and whether anything is wrong with it."""
+"""`litebert doctor`: describe a checkpoint and diagnose problems."""
 
 import typer
 
@@ -13,7 +13,10 @@ def examine(
     tokenizer: TokenizerPath = None,
     config: ConfigPath = None,
 ) -> None:
-    """Say what a checkpoint is and what is wrong with it; exit code 0 if it can be used, 1 if not."""
+    """Describe a checkpoint and diagnose problems; exit code 0 if it is usable, 1 if not.
+
+    Example: litebert doctor runs/nano
+    """
     report = api.doctor(
         source, allow_missing=allow_missing, classifier=classifier, tokenizer=tokenizer, config=config
     ).report

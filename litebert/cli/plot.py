@@ -1,4 +1,4 @@
-"""`litebert plot`: the curves of several runs in one picture."""
+"""`litebert plot`: plot the training curves of several runs together."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,13 +7,16 @@ import typer
 
 
 def plot_runs(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs (or their metrics.jsonl).", show_default=False)],
-    output: Annotated[Path, typer.Option("--out", "-o", help="The PNG to write.")] = Path("curves.png"),
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or their metrics.jsonl files.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="PNG file to write.")] = Path("curves.png"),
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="Draw this metric; again for more. Default: all.")
+        list[str] | None, typer.Option("--metric", "-m", help="Metric to plot; repeat for more. Default: all.")
     ] = None,
 ) -> None:
-    """Draw the curves of one or more runs into one PNG."""
+    """Plot the training curves of one or more runs as one PNG.
+
+    Example: litebert plot runs/a runs/b --metric loss
+    """
     from litebert.plots import curves
 
     drawn = curves.plot_runs(runs, output, metrics=metric or [])

@@ -1,4 +1,4 @@
-"""`litebert predict`: texts in, a model's answers out."""
+"""`litebert predict`: print a model's predictions for texts."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ from litebert.cli.words import (
 def predict_texts(
     checkpoint: CheckpointPath,
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Files of texts, one a line, or tables; standard input without any.")
+        list[Path] | None, typer.Argument(help="Text files with one text per line, or tables. Default: standard input.")
     ] = None,
     text: TextColumn = None,
     text_b: TextBColumn = None,
@@ -37,9 +37,11 @@ def predict_texts(
     patience: Patience = 0,
     layers: Layers = 0,
 ) -> None:
-    """Let a model answer texts: one a line (a tab inside a pair), or tables (.csv, .tsv, .jsonl, ...).
+    """Predict for texts: one per line (a tab separates a pair), or tables (.csv, .tsv, .jsonl, ...).
 
-    One that was only pre-trained guesses the words at [MASK].
+    A model that was only pre-trained predicts the tokens at [MASK].
+
+    Example: litebert predict runs/sst-2 reviews.txt
     """
     answers = api.iter_answers(
         checkpoint,

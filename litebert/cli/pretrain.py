@@ -1,4 +1,4 @@
-"""`litebert recipes`, `check` and `pretrain`: a recipe is found, looked at, and becomes a run."""
+"""`litebert recipes`, `check` and `pretrain`: list recipes, inspect one, and pre-train."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,20 +16,25 @@ if TYPE_CHECKING:
 def run_pretraining(
     recipe: RecipeName,
     overrides: Overrides = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/RECIPE without it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder. Default: runs/RECIPE.")] = None,
     processes: Annotated[
-        int, typer.Option(min=1, help="Processes on this machine. Over several machines, start with torchrun instead.")
+        int, typer.Option(min=1, help="Number of processes on this machine. For several machines, use torchrun.")
     ] = 1,
-    restarts: Annotated[int, typer.Option(min=0, help="With processes: how often a dead one is replaced.")] = 3,
+    restarts: Annotated[
+        int, typer.Option(min=0, help="With --processes: how often to restart a process that died.")
+    ] = 3,
 ) -> None:
-    """Pre-train by a recipe, or go on where an interrupted run stopped."""
+    """Pre-train a model from a recipe. To resume an interrupted run, repeat the command.
+
+    Example: litebert pretrain nano data.corpora=corpora/en
+    """
     from litebert.core.runtime import read_ranks
 
     try:
         result = api.pretrain(recipe, overrides or [], out=out, processes=processes, restarts=restarts)
-    except WorkersError as error:  # they have said why
+    except WorkersError as error:  # the workers have printed why
         raise typer.Exit(error.exit_code) from None
-    if processes == 1 and read_ranks().is_main:  # else the first of them has said it
+    if processes == 1 and read_ranks().is_main:  # otherwise the first worker prints it
         print(f"done: {result.checkpoint}")
 
 
@@ -44,7 +49,7 @@ def show_recipes() -> None:
 
 
 def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:
-    """Show a recipe in full and what it comes to: parameters, memory, tokens, steps, first batch. Trains nothing."""
+    """Show a recipe in full, with its parameters, memory, tokens, steps and first batch. Trains nothing."""
     from litebert.plan.summary import summarize
     from litebert.pretraining.recipe import load_recipe
 
@@ -56,10 +61,10 @@ def check_recipe(recipe: RecipeName, overrides: Overrides = None) -> None:
 
 
 def _list_facts(summary: "Summary", *, hours: float) -> dict[str, str]:
-    """What a recipe comes to, in words."""
+    """Facts about the run, as text."""
     parameters, memory = summary.parameters, summary.memory
     return {
-        "parameters": f"{parameters.total:,} stored, {parameters.unrolled:,} computed with",
+        "parameters": f"{parameters.total:,} stored, {parameters.unrolled:,} if layers were not shared",
         "memory": f"{memory.total / 1e6:,.0f} MB for a micro-batch of {summary.micro_batch} x {summary.length}, "
         f"of which {memory.activations / 1e6:,.0f} MB activations",
         "run": _tell_length(summary, hours),
@@ -70,7 +75,7 @@ def _list_facts(summary: "Summary", *, hours: float) -> dict[str, str]:
 def _tell_length(summary: "Summary", hours: float) -> str:
     size = summary.size
     if size is None:
-        return f"by the clock, train.hours = {hours:g}: `litebert plan` estimates how many steps that is on a machine"
+        return f"limited by train.hours = {hours:g}; `litebert plan` estimates the number of steps"
     text = f"{size.epochs:.1f} epochs, about" if summary.text else "at most"
     return f"{size.steps:,} steps, {text} {size.tokens:,} tokens, {size.flops:.3g} FLOPs"
 
@@ -79,11 +84,11 @@ def _tell_text(summary: "Summary") -> dict[str, str]:
     text = summary.text
     if text is None:
         missing = ", ".join(summary.missing_corpora)
-        none = f"none at {missing}" if missing else "none is named"
-        return {"corpus": f"{none}, so its tokens, epochs and first batch are not shown (data.corpora=...)"}
+        none = f"{missing} does not exist" if missing else "none set"
+        return {"corpus": f"{none}; set data.corpora=... to see its tokens, epochs and first batch"}
     batch = text.first_batch
     return {
-        "corpus": f"{text.num_tokens:,} tokens, {text.steps_per_epoch:,} steps an epoch",
+        "corpus": f"{text.num_tokens:,} tokens, {text.steps_per_epoch:,} steps per epoch",
         "first batch": f"{batch.num_sequences} sequences in rows {tuple(batch.token_ids.shape)}, "
         f"{int(batch.mask.sum()) / batch.mask.numel():.1%} text, "
         f"{len(batch.mlm_labels) / int(batch.mask.sum()):.1%} masked",

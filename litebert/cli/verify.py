@@ -1,4 +1,4 @@
-"""`litebert verify`: whether directories are still what was written."""
+"""`litebert verify`: verify files against their recorded hashes."""
 
 import sys
 from pathlib import Path
@@ -11,10 +11,14 @@ from litebert.core.errors import DataError
 
 def verify_directories(
     paths: Annotated[
-        list[Path], typer.Argument(help="Corpora, tokenizers, runs, checkpoints, exports, studies, or folders of them.")
+        list[Path],
+        typer.Argument(help="Corpora, tokenizers, runs, checkpoints, exports, studies, or folders with these."),
     ],
 ) -> None:
-    """Read every file again and compare it with the hashes that were written; exit code 2 if one is corrupt."""
+    """Verify every file against its recorded hash; exit code 2 if one is corrupt.
+
+    Example: litebert verify runs/nano
+    """
     from litebert.verify import verify
 
     found = [one for path in paths for one in verify(path)]
@@ -26,6 +30,4 @@ def verify_directories(
             print(f"corrupt: {problem}", file=sys.stderr)
     num_corrupt = sum(bool(one.problems) for one in found)
     if num_corrupt:
-        raise DataError(
-            "corrupt-file", f"{num_corrupt} of {len(found)} are not what was written: restore the files named above"
-        )
+        raise DataError("corrupt-file", f"{num_corrupt} of {len(found)} are corrupt: restore the files named above")

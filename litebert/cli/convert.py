@@ -11,7 +11,7 @@ SourceName = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="Model to convert: a Hugging Face folder or hub name, a TensorFlow checkpoint (model.ckpt-best), a litebert "
+        help="Model: a Hugging Face folder or hub name, a TensorFlow checkpoint (model.ckpt-best), a litebert "
         "checkpoint, or a run.",
     ),
 ]

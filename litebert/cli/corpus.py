@@ -103,7 +103,7 @@ def stats(
         int, typer.Option(min=0, help="Make N batches of a recipe and show their statistics; 0 measures a corpus.")
     ] = 0,
 ) -> None:
-    """Count documents, sentences and tokens of a corpus, with their lengths; or show what a recipe's batches contain."""
+    """Count documents, sentences and tokens of a corpus, with their lengths, or what a recipe's batches contain."""
     import json
     from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""`litebert ensemble` and `litebert submission`: several runs answer as one; answers to hand in."""
+"""`litebert scores`, `ensemble` and `submission`: compare runs, average them, submit their answers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,13 +30,13 @@ from litebert.inference.task_request import tell_notes
 if TYPE_CHECKING:
     from litebert.tasks.answer_sheets import Findings
 
-MAX_LISTED = 12  # findings of a kind: each of GLUE's tables may have one
+MAX_LISTED = 12  # per kind of finding; each GLUE table may have one
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of finished fine-tuning runs.", show_default=False)]
 
 
 def show_scores(runs: Runs) -> None:
-    """Show the dev scores of finished runs beside chance, and GLUE's average if they cover it."""
+    """Show the dev scores of finished runs next to chance, and the GLUE average if complete."""
     from litebert.tasks.report import read_report
     from litebert.tasks.scoreboard import glue_average, missing_tasks
 
@@ -45,7 +45,7 @@ def show_scores(runs: Runs) -> None:
     for name, report in reports.items():
         for split, facts in report["dev"].items():
             scores = describe_scores(facts)
-            chance = f"{'at chance: ' if facts['is_at_chance'] else ''}without reading {facts['chance']['score']:.4f}"
+            chance = f"{'not above ' if facts['is_at_chance'] else ''}chance {facts['chance']['score']:.4f}"
             print(f"{name:{width}}  {report['task']} {split}: {scores} ({chance})")
             if "baseline" in facts:
                 print(f"{'':{width}}  {describe_baseline(facts['baseline'], report['metric'])}")
@@ -60,9 +60,9 @@ def run_ensemble(
     runs: Runs,
     task: TaskName,
     data: DataPath,
-    out: Annotated[Path, typer.Option(help="Where the ensemble's predictions and report go.")],
+    out: Annotated[Path, typer.Option(help="Folder for the predictions and report.")],
     select: Annotated[
-        bool, typer.Option("--select/--all", help="Choose members on dev, one by one, or take all of them.")
+        bool, typer.Option("--select/--all", help="Select members greedily on dev, or use all runs.")
     ] = True,
     dev: DevFile = None,
     test: TestFile = None,
@@ -79,9 +79,9 @@ def run_ensemble(
     choices: ChoicesField = None,
     on_error: OnErrorWord = "fail",
 ) -> None:
-    """Average the outputs of several runs; members are chosen on dev, one by one, up to the best score.
+    """Average the outputs of several runs; members are selected on dev, one by one, while the score improves.
 
-    The data is that of their fine-tuning, said in the same words.
+    Give the same data options as for fine-tuning.
     """
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.ensemble import make_ensemble
@@ -113,60 +113,61 @@ def run_ensemble(
 
 
 def write_submission(
-    runs: Annotated[list[Path] | None, typer.Argument(help="Finished runs or ensembles, one for each task.")] = None,
+    runs: Annotated[list[Path] | None, typer.Argument(help="Finished runs or ensembles, one per task.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write. Default: submission.zip, or .json for SQuAD and RACE.")
+        Path | None, typer.Option(help="File to write. Default: submission.zip, or submission.json for SQuAD and RACE.")
     ] = None,
-    check: Annotated[Path | None, typer.Option(help="Only say what is to be mended in this zip or JSON.")] = None,
+    check: Annotated[Path | None, typer.Option(help="Only check this zip or JSON file.")] = None,
     rank: Annotated[
-        Path | None, typer.Option(help="GLUE's folder: answer WNLI and QNLI by ranking candidates, as the paper does.")
+        Path | None, typer.Option(help="GLUE folder; answer WNLI and QNLI by ranking candidates, as in the paper.")
     ] = None,
-    split: Annotated[str, typer.Option(help="SQuAD and RACE: whose answers.")] = "test",
-    task: Annotated[str, typer.Option("--task", help="SQuAD and RACE: check with the questions of this task ...")] = "",
-    data: Annotated[Path | None, typer.Option("--data", help="... in this folder or file.")] = None,
+    split: Annotated[str, typer.Option(help="SQuAD and RACE: split to submit.")] = "test",
+    task: Annotated[str, typer.Option("--task", help="SQuAD and RACE: task whose questions to check against.")] = "",
+    data: Annotated[
+        Path | None, typer.Option("--data", help="SQuAD and RACE: folder or file with the questions of --task.")
+    ] = None,
 ) -> None:
-    """Make a submission of the test answers of runs (GLUE's zip; JSON for SQuAD, RACE), and say what is to be mended.
+    """Write the test answers of runs as a submission (GLUE: zip; SQuAD and RACE: JSON) and check it.
 
-    GLUE's tables are always checked; answers to questions are where --task and --data say which questions they are.
-    Exit code 0 if there is nothing to mend, 1 if there is; the file is written all the same.
+    GLUE submissions are always checked. SQuAD and RACE need --task and --data for that.
+    Exit code 1 if there are problems; the file is written anyway.
     """
     if not runs and check is None:
-        raise ConfigError("missing-option", "name the runs whose test answers are handed in, or --check FILE")
+        raise ConfigError("missing-option", "name the runs to submit, or a file with --check")
     is_glue = _is_for_glue(runs[0]) if runs else not (check and check.suffix == ".json")
     file = check or out or Path("submission.zip" if is_glue else "submission.json")
     if file.is_dir():
-        word, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
-        raise ConfigError("is-a-folder", f"{word} {file} is a folder, and is to be a file, such as {file / usual}")
+        flag, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
+        raise ConfigError("is-a-folder", f"{flag} {file} is a folder; name a file, such as {file / usual}")
     findings: Findings | None
     if is_glue:
         if task or data:
             raise ConfigError(
                 "conflicting-options",
-                "--task and --data say nothing to GLUE's tables, which are checked without: leave them out",
+                "--task and --data are for SQuAD and RACE; GLUE does not need them: leave them out",
             )
         findings = _submit_tables(runs or [], file, rank, is_check=check is not None)
     else:
         if rank:
-            raise ConfigError("conflicting-options", "--rank is for WNLI and QNLI alone: leave it out")
+            raise ConfigError("conflicting-options", "--rank is only for WNLI and QNLI: leave it out")
         findings = _submit_answers(runs or [], split, file, task, data, is_check=check is not None)
     if findings is None:
-        remedy = "say --task and --data, with its questions, to know whether it is complete"
-        print(f"{file}: written, not checked; {remedy}")
+        print(f"{file}: written, not checked; add --task and --data to check it against the questions")
         return
-    _tell_findings(file, findings, is_written=check is None)
+    _print_findings(file, findings, is_written=check is None)
     raise typer.Exit(1 if findings.problems else 0)
 
 
-def _tell_findings(file: Path, findings: "Findings", *, is_written: bool) -> None:
-    """The first findings of each kind, and how many there are."""
+def _print_findings(file: Path, findings: "Findings", *, is_written: bool) -> None:
+    """Print the first findings of each kind, and their number."""
     warnings = [f"warning: {warning}" for warning in findings.warnings]
     for lines in (findings.problems, warnings):
         print(*lines[:MAX_LISTED], sep="\n", end="\n" if lines else "")
         if len(lines) > MAX_LISTED:
             print(f"... and {len(lines) - MAX_LISTED:,} more")
-    problems, doubts = _count(findings.problems, "thing"), _count(warnings, "warning")
+    problems, doubts = _count(findings.problems, "problem"), _count(warnings, "warning")
     if findings.problems:
-        verdict = f"{'written, with ' if is_written else ''}{problems} to mend{f', and {doubts}' if warnings else ''}"
+        verdict = f"{'written, with ' if is_written else ''}{problems}{f' and {doubts}' if warnings else ''}"
     else:
         verdict = f"complete{f', with {doubts}' if warnings else ''}"
     print(f"{file}: {verdict}")
@@ -177,7 +178,7 @@ def _count(lines: list[str], word: str) -> str:
 
 
 def _is_for_glue(run: Path) -> bool:
-    """Whether a run is handed in as a table of GLUE's, else as answers to questions; nothing else is handed in."""
+    """Whether a run is submitted as a GLUE table, else as answers to questions; other tasks have no submission."""
     from litebert.tasks.report import read_report
     from litebert.tasks.submission import SHEETS
 
@@ -186,14 +187,14 @@ def _is_for_glue(run: Path) -> bool:
     if not is_glue and report.get("facts", {}).get("kind") not in ("spans", "choices"):
         raise ConfigError(
             "wrong-task",
-            f"{run} is of task {report['task']}: GLUE, SQuAD and multiple choice are handed in; its answers lie in "
-            f"{run / 'predictions'}",
+            f"{run} is of task {report['task']}, without a submission format (GLUE, SQuAD and multiple choice have); "
+            f"its answers are in {run / 'predictions'}",
         )
     return is_glue
 
 
 def _submit_tables(runs: list[Path], file: Path, rank: Path | None, *, is_check: bool) -> "Findings":
-    """Write the tables of runs, and find what the leaderboard would reject."""
+    """Write the GLUE tables of runs, and find what the leaderboard would reject."""
     from litebert.tasks.answer_sheets import Findings
     from litebert.tasks.submission import check_zip, gather_sheets, write_zip
 
@@ -205,23 +206,23 @@ def _submit_tables(runs: list[Path], file: Path, rank: Path | None, *, is_check:
 def _submit_answers(
     runs: list[Path], split: str, file: Path, task: str, data: Path | None, *, is_check: bool
 ) -> "Findings | None":
-    """Write the answers of one run, and compare them with the questions; None where those are not given."""
+    """Write the answers of one run, and compare them with the questions; None if these are not given."""
     from litebert.tasks.answer_sheets import check_answer_sheet, keep_held_out, read_questions, write_answer_sheet
 
     if len(runs) > 1:
         raise ConfigError(
-            "conflicting-options", "SQuAD and RACE are handed in one run at a time: make an ensemble of them"
+            "conflicting-options", "a SQuAD or RACE submission has one run; to combine several, use `litebert ensemble`"
         )
     if bool(task) != (data is not None):
-        raise ConfigError("incomplete-options", "--task and --data belong together: say both, or neither")
+        raise ConfigError("incomplete-options", "--task and --data go together: set both or neither")
     if is_check and data is None:
-        raise ConfigError("incomplete-options", "--check of a JSON needs the questions: say --task and --data")
+        raise ConfigError("incomplete-options", "--check of a JSON file needs the questions: set --task and --data")
     questions = None if data is None else read_questions(task, data, split)  # before anything is written
     if questions is not None and not is_check:
         num_all, questions = len(questions.examples), keep_held_out(questions, runs[0], split)
         if len(questions.examples) < num_all:
             which = f"{len(questions.examples):,} of its {num_all:,} questions were held out for {split}"
-            print(f"{data}: {which}, and are those compared with")
+            print(f"{data}: {which}; only these are checked")
     if not is_check:
         write_answer_sheet(runs[0], split, file)
     return None if questions is None else check_answer_sheet(file, questions)

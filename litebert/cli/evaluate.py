@@ -1,4 +1,4 @@
-"""`litebert evaluate`: what a checkpoint knows, as a table or as JSON."""
+"""`litebert evaluate`: evaluate a checkpoint, as a table or as JSON."""
 
 import json
 from pathlib import Path
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from litebert.evaluation.intrinsic.score import PairScores, Score
 
 IntrinsicCorpus = Annotated[
-    Path | None, typer.Option(metavar="CORPUS", help="Measure hidden words and sentence pairs on this corpus's text.")
+    Path | None, typer.Option(metavar="CORPUS", help="Evaluate masked tokens and sentence pairs on this corpus.")
 ]
 SplitName = Annotated[
     str,
     typer.Option(
-        help="Of a corpus: valid or train. Of a task's folder: train, dev (the default), test; MNLI's are dev_matched, "
-        "dev_mismatched, test_matched, test_mismatched. Of a file: all (the default); of the one that the model was "
-        "fine-tuned on dev (the default: its held-out rows), train or all."
+        help="Split. Corpus: valid (default) or train. Task folder: dev (default), train or test; MNLI: dev_matched, "
+        "dev_mismatched, test_matched or test_mismatched. File: all; the file the model was fine-tuned on: dev "
+        "(default, the held-out rows), train or all."
     ),
 ]
 OutFile = Annotated[
     Path | None,
     typer.Option(
-        help="A file to write: of --intrinsic the JSON; of --data the answers, as JSON lines with all outputs, or if "
-        "it ends in .json as the one object that SQuAD's scripts take; of --exit-curve a PNG."
+        help="File to write. --intrinsic: JSON report; --data: answers as JSON lines, or in SQuAD's format if the name "
+        "ends in .json; --exit-curve: PNG."
     ),
 ]
 
@@ -58,17 +58,18 @@ def run_evaluation(
     checkpoint: CheckpointPath,
     intrinsic: IntrinsicCorpus = None,
     task: Annotated[
-        str | None, typer.Option("--task", help="The task of --data, if it is not the model's own, such as ax.")
+        str | None,
+        typer.Option("--task", help="Task of --data, such as ax. Default: the task the model was fine-tuned on."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", help="The task's folder, GLUE's, or a file with labels.")
+        Path | None, typer.Option("--data", help="Folder of the task or of GLUE, or a labelled file.")
     ] = None,
     split: SplitName = "",
-    pairs: Annotated[int, typer.Option(min=16, help="Pairs to test on, for each of SOP and NSP.")] = 4096,
+    pairs: Annotated[int, typer.Option(min=16, help="Number of sentence pairs for each of SOP and NSP.")] = 4096,
     length: Annotated[
-        int | None, typer.Option(min=8, help="Tokens of a pair; without it as in the model's training, at most 128.")
+        int | None, typer.Option(min=8, help="Tokens per pair. Default: as in training, at most 128.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Names everything that is drawn for --intrinsic.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of --intrinsic.")] = 1,
     text: TextColumn = None,
     text_b: TextBColumn = None,
     label: LabelColumn = None,
@@ -82,23 +83,27 @@ def run_evaluation(
     patience: Patience = 0,
     layers: Layers = 0,
     exit_curve: Annotated[
-        bool, typer.Option("--exit-curve", help="Of --data: score, layers and time at every patience and depth.")
+        bool,
+        typer.Option("--exit-curve", help="With --data: measure score, layers and time at every patience and depth."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     out: OutFile = None,
 ) -> None:
-    """Measure a checkpoint: on plain text it has not read (--intrinsic), or on a task's labelled data (--data)."""
+    """Evaluate a checkpoint on a corpus (--intrinsic) or on labelled task data (--data).
+
+    Example: litebert evaluate runs/sst-2 --data glue/
+    """
     computing: dict[str, Any] = {"engine": engine, "threads": threads, "patience": patience, "layers": layers}
     columns: dict[str, Any] = {"text": text, "text_b": text_b, "label": label, "encoding": encoding, "group": group}
     columns |= {"header": header, "choices": choices, "on_error": on_error}
     if out and out.is_dir():
         raise ConfigError("is-a-folder", f"--out {out} is a folder; name a file in it")
     if bool(intrinsic) == bool(data) or (task and not data):
-        raise ConfigError("missing-option", "say what to evaluate on: --intrinsic CORPUS, or --data FILES")
+        raise ConfigError("missing-option", "name the data to evaluate on: --intrinsic CORPUS or --data FILES")
     if intrinsic:
         if exit_curve or any(computing.values()):
             raise ConfigError(
-                "conflicting-options", "--engine, --threads, --patience, --layers and --exit-curve are of --data"
+                "conflicting-options", "--engine, --threads, --patience, --layers and --exit-curve need --data"
             )
         result = api.evaluate_intrinsic(
             checkpoint,
@@ -131,7 +136,7 @@ def run_evaluation(
             result.report,
             result.report["metric"],
         )
-        print(f"  without reading: {result.report['chance']['score']:.4f}")
+        print(f"  chance: {result.report['chance']['score']:.4f}")
 
 
 def _print_intrinsic(report: "IntrinsicReport") -> None:
@@ -141,44 +146,46 @@ def _print_intrinsic(report: "IntrinsicReport") -> None:
 
 
 def print_report(report: "IntrinsicReport", console: "Console") -> None:
-    """Tables for a person: what was measured, each figure with its 95 % interval."""
+    """Print tables of the metrics, each with its 95 % interval."""
     console.print(f"{report.checkpoint} (step {report.step:,})", style="bold", markup=False)
     console.print(f"tested on {report.tested_on} of {report.corpus}", markup=False)
-    console.print(f"pairs of {report.length} tokens; probes and baselines learned from {report.learned_from}")
+    console.print(f"pairs of {report.length} tokens; probes and baselines trained on {report.learned_from}")
     if any(pairs and pairs.head for pairs in (report.sop, report.nsp)) and report.training.sentence_task:
-        console.print(f"its own head was trained on {report.training.sentence_task.upper()}")
+        console.print(f"its sentence head was trained on {report.training.sentence_task.upper()}")
     if report.length > report.training.length:
-        console.print(f"[yellow]trained on {report.training.length} tokens: positions beyond have learned nothing[/]")
+        console.print(f"[yellow]trained on {report.training.length} tokens: later positions are untrained[/]")
     console.print()
     if report.mlm:
         console.print(_tabulate_words(report.mlm))
     elif "mlm" not in report.skipped:
-        console.print("hidden words: this checkpoint has no head for them\n")
+        console.print("masked tokens: this checkpoint has no MLM head\n")
     if report.sop:
         console.print(_tabulate_pairs("Sentence order: in order, or swapped (SOP)", "bag of words", report.sop))
     if report.nsp:
-        console.print(_tabulate_pairs("Next sentence: next, or another document's (NSP)", "word overlap", report.nsp))
+        console.print(
+            _tabulate_pairs("Next sentence: next, or from another document (NSP)", "word overlap", report.nsp)
+        )
     for name, reason in report.skipped.items():
         console.print(f"{name.upper()} was not measured: {reason}", markup=False)
-    console.print("[dim]% right, 95 % interval by document; lead: begins a document; chance: 50 %[/]")
+    console.print("[dim]accuracy in %, 95 % interval by document; lead: pairs that open a document; chance: 50 %[/]")
 
 
 def _tabulate_words(words: "MaskedWords") -> "Table":
-    table = _table(f"Hidden words (MLM), {words.hidden.total:,}", "% right", "loss")
+    table = _table(f"Masked tokens (MLM), {words.hidden.total:,}", "accuracy", "loss")
     table.add_row(
-        "the model, all hidden by [MASK]".replace("[", r"\["), _cell(words.hidden), f"{words.hidden_loss:.3f}"
+        "the model, all replaced by [MASK]".replace("[", r"\["), _cell(words.hidden), f"{words.hidden_loss:.3f}"
     )
     table.add_row("the model, 80/10/10 as in training", _cell(words.usual), f"{words.usual_loss:.3f}")
-    table.add_row(f"always the most frequent piece, {words.frequent_piece!r}", _cell(words.frequent), "", style="dim")
-    table.add_row("what most often follows the piece to the left", _cell(words.left_neighbour), "", style="dim")
+    table.add_row(f"baseline: most frequent piece, {words.frequent_piece!r}", _cell(words.frequent), "", style="dim")
+    table.add_row("baseline: most frequent successor of the left piece", _cell(words.left_neighbour), "", style="dim")
     return table
 
 
 def _tabulate_pairs(title: str, baseline: str, scores: "SentencePairs") -> "Table":
     totals = [f"{score.total:,}" for score in _each(scores.probe)]
     table = _table(title, f"all ({totals[0]})", f"lead ({totals[1]})", f"others ({totals[2]})")
-    own = ("has none",) if scores.head is None else map(_cell, _each(scores.head))
-    table.add_row("its own head", *own)
+    head = ("has none",) if scores.head is None else map(_cell, _each(scores.head))
+    table.add_row("trained head", *head)
     table.add_row("linear probe", *map(_cell, _each(scores.probe)))
     table.add_row(baseline, *map(_cell, _each(scores.baseline)), style="dim")
     return table

@@ -1,4 +1,4 @@
-"""`litebert evaluate --exit-curve`: what is lost and won by answering early, as a table and a picture."""
+"""`litebert evaluate --exit-curve`: accuracy and time of early exit, as a table and a plot."""
 
 import json
 import sys
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def draw_exit_curve(request: TaskRequest) -> None:
-    """Measure every patience and every depth; print the points, and draw them into `out`."""
+    """Measure every patience and every depth; print the points, and plot them to `out`."""
     from litebert.inference.exit_curve import draw_curve
     from litebert.plots.exit_chart import check_drawing, plot_exit_curve
 
     if request.out:
-        check_drawing()  # before minutes of measuring
+        check_drawing()  # fail before minutes of measuring
     predictor = request.load()
     dataset, chosen = request.read(predictor)
     engine, metric = predictor.engine.name, dataset.task.metric
@@ -26,7 +26,7 @@ def draw_exit_curve(request: TaskRequest) -> None:
         print(f"{chosen.split}, {len(chosen.examples):,} examples of {request.data}, {engine}")
         print(f"{'':>12} {metric.replace('_', ' '):>10} {'layers':>7} {'seconds':>8}")
     points = draw_curve(
-        # the fastest engine is the fastest for all points: no need to measure that again
+        # use one engine for all points, without choosing it again
         lambda patience, layers: request.load(engine=engine, patience=patience, layers=layers),
         dataset,
         chosen.examples,
@@ -35,8 +35,8 @@ def draw_exit_curve(request: TaskRequest) -> None:
     if request.as_json:
         print(json.dumps([asdict(point) for point in points], indent=2))
     if request.out:
-        plot_exit_curve(points, request.out, metric=metric, title=f"{Path(request.checkpoint).name}: answering early")
-        print(f"drawn: {request.out}", file=sys.stderr if request.as_json else sys.stdout)
+        plot_exit_curve(points, request.out, metric=metric, title=f"{Path(request.checkpoint).name}: early exit")
+        print(f"plot: {request.out}", file=sys.stderr if request.as_json else sys.stdout)
 
 
 def _print_point(point: "CurvePoint") -> None:

@@ -1,4 +1,4 @@
-"""`litebert export`: a checkpoint becomes files that others run."""
+"""`litebert export`: export a checkpoint for onnxruntime or the browser."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,30 +11,35 @@ from litebert.cli.words import CheckpointPath
 
 def export_model(
     checkpoint: CheckpointPath,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write; it must not exist.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; it must not exist.")],
     format: Annotated[  # noqa: A002
         Literal["onnx", "web"],
-        typer.Option(help="onnx: for onnxruntime. web: a page that answers in the browser, always in int8."),
+        typer.Option(
+            help="Export format. onnx: for onnxruntime. web: a page that runs the model in the browser, in int8."
+        ),
     ] = "onnx",
     task_head: Annotated[
-        str, typer.Option(help="Which head answers: mlm, sentence, embedding, ... Default: what it was fine-tuned for.")
+        str, typer.Option(help="Head to export: mlm, sentence, embedding, ... Default: the fine-tuned head.")
     ] = "",
-    int8: Annotated[bool, typer.Option("--int8", help="Matrices in eight bits: a quarter of the size, and faster.")] = (
-        False
-    ),
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Quantize matrices to int8: a quarter of the size, and faster.")
+    ] = (False),
     dev: Annotated[
         Path | None,
-        typer.Option(help="Labelled examples (or, of a pre-trained model, lines of text) that int8 is measured on."),
+        typer.Option(help="Labelled examples to measure int8 on (for a pre-trained model, lines of text)."),
     ] = None,
-    layers: Annotated[int, typer.Option(min=0, help="Only so many of the first layers; 0: all.")] = 0,
+    layers: Annotated[int, typer.Option(min=0, help="Export only the first N layers; 0 exports all.")] = 0,
     max_drop: Annotated[
-        float | None, typer.Option(min=0, help=f"The points that int8 may lose on --dev; {api.MAX_DROP:g} unless told.")
+        float | None, typer.Option(min=0, help=f"Points int8 may lose on --dev. Default: {api.MAX_DROP:g}.")
     ] = None,
     runtime: Annotated[
-        Path | None, typer.Option(help="Of web: the folder of onnxruntime-web; without it npm fetches it.")
+        Path | None, typer.Option(help="web: folder of onnxruntime-web. Default: download with npm.")
     ] = None,
 ) -> None:
-    """Write a model for onnxruntime or for the browser, with its tokenizer; what layers share is stored once."""
+    """Export a model for onnxruntime or the browser, with its tokenizer; shared weights are stored once.
+
+    Example: litebert export runs/sst-2 exports/sst-2 --int8
+    """
     result = api.export(
         checkpoint,
         out,
@@ -50,8 +55,8 @@ def export_model(
     for note in report["notes"]:
         print(f"note: {note}")
     if report["in_float"]:
-        print(f"left in float: {', '.join(report['in_float'])}")
+        print(f"kept in float: {', '.join(report['in_float'])}")
     model = "model " if format == "web" else ""
     print(f"done: {out} ({report['head']}, {model}{report['num_bytes'] / 1e6:.1f} MB)")
     if format == "web":
-        print(f"look at it: python -m http.server --directory {out}")
+        print(f"open it with: python -m http.server --directory {out}")

@@ -1,4 +1,4 @@
-"""`litebert finetune`: a checkpoint and a task's files become a model that answers."""
+"""`litebert finetune`: fine-tune a checkpoint on a task."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,20 +35,24 @@ def run_finetuning(
     data: DataPath,
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes: train.epochs=5 optim.learning_rate=1e-4 seed=2."),
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Overrides, such as train.epochs=5 optim.learning_rate=1e-4 seed=2."
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/TASK without it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder. Default: runs/TASK.")] = None,
     recipe: Annotated[
         str,
         typer.Option(
-            help="adaptive (steps by the size of the data, early stopping), paper, two-core, or a .toml file, such as "
-            "another run's. Default: adaptive; paper for its tasks on a GPU with a model as wide as BERT-base."
+            help="Recipe: adaptive (steps by data size, early stopping), paper, two-core, or a .toml file. "
+            "Default: adaptive; paper for its tasks on a GPU with a model as wide as BERT-base."
         ),
     ] = "",
     from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Draw the weights at random: what pre-training is compared with.")
+        bool, typer.Option("--from-scratch", help="Start from random weights, as a baseline for pre-training.")
     ] = False,
-    answers_test: Annotated[bool, typer.Option("--test-answers/--no-test-answers", help="Answer test files.")] = True,
+    answers_test: Annotated[
+        bool, typer.Option("--test-answers/--no-test-answers", help="Answer the test files.")
+    ] = True,
     dev: DevFile = None,
     test: TestFile = None,
     text: TextColumn = None,
@@ -63,10 +67,13 @@ def run_finetuning(
     on_error: OnErrorWord = "fail",
     metric: MetricName = None,
     positive: PositiveLabel = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Run with so many seeds, and report their median and spread.")] = 1,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh rare labels as much as frequent ones.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds to run; reports their median and spread.")] = 1,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Weight rare labels as much as frequent ones.")] = False,
 ) -> None:
-    """Fine-tune a checkpoint for a task, or go on where an interrupted run stopped."""
+    """Fine-tune a checkpoint on a task. To resume an interrupted run, repeat the command.
+
+    Example: litebert finetune runs/nano --task sst-2 --data glue/
+    """
     result = api.finetune(
         checkpoint,
         task,
@@ -98,28 +105,28 @@ def run_finetuning(
 
 
 def print_report(report: Mapping[str, Any], folder: Path) -> None:
-    """The scores of a finished run, and where everything lies."""
+    """Print the scores of a finished run, and the paths of its model and report."""
     for name, split in {**report["dev"], **report["test"]}.items():
         print_split(f"{name} ({split['num_examples']:,} examples)", split, report["metric"])
     print(f"best after step {report['best_step']:,} of {report['steps']:,}: {folder}/model, {folder}/report.json")
 
 
 def print_trials(summary: Mapping[str, Any], folder: Path) -> None:
-    """Median, mean, spread and best of each combination."""
+    """Print median, mean, spread and best run of each combination."""
     print(f"{summary['split']} {summary['metric'].replace('_', ' ')}")
     print(f"{'median':>8} {'mean':>8} {'spread':>8} {'lowest':>8} {'highest':>8}  runs")
     for one in summary["combinations"]:
-        print(f"{_list_figures(one)}  {one['num_runs']} {' '.join(one['words'])}")
+        print(f"{_format_scores(one)}  {one['num_runs']} {' '.join(one['words'])}")
         for split, scores in one["test"].items():
-            print(f"{_list_figures(scores)}  {split}")
+            print(f"{_format_scores(scores)}  {split}")
         for run in one["at_chance"]:
-            print(f"  at chance: {run} (counted above)")
+            print(f"  not above chance: {run} (included above)")
     for split, one in summary["baselines"].items():
         print(
             f"{split}: {one['name']} {one['score']:.4f}; {one['num_above']} of {len(summary['runs'])} runs are above it"
         )
-    print(f"best: {folder / summary['best_run']}/model, which {folder} stands for; all of it: {folder}/trials.json")
+    print(f"best: {folder / summary['best_run']}/model (also used for {folder}); details: {folder}/trials.json")
 
 
-def _list_figures(scores: dict[str, Any]) -> str:
+def _format_scores(scores: dict[str, Any]) -> str:
     return " ".join(f"{scores[key]:8.4f}" for key in ("median", "mean", "deviation", "lowest", "highest"))

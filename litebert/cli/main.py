@@ -1,4 +1,4 @@
-"""The `litebert` command: gathers the verbs and turns our errors into one line and an exit code."""
+"""The `litebert` command: registers the subcommands and prints errors as one line with an exit code."""
 
 import os
 import sys
@@ -34,16 +34,16 @@ from litebert.core.errors import LitebertWarning, describe_refusal
 from litebert.core.view import lead_nowhere
 from litebert.training.launcher import tell_launcher
 
-# What a wrong word on the command line raises. typer carries its own copy of click and does not export this name.
+# Raised for bad command-line arguments. typer vendors click and does not export this name.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 _PYTHONS_WARNING = warnings.formatwarning
-# arguments of the Python functions that have another name on the command line
+# arguments of Python functions that are named differently on the command line
 _OPTIONS = {"replace": "force", "format": "format_", "allow_hosts": "allow_host", "origins": "origin"}
-INTERRUPTED = 130  # what typer makes of Ctrl-C
+INTERRUPTED = 130  # typer's exit code for Ctrl-C
 
 app = typer.Typer(
     name="litebert",
-    help="Pretrain, study, fine-tune and ship lite BERTs: ALBERT, and the BERT and RoBERTa it is measured against.",
+    help="Pretrain, study, fine-tune and ship lite BERTs: ALBERT, and the BERT and RoBERTa baselines.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -73,7 +73,7 @@ app.add_typer(study.app, name="study")
 
 
 def main() -> NoReturn:
-    """Run the command line; --debug, anywhere on it, shows the traceback of an error."""
+    """Run the command line; --debug, anywhere in it, shows the traceback of an error."""
     # threads that wait by spinning starve the rest of a busy machine, us included; torch reads this when it loads
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.formatwarning = _show_warning
@@ -82,7 +82,7 @@ def main() -> NoReturn:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
-    """Ours as a note, without the place in the code; others' as Python shows them."""
+    """Format our warnings as notes without a source line, and others as Python does."""
     is_ours = issubclass(category, LitebertWarning)
     return f"note: {message}\n" if is_ours else _PYTHONS_WARNING(message, category, *place, **line)
 
@@ -97,7 +97,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
     except SystemExit as ending:
         if not isinstance(ending.__context__, BrokenPipeError):
             raise
-        lead_nowhere(sys.__stdout__ or sys.stdout)  # `litebert ... | head`: the reader has seen enough
+        lead_nowhere(sys.__stdout__ or sys.stdout)  # `litebert ... | head` closed the pipe
         return 0
     except Exception as error:
         refusal = describe_refusal(error)
@@ -114,7 +114,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
 
 
 def _name_flag(error: Exception, arguments: list[str]) -> str:
-    """The flag of the argument that the library names; a command without such a flag has none to name."""
+    """The flag of the argument that the library names, or nothing if this command has no such flag."""
     option = getattr(error, "option", "")
     if not option:
         return ""

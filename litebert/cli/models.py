@@ -1,4 +1,4 @@
-"""`litebert models`: what each preset weighs and costs, and the paper's tables beside ours."""
+"""`litebert models`: parameters and cost of each preset, and the paper's tables next to our counts."""
 
 import json
 from dataclasses import asdict
@@ -14,27 +14,32 @@ if TYPE_CHECKING:
 
 
 def show_models(
-    preset: Annotated[
-        str | None, typer.Argument(help="One preset, such as albert-base; all of them without it.")
-    ] = None,
+    preset: Annotated[str | None, typer.Argument(help="Preset, such as albert-base. Default: all.")] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to it: embedding_size=64 sharing=none."),
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Overrides of the preset, such as embedding_size=64 sharing=none."
+        ),
     ] = None,
-    table: Annotated[int | None, typer.Option(help="Table 1, 3 or 4 of the ALBERT paper, beside our counts.")] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences at once, for the memory of activations.")] = 8,
-    length: Annotated[int, typer.Option(min=1, help="Tokens in a sequence, for FLOPs and activations.")] = 512,
+    table: Annotated[
+        int | None, typer.Option(help="Show table 1, 3 or 4 of the ALBERT paper next to our counts.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch, for activation memory.")] = 8,
+    length: Annotated[int, typer.Option(min=1, help="Tokens per sequence, for FLOPs and activation memory.")] = 512,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show exact parameters, FLOPs and training memory of the presets, or of one with changes."""
+    """Show exact parameters, FLOPs and training memory of all presets, or of one with overrides.
+
+    Example: litebert models albert-base embedding_size=64
+    """
     from litebert.model.presets import PAPER_TABLES, PRESETS
 
     if table is not None:
         if preset is not None:
-            raise ConfigError("conflicting-options", f"--table shows the paper's own shapes: leave out '{preset}'")
+            raise ConfigError("conflicting-options", f"--table shows the models of the paper: leave out '{preset}'")
         if table not in PAPER_TABLES:
             raise ConfigError(
-                "unknown-value", f"--table {table}: the paper's tables of sizes are {', '.join(map(str, PAPER_TABLES))}"
+                "unknown-value", f"--table {table} is not available; choose {', '.join(map(str, PAPER_TABLES))}"
             )
         rows = [_paper_facts(row) for row in PAPER_TABLES[table]]
         _print_json(rows) if as_json else _print_paper_table(table, rows)
@@ -141,13 +146,13 @@ def _print_presets(facts: list[dict[str, Any]], batch_size: int, length: int) ->
         "Parameters",
         ("model", "shape", "no pooler", "with pooler", "+ heads", "embeddings", "layers", "unrolled", "paper"),
         size_rows,
-        caption="+ heads: with the pre-training heads. unrolled: each layer counted as often as it is computed.",
+        caption="+ heads: with the pre-training heads. unrolled: layers counted per use.",
     )
     _print_table(
-        f"Cost of pre-training in fp32 (length {length}, {batch_size} sequences at once)",
+        f"Cost of pre-training in fp32 (length {length}, {batch_size} sequences per batch)",
         ("model", "MFLOP/token", "training", "weights MB", "gradients", "LAMB state", "activations", "total MB"),
         cost_rows,
-        caption="Matrix multiplies; vocabulary logits at the 15 % masked tokens. Activations: kept for backward.",
+        caption="Matrix multiplies; logits at the 15 % masked tokens. Activations: kept for the backward pass.",
     )
 
 
@@ -165,7 +170,7 @@ def _print_paper_table(number: int, rows: list[dict[str, Any]]) -> None:
             )
             for row in rows
         ],
-        caption="* without pooler: the convention under which the paper's figure for unshared models comes out.",
+        caption="* without pooler, as the paper counts unshared models.",
     )
 
 
@@ -176,7 +181,7 @@ def _print_table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...
 
     console = Console()
     if not console.is_terminal:
-        console.width = 160  # a file or pipe has no edge to fold at
+        console.width = 160  # do not wrap in files and pipes
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", box=box.SIMPLE_HEAD)
     for index, column in enumerate(columns):
         is_text = index == 0 or column == "note"

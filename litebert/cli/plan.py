@@ -1,4 +1,4 @@
-"""`litebert plan`: what a recipe would need on other machines; nothing is trained."""
+"""`litebert plan`: estimate what a recipe needs on other machines; trains nothing."""
 
 import json
 from collections.abc import Callable
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 def plan_recipe(
     recipe: RecipeName,
     overrides: Overrides = None,
-    devices: Annotated[int, typer.Option(min=1, help="How many devices.")] = 1,
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 1,
     device: Annotated[
         str,
-        typer.Option(help="a100-80g, a100-40g, h100-80g, v100-32g, tpu-v3, this-cpu, or a .toml file of facts."),
+        typer.Option(help="Device: a100-80g, a100-40g, h100-80g, v100-32g, tpu-v3, this-cpu, or a .toml file."),
     ] = "this-cpu",
     efficiency: Annotated[
-        float | None, typer.Option(help="Share of the peak that training reaches; without it, the device's own.")
+        float | None, typer.Option(help="Share of peak FLOP/s that training reaches. Default: the device's.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show the memory, messages and hours of a recipe on some devices, under DDP and FSDP."""
+    """Estimate memory, communication volume and hours of a recipe on given devices, with DDP and FSDP.
+
+    Example: litebert plan albert-base --device a100-80g --devices 8
+    """
     from litebert.plan.advice import advise
     from litebert.plan.devices import load_device, with_efficiency
     from litebert.plan.plan import plan_run
@@ -44,7 +47,7 @@ def plan_recipe(
 
 
 def _as_values(plan: "Plan") -> dict[str, Any]:
-    """The plan and what follows from it, as JSON has it."""
+    """The plan and its derived values, for JSON."""
     values = asdict(plan)
     for stage, stage_values in zip(
         [*plan.stages, *([plan.bert] if plan.bert else [])],
@@ -63,7 +66,7 @@ def _print(name: str, plan: "Plan", advice: list[str]) -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 110  # a file or pipe has no edge to fold at
+        console.width = 110  # do not wrap in files and pipes
     machine, device = plan.machine, plan.machine.device
     peak = device.peak_flops(machine.dtype)
     console.print(
@@ -74,7 +77,7 @@ def _print(name: str, plan: "Plan", advice: list[str]) -> None:
         console.print(f"({device.note})")
     for number, stage in enumerate(plan.stages, start=1):
         _print_stage(console, plan, stage, f"stage {number}: " if len(plan.stages) > 1 else "")
-    console.print(f"in all      {_count(plan.total_tokens)} tokens, {plan.total_flops:.3g} FLOPs")
+    console.print(f"total       {_count(plan.total_tokens)} tokens, {plan.total_flops:.3g} FLOPs")
     if plan.bert is not None and machine.num_devices > 1:
         _print_comparison(console, plan.stages[0], plan.bert)
     console.print()
@@ -91,13 +94,13 @@ def _print_stage(console: "Console", plan: "Plan", stage: "StagePlan", title: st
     console.print()
     if title:
         console.print(f"[bold]{title}steps {stage.first_step:,} to {last:,}[/bold]")
-    sharing = "shared by its layers" if stage.is_shared else "not shared"
+    sharing = "shared across layers" if stage.is_shared else "not shared"
     console.print(f"model       {stage.num_parameters:,} parameters, {sharing}")
     console.print(
         f"batch       {batching.num_rows:,} x {batching.length} = {_count(batching.num_tokens)} tokens, "
-        f"{batching.rows_per_device(num_devices):,} sequences a device"
+        f"{batching.rows_per_device(num_devices):,} sequences per device"
     )
-    console.print(f"work        {stage.flops_per_step:.3g} FLOPs a step, {stage.num_steps:,} steps")
+    console.print(f"work        {stage.flops_per_step:.3g} FLOPs per step, {stage.num_steps:,} steps")
     ways = [way for way in stage.ways if num_devices > 1 or way.parallel == "ddp"]
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("on each device", no_wrap=True)
@@ -116,22 +119,22 @@ def _rows(plan: "Plan", stage: "StagePlan") -> "list[tuple[str, Callable[[Way], 
         ("weights", lambda way: _bytes(way.memory.weights)),
         ("gradients", lambda way: _bytes(way.memory.gradients)),
         ("optimizer state", lambda way: _bytes(way.memory.optimizer)),
-        ("gathered from the others", lambda way: _bytes(way.memory.gathered)),
+        ("gathered shards", lambda way: _bytes(way.memory.gathered)),
         ("activations", lambda way: _bytes(way.memory.activations)),
         ("working memory", lambda way: _bytes(way.memory.working)),
-        (f"memory, of {_bytes(usable)}", lambda way: f"[bold]{_bytes(way.memory.total)}[/bold]"),
+        (f"total, of {_bytes(usable)}", lambda way: f"[bold]{_bytes(way.memory.total)}[/bold]"),
     ]
     batch: list[tuple[str, Callable[[Way], str]]] = [
         ("largest micro-batch", lambda way: f"{way.largest_micro_batch:,}" if way.fits else "[red]does not fit[/red]"),
-        ("so each step is computed in", lambda way: f"{way.num_parts:,} x {way.micro_batch:,}" if way.fits else "-"),
+        ("micro-batches per step", lambda way: f"{way.num_parts:,} x {way.micro_batch:,}" if way.fits else "-"),
     ]
     traffic: list[tuple[str, Callable[[Way], str]]] = [
-        ("sent each step", lambda way: _bytes(way.sent_bytes)),
+        ("sent per step", lambda way: _bytes(way.sent_bytes)),
         ("communicating", lambda way: _seconds(way.communicating_seconds)),
-        ("of it, waited for", lambda way: _seconds(way.waiting_seconds)),
+        ("of which waiting", lambda way: _seconds(way.waiting_seconds)),
     ]
     time: list[tuple[str, Callable[[Way], str]]] = [
-        ("computing, each step", lambda way: _seconds(way.computing_seconds)),
+        ("computing per step", lambda way: _seconds(way.computing_seconds)),
         ("updating", lambda way: _seconds(way.updating_seconds)),
         ("hours", lambda way: f"[bold]{stage.hours(way):,.1f}[/bold]" if way.fits else "-"),
     ]
@@ -145,7 +148,7 @@ def _print_comparison(console: "Console", stage: "StagePlan", bert: "StagePlan")
     times = bert.num_trained / stage.num_trained
     console.print(
         f"BERT        of the same width and depth: {bert.num_parameters:,} parameters, {times:.1f} times as many to "
-        f"send\n            (DDP: {_bytes(theirs.sent_bytes)} a step instead of {_bytes(ours.sent_bytes)}; "
+        f"send\n            (DDP: {_bytes(theirs.sent_bytes)} per step instead of {_bytes(ours.sent_bytes)}; "
         f"{_seconds(theirs.communicating_seconds)} instead of {_seconds(ours.communicating_seconds)}), "
         f"{bert.flops_per_step / stage.flops_per_step:.2f} times the FLOPs"
     )

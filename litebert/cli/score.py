@@ -1,4 +1,4 @@
-"""`litebert score`: a file of answers, whoever gave them, compared with a task's labels."""
+"""`litebert score`: score a file of answers from any model against a task's labels."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def score_predictions(
     predictions: Annotated[
         Path,
         typer.Argument(
-            help="JSON lines with id and answer (as predict and evaluate write them), a JSON object from ids to "
+            help="Answers: JSON lines with id and answer (as predict and evaluate write), a JSON object from ids to "
             "answers, or a table of ids and answers.",
             exists=True,
             dir_okay=False,
@@ -38,7 +38,9 @@ def score_predictions(
     ],
     task: TaskName,
     data: DataPath,
-    split: Annotated[str, typer.Option(help="Of a folder: train, dev, test, ... Default: dev; of a file all.")] = "",
+    split: Annotated[
+        str, typer.Option(help="Split of a folder: train, dev, test, ... Default: dev; for a file, all rows.")
+    ] = "",
     text: TextColumn = None,
     text_b: TextBColumn = None,
     label: LabelColumn = None,
@@ -52,7 +54,7 @@ def score_predictions(
     positive: PositiveLabel = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Score a file of answers to a task's labelled examples, with intervals and next to a baseline.
+    """Score a file of answers against a task's labels, with intervals and a baseline.
 
     Example: litebert score predictions.jsonl --task sst-2 --data glue/
     """

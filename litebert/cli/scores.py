@@ -1,26 +1,26 @@
-"""Scores for a person: with their intervals, next to chance and to a baseline, and label by label."""
+"""Print scores with their intervals, chance, a baseline, and precision and recall per label."""
 
 from collections.abc import Mapping
 from typing import Any
 
-MAX_LABELS = 20  # of which precision and recall are shown
+MAX_LABELS = 20  # with precision and recall shown
 
 
 def print_split(title: str, facts: Mapping[str, Any], metric: str) -> None:
-    """What a report says of one split."""
+    """Print the scores of one split."""
     print(f"{title}: {describe_scores(facts)}")
     chance, name = facts["chance"], metric.replace("_", " ")
     if facts["is_at_chance"]:
         print(
-            f"  at chance: without reading, {name} would be {chance['score']:.4f}, "
-            f"and up to {chance['score'] + chance['margin']:.4f} is luck"
+            f"  not above chance: {name} of chance is {chance['score']:.4f} "
+            f"(significant above {chance['score'] + chance['margin']:.4f})"
         )
         if "likely_cause" in facts:
             print(f"  likely cause: {facts['likely_cause']}")
     if "baseline" in facts:
         print(f"  {describe_baseline(facts['baseline'], metric)}")
     if facts.get("outside_accuracy", 0.0) > facts["scores"].get("accuracy", 1.0):
-        print(f"  fewer tags are right than by answering O to every word ({facts['outside_accuracy']:.4f})")
+        print(f"  below the baseline that tags every word O ({facts['outside_accuracy']:.4f})")
     if "labels" in facts:
         _print_labels(facts["labels"])
 
@@ -46,7 +46,7 @@ def describe_baseline(baseline: Mapping[str, Any], metric: str) -> str:
 
 
 def _print_labels(labels: Mapping[str, Mapping[str, float]]) -> None:
-    """Precision and recall of each label; of many, those that are recognized worst."""
+    """Print precision and recall per label; if there are many, of the labels with the lowest F1."""
     shown = (
         list(labels) if len(labels) <= MAX_LABELS else sorted(labels, key=lambda one: labels[one]["f1"])[:MAX_LABELS]
     )

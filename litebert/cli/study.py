@@ -1,4 +1,4 @@
-"""`litebert study`: the papers' tables and figures as commands; your own in the same way."""
+"""`litebert study`: reproduce the papers' tables and figures, or run your own studies."""
 
 import shlex
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from litebert.study.run import StudyRequest
     from litebert.study.spec import Scale, Study
 
-app = typer.Typer(help="Repeat the papers' tables and figures, or make your own.", no_args_is_help=True)
+app = typer.Typer(help="Reproduce the papers' tables and figures, or run your own studies.", no_args_is_help=True)
 
 STUDIES = Path("runs") / "studies"
 _UNCOUNTED = "not counted"
-_REMEDY = (
-    "a run refuses what was made before the study, its words or its text changed: run it as it was, choose another "
-    "--out, or delete ARM.json, runs/ARM and runs/ARM-* to run those again"
+_FIX_STALE = (
+    "the study, its overrides or its corpora have changed since; run it as before, choose another --out, or delete "
+    "ARM.json, runs/ARM and runs/ARM-* to run them again"
 )
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, such as table-5, or a .toml file.")]
-ScaleName = Annotated[str, typer.Option("--scale", help="laptop (two cores), or paper (the real configuration).")]
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Study name, such as table-5, or a .toml file.")]
+ScaleName = Annotated[str, typer.Option("--scale", help="Scale: laptop (two cores) or paper (the full configuration).")]
 
 
 @app.command("list")
@@ -42,7 +42,7 @@ def show_list() -> None:
 
 @app.command("show")
 def show_study(name: StudyName, scale: ScaleName = "") -> None:
-    """Show a study: its arms and what they change, what is measured, what the paper found."""
+    """Show a study: its arms, metrics, claims and cost."""
     from litebert.study.spec import load_study
 
     study = load_study(name)
@@ -70,8 +70,8 @@ def _print_scale(study: "Study", scale: "Scale") -> None:
     )
     for key, value in flatten(spec.change).items():
         print(f"  {key} = {value}")
-    for corpus, words in spec.corpora.items():
-        print(f"  corpus '{corpus}': {words}")
+    for corpus, description in spec.corpora.items():
+        print(f"  corpus '{corpus}': {description}")
     if spec.cost:
         print(f"  cost: {spec.cost}")
     for name, arm in study.arms_at(scale).items():
@@ -99,26 +99,35 @@ def run_study(
     name: StudyName,
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to the recipe of every arm: train.steps=500."),
+        typer.Argument(metavar="[KEY=VALUE]...", help="Overrides of the recipe of every arm, such as train.steps=500."),
     ] = None,
     scale: ScaleName = "laptop",
-    arms: Annotated[str, typer.Option(help="Only these arms: names or patterns, such as 'e768-*,e128-all'.")] = "",
-    seeds: Annotated[str, typer.Option(help="Only, or instead, these seeds: 1,2,3.")] = "",
+    arms: Annotated[
+        str, typer.Option(help="Run only these arms: names or patterns, such as 'e768-*,e128-all'. Default: all.")
+    ] = "",
+    seeds: Annotated[str, typer.Option(help="Run these seeds, such as 1,2,3. Default: the study's.")] = "",
     corpus: Annotated[
         list[str] | None,
-        typer.Option(help="The corpus to read; for a study of several, NAME=PATH for each. Default: corpora/NAME."),
+        typer.Option(help="Corpus to read; NAME=PATH for each if the study has several. Default: corpora/NAME."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="The folder of the tasks' data (glue/, squad/ ...). Default: $LITEBERT_DATA.")
+        Path | None, typer.Option(help="Folder of task data (glue/, squad/, ...). Default: $LITEBERT_DATA.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder. Default: runs/studies/STUDY-SCALE.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Arms side by side, each with its share of the cores.")] = 1,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long; run nothing.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="Print one command for each arm, for a scheduler.")] = False,
-    device: Annotated[str, typer.Option(help="--dry-run: on this device, as for `litebert plan`.")] = "this-cpu",
-    devices: Annotated[int, typer.Option(min=1, help="--dry-run: on so many devices.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Study folder to write. Default: runs/studies/STUDY-SCALE.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of arms to run in parallel, sharing the cores.")] = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would run and its estimated hours; run nothing.")
+    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Print one command per arm, for a scheduler.")] = False,
+    device: Annotated[
+        str, typer.Option(help="With --dry-run: estimate for this device, as in `litebert plan`.")
+    ] = "this-cpu",
+    devices: Annotated[int, typer.Option(min=1, help="With --dry-run: number of devices.")] = 1,
 ) -> None:
-    """Run a study, or go on with one; arms that are finished are not run again."""
+    """Run a study. To resume an interrupted study, repeat the command; finished arms are not run again.
+
+    Example: litebert study run table-5 --corpus corpora/en
+    """
     from litebert.core.runtime import read_ranks
     from litebert.study.arms import plan_arms
     from litebert.study.run import StudyRequest
@@ -140,7 +149,7 @@ def run_study(
         )
         elsewhere = result.report.get("elsewhere")
         if elsewhere:
-            print(f"other processes are at work on {', '.join(elsewhere)}; when they have finished:")
+            print(f"other processes are running {', '.join(elsewhere)}; when they have finished:")
         if read_ranks().is_main:
             print(f"{'' if elsewhere else 'done: '}litebert study report {folder}")
         return
@@ -161,7 +170,7 @@ def _whole_numbers(words: str) -> list[int]:
     from litebert.core.errors import ConfigError
 
     if not all(word.isdecimal() for word in _split(words)):
-        raise ConfigError("bad-number", f"--seeds {words}: whole numbers with commas between them, such as 1,2,3")
+        raise ConfigError("bad-number", f"--seeds {words}: expected whole numbers separated by commas, such as 1,2,3")
     return [int(word) for word in _split(words)]
 
 
@@ -174,7 +183,7 @@ def _command(request: "StudyRequest", run: "ArmRun") -> list[str]:
 
 
 def _print_commands(request: "StudyRequest", runs: "list[ArmRun]") -> None:
-    """One command an arm; one that starts from another comes after it, and says so."""
+    """Print one command per arm; an arm that starts from another comes after it, with a comment."""
     for run in runs:
         words = shlex.join(_command(request, run))
         print(f"{words}  # after {run.starts_from}" if run.starts_from else words)
@@ -202,22 +211,22 @@ def _print_costs(request: "StudyRequest", runs: "list[ArmRun]", jobs: int, on: t
     hours = estimate_end(left, hours_left, jobs)
     is_counted = runs[0].at_scale.is_trained
     total = f"{hours:9,.2f} h" if is_counted else _UNCOUNTED
-    print(f"{'in all':{width}}  {total}  for {len(left)} that are not finished")
+    print(f"{'total':{width}}  {total}  for {len(left)} unfinished")
     num_stale = sum(run.name in found for run in left)
     if num_stale:
-        print(f"{num_stale} of them stale: {_REMEDY}")
+        print(f"{num_stale} of them stale: {_FIX_STALE}")
     num_measured_otherwise = sum(bool(one.other_measures and not one.changes) for one in found.values())
     if num_measured_otherwise:
         print(f"not counted: measuring {num_measured_otherwise} arms and seeds again")
     _print_uncounted(left, costs)
     if device_name == "this-cpu" and is_counted:
-        print("a CPU that is busy now measures less than it has")
+        print("speed is measured now: close other programs for an accurate estimate")
     if runs[0].at_scale.cost:
-        print(f"the study says: {runs[0].at_scale.cost}")
+        print(f"cost stated by the study: {runs[0].at_scale.cost}")
 
 
 def _shares_done(request: "StudyRequest", runs: "list[ArmRun]", costs: "dict[str, Cost]") -> dict[str, float]:
-    """How much is done of each arm that was begun, as it is meant now, and has no report."""
+    """The finished share of each started arm without a report whose recipe is still current."""
     from litebert.pretraining.recipe import build_recipe, list_changes, read_recipe_values
     from litebert.study.grid import share_done
     from litebert.study.place import Place
@@ -229,31 +238,33 @@ def _shares_done(request: "StudyRequest", runs: "list[ArmRun]", costs: "dict[str
         if not file.is_file() or costs[run.name].train_hours is None:
             continue
         changes = list_changes(build_recipe(read_recipe_values(file)), run.recipe)
-        if all(change.startswith(("data.corpora: ", "init.from: ")) for change in changes):  # paths of the same names
+        if all(
+            change.startswith(("data.corpora: ", "init.from: ")) for change in changes
+        ):  # corpora and checkpoints may have moved
             shares[run.name] = share_done(run, place, costs[run.name])
     return shares
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What there is of an arm that has a report."""
+    """Whether the report of an arm is current."""
 
-    changes: list[str]  # why a run would refuse it; empty: its training is the one that the study means
-    other_measures: list[str]  # what a run would measure again
+    changes: list[str]  # why it is stale; empty if its training is current
+    other_measures: list[str]  # what has to be measured again
 
     @property
     def words(self) -> str:
         if self.changes:
             return f"stale ({'; '.join(self.changes[:4])})  "
         if self.other_measures:
-            return f"to be measured again ({'; '.join(self.other_measures[:4])})  "
+            return f"measure again ({'; '.join(self.other_measures[:4])})  "
         return "finished  "
 
 
 def _find_reports(request: "StudyRequest", runs: "list[ArmRun]") -> dict[str, _Found]:
-    """Of each arm that has a report: whether it is finished.
+    """Find the arms that have a report, and what is stale about each.
 
-    Texts are compared as far as they are here: a dry run needs none.
+    Only corpora that exist here are compared: a dry run needs none.
     """
     from litebert.corpus.shards import MANIFEST, read_manifest
     from litebert.study.identity import Texts, list_other_measures, list_staleness
@@ -276,15 +287,15 @@ def _hours(run: "ArmRun", cost: "Cost") -> str:
 
 
 def _print_uncounted(left: "list[ArmRun]", costs: "dict[str, Cost]") -> None:
-    """Say what is not in the hours."""
+    """Print what the hours do not include."""
     not_fitting = sum(costs[run.name].train_hours is None for run in left)
     if not_fitting:
         print(f"not counted: the training of {not_fitting} arms and seeds that do not fit on the device")
     num_tasks = max((cost.num_uncounted for cost in costs.values()), default=0)
     if num_tasks:
-        print(f"not counted: {num_tasks} tasks of each arm, whose length depends on their data")
+        print(f"not counted: {num_tasks} tasks of each arm, whose time depends on their data")
     if left and not left[0].at_scale.is_trained:
-        print("not counted: measuring; this study trains nothing")
+        print("not counted: evaluation; this study trains nothing")
 
 
 @app.command("report")
@@ -292,15 +303,20 @@ def report_studies(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR]...", help="Folders of studies, or of their reports. Default: all in runs/studies."
+            metavar="[DIR]...", help="Study folders, or folders of their reports. Default: all in runs/studies."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to. Default: DIR/report, or runs/studies/report.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write. Default: DIR/report, or runs/studies/report for several.")
+    ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="The Markdown page of which it is a part. Default: results.md in the folder.")
+        Path | None, typer.Option(help="Markdown file to write. Default: results.md in the report folder.")
     ] = None,
 ) -> None:
-    """Write one HTML page, Markdown, CSV, JSON and figures of studies that have finished arms."""
+    """Write a report of studies with finished arms: HTML page, Markdown, CSV, JSON and figures.
+
+    Example: litebert study report runs/studies/table-5-laptop
+    """
     from litebert.study.place import list_places
     from litebert.study.report import PAGE, write_report
     from litebert.study.tables import count_outcomes

@@ -1,4 +1,4 @@
-"""`litebert tokenizer`: learn a vocabulary, look at one, and see what it makes of a text."""
+"""`litebert tokenizer`: train a tokenizer, inspect one, and tokenize a text."""
 
 import json
 import sys
@@ -16,48 +16,61 @@ if TYPE_CHECKING:
 
     from litebert.text.tokenizer import Tokenizer
 
-app = typer.Typer(help="Learn a vocabulary, look at one, see what it makes of a text.", no_args_is_help=True)
+app = typer.Typer(help="Train a tokenizer, inspect one, or tokenize a text.", no_args_is_help=True)
 
 TokenizerPath = Annotated[
     Path,
     typer.Option(
         "--tokenizer",
         "-t",
-        help="Our directory, an ALBERT .model, a BERT vocab.txt, a RoBERTa vocab.json or a tokenizer.json.",
+        help="Tokenizer: a litebert directory, an ALBERT .model, a BERT vocab.txt, a RoBERTa vocab.json or a "
+        "tokenizer.json.",
     ),
 ]
 DigitCommaMode = Annotated[
     str | None,
-    typer.Option(help="For an ALBERT .model: intended, google_py3 or off. Default: as recorded, else intended."),
+    typer.Option(
+        help="Digit-comma splitting of an ALBERT .model: intended, google_py3 or off. Default: as saved, or intended."
+    ),
 ]
-# Two shades, so that neighbours can be told apart.
+# Two alternating shades make neighbouring pieces distinguishable.
 SHADES = ("black on bright_cyan", "black on bright_yellow")
 
 
 @app.command("train")
 def train(
-    paths: Annotated[list[str], typer.Argument(help="Text: files, folders, globs, or - for standard input.")],
-    out: Annotated[Path, typer.Option(help="The directory to write.")],
+    paths: Annotated[list[str], typer.Argument(help="Text files, folders or globs; - reads standard input.")],
+    out: Annotated[Path, typer.Option(help="Directory to write.")],
     kind: Annotated[
-        str, typer.Option(help="unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa).")
+        str, typer.Option(help="Tokenizer type: unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa).")
     ] = "unigram",
-    vocab_size: Annotated[int, typer.Option(help="Pieces, special tokens included.")] = 30_000,
+    vocab_size: Annotated[int, typer.Option(help="Number of pieces, including special tokens.")] = 30_000,
     cased: Annotated[
-        bool | None, typer.Option("--cased/--uncased", help="Keep capitals and accents. Default: only bpe keeps them.")
+        bool | None,
+        typer.Option("--cased/--uncased", help="Keep capitals and accents. Default: cased for bpe, else uncased."),
     ] = None,
     chinese: Annotated[
-        bool, typer.Option(help="Words for n-gram masking from jieba; room for 8,000 characters. Wants wordpiece.")
+        bool,
+        typer.Option(
+            help="Chinese: segment words with jieba for n-gram masking, up to 8,000 characters. Needs wordpiece."
+        ),
     ] = False,
-    coverage: Annotated[float, typer.Option(help="unigram: share of the characters that get a piece.")] = 0.99995,
-    max_sentences: Annotated[int, typer.Option(help="unigram: sample so many, held in memory.")] = 10_000_000,
-    text_format: Annotated[str, typer.Option("--format", help="The format of the text; auto looks.")] = "auto",
-    field: Annotated[str, typer.Option(help="JSONL and Parquet: the field with the text.")] = "text",
+    coverage: Annotated[float, typer.Option(help="unigram: share of characters that get a piece.")] = 0.99995,
+    max_sentences: Annotated[
+        int, typer.Option(help="unigram: maximum number of sentences to sample into memory.")
+    ] = 10_000_000,
+    text_format: Annotated[str, typer.Option("--format", help="Text format; auto detects it per file.")] = "auto",
+    field: Annotated[str, typer.Option(help="Name of the text field (JSONL and Parquet).")] = "text",
     on_error: Annotated[
-        str, typer.Option(help="At bad input (not UTF-8, broken JSON, cut gzip ...): fail, or skip it and say so.")
+        str,
+        typer.Option(help="On bad input (not UTF-8, invalid JSON, truncated gzip, ...): fail, or skip and report it."),
     ] = "fail",
-    force: Annotated[bool, typer.Option(help="Replace a tokenizer that is already there.")] = False,
+    force: Annotated[bool, typer.Option(help="Replace an existing tokenizer.")] = False,
 ) -> None:
-    """Learn a vocabulary from text; the same text always gives the same one."""
+    """Train a tokenizer on text; the same text always gives the same tokenizer.
+
+    Example: litebert tokenizer train texts/ --out tokenizers/en
+    """
     report = api.train_tokenizer(
         name_files(paths),
         out,
@@ -78,12 +91,12 @@ def train(
 
 @app.command("show")
 def show(
-    text: Annotated[str, typer.Argument(help="What to cut into pieces; - reads standard input.")],
+    text: Annotated[str, typer.Argument(help="Text to tokenize; - reads standard input.")],
     tokenizer: TokenizerPath,
     digit_comma: DigitCommaMode = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the pieces of a text in colour, with their ids and places."""
+    """Show the pieces of a text in colour, with their ids and character offsets."""
     loaded = _load(tokenizer, digit_comma)
     text = sys.stdin.read() if text == "-" else text
     encoding = loaded.encode_with_offsets(text)
@@ -104,7 +117,7 @@ def info(
     digit_comma: DigitCommaMode = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a tokenizer is: kind, size, special tokens, normalisation, fingerprint."""
+    """Show a tokenizer's kind, size, special tokens, normalisation and fingerprint."""
     loaded = _load(tokenizer, digit_comma)
     special = {name: getattr(loaded, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
     facts: dict[str, Any] = {
@@ -147,17 +160,17 @@ def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:
     cells = [_paint(row, number, tokenizer.unk_id) for number, row in enumerate(rows)]
     console.print(Text(" ").join([Text(first, style="bold magenta"), *cells, Text(last, style="bold magenta")]))
     table = Table(box=None, header_style="bold")
-    for name in ("", "id", "piece", "place", "text", "word"):
+    for name in ("", "id", "piece", "offsets", "text", "word"):
         table.add_column(name, justify="right" if name in ("", "id") else "left")
     for number, (row, cell) in enumerate(zip(rows, cells, strict=True)):
-        place = f"{row['start']}:{row['end']}"
+        offsets = f"{row['start']}:{row['end']}"
         table.add_row(
-            str(number), str(row["id"]), cell, place, repr(row["text"])[1:-1], "•" if row["begins_word"] else ""
+            str(number), str(row["id"]), cell, offsets, repr(row["text"])[1:-1], "•" if row["begins_word"] else ""
         )
     console.print(table)
     print(
         f"{len(rows)} pieces, {sum(row['id'] == tokenizer.unk_id for row in rows)} unknown; "
-        f"{first} and {last} are added around them, never read from the text"
+        f"{first} and {last} are added; they are never read from the text"
     )
 
 

@@ -60,7 +60,7 @@ MetricName = Annotated[
     typer.Option(
         "--metric",
         help="Metric to select the model by, for your own files: accuracy, f1, macro-f1, mcc; regression: pearson, "
-        "spearman; multi-label: micro-f1, exact-match. Default for classification: accuracy, or macro-f1 if a label is rare.",
+        "spearman; multi-label: micro-f1, exact-match. Default for classes: accuracy, or macro-f1 if a label is rare.",
     ),
 ]
 PositiveLabel = Annotated[str | None, typer.Option("--positive", help="Positive label of f1; selects the model by f1.")]

@@ -59,7 +59,7 @@ def test_a_shape_of_table_4_is_one_override_away() -> None:
         (["models", "nano", "num_layers=two"], "num_layers = 'two': input should be a valid integer"),
         (["models", "nano", "num_heads=3"], "hidden_size = 128 is not a multiple of num_heads = 3"),
         (["models", "nano", "--length", "513"], "--length 513 is more than the 512 positions of nano"),
-        (["models", "--table", "2"], "--table 2: the paper's tables of sizes are 1, 3, 4"),
+        (["models", "--table", "2"], "--table 2 is not available; choose 1, 3, 4"),
         (["models", "--tabel", "1"], "No such option: --tabel"),
         (["modles"], "No such command 'modles'"),
     ],

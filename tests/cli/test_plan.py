@@ -16,8 +16,8 @@ def test_the_table_says_what_fits_what_is_sent_and_how_long_it_takes(capsys: pyt
     assert plan("albert-large", "--devices", "64", "--device", "a100-80g") == 0
     shown = capsys.readouterr().out
     assert "albert-large on 64 x NVIDIA A100 80 GB, fp32 at 40% of 19.5 TFLOP/s" in shown
-    assert "17,847,474 parameters, shared by its layers" in shown
-    for row in ("optimizer state", "activations", "largest micro-batch", "sent each step", "waited for", "hours"):
+    assert "17,847,474 parameters, shared across layers" in shown
+    for row in ("optimizer state", "activations", "largest micro-batch", "sent per step", "of which waiting", "hours"):
         assert row in shown
     assert "18.8 times as many to send" in shown
 

@@ -43,7 +43,7 @@ def test_a_recipe_is_shown_in_full_without_a_corpus(
     assert tomllib.loads(recipe) == tomllib.loads(load_recipe("albert-base", ["train.steps=4000"]).to_toml())
     assert facts["parameters"].startswith("11,813,810 stored")
     assert facts["run"].startswith(f"4,000 steps, at most {4000 * 4096 * 512:,} tokens")
-    assert facts["corpus"].startswith("none is named")
+    assert facts["corpus"].startswith("none set")
     assert "first batch" not in facts
 
 
@@ -62,7 +62,7 @@ def test_a_recipe_is_shown_with_its_text(tiny_corpus: Path, capsys: pytest.Captu
     _, facts = check(capsys, "nano", *words)
     assert "epochs, about" in facts["run"]
     assert facts["first batch"].startswith("4 sequences in rows")
-    assert check(capsys, "nano", *words, "train.hours=2")[1]["run"].startswith("by the clock, train.hours = 2")
+    assert check(capsys, "nano", *words, "train.hours=2")[1]["run"].startswith("limited by train.hours = 2")
 
 
 @pytest.mark.parametrize("words", [[], ["--processes", "2"]])

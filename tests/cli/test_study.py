@@ -45,8 +45,8 @@ def test_a_dry_run_counts_arms_side_by_side(capsys: pytest.CaptureFixture[str]) 
     totals = []
     for jobs in ("1", "2"):
         assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--jobs", jobs) == 0
-        line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("in all"))
-        totals.append(float(line.split()[2]))
+        line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("total"))
+        totals.append(float(line.split()[1]))
     assert totals[1] == pytest.approx(totals[0] / 2, abs=0.02)
 
 
@@ -57,7 +57,7 @@ def test_a_dry_run_says_what_would_run_and_how_long(scale: str, capsys: pytest.C
     shown = capsys.readouterr().out
     assert "on 8 x NVIDIA A100 80 GB" in shown
     assert "sop-seed-1" in shown
-    assert "that are not finished" in shown
+    assert "unfinished" in shown
 
 
 def test_a_dry_run_knows_what_is_finished(
@@ -68,7 +68,7 @@ def test_a_dry_run_knows_what_is_finished(
     write_invented(tmp_path, run, {"mlm": 1.0})
     assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--out", str(tmp_path)) == 0
     shown = capsys.readouterr().out
-    assert "for 8 that are not finished" in shown
+    assert "for 8 unfinished" in shown
     assert "none-seed-1" in next(line for line in shown.splitlines() if "finished  " in line)
 
 
@@ -84,7 +84,7 @@ def test_a_dry_run_counts_what_is_left_of_an_unfinished_arm(tmp_path: Path, caps
             (tmp_path / "runs" / run.name / "recipe.toml").write_text(recipe)
         assert study(*words, "--dry-run", "--device", "a100-80g", "--devices", "8") == 0
         _, line, total, *_ = capsys.readouterr().out.splitlines()
-        totals.append(float(total.split()[2].replace(",", "")))
+        totals.append(float(total.split()[1].replace(",", "")))
         assert line.endswith("25% done  BERT-large") == (recipe == begun)
     assert totals[1] == pytest.approx(0.75 * totals[0], abs=0.02)
     assert totals[2] == totals[0]  # a run of another recipe would be refused
@@ -104,7 +104,7 @@ def test_a_dry_run_tells_an_arm_that_a_run_would_refuse_from_a_finished_one(
     assert lines[1].startswith("none-seed-1")
     assert lines[1].endswith("stale (optim.learning_rate: 0.002 -> 0.001)  None")
     assert lines[2].endswith("stale (corpus main: another text)  NSP")
-    assert "for 3 that are not finished" in lines[4]
+    assert "for 3 unfinished" in lines[4]
     assert lines[5].startswith("2 of them stale: ")
     assert "choose another --out, or delete" in lines[5]
 
@@ -121,8 +121,8 @@ def test_a_dry_run_tells_an_arm_that_would_be_measured_again(
     assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--out", str(tmp_path)) == 0
     shown = capsys.readouterr().out
     pairs = run.at_scale.pairs
-    assert f"to be measured again (pairs: {pairs + 1} -> {pairs})  None" in shown
-    assert "for 8 that are not finished" in shown
+    assert f"measure again (pairs: {pairs + 1} -> {pairs})  None" in shown
+    assert "for 8 unfinished" in shown
     assert "not counted: measuring 1 arms and seeds again" in shown
 
 
@@ -134,7 +134,7 @@ def test_a_dry_run_estimates_nothing_of_a_study_that_trains_nothing(
     shown = capsys.readouterr().out
     assert "0.00 h" not in shown
     assert "albert-base-seed-1     not counted  ALBERT-base\n" in shown
-    assert "not counted: measuring; this study trains nothing\n" in shown
+    assert "not counted: evaluation; this study trains nothing\n" in shown
 
 
 def test_the_list_has_one_command_an_arm_that_says_all_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,9 +49,9 @@ def test_answers_are_complete_only_if_they_were_compared_with_the_questions(
     words = ["--out", out, "--task", "race", "--data", race]
     cut, whole = (make_run(tmp_path / str(count), task, answers[:count]) for count in (1, 4))
     code, printed = submit(capsys, cut, "--out", out)
-    assert (code, printed.startswith(f"{out}: written, not checked; say --task and --data")) == (0, True)
+    assert (code, printed.startswith(f"{out}: written, not checked; add --task and --data")) == (0, True)
     code, printed = submit(capsys, cut, *words)
-    assert (code, printed.splitlines()[-1]) == (1, f"{out}: written, with 3 things to mend")
+    assert (code, printed.splitlines()[-1]) == (1, f"{out}: written, with 3 problems")
     assert submit(capsys, whole, *words) == (0, f"{out}: complete\n")
 
 
@@ -70,9 +70,9 @@ def test_what_is_to_be_mended_is_told_by_the_exit_code_of_writing_and_of_checkin
     run = make_run(tmp_path / "run", SpanTask("squad-v1"), [Prediction(str(n), "cat", None) for n in range(2)])
     words = ["--task", "squad-v1", "--data", data]
     code, written = submit(capsys, run, "--out", out, *words)
-    assert (code, written.splitlines()[-1]) == (1, f"{out}: written, with 28 things to mend")
+    assert (code, written.splitlines()[-1]) == (1, f"{out}: written, with 28 problems")
     code, checked = submit(capsys, "--check", out, *words)
-    assert (code, checked.splitlines()[-1]) == (1, f"{out}: 28 things to mend")
+    assert (code, checked.splitlines()[-1]) == (1, f"{out}: 28 problems")
     listed = checked.splitlines()[:-1]
     assert listed == written.splitlines()[:-1]
     assert (len(listed), listed[0], listed[-1]) == (13, "no answer for question '2'", "... and 16 more")
@@ -101,7 +101,7 @@ def test_answers_to_questions_that_were_held_out_of_a_file_are_compared_with_tho
     held = [Prediction(question.id, "cat", None) for question in dataset.dev["dev"]]
     assert 0 < len(held) < 20
     words = ["--split", "dev", "--out", out, "--task", "squad-v1", "--data", data]
-    for count, last in ((len(held), f"{out}: complete"), (len(held) - 1, f"{out}: written, with 19 things to mend")):
+    for count, last in ((len(held), f"{out}: complete"), (len(held) - 1, f"{out}: written, with 19 problems")):
         run = tmp_path / f"run{count}"
         report = {"task": "squad-v1", "metric": "f1", "facts": task_facts(SpanTask("squad-v1"), max_length=8)}
         report |= {"dev": {}, "test": {}}
@@ -109,13 +109,13 @@ def test_answers_to_questions_that_were_held_out_of_a_file_are_compared_with_tho
         write_predictions(predictions_file(run, "dev"), held[:count])
         assert submit(capsys, run, *words)[1].splitlines()[-1] == last
     told = submit(capsys, tmp_path / f"run{len(held)}", *words)[1].splitlines()[0]
-    assert told == f"{data}: {len(held)} of its 20 questions were held out for dev, and are those compared with"
+    assert told == f"{data}: {len(held)} of its 20 questions were held out for dev; only these are checked"
 
 
 def test_a_run_that_nobody_collects_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path / "run", Classification("classification", ("a", "b")), [Prediction("0", "a", [0.9, 0.1])])
     code, printed = submit(capsys, run, "--out", tmp_path / "x.json")
-    assert (code, "task classification: GLUE, SQuAD and multiple choice are handed in" in printed) == (2, True)
+    assert (code, "task classification, without a submission format" in printed) == (2, True)
     assert not (tmp_path / "x.json").exists()
 
 
@@ -124,10 +124,10 @@ def test_a_run_that_nobody_collects_is_refused(tmp_path: Path, capsys: pytest.Ca
     [
         (["--task", "squad-v1", "--data", "FOLDER/squad.json"], "SQuAD 1.1 does not allow"),
         (["--task", "squad-v2", "--data", "FOLDER/none.json"], "no such file"),
-        (["--task", "squad-v2"], "--task and --data belong together"),
-        (["--data", "FOLDER/squad.json"], "--task and --data belong together"),
+        (["--task", "squad-v2"], "--task and --data go together"),
+        (["--data", "FOLDER/squad.json"], "--task and --data go together"),
         (["--task", "sst-2", "--data", "FOLDER/glue"], "has no answer file"),
-        (["--rank", "FOLDER"], "--rank is for WNLI and QNLI alone"),
+        (["--rank", "FOLDER"], "--rank is only for WNLI and QNLI"),
         (["--split", "dev"], "no such file"),
     ],
 )
@@ -155,8 +155,7 @@ def test_a_folder_is_no_file_to_write(tmp_path: Path, capsys: pytest.CaptureFixt
         code, printed = submit(capsys, *([run] if word == "--out" else []), word, tmp_path)
         assert (code, printed) == (
             2,
-            f"error[is-a-folder]: {word} {tmp_path} is a folder, and is to be a file, such as "
-            f"{tmp_path / 'submission.zip'}\n",
+            f"error[is-a-folder]: {word} {tmp_path} is a folder; name a file, such as {tmp_path / 'submission.zip'}\n",
         )
     code, printed = submit(capsys, run, "--out", tmp_path / "x.zip", "--task", "rte", "--data", tmp_path)
-    assert (code, "say nothing to GLUE's tables" in printed) == (2, True)
+    assert (code, "GLUE does not need them" in printed) == (2, True)

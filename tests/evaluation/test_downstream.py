@@ -219,7 +219,7 @@ def test_the_command_prints_tables_and_writes_json(
     words = ["evaluate", str(checkpoint), "--intrinsic", str(tiny_corpus), "--pairs", "64"]
     assert _run([*words, "--out", str(tmp_path / "report.json")], debug=False) == 0
     tables = capsys.readouterr().out
-    for expected in ("Hidden words (MLM)", "[MASK]", "its own head", "linear probe", "bag of words", "word overlap"):
+    for expected in ("Masked tokens (MLM)", "[MASK]", "trained head", "linear probe", "bag of words", "word overlap"):
         assert expected in tables
     assert _run([*words, "--json"], debug=False) == 0
     printed = json.loads(capsys.readouterr().out)

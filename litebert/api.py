@@ -563,7 +563,7 @@ def evaluate(
 
     answers = None if out is None else Path(out)
     if answers and answers.is_dir():
-        raise ConfigError("is-folder", f"{answers} is a folder: name a file in it", option="out")
+        raise ConfigError("is-a-folder", f"{answers} is a folder: name a file in it", option="out")
     columns = {"text": text, "text_b": text_b, "label": label, "encoding": encoding, "has_header": header}
     columns |= {"group": group, "choices": choices, "on_error": on_error}
     computing = {"engine": engine, "threads": threads, "patience": patience, "layers": layers}
@@ -801,7 +801,7 @@ def serve(
         from litebert.server.server import Computing
         from litebert.server.server import serve as run
     except ImportError as error:
-        raise ConfigError("needs-package", f"the server needs {error.name}: pip install 'litebert[serve]'") from error
+        raise ConfigError("missing-package", f"the server needs {error.name}: pip install 'litebert[serve]'") from error
 
     if isinstance(models, Mapping):
         sources = [f"{name}={os.fspath(path)}" for name, path in models.items()]

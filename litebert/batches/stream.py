@@ -155,7 +155,7 @@ def open_corpora(data: DataOptions, split: Split = "train") -> tuple[Corpus, ...
     for corpus in corpora:
         if corpus.tokenizer_fingerprint != corpora[0].tokenizer_fingerprint:
             raise DataError(
-                "other-tokenizer",
+                "tokenizer-mismatch",
                 f"{corpus.path} and {corpora[0].path} were built with different tokenizers; rebuild one of them",
             )
         if not corpus.num_documents:

@@ -228,7 +228,7 @@ def _check_same_build(directory: Path, facts: TokenizerFacts, options: dict[str,
         return
     if begun.tokenizer != facts:
         raise ConfigError(
-            "other-tokenizer",
+            "tokenizer-mismatch",
             f"{directory} was built with another tokenizer ({begun.tokenizer.kind} of {begun.tokenizer.vocab_size:,} "
             f"pieces, words from {begun.tokenizer.words}, {begun.tokenizer.fingerprint[:12]}; now {facts.kind} of "
             f"{facts.vocab_size:,}, words from {facts.words}, {facts.fingerprint[:12]}); "
@@ -254,7 +254,7 @@ def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
     if not path.exists():
         tokenizer.save(path)
     elif load_tokenizer(path).fingerprint != tokenizer.fingerprint:
-        raise ConfigError("other-tokenizer", f"{path} is another tokenizer; use it, or build a new corpus")
+        raise ConfigError("tokenizer-mismatch", f"{path} is another tokenizer; use it, or build a new corpus")
 
 
 @contextmanager

@@ -266,7 +266,7 @@ def check_shards(directory: Path, records: Sequence[ShardRecord], vocab_size: in
     """Fail for shard files that are not what was written. Those verified before, and unchanged since, are not read."""
     for record in records:
         if problem := find_missing(directory, record):
-            raise DataError("damaged-shard", f"{problem}; see `litebert verify {directory}`")
+            raise DataError("corrupt-shard", f"{problem}; see `litebert verify {directory}`")
     states = {
         record: describe_state(shard_path(directory, record.name), f"shard of {vocab_size} pieces {record}")
         for record in records
@@ -277,7 +277,7 @@ def check_shards(directory: Path, records: Sequence[ShardRecord], vocab_size: in
     with ProgressBar("verifying the corpus", total=total, is_quiet=is_quiet) as progress:
         for record in new:
             if problem := find_damage(directory, record, vocab_size):
-                raise DataError("damaged-shard", f"{problem}; see `litebert verify {directory}`")
+                raise DataError("corrupt-shard", f"{problem}; see `litebert verify {directory}`")
             note_verified(states[record])
             position += record.num_bytes
             progress.move_to(position)
@@ -289,7 +289,7 @@ def find_missing(directory: Path, record: ShardRecord) -> str | None:
     if not path.is_file():
         return f"{path} is missing"
     if (size := path.stat().st_size) != record.num_bytes:
-        return f"{path} is damaged: it has {size:,} bytes, the manifest says {record.num_bytes:,}"
+        return f"{path} is corrupt: it has {size:,} bytes, the manifest says {record.num_bytes:,}"
     return None
 
 
@@ -299,14 +299,14 @@ def find_damage(directory: Path, record: ShardRecord, vocab_size: int) -> str | 
         return problem
     path = shard_path(directory, record.name)
     if hash_file(path) != record.sha256:
-        return f"{path} is damaged: its hash is not the manifest's"
+        return f"{path} is corrupt: its hash is not the manifest's"
     try:
         token_ids = Shard(path, record).token_ids
     except DataError as error:
         return str(error)
     # a corpus from elsewhere may have matching hashes and wrong ids
     if len(token_ids) and int(token_ids.max()) >= vocab_size:
-        return f"{path} is damaged: it has the id {int(token_ids.max())}, and the vocabulary ends at {vocab_size - 1}"
+        return f"{path} is corrupt: it has the id {int(token_ids.max())}, and the vocabulary ends at {vocab_size - 1}"
     return None
 
 

@@ -106,4 +106,4 @@ def _describe_for_others(checkpoint: Checkpoint, head: HeadName, tokenizer: Toke
 
 def check_is_new(out: Path) -> None:
     if out.exists():
-        raise ConfigError("exists", f"{out} already exists: choose another name, or remove it", option="out")
+        raise ConfigError("output-exists", f"{out} already exists: choose another name, or remove it", option="out")

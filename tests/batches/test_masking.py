@@ -227,8 +227,8 @@ def test_static_copies_come_round_and_dynamic_masks_do_not(copies: int) -> None:
         ({"max_predictions": 20}, "conflicting-options"),
         ({"max_ngram": 0}, "out-of-range"),
         ({"copies": 0}, "out-of-range"),
-        ({"max_predictions": 0, "conflicting-options": True}, "out-of-range"),
-        ({"kind": "span", "out-of-range": 0.0}, "out-of-range"),
+        ({"max_predictions": 0, "fills_budget": True}, "out-of-range"),
+        ({"kind": "span", "span_stop_rate": 0.0}, "out-of-range"),
     ],
 )
 def test_impossible_masks_are_refused(options: dict[str, Any], code: str) -> None:

@@ -261,11 +261,11 @@ def test_what_makes_no_sense_is_refused_with_the_reason(options: dict[str, Any],
 
 
 def test_a_corpus_without_pairs_or_without_strangers_is_refused_with_a_remedy() -> None:
-    with refuses(DataError, "corpus-too-small"):
+    with refuses(DataError, "no-pairs"):
         plan(build_corpus([[5]] * 20), task="sop")
-    with refuses(DataError, "corpus-too-small"):
+    with refuses(DataError, "one-document"):
         plan(build_corpus([[5] * 20]), task="nsp")
-    with refuses(DataError, "corpus-too-small", at="segments.single_sentence"):
+    with refuses(DataError, "one-document", at="segments.single_sentence"):
         plan(build_corpus([[5] * 20]), task="sop", single_sentence="random_doc")
 
 
@@ -287,7 +287,7 @@ def test_any_tiny_corpus_gives_whole_sequences_or_a_reason(
     options: Any = {"format": layout, "task": task, "max_length": max_length}
     batch = BatchOptions(sequences=4, is_packed=packed)
     if layout.endswith("pair") and all(len(document) == 1 for document in documents):
-        with refuses(NoSequencesError, "corpus-too-small"):
+        with refuses(NoSequencesError, "no-pairs"):
             build_stream(corpus, segments=SegmentOptions(**options), batch=batch, seed=seed)
         return
     stream = build_stream(corpus, segments=SegmentOptions(**options), batch=batch, seed=seed)

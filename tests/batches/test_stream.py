@@ -138,7 +138,7 @@ def test_every_rank_computes_as_many_parts_whatever_the_rows(num_rows: int, micr
 
 def test_a_batch_of_fewer_rows_than_processes_is_refused_by_their_number() -> None:
     stream = build_stream(CORPUS, batch=BatchOptions(sequences=3))
-    with refuses(ConfigError, "batch-too-small"):
+    with refuses(ConfigError, "too-few-rows"):
         next(stream.iter_micro_batches(0, 1, micro_rows=1, rank=0, world_size=4))
 
 
@@ -162,7 +162,7 @@ def test_an_epoch_holds_every_sequence_of_a_pass_but_the_last_few() -> None:
 
 def test_a_batch_that_would_hold_the_corpus_over_and_over_is_refused() -> None:
     corpus = build_corpus([[5, 5]] * 20)
-    with refuses(ConfigError, "corpus-too-small"):
+    with refuses(ConfigError, "batch-too-large"):
         build_stream(corpus, batch=BatchOptions(sequences=1_000_000))
 
 
@@ -267,7 +267,7 @@ def test_packed_rows_number_their_sequences_and_positions() -> None:
 
 
 def test_a_batch_that_cannot_be_divided_is_refused() -> None:
-    with refuses(ConfigError, "batch-too-small"):
+    with refuses(ConfigError, "too-few-rows"):
         build_stream(CORPUS, batch=BatchOptions(sequences=3)).batch(0, rank=0, world_size=4)
 
 

@@ -96,5 +96,5 @@ def test_a_file_that_cannot_be_written_gives_one_line_and_exit_code_2(tmp_path: 
     (tmp_path / "file").touch()
     done = litebert("plot", str(tmp_path / "run"), "--out", str(tmp_path / "file" / "x.png"))
     assert done.returncode == 2
-    assert done.stderr.startswith("error[")
+    assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1

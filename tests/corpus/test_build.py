@@ -207,7 +207,7 @@ def test_the_command_line_builds_checks_and_counts(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a cat.\na dog.\n")))
     assert litebert("corpus", "build", "-", *ending)[0] == 0
     assert read_manifest(out).num_sources == 6
-    assert "all as written" in litebert("corpus", "check", out)[1]
+    assert "verified" in litebert("corpus", "check", out)[1]
     _, shown, _ = litebert("corpus", "stats", out, "--json", "--plot", tmp_path / "lengths.png")
     assert json.loads(shown)["splits"]["train"]["num_documents"] > 0
     assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")

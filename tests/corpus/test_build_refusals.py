@@ -19,7 +19,7 @@ def test_another_tokenizer_is_refused(
     tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, other_tokenizer: Tokenizer
 ) -> None:
     build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
-    with refuses(ConfigError, "other-tokenizer"):
+    with refuses(ConfigError, "tokenizer-mismatch"):
         build_corpus(texts, other_tokenizer, tmp_path / "corpus", OPTIONS)
 
 
@@ -55,7 +55,9 @@ def test_a_damaged_list_of_sources_is_named_with_the_remedy(
 ) -> None:
     build_corpus(texts[:1], tokenizer, tmp_path / "corpus", OPTIONS)
     (tmp_path / "corpus" / "sources.jsonl").write_bytes(content)
-    with pytest.raises(DataError, match=r"sources\.jsonl.* is (corrupt|not JSON).*; restore it, or build the corpus"):
+    with pytest.raises(
+        DataError, match=r"sources\.jsonl.* is (corrupt|not valid JSON).*; restore it, or build the corpus"
+    ):
         build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
 
 

@@ -121,7 +121,7 @@ def test_another_tokenizer_is_refused_once_a_shard_is_finished(
 ) -> None:
     (folder / "a.txt").write_bytes(LONG)
     stop_at_bad_input(folder, tokenizer, tmp_path / "corpus")
-    with refuses(ConfigError, "other-tokenizer"):
+    with refuses(ConfigError, "tokenizer-mismatch"):
         build_corpus([folder], other_tokenizer, tmp_path / "corpus", OPTIONS)
 
 

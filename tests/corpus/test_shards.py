@@ -120,14 +120,14 @@ def test_a_truncated_shard_is_refused_with_its_name(tmp_path: Path) -> None:
     write_corpus(tmp_path, [[[1, 2, 3]]])
     path = shard_path(tmp_path, shard_name("train", 0))
     path.write_bytes(path.read_bytes()[:-1])
-    with refuses(DataError, "corrupt-corpus", at="train-00000.safetensors"):
+    with refuses(DataError, "corrupt-shard", at="train-00000.safetensors"):
         open_corpus(tmp_path)
 
 
 def test_a_missing_shard_is_refused_with_its_name(tmp_path: Path) -> None:
     write_corpus(tmp_path, [[[1, 2, 3]]])
     shard_path(tmp_path, shard_name("train", 0)).unlink()
-    with refuses(DataError, "corrupt-corpus", at="train-00000.safetensors"):
+    with refuses(DataError, "corrupt-shard", at="train-00000.safetensors"):
         open_corpus(tmp_path)
 
 
@@ -144,11 +144,11 @@ def test_a_directory_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
 def test_another_format_version_is_refused(tmp_path: Path) -> None:
     manifest = write_corpus(tmp_path, [[[1]]])
     write_manifest(tmp_path / "manifest.json", replace(manifest, format_version=99))
-    with refuses(DataError, "newer-version"):
+    with refuses(DataError, "format-version"):
         open_corpus(tmp_path)
 
 
 def test_an_unknown_split_is_refused(tmp_path: Path) -> None:
     write_corpus(tmp_path, [[[1]]])
-    with refuses(ConfigError, "unknown-value"):
+    with refuses(ConfigError, "unknown-split"):
         open_corpus(tmp_path, "test")  # type: ignore[arg-type]

@@ -172,7 +172,7 @@ def test_another_tokenizer_is_refused_with_the_one_to_use(source: Target, checkp
     convert(checkpoint, tmp_path / "model", ConvertOptions(to=source))
     with refuses(ConfigError, "tokenizer-mismatch") as refused:
         evaluate_intrinsic(tmp_path / "model", tmp_path / "other")
-    named = str(refused.value).partition("--tokenizer ")[2].rstrip("`")
+    named = str(refused.value).partition("rebuild it with the tokenizer in ")[2]
     assert load_tokenizer(Path(named)).has_fingerprint(load_checkpoint(checkpoint).load_tokenizer().fingerprint)
 
 
@@ -193,7 +193,7 @@ def test_one_table_that_is_impossible_does_not_take_the_others_with_it(
     )
     shown = " ".join(capsys.readouterr().out.split())
     assert "NSP was not measured: " in shown
-    assert "too few documents for pairs whose second segment is another document's" in shown
+    assert "too few documents to draw random next segments" in shown
 
 
 def test_a_length_beyond_the_positions_is_refused(checkpoint: Path, tiny_corpus: Path) -> None:
@@ -237,7 +237,7 @@ def test_the_table_says_what_a_checkpoint_has_not(
     assert _run(words, debug=False) == 0
     tables = capsys.readouterr().out
     assert "[bare] (step 7)" in tables.replace("\n", "")
-    assert "has no head for them" in tables
+    assert "has no MLM head" in tables
     assert "has none" in tables
     assert "trained on 16 tokens" in tables
 
@@ -245,13 +245,13 @@ def test_the_table_says_what_a_checkpoint_has_not(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "say what to evaluate on: --intrinsic CORPUS"),
+        ((), "--intrinsic CORPUS or --data FILES"),
         (("--intrinsic", "nowhere"), "nowhere is not a finished corpus"),
         (("--intrinsic", "CORPUS", "--split", "test"), "a corpus has no split 'test'; valid: train, valid"),
         (("--intrinsic", "CORPUS", "--pairs", "3"), "Invalid value for '--pairs'"),
         (("--intrinsic", "CORPUS", "--out", "FOLDER"), "is a folder; name a file in it"),
-        (("--intrinsic", "FEW"), "too few to say anything"),
-        (("--intrinsic", "ONE"), "too few to say anything"),
+        (("--intrinsic", "FEW"), "too few to score"),
+        (("--intrinsic", "ONE"), "too few to score"),
     ],
 )
 def test_bad_input_is_one_line(

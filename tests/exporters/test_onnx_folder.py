@@ -122,7 +122,7 @@ def test_the_command_says_what_it_wrote(
 ) -> None:
     words = ["export", str(tiny_checkpoint), str(tmp_path / "out"), "--task-head"]
     assert _run([*words, "tokens"], debug=False) == 2
-    assert "the model has no head 'tokens', but mlm, sentence, embedding" in capsys.readouterr().err
+    assert "the model has no head 'tokens'; it has mlm, sentence, embedding" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert _run([*words, "sentence"], debug=False) == 0
     assert "(sentence, 0.1 MB)" in capsys.readouterr().out

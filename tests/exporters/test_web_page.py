@@ -370,7 +370,7 @@ def test_what_the_page_cannot_show_or_find_is_refused(
     )
     with refuses(ConfigError, "no-task"):
         export_web(load_checkpoint(tmp_path / "headed"), tmp_path / "page", head="span", runtime=tmp_path)
-    with refuses(ConfigError, "missing-file", at="ort.wasm.min.mjs"):
+    with refuses(ConfigError, "no-file", at="ort.wasm.min.mjs"):
         export_web(checkpoint, tmp_path / "page", head="mlm", runtime=tmp_path)
     assert not (tmp_path / "page").exists()
 
@@ -379,7 +379,7 @@ def test_without_npm_the_runtime_must_be_named(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with refuses(ConfigError, "missing-package"):
+    with refuses(ConfigError, "no-npm"):
         export_web(load_checkpoint(tiny_checkpoint), tmp_path / "page", head="mlm")
 
 

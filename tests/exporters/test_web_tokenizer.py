@@ -95,7 +95,7 @@ def test_the_official_vocabulary_is_read_too(real_data: Path, tmp_path: Path) ->
 
 def test_a_byte_level_vocabulary_is_refused() -> None:
     tokenizer = train_tokenizer(make_sentences(), VocabularyOptions(kind="bpe", vocab_size=SIZES["bpe"]))
-    with refuses(ConfigError, "unsupported-tokenizer"):
+    with refuses(ConfigError, "no-web-tokenizer"):
         describe_vocabulary(tokenizer, build_form(tokenizer, max_length=40, num_segments=1))
 
 
@@ -107,5 +107,5 @@ def test_other_kinds_of_sentencepiece_are_refused(changes: dict[str, object], tm
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(make_sentences()), model_prefix=str(tmp_path / "other"), **options
     )
-    with refuses(ConfigError, "unsupported-tokenizer"):
+    with refuses(ConfigError, "no-web-tokenizer"):
         check_model((tmp_path / "other.model").read_bytes())

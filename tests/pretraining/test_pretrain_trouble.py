@@ -288,7 +288,7 @@ def test_damaged_held_out_text_is_not_taken_for_none(tiny_corpus: Path, tmp_path
     shutil.copytree(tiny_corpus, tmp_path / "corpus")
     shard = next((tmp_path / "corpus" / "shards").glob("valid-*"))
     shard.write_bytes(shard.read_bytes()[:-50])
-    with refuses(DataError, "corrupt-corpus", at="valid-00000.safetensors"):
+    with refuses(DataError, "corrupt-shard", at="valid-00000.safetensors"):
         pretrain(make_recipe(tmp_path / "corpus"), tmp_path / "run")
 
 

@@ -60,8 +60,8 @@ def test_a_recipe_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     ("words", "code"),
     [
         (["batch.sequnces=3"], "unknown-key"),
-        (["data.compat=gogle"], "unknown-value"),
-        (["data.compat=[1]"], "unknown-value"),
+        (["data.compat=gogle"], "unknown-compat"),
+        (["data.compat=[1]"], "unknown-compat"),
         (["data=5"], "not-a-section"),
         (["data.weights=[nan]"], "out-of-range"),
         (["stages=5"], "bad-stages"),

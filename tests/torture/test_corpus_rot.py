@@ -56,7 +56,7 @@ def test_offsets_that_lead_astray_are_refused_whatever_the_hash_says(
     changed = np.array(shard._sections[name])
     changed[place] = value
     rewrite_shard(corpus, **{name: changed})
-    with refuses(DataError, "corrupt-corpus"):
+    with refuses(DataError, "corrupt-shard"):
         open_corpus(corpus)
 
 
@@ -65,7 +65,7 @@ def test_ids_beyond_the_vocabulary_are_refused_whatever_the_hash_says(corpus: Pa
     changed = np.array(shard.token_ids)
     changed[7] = 60_000
     rewrite_shard(corpus, token_ids=changed)
-    with refuses(DataError, "corrupt-corpus"):
+    with refuses(DataError, "corrupt-shard"):
         open_corpus(corpus)
 
 
@@ -81,7 +81,7 @@ def test_counts_that_are_not_the_shards_are_refused_without_a_checksum_too(corpu
     assert "is not as long as the manifest says" in check_corpus(corpus, is_quiet=True)[1][0]
     manifest["shards"][0]["name"] = "../../train-00000.safetensors"
     file.write_text(json.dumps(manifest))
-    with refuses(DataError, "corrupt-file", at="manifest.json"):
+    with refuses(DataError, "corrupt-manifest", at="manifest.json"):
         open_corpus(corpus)
     assert before
 
@@ -106,7 +106,7 @@ def test_a_shard_is_read_for_its_hash_once_and_again_after_it_changed(
     data[-100] ^= 1
     (corpus / SHARD).write_bytes(data)
     os.utime(corpus / SHARD, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # the time of change still tells
-    with refuses(DataError, "corrupt-corpus", at="train-00000.safetensors"):
+    with refuses(DataError, "corrupt-shard", at="train-00000.safetensors"):
         open_corpus(corpus)
 
 

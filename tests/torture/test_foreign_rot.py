@@ -95,5 +95,5 @@ def test_parquet_whose_names_are_not_utf8_is_refused_by_its_name(tmp_path: Path)
     parquet.write_table(pa.table({"textname": ["a"]}), tmp_path / "bad.parquet")
     data = (tmp_path / "bad.parquet").read_bytes()
     (tmp_path / "bad.parquet").write_bytes(data.replace(b"textname", b"textnam\xec"))
-    with pytest.raises(DataError, match=r"bad\.parquet: not Parquet"):
+    with pytest.raises(DataError, match=r"bad\.parquet: not a valid Parquet"):
         read_columns(tmp_path / "bad.parquet")

@@ -211,17 +211,17 @@ def test_a_sheet_that_is_to_be_mended_is_not_called_complete(
         1,
         [
             "no answer for question '2'",
-            "the answer to '0' is 7, not a text",
-            "warning: 'other' is not the id of a question: it is ignored",
+            "the answer to '0' is 7, not text",
+            "warning: no question has the id 'other'; its answer is ignored",
             "warning: the answer to '1', 'a pig', does not occur in its paragraph; it is scored anyway",
-            f"{sheet}: 2 things to mend, and 2 warnings",
+            f"{sheet}: 2 problems and 2 warnings",
         ],
     )
     assert "is empty" in check_spans({"1": ""}, questions[1:2], allows_none=False).warnings[0]
     examples = [ChoiceExample(str(n), "", "", ("x", "y")) for n in range(4)]
     assert check_choices({"0": "A", "1": 1, "2": "C", "3": 2}, examples).problems == [
-        "the answer to '2' is \"C\", none of its choices",
-        "the answer to '3' is 2, none of its choices",
+        "the answer to '2' is \"C\", which is not one of its choices",
+        "the answer to '3' is 2, which is not one of its choices",
     ]
 
 

@@ -170,7 +170,7 @@ def test_check_names_a_damaged_shard(tmp_path: Path, texts: list[Path], tokenize
     data = bytearray(path.read_bytes())
     data[-20] ^= 1
     path.write_bytes(data)
-    assert check_corpus(tmp_path / "corpus")[1] == [f"{path} is damaged: its hash is not the manifest's"]
+    assert check_corpus(tmp_path / "corpus")[1] == [f"{path} is corrupt: its hash is not the manifest's"]
 
 
 def test_statistics_count_what_is_there(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
@@ -215,7 +215,7 @@ def test_the_command_line_builds_checks_and_counts(
     (out / SHARDS / "train-00000.safetensors").write_bytes(b"short")
     code, _, complaint = litebert("corpus", "check", out)
     assert code == 2
-    assert "train-00000.safetensors is damaged" in complaint
+    assert "train-00000.safetensors is corrupt" in complaint
     code, _, complaint = litebert("corpus", "build", tmp_path / "none", *ending)
     assert (code, complaint.count("\n")) == (2, 1)
     assert litebert("corpus", "build", texts[0], *ending, "--on-error", "ignore")[0] == 2

@@ -127,7 +127,7 @@ def test_the_command_says_what_it_wrote(
     assert _run([*words, "sentence"], debug=False) == 0
     assert "(sentence, 0.1 MB)" in capsys.readouterr().out
     assert _run([*words, "sentence"], debug=False) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -204,8 +204,8 @@ def test_the_curve_of_an_export_has_every_patience(
     ("words", "message"),
     [
         (["--task", "classification", "--data", "x", "--exit-curve", "--patience", "2"], "leave --patience"),
-        (["--intrinsic", "x", "--exit-curve"], "are of --data"),
-        (["--intrinsic", "x", "--layers", "2"], "are of --data"),
+        (["--intrinsic", "x", "--exit-curve"], "need --data"),
+        (["--intrinsic", "x", "--layers", "2"], "need --data"),
     ],
 )
 def test_words_that_would_do_nothing_are_refused(

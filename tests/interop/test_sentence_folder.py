@@ -145,7 +145,7 @@ def test_prompts_are_noted(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     folder = write_sentence_model(tmp_path, tiny_tokenizer, flags("cls"))
     stated = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(stated))
-    assert any("prompts (query), which are not added" in finding.text for finding in diagnose(folder).findings)
+    assert any("prompts (query), which litebert does not add" in finding.text for finding in diagnose(folder).findings)
 
 
 @pytest.mark.parametrize("length", ["512", [512], True])

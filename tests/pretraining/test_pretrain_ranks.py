@@ -135,7 +135,7 @@ def test_a_folder_that_is_busy_is_refused_before_the_launch(tiny_corpus: Path, t
         ({"init": {"from": "nowhere"}}, DataError, "nowhere"),
         ({"init": {"from": "other sizes"}}, ConfigError, r"weights to start from do not fit the model: encoder\."),
         ({"model__vocab_size": 200}, ConfigError, "set model.vocab_size=100"),
-        ({"runtime": {"device": "mps"}}, ConfigError, r"runtime\.device=cpu, or one process"),
+        ({"runtime": {"device": "mps"}}, ConfigError, r"runtime\.device = cpu, or one process"),
     ],
     ids=["stage-corpus", "stage-rows", "rows", "init", "init-sizes", "vocabulary", "mps"],
 )

@@ -43,7 +43,7 @@ def test_an_occupied_port_is_told_with_the_remedy(tmp_path: Path) -> None:
 def test_a_token_file_must_hold_one_word(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "token").write_bytes(content)
     assert _run(["serve", "runs/none", "--token-file", str(tmp_path / "token")], debug=False) == 2
-    assert "must hold one word of ASCII letters" in capsys.readouterr().err
+    assert "must contain only the token" in capsys.readouterr().err
 
 
 def test_a_folder_is_no_token_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,8 +21,8 @@ const CHINESE = {
   "value": "值",
   "中文": "English",
 
-  "Ask lite BERTs. A request holds one or more `inputs` and gets as many `results`, in their order; inputs of different requests are computed together. A refusal is `{\"error\": {\"code\", \"message\", \"where\"}}`.":
-    "向轻量 BERT 模型提问。一个请求含一个或多个 `inputs`，按相同顺序得到同样多的 `results`；不同请求的输入会合并计算。拒绝时返回 `{\"error\": {\"code\", \"message\", \"where\"}}`。",
+  "Inference API for lite BERTs. A request has one or more `inputs` and returns one result per input, in the same order; inputs of different requests are batched together. Errors have the form `{\"error\": {\"code\", \"message\", \"where\"}}`.":
+    "轻量 BERT 模型的推理接口。一个请求含一个或多个 `inputs`，每个输入按相同顺序得到一个结果；不同请求的输入会合并计算。出错时返回 `{\"error\": {\"code\", \"message\", \"where\"}}`。",
 
   "The most probable words for each [MASK] of a text": "文本中每个 [MASK] 处最可能的词",
   "The label of a text or of a pair, or a number": "一段文本或一对文本的标签，或一个数值",
@@ -32,10 +32,10 @@ const CHINESE = {
   "How probable it is that B follows A": "B 接在 A 之后的概率",
   "A vector for each text": "每段文本的向量",
   "How a text is read: attention, and how far each layer moves each token": "模型如何阅读文本：注意力，以及每一层把每个词元移动多远",
-  "The models that are served, and what each can do": "本服务器的模型，以及各自的功能",
-  "Whether it is alive": "服务器是否在运行",
-  "Whether a request would be taken now": "此刻是否会接受请求",
-  "Counters for Prometheus": "供 Prometheus 读取的计数",
+  "List the served models and their functions": "本服务器的模型，以及各自的功能",
+  "Liveness check": "服务器是否在运行",
+  "Readiness check": "此刻是否会接受请求",
+  "Metrics in Prometheus format": "供 Prometheus 读取的计数",
 
   "A model's name; without it the first one that can answer.": "模型名称；不写则用第一个能够回答的模型。",
   "Guesses for each [MASK].": "每个 [MASK] 给出多少个猜测。",
@@ -77,16 +77,17 @@ const CHINESE = {
 
   "Counters": "计数",
   "Service Unavailable": "服务不可用",
-  "The body is not JSON.": "请求正文不是 JSON。",
+  "The body is not valid JSON.": "请求正文不是 JSON。",
   "The bearer token is missing or wrong.": "缺少令牌，或令牌错误。",
-  "No such page, or no served model of this name.": "没有这个页面，或没有这个名称的模型。",
+  "Unknown endpoint or model.": "没有这个页面，或没有这个名称的模型。",
   "The request took too long to arrive.": "请求到达得太慢。",
-  "The request is larger than the server takes.": "请求超过服务器接受的大小。",
-  "The request is addressed to another host than this one.": "请求所指的主机不是本服务器。",
-  "The request is not what it should be; the message says where, and the remedy.": "请求内容有误；消息会说明位置和改法。",
-  "Too many inputs wait already; try again after the seconds in Retry-After.": "等待的输入太多；请在 Retry-After 所示的秒数之后再试。",
+  "The request body is too large.": "请求超过服务器接受的大小。",
+  "The Host header is not accepted.": "请求所指的主机不是本服务器。",
+  "The request is invalid; the message says where and how to fix it.": "请求内容有误；消息会说明位置和改法。",
+  "The queue is full; retry after the number of seconds in Retry-After.": "等待的输入太多；请在 Retry-After 所示的秒数之后再试。",
   "Our mistake.": "服务器出错。",
-  "The answer took too long.": "作答时间过长。",
+  "The server is busy or shutting down, or the request timed out.": "服务器繁忙或正在关闭，或者请求超时。",
+  "Internal error.": "服务器内部错误。",
 };
 
 const KEY = "litebert-language"; // the same as the playground's

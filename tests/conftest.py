@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,14 @@ _WORDS = "the a small large old new cat dog bird house tree river sees likes fin
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep what tests compute out of the user's cache folder."""
     os.environ["LITEBERT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_interrupts() -> Iterator[None]:
+    """A shell's background jobs ignore SIGINT, and so would what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

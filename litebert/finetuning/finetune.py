@@ -17,7 +17,7 @@ from typing import Any
 from litebert.checkpoint import CheckpointContent, drop_optimizer, list_checkpoints, load_checkpoint, save_checkpoint
 from litebert.core.files import exclusive_lock, remove_leftovers, write_json
 from litebert.core.runlog import RunLog
-from litebert.core.stopping import Stop, end_by, noting_stops
+from litebert.core.signals import Stop, catch_stop_signals, exit_by_signal
 from litebert.core.view import Status, View, format_seconds, open_view
 from litebert.finetuning.recipe import describe_length
 from litebert.finetuning.run_folder import Job, Run, check_same_job, open_log, open_run, save
@@ -64,7 +64,7 @@ def finetune(job: Job, folder: Path) -> dict[str, Any]:
             remove_leftovers(place)
         with open_view(folder.name) as view:
             run = open_run(job, folder, view)
-            with open_log(run) as log, noting_stops() as stop:
+            with open_log(run) as log, catch_stop_signals() as stop:
                 train(run, view, log, stop)
             return finish(run, view)
 
@@ -86,11 +86,11 @@ def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
         if scores or step % recipe.train.log_every == 0:
             speed = {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
             log.write(step, metrics=report.metrics | scores, timing=speed)
-        if scores or stop.asked_by:
+        if scores or stop.received:
             save(run, log)
-            if stop.asked_by:
+            if stop.received:
                 view.say(f"stopped after step {step:,} and saved a checkpoint; run the same command again to resume")
-                end_by(stop.asked_by)
+                exit_by_signal(stop.received)
             if is_out_of_patience(run):
                 view.say(f"stopped early after step {step:,}: no improvement in {recipe.train.patience} evaluations")
                 return

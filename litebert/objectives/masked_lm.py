@@ -1,6 +1,7 @@
-"""Masked words, and sentence order or a related task: what BERT, RoBERTa and ALBERT are pre-trained on."""
+"""Masked tokens, and sentence order or a related task: what BERT, RoBERTa and ALBERT are pre-trained on."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -19,10 +20,13 @@ from litebert.tasks.task import Counts, PartLoss
 if TYPE_CHECKING:
     from litebert.pretraining.recipe import Recipe
 
+_SIGNIFICANT = 1.645  # standard errors above chance; luck alone gets there one time in twenty
+_NAMES = {"mlm": "masked words", "sentence": "the sentence task"}
+
 
 @dataclass(frozen=True)
 class MaskedLM(Objective):
-    """The mean loss over masked words, plus the mean loss of the sentence task over sequences where there is one."""
+    """The mean loss over masked tokens, plus the mean loss of the sentence task over sequences where there is one."""
 
     num_sentence_labels: int = 2  # SOP and NSP 2, three-way 3; 0: no sentence task
     masking: MaskingOptions = field(default_factory=MaskingOptions)
@@ -82,9 +86,29 @@ class MaskedLM(Objective):
             }
         return metrics
 
+    def find_at_chance(self, metrics: Mapping[str, float], batches: Sequence[Batch]) -> dict[str, str]:
+        """The heads whose accuracy is no better than always giving the most frequent answer."""
+        labels = {"mlm": [batch.mlm_labels for batch in batches]}
+        if all(batch.sentence_labels is not None for batch in batches):
+            labels["sentence"] = [batch.sentence_labels for batch in batches if batch.sentence_labels is not None]
+        found: dict[str, str] = {}
+        for head, of_batches in labels.items():
+            answers = torch.cat(of_batches)
+            if f"{head}_accuracy" not in metrics or not len(answers):
+                continue
+            chance = float(answers.bincount().max()) / len(answers)
+            needed = chance + _SIGNIFICANT * math.sqrt(chance * (1 - chance) / len(answers))
+            accuracy = metrics[f"{head}_accuracy"]
+            if accuracy <= needed:
+                found[head] = (
+                    f"{_NAMES[head]} is not above chance: accuracy {accuracy:.3f} on {len(answers):,} validation "
+                    f"examples (majority class {chance:.3f}; significant above {needed:.3f}); do not rely on this head"
+                )
+        return found
+
 
 def read_states(model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
-    """The last states of first tokens (S, H) and of masked words (M, H), the only ones that the last layer computes."""
+    """The last states of first tokens (S, H) and masked tokens (M, H), the only ones that the last layer computes."""
     read_at, found_at = plan_reading(torch.cat([batch.first_tokens, batch.mlm_positions]), *batch.token_ids.shape)
     output = model.encoder(
         batch.token_ids,

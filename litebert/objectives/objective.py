@@ -5,7 +5,7 @@ in a file of its own, registered under a name that recipes use.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 import torch
@@ -56,6 +56,10 @@ class Objective(ABC):
     @abstractmethod
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         """The metrics of a batch, or of several."""
+
+    def find_at_chance(self, metrics: Mapping[str, float], batches: Sequence[Batch]) -> dict[str, str]:  # noqa: ARG002
+        """The heads that learned nothing, by their `metrics` on these batches, each with a warning for the user."""
+        return {}
 
     def batch_loss(self, model: Model, batch: Batch) -> PartLoss:
         """The loss of a batch that is computed at once."""

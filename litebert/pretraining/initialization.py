@@ -18,7 +18,7 @@ from litebert.model.model import Model, build_model
 from litebert.objectives.registry import build_objective
 from litebert.pretraining.recipe import Recipe
 from litebert.text.tokenizer import Tokenizer
-from litebert.training.distributed import like_shard
+from litebert.training.distributed import shard_like
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def fill_optimizer(optimizer: Optimizer, model: Model, moments: Mapping[str, Ten
         return owner in trained and moments[f"{owner}/exp_avg"].shape == trained[owner].shape
 
     fitting = {name: tensor for name, tensor in moments.items() if is_fitting(name)}
-    restore_optimizer(model, optimizer, fitting, like_shard)
+    restore_optimizer(model, optimizer, fitting, shard_like)
 
 
 def check_same_encoder(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor], recipe: Recipe) -> None:

@@ -13,7 +13,7 @@ import torch
 from litebert.core.files import exclusive_lock
 from litebert.core.runlog import NoLog, RunLog
 from litebert.core.runtime import Ranks, Runtime, choose_device, measure_peak_flops
-from litebert.core.stopping import Stop, end_by, noting_stops
+from litebert.core.signals import Stop, catch_stop_signals, exit_by_signal
 from litebert.core.view import NoView, Status, View
 from litebert.pretraining.recipe import Recipe
 from litebert.pretraining.run_folder import (
@@ -46,14 +46,14 @@ def pretrain(
         with main_process_first():  # it renames corrupt checkpoints before the others look for one
             run = open_run(folder, recipe, runtime, view, branch_steps)
             check_stages(run)
-        with open_log(run) as log, noting_stops() as stop:
+        with open_log(run) as log, catch_stop_signals() as stop:
             while not (run.is_finished or agree_on_stop(stop)):
                 train_stage(run, view, log, stop, clock)
         for warning in run.at_chance.values() if run.is_finished else ():
             view.say(warning)
         wait_for_all()  # the first process saves alone: nobody leaves, or reports the end, before it is done
         if sent := agree_on_stop(stop):
-            end_by(sent)
+            exit_by_signal(sent)
     return checkpoint_path(folder, run.progress.step)
 
 

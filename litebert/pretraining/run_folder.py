@@ -34,7 +34,7 @@ from litebert.pretraining.initialization import State, load_source, start_from_c
 from litebert.pretraining.recipe import Recipe, build_recipe, list_changes, read_recipe_values, with_paths
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.training.card import write_card
-from litebert.training.distributed import give, in_one_format, process_group, whole
+from litebert.training.distributed import agree_on_dtype, gather_tensor, process_group, send_shard
 from litebert.training.kept_checkpoints import (
     CHECKPOINTS,
     RECIPE_FILE,
@@ -81,7 +81,7 @@ def join_run(folder: Path, recipe: Recipe) -> Iterator[tuple[Runtime, View]]:
     is_main = runtime.ranks.is_main
     check_is_ours(folder)
     with process_group(runtime), exclusive_lock(folder, purpose="training") if is_main else nullcontext():
-        runtime = in_one_format(runtime)
+        runtime = agree_on_dtype(runtime)
         check_same_recipe(folder, recipe)
         if is_main:
             remove_leftovers(folder / CHECKPOINTS)
@@ -151,7 +151,7 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | NoLog) -> None:
     is_main = run.runtime.ranks.is_main
     if not is_main and run.recipe.train.parallel == "ddp":
         return  # the first process has everything
-    gather = whole if is_main else give
+    gather = gather_tensor if is_main else send_shard
     weights = model_tensors(engine.model, gather)
     moments = optimizer_tensors(engine.model, engine.optimizer, gather)
     if not is_main:

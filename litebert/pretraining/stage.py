@@ -18,14 +18,13 @@ from litebert.core.view import View
 from litebert.corpus.shards import open_corpus
 from litebert.model.model import build_model
 from litebert.model.positions import continue_positions
-from litebert.objectives.chance import find_at_chance
 from litebert.objectives.objective import Objective
 from litebert.objectives.registry import build_objective
 from litebert.pretraining.initialization import State, fill_model, fill_optimizer
 from litebert.pretraining.recipe import Recipe
 from litebert.pretraining.run_folder import Run, check_tokenizer, record_corpora
-from litebert.training.distributed import TaskLoss, let_go, like_shard, spread, whole
-from litebert.training.loop import Engine, Progress, build_scaler, check_finite, measure, seeding_rows
+from litebert.training.distributed import TaskLoss, gather_tensor, parallelize, reshard, shard_like
+from litebert.training.loop import Engine, Progress, build_scaler, check_finite, measure, seed_dropout
 from litebert.training.optimizers import build_optimizer
 from litebert.training.schedule import learning_rate
 
@@ -71,7 +70,7 @@ class Stage:
         metrics = measure(self.engine, self.validation)
         named = {f"valid_{name}": value for name, value in metrics.items()}
         check_finite(named, step)
-        return named, find_at_chance(metrics, self.validation)
+        return named, self.objective.find_at_chance(metrics, self.validation)
 
 
 def begin_stage(run: Run, view: View) -> Stage:
@@ -81,13 +80,19 @@ def begin_stage(run: Run, view: View) -> Stage:
     stream, corpora = open_stream(recipe.data, recipe.stream)
     check_tokenizer(corpora, run.tokenizer)
     record_corpora(run, recipe)
-    batches = stream.iter_micro_batches(
-        run.progress.step,
+    first_step = run.progress.step
+    batches: Iterator[Sequence[Batch]] = stream.iter_micro_batches(
+        first_step,
         micro_rows=recipe.train.micro_batch,
         rank=run.runtime.ranks.rank,
         world_size=run.runtime.ranks.world_size,
         workers=recipe.data.workers,
     )
+    if run.runtime.device.type == "cpu" and not recipe.train.compile:  # elsewhere kernels draw the noise
+        seed = recipe.seed
+        batches = (
+            [seed_dropout(batch, seed, step) for batch in parts] for step, parts in enumerate(batches, first_step)
+        )
     validation: list[Batch] = []
     reason = "the corpus has no validation split"
     try:
@@ -129,7 +134,7 @@ def build_engine(run: Run, recipe: Recipe, objective: Objective) -> Engine[Batch
         torch._dynamo.config.recompile_limit = 64
         for block in [*model.encoder.attention, *model.encoder.ffn]:
             block.compile()
-    compute_loss = spread(TaskLoss(model, objective), recipe.train.parallel, run.runtime)
+    compute_loss = parallelize(TaskLoss(model, objective), recipe.train.parallel, run.runtime)
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     optimizer = build_optimizer(trained.items(), recipe.optim)
     fill_optimizer(optimizer, model, run.state.moments)
@@ -146,7 +151,6 @@ def build_engine(run: Run, recipe: Recipe, objective: Objective) -> Engine[Batch
         scaler,
         recipe.optim.clip_norm,
         recipe.seed,
-        seed_rows=seeding_rows(recipe.seed) if run.runtime.device.type == "cpu" and not recipe.train.compile else None,
     )
 
 
@@ -157,13 +161,13 @@ def hand_over(run: Run, stage: Stage) -> None:
     num_known = max(run.recipe.at(step).segments.max_length for step in begun)
     engine = stage.engine
     if run.recipe.init.new_positions == "continued" and run.recipe.at(now).segments.max_length > num_known:
-        let_go(engine.compute_loss)
+        reshard(engine.compute_loss)
         table = engine.model.encoder.embeddings.position.weight
         with torch.no_grad():
-            table.copy_(like_shard(continue_positions(whole(table), num_known), table))
+            table.copy_(shard_like(continue_positions(gather_tensor(table), num_known), table))
     run.state = State(
-        model_tensors(engine.model, whole),
-        optimizer_tensors(engine.model, engine.optimizer, whole),
+        model_tensors(engine.model, gather_tensor),
+        optimizer_tensors(engine.model, engine.optimizer, gather_tensor),
         engine.scaler.state_dict(),
     )
 

@@ -25,7 +25,7 @@ from litebert.core.memory import describe_shortage
 from litebert.core.runtime import Runtime
 from litebert.model.model import Model
 from litebert.tasks.task import AnyPart, Part, Task
-from litebert.training.distributed import add_over_ranks, mean_over_ranks, synchronizing
+from litebert.training.distributed import average_over_ranks, gradient_sync, sum_over_ranks
 from litebert.training.optimizers import clip_gradients
 from litebert.training.options import TrainOptions
 from litebert.training.schedule import step_by_clock
@@ -66,8 +66,6 @@ class Engine(Generic[AnyPart]):
     scaler: GradScaler
     clip_norm: float
     seed: int
-    # (micro-batch, step) -> the same with dropout seeds for its rows; None: torch's generator is seeded instead
-    seed_rows: Callable[[AnyPart, int], AnyPart] | None = None
 
 
 class StepReport(NamedTuple):
@@ -108,7 +106,7 @@ def iter_updates(
         report = update(engine, micro_batches, progress.step, rate_at(progress.scheduled_step(options)))
         seconds = clock() - started_at
         # clocks differ: processes that disagree on the end of a run or a stage would wait for each other forever
-        report = report._replace(seconds=mean_over_ranks(seconds) if options.hours else seconds)
+        report = report._replace(seconds=average_over_ranks(seconds) if options.hours else seconds)
         progress.step += 1
         progress.tokens += report.num_tokens
         progress.seconds += report.seconds
@@ -122,16 +120,15 @@ def iter_updates(
 def update(engine: Engine[AnyPart], micro_batches: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:
     """Update the weights once, from the micro-batches that this process computes of one batch."""
     optimizer, scaler = engine.optimizer, engine.scaler
-    totals = {name: int(n) for name, n in add_over_ranks(count_parts(engine.task, micro_batches)).items()}
+    totals = {name: int(n) for name, n in sum_over_ranks(count_parts(engine.task, micro_batches)).items()}
     sums: Counter[str] = Counter()
     first_number = engine.runtime.ranks.rank * len(micro_batches)  # numbered over all processes
     for number, micro_batch in enumerate(micro_batches):
         torch.manual_seed(noise_seed(engine.seed, step, "part", first_number + number))
-        seeded = engine.seed_rows(micro_batch, step) if engine.seed_rows else micro_batch
         is_last = number == len(micro_batches) - 1
-        with synchronizing(engine.compute_loss, is_last=is_last), _advising_on_memory(seeded, f"step {step + 1}"):
-            sums.update(_backward(engine, seeded, totals))
-    sums = Counter(add_over_ranks(sums))
+        with gradient_sync(engine.compute_loss, is_last=is_last), _advising_on_memory(micro_batch, f"step {step + 1}"):
+            sums.update(_backward(engine, micro_batch, totals))
+    sums = Counter(sum_over_ranks(sums))
     if not math.isfinite(sums["loss"]):
         raise TrainingError("loss-not-finite", f"the loss of step {step + 1} is {sums['loss']}")
     scaler.unscale_(optimizer)
@@ -195,14 +192,10 @@ def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) 
     return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
 
 
-def seeding_rows(seed: int) -> Callable[[Batch, int], Batch]:
-    """Gives a micro-batch dropout seeds for its rows, the same however the batch is cut into micro-batches."""
-
-    def seed_rows(part: Batch, step: int) -> Batch:
-        rows = range(part.first_row, part.first_row + len(part.token_ids))
-        return replace(part, dropout_seeds=tuple(noise_seed(seed, step, "row", row) for row in rows))
-
-    return seed_rows
+def seed_dropout(micro_batch: Batch, seed: int, step: int) -> Batch:
+    """A micro-batch with a dropout seed for each row, the same however the batch of a step is cut."""
+    rows = range(micro_batch.first_row, micro_batch.first_row + len(micro_batch.token_ids))
+    return replace(micro_batch, dropout_seeds=tuple(noise_seed(seed, step, "row", row) for row in rows))
 
 
 @contextmanager

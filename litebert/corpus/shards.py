@@ -27,7 +27,7 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import LOCK_FILE, hash_file
 from litebert.core.progress import ProgressBar
 from litebert.core.sealed import build_record, read_sealed, write_sealed
-from litebert.core.verified import describe_state, is_verified, note_verified
+from litebert.core.verified import describe_state, is_verified, remember_verified
 from litebert.corpus.sections import map_sections, write_sections
 
 FORMAT_VERSION = 1
@@ -278,7 +278,7 @@ def check_shards(directory: Path, records: Sequence[ShardRecord], vocab_size: in
         for record in new:
             if problem := find_damage(directory, record, vocab_size):
                 raise DataError("corrupt-shard", f"{problem}; see `litebert verify {directory}`")
-            note_verified(states[record])
+            remember_verified(states[record])
             position += record.num_bytes
             progress.move_to(position)
 

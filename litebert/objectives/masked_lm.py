@@ -124,9 +124,9 @@ def read_states(model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def plan_reading(wanted: Tensor, num_rows: int, length: int) -> tuple[Tensor, Tensor]:
-    """Columns to read in each row (B, Q), and where each wanted flat position is found among the (B * Q) states.
+    """The columns to read in each row (B, Q), and the index of each wanted flat position among the (B * Q) states.
 
-    A row that wants fewer than the fullest one reads column 0 for the rest.
+    Rows with fewer positions than the fullest one read column 0 for the rest.
     """
     rows, columns = wanted // length, wanted % length
     order = rows.argsort(stable=True)

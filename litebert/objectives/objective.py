@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Objective(ABC):
-    """Something to learn from batches of text."""
+    """A pre-training objective, computed from batches of text."""
 
     shown: tuple[str, ...] = ("loss",)  # the metrics that the terminal shows, where `summarize` gives them
 
     @classmethod
     @abstractmethod
     def from_recipe(cls, recipe: "Recipe") -> Self:
-        """The objective as a recipe sets it up."""
+        """The objective with a recipe's options."""
 
     @property
     @abstractmethod
@@ -66,7 +66,7 @@ class Objective(ABC):
         return self.loss(model, batch, self.count(batch))
 
     def build_model(self, config: ModelConfig, *, seed: int = 0, device: str | torch.device = "cpu") -> Model:
-        """A freshly initialised model with the heads of this objective, of which only what it uses is trained."""
+        """A newly initialized model with the heads of this objective; a pooler that it does not read is frozen."""
         model = build_model(config, self.heads, seed=seed, device=device)
         if model.encoder.pooler is not None:
             model.encoder.pooler.requires_grad_(self.reads_pooler)

@@ -1,8 +1,8 @@
-"""The training loop: one update after another, each a function of weights, optimizer, batch and step alone.
+"""The training loop. An update depends only on the weights, the optimizer state, the batch and the step.
 
-A step's batch is computed in micro-batches, on one or several processes. Their losses are divided by the counts of the
-whole batch, so that they add up. To resume exactly, only weights and optimizer state have to be saved: dropout follows
-from (seed, step, row), or from (seed, step, micro-batch) where kernels draw it: on accelerators, or compiled.
+The batch of a step is computed in micro-batches, in one or several processes. Their losses are divided by the counts of
+the whole batch, so that they add up. Dropout depends on (seed, step, row), or, where kernels draw it (on accelerators,
+or compiled), on (seed, step, micro-batch). So weights and optimizer state are enough to resume exactly.
 """
 
 import math
@@ -31,7 +31,7 @@ from litebert.training.options import TrainOptions
 from litebert.training.schedule import step_by_clock
 
 SCALER = "scaler_"  # prefix of a loss scaler's numbers in a checkpoint's state
-Clock = Callable[[], float]  # seconds since some moment; a run's hours are counted by it
+Clock = Callable[[], float]  # seconds since an arbitrary moment; measures train.hours
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Engine(Generic[AnyPart]):
-    """What an update reads and changes."""
+    """The model, its loss and its optimizer: all that an update reads and changes."""
 
     model: Model
     compute_loss: nn.Module  # TaskLoss, inside DDP or FSDP if there are several processes
@@ -105,7 +105,7 @@ def iter_updates(
     for micro_batches in batches:
         report = update(engine, micro_batches, progress.step, rate_at(progress.scheduled_step(options)))
         seconds = clock() - started_at
-        # clocks differ: processes that disagree on the end of a run or a stage would wait for each other forever
+        # clocks differ, and processes that disagree on the end of a run or stage would wait for each other forever
         report = report._replace(seconds=average_over_ranks(seconds) if options.hours else seconds)
         progress.step += 1
         progress.tokens += report.num_tokens
@@ -217,7 +217,7 @@ def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
 
 
 def _backward(engine: Engine[AnyPart], part: AnyPart, totals: dict[str, int]) -> dict[str, float]:
-    # `totals` is no Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
+    # `totals` is not a Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
     with _number_format(engine.runtime):
         result = engine.compute_loss(part.to(engine.runtime.device), totals)
     # DDP and FSDP average over processes, but our losses are divided by the counts of all: they must be summed

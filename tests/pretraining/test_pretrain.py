@@ -36,7 +36,7 @@ from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import Recipe, load_recipe
 from litebert.pretraining.stage import build_engine, draw_validation
 from litebert.training.distributed import TaskLoss, agree_on_dtype, process_group
-from litebert.training.kept_checkpoints import forget_old_checkpoints
+from litebert.training.kept_checkpoints import delete_old_checkpoints
 from litebert.training.loop import Engine, Progress, build_scaler, seed_dropout, update
 from litebert.training.optimizers import build_optimizer
 from litebert.training.options import OptimOptions
@@ -179,7 +179,7 @@ def test_the_last_checkpoints_and_the_best_one_are_kept(tiny_corpus: Path, tmp_p
     assert kept == sorted({18, 20, best})
     copy = tmp_path / "run" / "checkpoints" / "step-00000002-good"  # somebody's own: not ours to count or delete
     copy.mkdir()
-    forget_old_checkpoints(tmp_path / "run", records, keep_last=1)
+    delete_old_checkpoints(tmp_path / "run", records, keep_last=1)
     assert [path.name for path in list_checkpoints(copy.parent)] == sorted({f"step-{best:08}", "step-00000020"})
     assert copy.is_dir()
 

@@ -115,6 +115,6 @@ def test_without_a_cache_folder_a_process_remembers_alone(corpus: Path, monkeypa
     monkeypatch.setattr(verified, "_remembered", set())
     entry = verified.describe_state(corpus / SHARD, "is whole")
     assert not verified.is_verified(entry)
-    verified.note_verified(entry)
+    verified.remember_verified(entry)
     assert verified.is_verified(entry)
     assert not verified.is_verified(verified.describe_state(corpus / SHARD, "is something else"))

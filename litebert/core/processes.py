@@ -1,9 +1,10 @@
-"""Child processes for a pool that do not run the caller's script again.
+"""The processors that this process may use, and child processes that do not run the caller's script again.
 
 With Python's "spawn", every child imports the script of its parent, so a script or notebook that calls litebert without
 `if __name__ == "__main__"` would start itself again and again. Our children need nothing from it.
 """
 
+import os
 import sys
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
@@ -29,3 +30,10 @@ class _Context(SpawnContext):
 def spawn_context() -> SpawnContext:
     """A context for `ProcessPoolExecutor`. It spawns, because forking a process with threads can deadlock."""
     return _Context()
+
+
+def list_processors() -> set[int]:
+    """The processors that this process may use: a container, `taskset` or a cluster often allows fewer than all."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))  # macOS

@@ -28,7 +28,7 @@ from litebert.model.model import Model
 from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.catalog import finish_task, task_facts
 from litebert.tasks.finetuning import FinetuneTask, Output
-from litebert.tasks.group_batch import GroupBatch, cut_into_parts
+from litebert.tasks.group_batch import GroupBatch, cut_micro_batches
 from litebert.tasks.groups import Group, TuningPlan
 from litebert.tasks.predictions import PREDICTIONS, predict_answers, predictions_file, write_predictions
 from litebert.tasks.report import (
@@ -78,7 +78,7 @@ def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
     rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
         step, peak=recipe.optim.learning_rate, total_steps=length.options.steps, options=length.schedule
     )
-    for report in iter_updates(run.engine, iter_parts(run), run.progress, length.options, rate_at):
+    for report in iter_updates(run.engine, iter_micro_batches(run), run.progress, length.options, rate_at):
         step = run.progress.step
         show(view, run, report)
         scores = measure_dev(run, view) if length.is_evaluated(step) else {}
@@ -131,10 +131,10 @@ def plan_batches(run: Run) -> TuningPlan:
 
 
 def cut_batch(run: Run, groups: Sequence[Group]) -> Sequence[GroupBatch]:
-    return cut_into_parts(groups, run.job.recipe.train.micro_batch, run.form.pad_id)
+    return cut_micro_batches(groups, run.job.recipe.train.micro_batch, run.form.pad_id)
 
 
-def iter_parts(run: Run) -> Iterator[Sequence[GroupBatch]]:
+def iter_micro_batches(run: Run) -> Iterator[Sequence[GroupBatch]]:
     """The micro-batches of each step from the current one on, epoch after epoch."""
     plan = plan_batches(run)
     epoch, skipped = divmod(run.progress.step, plan.steps_per_epoch)

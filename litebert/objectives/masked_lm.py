@@ -15,7 +15,7 @@ from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import Model
 from litebert.objectives.objective import Objective
-from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.task import BatchLoss, Counts
 
 if TYPE_CHECKING:
     from litebert.pretraining.recipe import Recipe
@@ -52,26 +52,26 @@ class MaskedLM(Objective):
     def flops_per_token(self, config: ModelConfig, length: int, *, step: int = 0) -> float:
         return training_flops_per_token(config, length, mlm_rate=self.masking.rate_at(step))
 
-    def count(self, part: Batch) -> dict[str, int]:
+    def count(self, batch: Batch) -> dict[str, int]:
         return {
-            "masked": len(part.mlm_positions),
-            "sequences": part.num_sequences,
-            "tokens": int(part.mask.sum()),
-            "positions": part.mask.numel(),
+            "masked": len(batch.mlm_positions),
+            "sequences": batch.num_sequences,
+            "tokens": int(batch.mask.sum()),
+            "positions": batch.mask.numel(),
         }
 
-    def loss(self, model: Model, part: Batch, totals: Counts) -> PartLoss:
-        first, masked = read_states(model, part)
-        summed, mlm_correct = model.masked_lm_loss(masked, part.mlm_labels)
+    def loss(self, model: Model, batch: Batch, totals: Counts) -> BatchLoss:
+        first, masked = read_states(model, batch)
+        summed, mlm_correct = model.masked_lm_loss(masked, batch.mlm_labels)
         loss = mlm_loss = summed / max(1, totals["masked"])
         sums = {"mlm_loss": mlm_loss, "mlm_correct": mlm_correct}
-        if part.sentence_labels is not None:
+        if batch.sentence_labels is not None:
             logits = model.heads["sentence"](model.encoder.pool(first))  # (S, labels)
-            summed = F.cross_entropy(logits, part.sentence_labels, reduction="sum")
+            summed = F.cross_entropy(logits, batch.sentence_labels, reduction="sum")
             sums["sentence_loss"] = summed / totals["sequences"]
-            sums["sentence_correct"] = (logits.argmax(-1) == part.sentence_labels).sum()
+            sums["sentence_correct"] = (logits.argmax(-1) == batch.sentence_labels).sum()
             loss = mlm_loss + sums["sentence_loss"]
-        return PartLoss(loss, {name: value.detach() for name, value in {"loss": loss, **sums}.items()})
+        return BatchLoss(loss, {name: value.detach() for name, value in {"loss": loss, **sums}.items()})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         metrics = {

@@ -1,4 +1,4 @@
-"""The contract of an objective: its heads, its loss on part of a batch, its metrics, and what a step of it costs.
+"""The contract of an objective: its heads, the loss of a micro-batch, its metrics, and what a step costs.
 
 The training loop, `plan`, the studies and the demo know an objective only through this class. A new one is a subclass
 in a file of its own, registered under a name that recipes use.
@@ -14,7 +14,7 @@ from litebert.batches.batch import Batch
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.cost import training_flops_per_token
 from litebert.model.model import Model, build_model
-from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.task import BatchLoss, Counts
 
 if TYPE_CHECKING:
     from litebert.pretraining.recipe import Recipe
@@ -46,12 +46,12 @@ class Objective(ABC):
         return 0.0
 
     @abstractmethod
-    def count(self, part: Batch) -> dict[str, int]:
-        """What a part contributes to the counts that losses are divided by; `tokens` is one of them."""
+    def count(self, batch: Batch) -> dict[str, int]:
+        """The micro-batch's share of the counts that losses are divided by; `tokens` is one of them."""
 
     @abstractmethod
-    def loss(self, model: Model, part: Batch, totals: Counts) -> PartLoss:
-        """The part's share of the loss of a batch whose counts add up to `totals`; `loss` is one of its sums."""
+    def loss(self, model: Model, batch: Batch, totals: Counts) -> BatchLoss:
+        """The micro-batch's share of the loss of a batch with counts `totals`; `loss` is one of its sums."""
 
     @abstractmethod
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
@@ -61,7 +61,7 @@ class Objective(ABC):
         """The heads that learned nothing, by their `metrics` on these batches, each with a warning for the user."""
         return {}
 
-    def batch_loss(self, model: Model, batch: Batch) -> PartLoss:
+    def batch_loss(self, model: Model, batch: Batch) -> BatchLoss:
         """The loss of a batch that is computed at once."""
         return self.loss(model, batch, self.count(batch))
 

@@ -26,7 +26,7 @@ from litebert.core.errors import ConfigError, TrainingError, in_one_line
 from litebert.core.runtime import Runtime
 from litebert.core.signals import Stop
 from litebert.model.model import Model
-from litebert.tasks.task import Counts, Part, PartLoss, Task
+from litebert.tasks.task import BatchLoss, Counts, MicroBatch, Task
 from litebert.training.launcher import exit_with_launcher, report_to_launcher
 from litebert.training.options import Parallel
 
@@ -45,8 +45,8 @@ class TaskLoss(nn.Module):
         self.model = model
         self.task = task
 
-    def forward(self, part: Part, totals: Counts) -> PartLoss:
-        return self.task.loss(self.model, part, totals)
+    def forward(self, micro_batch: MicroBatch, totals: Counts) -> BatchLoss:
+        return self.task.loss(self.model, micro_batch, totals)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from litebert.core.errors import Refusal, describe_refusal
-from litebert.core.processors import list_processors
+from litebert.core.processes import list_processors
 from litebert.core.signals import Stop, catch_stop_signals, exit_by_signal, exit_on_signals
 
 _ERROR_PIPE = "LITEBERT_ERROR_PIPE"  # file descriptor of the pipe through which workers report errors

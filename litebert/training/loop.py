@@ -24,7 +24,7 @@ from litebert.core.errors import TrainingError
 from litebert.core.memory import describe_shortage
 from litebert.core.runtime import Runtime
 from litebert.model.model import Model
-from litebert.tasks.task import AnyPart, Part, Task
+from litebert.tasks.task import AnyBatch, MicroBatch, Task
 from litebert.training.distributed import average_over_ranks, gradient_sync, sum_over_ranks
 from litebert.training.optimizers import clip_gradients
 from litebert.training.options import TrainOptions
@@ -55,13 +55,13 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Engine(Generic[AnyPart]):
+class Engine(Generic[AnyBatch]):
     """The model, its loss and its optimizer: all that an update reads and changes."""
 
     model: Model
     compute_loss: nn.Module  # TaskLoss, inside DDP or FSDP if there are several processes
     optimizer: Optimizer
-    task: Task[AnyPart]
+    task: Task[AnyBatch]
     runtime: Runtime
     scaler: GradScaler
     clip_norm: float
@@ -92,8 +92,8 @@ def unpack_scaler(state: Mapping[str, float | int]) -> dict[str, float | int]:
 
 
 def iter_updates(
-    engine: Engine[AnyPart],
-    batches: Iterator[Sequence[AnyPart]],
+    engine: Engine[AnyBatch],
+    batches: Iterator[Sequence[AnyBatch]],
     progress: Progress,
     options: TrainOptions,
     rate_at: Callable[[float], float],
@@ -117,10 +117,10 @@ def iter_updates(
         started_at = clock()
 
 
-def update(engine: Engine[AnyPart], micro_batches: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:
+def update(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], step: int, learning_rate: float) -> StepReport:
     """Update the weights once, from the micro-batches that this process computes of one batch."""
     optimizer, scaler = engine.optimizer, engine.scaler
-    totals = {name: int(n) for name, n in sum_over_ranks(count_parts(engine.task, micro_batches)).items()}
+    totals = {name: int(n) for name, n in sum_over_ranks(count_totals(engine.task, micro_batches)).items()}
     sums: Counter[str] = Counter()
     first_number = engine.runtime.ranks.rank * len(micro_batches)  # numbered over all processes
     for number, micro_batch in enumerate(micro_batches):
@@ -147,23 +147,23 @@ def update(engine: Engine[AnyPart], micro_batches: Sequence[AnyPart], step: int,
     return StepReport(metrics, totals["tokens"], 0.0)
 
 
-def time_batch(engine: Engine[AnyPart], parts: Sequence[AnyPart], clock: Clock = time.perf_counter) -> float:
+def time_batch(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], clock: Clock = time.perf_counter) -> float:
     """The seconds that the loss and gradients of a batch take; no weight and no later dropout changes."""
     engine.model.train()
-    totals = dict(count_parts(engine.task, parts))
+    totals = dict(count_totals(engine.task, micro_batches))
     started_at = clock()
-    for part in parts:
-        with _advising_on_memory(part, "the first batch"):
-            _backward(engine, part, totals)
+    for micro_batch in micro_batches:
+        with _advising_on_memory(micro_batch, "the first batch"):
+            _backward(engine, micro_batch, totals)
     engine.optimizer.zero_grad(set_to_none=True)
     return clock() - started_at
 
 
 @torch.no_grad()
-def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, float]:
+def measure(engine: Engine[AnyBatch], batches: Sequence[AnyBatch]) -> dict[str, float]:
     """The task's metrics on batches, without learning from them."""
     engine.model.eval()
-    totals = count_parts(engine.task, batches)
+    totals = count_totals(engine.task, batches)
     sums: Counter[str] = Counter()
     for batch in batches:
         with _number_format(engine.runtime):
@@ -179,11 +179,11 @@ def check_finite(metrics: Mapping[str, float], step: int) -> None:
             raise TrainingError("loss-not-finite", f"the {name.replace('_', ' ')} of step {step} is {value}")
 
 
-def count_parts(task: Task[AnyPart], parts: Sequence[AnyPart]) -> Counter[str]:
+def count_totals(task: Task[AnyBatch], micro_batches: Sequence[AnyBatch]) -> Counter[str]:
     """The counts that losses are divided by, over all micro-batches."""
     totals: Counter[str] = Counter()
-    for part in parts:
-        totals.update(task.count(part))
+    for micro_batch in micro_batches:
+        totals.update(task.count(micro_batch))
     return totals
 
 
@@ -199,7 +199,7 @@ def seed_dropout(micro_batch: Batch, seed: int, step: int) -> Batch:
 
 
 @contextmanager
-def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
+def _advising_on_memory(micro_batch: MicroBatch, where: str) -> Iterator[None]:
     """Turn an out-of-memory error into one that names the step, the amount requested and the key to lower."""
     try:
         yield
@@ -207,7 +207,7 @@ def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
         shortage = describe_shortage(error)
         if shortage is None:
             raise
-        num_rows, length = getattr(part, "token_ids", torch.empty(1, 0)).shape
+        num_rows, length = getattr(micro_batch, "token_ids", torch.empty(1, 0)).shape
         remedy = (
             f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else ("use shorter sequences or a smaller model")
         )
@@ -216,10 +216,10 @@ def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
         ) from error
 
 
-def _backward(engine: Engine[AnyPart], part: AnyPart, totals: dict[str, int]) -> dict[str, float]:
+def _backward(engine: Engine[AnyBatch], micro_batch: AnyBatch, totals: dict[str, int]) -> dict[str, float]:
     # `totals` is not a Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
     with _number_format(engine.runtime):
-        result = engine.compute_loss(part.to(engine.runtime.device), totals)
+        result = engine.compute_loss(micro_batch.to(engine.runtime.device), totals)
     # DDP and FSDP average over processes, but our losses are divided by the counts of all: they must be summed
     loss = result.loss * engine.runtime.ranks.world_size
     engine.scaler.scale(loss).backward()

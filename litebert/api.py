@@ -148,7 +148,7 @@ def build_corpus(
     >>> corpus.metrics["train_documents"] > corpus.metrics["valid_documents"] > 0
     True
     """
-    from litebert.core.processors import list_processors
+    from litebert.core.processes import list_processors
     from litebert.corpus.build import BuildOptions
     from litebert.corpus.build import build_corpus as build
     from litebert.corpus.documents import ReadOptions
@@ -278,7 +278,7 @@ def adapt(
     """
     from litebert.core.files import exclusive_lock, write_json
     from litebert.core.options import parse_assignments
-    from litebert.core.processors import list_processors
+    from litebert.core.processes import list_processors
     from litebert.corpus.build import BuildOptions
     from litebert.corpus.build import build_corpus as build
     from litebert.corpus.documents import ReadOptions

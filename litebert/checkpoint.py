@@ -1,11 +1,11 @@
-"""A checkpoint: one directory with weights, configuration, tokenizer and how it came to be. Complete or not there.
+"""A checkpoint: one directory with weights, configuration, tokenizer and recipe. It is complete or does not exist.
 
-litebert.json            what this is: model, heads, step, the SHA-256 of every other file, and a checksum of its own
+litebert.json            the manifest: model, heads, step, the SHA-256 of every other file, and its own checksum
 model.safetensors        the weights, under Hugging Face's names where its classes can express the model
-config.json, tokenizer.json, ...   with these, `transformers` loads the directory as it lies
+config.json, tokenizer.json, ...   with these, `transformers` loads the directory as it is
 tokenizer/               our tokenizer
 recipe.toml              the resolved recipe
-optimizer.safetensors    moments by parameter, where training is to go on
+optimizer.safetensors    moments by parameter, if training is to be resumed from it
 README.md                the model card
 """
 
@@ -45,27 +45,27 @@ OPTIMIZER = "optimizer.safetensors"
 RECIPE = "recipe.toml"
 CARD = "README.md"
 TOKENIZER = "tokenizer"
-_NAME = re.compile(r"step-\d{8,}")  # as train/keeping.py gives it
+_NAME = re.compile(r"step-\d{8,}")  # as in training/kept_checkpoints.py
 
 
 @dataclass(frozen=True)
 class CheckpointContent:
-    """What is saved beside the model and its tokenizer."""
+    """The content of a checkpoint in addition to the model and its tokenizer."""
 
     step: int
     recipe_toml: str = ""
     card: str = ""
     state: Mapping[str, float | int] = field(default_factory=dict)  # counters of the run, such as tokens seen
-    begun_with: Mapping[str, Any] = field(default_factory=dict)  # what the run must find again to go on
+    begun_with: Mapping[str, Any] = field(default_factory=dict)  # what must be the same when the run is resumed
     optimizer: Mapping[str, Tensor] | None = None
-    licences: Mapping[str, bytes] = field(default_factory=dict)  # files that go wherever the weights go
-    task: Mapping[str, Any] | None = None  # what a fine-tuned model answers, with all that has to be known to ask it
-    embedding: EmbeddingSpec | None = None  # how its vectors are made, where the model was made for them
+    licences: Mapping[str, bytes] = field(default_factory=dict)  # files that must be copied with the weights
+    task: Mapping[str, Any] | None = None  # the task of a fine-tuned model, as tasks/catalog.py reads it
+    embedding: EmbeddingSpec | None = None  # how sequence vectors are made, for a model trained to make them
     at_chance: Sequence[str] = ()  # heads that learned nothing
 
 
 class Foreign(Protocol):
-    """Somebody else's files behind a checkpoint; interop/source.py has them."""
+    """The files of a foreign checkpoint (interop/source.py)."""
 
     @property
     def tokenizer_path(self) -> Path | None: ...
@@ -82,35 +82,35 @@ class Foreign(Protocol):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """An opened checkpoint whose files were found whole."""
+    """An opened checkpoint with verified files."""
 
     path: Path
     config: ModelConfig
     heads: tuple[HeadSpec, ...]
-    layout: Family | None  # whose tensor names the weights have; None = ours
+    layout: Family | None  # the library whose tensor names the weights have; None: ours
     step: int
     state: dict[str, float | int]
     begun_with: dict[str, Any] = field(default_factory=dict)
     task: dict[str, Any] | None = None  # of a fine-tuned model; tasks/catalog.py reads it
     foreign: Foreign | None = None  # None: the files are ours
-    embedding: EmbeddingSpec | None = None  # how its vectors are made; None: nothing says so
-    at_chance: tuple[str, ...] = ()  # heads that learned nothing in pre-training, as far as was measured
+    embedding: EmbeddingSpec | None = None  # how sequence vectors are made; None: not stated
+    at_chance: tuple[str, ...] = ()  # heads that learned nothing in pre-training, if that was measured
 
     @property
     def embedding_spec(self) -> EmbeddingSpec:
-        """How its vectors are made: as the model says, else our defaults."""
+        """How sequence vectors are made: as the checkpoint states, else our defaults."""
         return self.embedding or EmbeddingSpec()
 
     def find_max_length(self, head: str) -> int:
-        """How many tokens a head reads of a text, special ones included; longer texts are cut."""
+        """The number of tokens, with special ones, that a head reads; longer texts are cut."""
         longest = self.config.max_positions
-        if head == "mlm":  # gaps are filled in texts of any length that fits
+        if head == "mlm":  # masks are filled in texts of any length that fits
             return longest
         stated = self.embedding_spec.max_length if head == "embedding" else None
         return min(stated or (self.task or {}).get("max_length", longest), longest)
 
     def load_model(self, config: ModelConfig | None = None) -> Model:
-        """The model with its weights; `config` may differ in what has none (dropout, the depth of shared layers)."""
+        """The model with its weights; `config` may differ in what has no weights (dropout, depth of shared layers)."""
         model = build_model(config or self.config, self.heads, device="meta").to_empty(device="cpu")
         model.load_state_dict(self.load_weights(), strict=True)
         return model
@@ -144,12 +144,12 @@ class Checkpoint:
 
     @property
     def tokenizer_path(self) -> Path | None:
-        """Where its tokenizer lies; None where there is none, as beside some of other people's weights."""
+        """The path of its tokenizer; None if there is none, as with some foreign weights."""
         return self.path / TOKENIZER if self.foreign is None else self.foreign.tokenizer_path
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells its weights from others: a hash of the files that hold them, wherever those lie."""
+        """A hash of the files with the weights, independent of their paths."""
         files = (self.path / WEIGHTS,) if self.foreign is None else self.foreign.weight_files
         hashes = [hash_file(file) for file in files]
         return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
@@ -164,7 +164,7 @@ def _on_cpu(tensor: Tensor) -> Tensor:
 
 
 def model_tensors(model: Model, gather: Callable[[Tensor], Tensor] = _on_cpu) -> dict[str, Tensor]:
-    """The weights under our names; `gather` makes shards whole."""
+    """The weights under our names; `gather` makes full tensors of shards."""
     return {name: gather(tensor) for name, tensor in model.state_dict().items()}
 
 
@@ -177,9 +177,9 @@ def save_checkpoint(
     *,
     replaces: bool = False,
 ) -> None:
-    """Write a checkpoint; it appears at `path` when it is complete and on the disk, over an old one if so wished.
+    """Write a checkpoint, which appears at `path` when it is complete and synced; `replaces` allows an existing one.
 
-    `weights` are the model's own, where they had to be gathered from shards. A model without a tokenizer reads ids.
+    `weights` are the model's, if they had to be gathered from shards. A model without a tokenizer reads token ids.
     """
     family = find_family(model.config, model.head_specs, pad_id=0 if tokenizer is None else tokenizer.pad_id)
     tensors = model_tensors(model) if weights is None else dict(weights)
@@ -209,19 +209,19 @@ def save_checkpoint(
 
 
 def list_special_ids(tokenizer: Tokenizer | None) -> dict[str, int | None]:
-    """The ids that a config.json names."""
+    """The special token ids for a config.json."""
     if tokenizer is None:
         return {"pad": 0, "cls": None, "sep": None}
     return {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
 
 
 def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """A safetensors file that may be read by whoever may read others of this process (theirs: by its owner alone)."""
+    """Write a safetensors file with the usual permissions (the library would make it readable by its owner only)."""
     path.touch()
     mode = path.stat().st_mode
     try:
         save_file(dict(tensors), path, metadata={"format": "pt"})
-    except SafetensorError as error:  # of a full disk, say: the library hides the system's error in its own words
+    except SafetensorError as error:  # on a full disk, the library hides the system's error in its own message
         number = re.search(r"os error (\d+)", str(error))
         if number is None:
             raise
@@ -230,11 +230,11 @@ def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Open a checkpoint after comparing every file with its hash; a damaged or missing file is named."""
+    """Open a checkpoint after comparing every file with its hash; the error names a corrupt or missing file."""
     manifest = read_manifest(path)
     for name, expected in manifest.files.items():
         file = path / name
-        if name == CARD:  # which checkpoints of before counted among them
+        if name == CARD:  # which older checkpoints list, although users edit it
             continue
         if not file.is_file():
             raise DataError("missing-file", f"{file} is missing: the checkpoint is incomplete")
@@ -255,12 +255,12 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def read_embedding(facts: dict[str, Any] | None, *, where: str) -> EmbeddingSpec | None:
-    """How vectors are made, as files of ours say it; None where they do not."""
+    """The embedding options in one of our manifests; None if it has none."""
     return None if facts is None else build_options(EmbeddingSpec, facts, where=where)
 
 
 def drop_optimizer(path: Path) -> None:
-    """Delete a checkpoint's optimizer state, several times the size of its weights; it stays whole in between."""
+    """Delete a checkpoint's optimizer state, several times the size of its weights; it is valid at any moment."""
     manifest = read_sealed(path / MANIFEST)
     if manifest["files"].pop(OPTIMIZER, None):
         write_sealed(path / MANIFEST, manifest)
@@ -270,7 +270,7 @@ def drop_optimizer(path: Path) -> None:
 def optimizer_tensors(
     model: Model, optimizer: Optimizer, gather: Callable[[Tensor], Tensor] = _on_cpu
 ) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors, `<parameter>/<moment>`; `gather` makes shards whole."""
+    """The optimizer's state as named tensors, `<parameter>/<moment>`; `gather` makes full tensors of shards."""
     return {
         f"{name}/{key}": gather(torch.as_tensor(value))
         for name, parameter in model.named_parameters()
@@ -284,7 +284,7 @@ def restore_optimizer(
     tensors: Mapping[str, Tensor],
     cut: Callable[[Tensor, Tensor], Tensor] = lambda tensor, _: tensor,
 ) -> None:
-    """Give an optimizer the state that `optimizer_tensors` named; `cut` makes shards like a parameter's."""
+    """Load the state from `optimizer_tensors` into an optimizer; `cut` makes shards like a parameter's."""
     states: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
@@ -317,7 +317,7 @@ def _manifest(folder: Path, model: Model, family: Family | None, content: Checkp
         **({} if content.task is None else {"task": dict(content.task)}),
         **({} if content.embedding is None else {"embedding": asdict(content.embedding)}),
         **({"at_chance": list(content.at_chance)} if content.at_chance else {}),
-        "files": hash_files(folder, without=[CARD]),  # people write in it
+        "files": hash_files(folder, without=[CARD]),  # users edit it
     }
 
 
@@ -334,20 +334,20 @@ class Manifest:
     state: dict[str, int | float]
     files: dict[str, str]
     litebert: str = ""
-    begun_with: dict[str, Any] = field(default_factory=dict)  # checkpoints of before have none
+    begun_with: dict[str, Any] = field(default_factory=dict)  # missing in older checkpoints
     task: dict[str, Any] | None = None
     embedding: dict[str, Any] | None = None
     at_chance: list[str] = field(default_factory=list)
 
 
 def read_manifest(path: Path) -> Manifest:
-    """What a checkpoint says of itself and its files, which are not read."""
+    """The manifest of a checkpoint, without reading its other files."""
     if not (path / MANIFEST).is_file():
         raise DataError("not-a-checkpoint", f"{path} is not a litebert checkpoint: it has no {MANIFEST}")
     manifest = read_sealed(path / MANIFEST)
     if manifest.get("format") != FORMAT:
         raise DataError("not-a-checkpoint", f"{path / MANIFEST} does not have format {FORMAT}; is this the right path?")
-    if manifest.get("version") != FORMAT_VERSION:  # whole, for all that we know: nobody may put it aside as damaged
+    if manifest.get("version") != FORMAT_VERSION:  # a ConfigError, because the checkpoint is not corrupt
         raise ConfigError(
             "newer-version",
             f"{path / MANIFEST} has version {manifest.get('version')}, but this litebert reads version "
@@ -365,5 +365,5 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def list_checkpoints(folder: Path) -> Sequence[Path]:
-    """The checkpoints of a run, the oldest first; somebody's copy under another name, step-00000100-good, is none."""
+    """The checkpoints of a run, the oldest first; a copy with another name (step-00000100-good) is not one of them."""
     return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir())

@@ -41,7 +41,7 @@ from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.objectives.masked_lm import MaskedLM
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
-from litebert.training.distributed import add_over_ranks, process_group
+from litebert.training.distributed import process_group, sum_over_ranks
 from litebert.training.kept_checkpoints import CHECKPOINTS, checkpoint_path
 
 _TIED = ("predictions.decoder.weight", "predictions.decoder.bias")
@@ -144,7 +144,7 @@ def update(
     optimizer.step()
     optimizer.zero_grad()
     spent = {"seconds": time.process_time() - started_at, "ranks": 1, "loss": loss.item()}
-    total = add_over_ranks({**spent, "tokens": int(batch["attention_mask"].sum())})
+    total = sum_over_ranks({**spent, "tokens": int(batch["attention_mask"].sum())})
     progress.step += 1
     progress.tokens += int(total["tokens"])
     progress.seconds += total["seconds"] / total["ranks"]

@@ -1,4 +1,4 @@
-"""Batch: what a training step reads. This is where the path from text to loss meets its first tensor."""
+"""Batch: the tensors of a training step, built from the numpy rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace

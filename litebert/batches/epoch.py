@@ -1,8 +1,8 @@
 """Planning an epoch: which sequences form each of its batches.
 
-Every corpus is an endless stream of passes over its text, each pass planned and shuffled anew. An epoch takes the next
-stretch of each stream (one whole pass, or as much as the corpus's weight asks for), shuffles them together, and cuts
-batches. All of it follows from (seed, epoch), so any epoch can be planned without those before it.
+Every corpus is an endless stream of passes over its text, each pass planned and shuffled again. An epoch takes the next
+part of each stream (one full pass, or as much as the corpus's weight says), shuffles these sequences together, and cuts
+them into batches. All of it depends only on (seed, epoch), so any epoch can be planned without the earlier ones.
 """
 
 import math
@@ -18,7 +18,7 @@ from litebert.batches.randomness import derive_keys, hash_integers, permute
 from litebert.batches.segments import Outline, SegmentPlan, plan_segments
 from litebert.core.errors import ConfigError
 
-# what a key is for; two purposes never share a generator
+# the purpose of a key; two purposes never share a generator
 _SEGMENTS, _MASKS, _PASS_ORDER, _EPOCH_ORDER = range(4)
 # A batch may contain a small corpus several times; far more than that is a typo
 _MAX_PASSES = 1000
@@ -154,7 +154,7 @@ def _cut_batches(sequences: SequenceTable, options: BatchOptions, key: np.uint64
             used = int(ends[stop - 1])
         starts = np.array(cuts, np.int64)
 
-    # batches in random order, whatever their lengths; the sequences follow their batch
+    # the batches in random order, independent of their lengths
     batches = permute(hash_integers(int(key), 1), len(starts) - 1)
     sizes = np.diff(starts)[batches]
     shuffled_starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

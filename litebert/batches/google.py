@@ -1,4 +1,4 @@
-"""The official ALBERT data (google-research/albert) as settings of ours: each quirk is an option of its own.
+"""The official ALBERT data (google-research/albert) as a set of our options: each of its quirks is one option.
 
 `data.compat = "google"` in a recipe sets all of them; a key that the recipe sets itself wins. The resolved recipe lists
 the options, not the shorthand.
@@ -29,7 +29,7 @@ COMPATIBLE_WITH = {"google": GOOGLE}
 
 
 def expand_compat(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe whose `data.compat` is replaced by the options that it stands for."""
+    """A recipe with `data.compat` replaced by the options that it abbreviates."""
     section = recipe.get("data", {})
     if not isinstance(section, Mapping):
         return dict(recipe)  # reported by name when the options are built

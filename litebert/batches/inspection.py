@@ -1,4 +1,4 @@
-"""Looking at batches: single sequences with the reasons for their masks, and statistics over many batches."""
+"""Inspecting batches: single sequences with the reason for each mask, and statistics over many batches."""
 
 import time
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class StreamStatistics:
 
 
 def measure_batches(stream: Stream, num_batches: int) -> StreamStatistics:
-    """Make the first batches of a stream on one thread, and count what is in them."""
+    """Make the first batches of a stream on one thread, and collect statistics."""
     stream.rows(0)  # plans and compiles
     elapsed = 0.0
     num_tokens = num_special = num_positions = 0

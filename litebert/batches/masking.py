@@ -1,9 +1,9 @@
-"""Choosing which tokens a model must predict: n-grams, whole words, tokens or spans.
+"""Masking: choosing which tokens a model must predict (n-grams, whole words, tokens or spans).
 
 The four kinds are one algorithm with two parameters: what a word is, and how likely a group of n words is. By default
 the number of groups reaches the rate on average and each group is placed where it fits, so that the share of masked
-tokens and the shares of n are both as specified. The official choice fills a fixed budget instead, and drops or
-shortens what does not fit (`fills_budget`).
+tokens and the shares of n are both as specified. The official algorithm fills a fixed budget instead, and drops or
+shortens groups that do not fit (`fills_budget`).
 """
 
 from functools import cache
@@ -33,8 +33,8 @@ def mask_tokens(
     *,
     rate: float,
 ) -> Targets:
-    """Choose and replace tokens in place; `word_codes` marks what begins a word (1) and what is special (2)."""
-    cumulative, mean_words = _summarise_sizes(options)
+    """Choose and replace tokens in place; `word_codes` are 1 where a word begins and 2 at special tokens."""
+    cumulative, mean_words = _group_sizes(options)
     rules = MaskRules(
         rate=rate,
         mean_words=mean_words,
@@ -73,7 +73,7 @@ def mask_tokens(
 
 
 @cache
-def _summarise_sizes(options: MaskingOptions) -> tuple[NDArray[np.float64], float]:
+def _group_sizes(options: MaskingOptions) -> tuple[NDArray[np.float64], float]:
     """The cumulative p(n) of the group sizes n = 1, 2, ..., and the mean of n."""
     if options.kind == "ngram":
         weights = 1 / np.arange(1, options.max_ngram + 1, dtype=np.float64)

@@ -91,7 +91,7 @@ def mask_sequences(
         num_words = find_words(word_codes[start : start + length], rules, scratch)
         if num_words == 0 or rules.rate == 0:
             continue
-        # a flag and not a function argument: numba would compile that anew in every process
+        # a flag rather than a function argument, for which numba would compile again in every process
         if rules.fills_budget:
             choose_within_budget(num_words, length, rules, cumulative, vocabulary.ordinary_ids, scratch)
         else:
@@ -146,7 +146,7 @@ def choose_freely(
     """Choose as many groups as reach the rate on average.
 
     Each group draws its size first, then a free place, where every free place is equally likely; only if none is found
-    does it become smaller. Both the rate and the shares of the sizes therefore come out as specified.
+    does it become smaller. Both the rate and the shares of the sizes are therefore as specified.
     """
     # rounded up or down at random, so that the mean is exact
     num_groups = max(1, int(np.floor(rules.rate * num_words / rules.mean_words + draw_unit(scratch.state))))

@@ -1,4 +1,4 @@
-"""The options that decide what is in a batch: how text is cut into sequences, masked, batched, and from which corpora.
+"""The [data], [segments], [masking] and [batch] sections of a recipe.
 
 This module imports neither torch nor numba, so a recipe can be read and checked without them.
 """
@@ -162,7 +162,7 @@ class BatchOptions:
 class DataOptions:
     """Which corpora are read."""
 
-    corpora: tuple[str, ...]  # empty in the shipped recipes: whoever trains names the corpus
+    corpora: tuple[str, ...]  # empty in the shipped recipes: name yours
     weights: Annotated[
         tuple[float, ...], Range(above=0)
     ] = ()  # share of sequences from each corpus; empty: each is read once per epoch

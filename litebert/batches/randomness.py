@@ -1,4 +1,4 @@
-"""Random numbers from named integers: every document and every sequence has its own generator, so order is irrelevant.
+"""Random numbers from named integers: every document and sequence has its own generator, so order does not matter.
 
 The generator is splitmix64 (Steele, Lea and Flood 2014): a counter, and a mixing function that passes the usual
 statistical batteries. Because it is a counter, seeding is free, which millions of small generators need.
@@ -37,7 +37,7 @@ def mix(value: np.uint64) -> np.uint64:
 
 @compiled
 def combine(key: np.uint64, value: np.uint64) -> np.uint64:
-    """The key of one thing among those that share `key`."""
+    """A key derived from `key` and a number."""
     return mix(mix(key + _STEP) ^ (value * _STEP + _FIRST))
 
 

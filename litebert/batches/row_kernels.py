@@ -1,4 +1,4 @@
-"""Compiled loops that place sequences in rows and write their tokens there."""
+"""Compiled loops that pack sequences into rows and write their tokens."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class SpecialIds(NamedTuple):
 
 
 class FlatRows(NamedTuple):
-    """The rows of a batch while they are written, laid end to end."""
+    """The rows of a batch while they are written, concatenated."""
 
     token_ids: NDArray[np.int64]
     segment_ids: NDArray[np.int64]
@@ -71,7 +71,7 @@ def number_positions(
 
 
 @compiled
-def frame_sequences(
+def write_special_tokens(
     ranges: NDArray[np.int64],
     starts: NDArray[np.int64],
     borders: NDArray[np.int64],
@@ -79,25 +79,26 @@ def frame_sequences(
     flat: FlatRows,
     pieces: NDArray[np.int64],
 ) -> int:
-    """Write [CLS] A [SEP] or [CLS] A [SEP] B [SEP] without the text.
+    """Write the special tokens and segment ids of [CLS] A [SEP] or [CLS] A [SEP] B [SEP], but not the text.
 
-    Lists each piece of text that is still to be copied as (from address, to position, token count) in `pieces`, and
-    returns how many there are.
+    Lists the text to copy in `pieces` as (from address, to position, token count), and returns the number of pieces.
     """
     count = 0
     for k in range(len(ranges)):
         flat.token_ids[starts[k]] = special.cls_id
         position = starts[k] + 1
-        position, count = frame_segment(ranges[k, 0], ranges[k, 1], position, borders, special, flat, pieces, count)
+        position, count = write_separators(ranges[k, 0], ranges[k, 1], position, borders, special, flat, pieces, count)
         if ranges[k, 3] > ranges[k, 2]:
             begin = position
-            position, count = frame_segment(ranges[k, 2], ranges[k, 3], position, borders, special, flat, pieces, count)
+            position, count = write_separators(
+                ranges[k, 2], ranges[k, 3], position, borders, special, flat, pieces, count
+            )
             flat.segment_ids[begin:position] = 1
     return count
 
 
 @compiled
-def frame_segment(
+def write_separators(
     start: int,
     stop: int,
     position: int,

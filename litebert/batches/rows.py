@@ -1,4 +1,4 @@
-"""From planned sequences to rows of token ids: each sequence gets a place, its special tokens, its text, its masks."""
+"""From planned sequences to rows of token ids: packing, special tokens, text and masks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from litebert.batches.epoch import SequenceTable
 from litebert.batches.masking import mask_tokens
 from litebert.batches.masking_kernels import SPECIAL, KeyedSpans, Targets, Vocabulary
 from litebert.batches.options import BatchOptions, MaskingOptions
-from litebert.batches.row_kernels import FlatRows, SpecialIds, copy_pieces, frame_sequences, pack_rows
+from litebert.batches.row_kernels import FlatRows, SpecialIds, copy_pieces, pack_rows, write_special_tokens
 from litebert.batches.segments import Outline, ShardArrays
 from litebert.core.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class RowPlan:
-    """Where sequences are in rows (S sequences in B rows of width T), in the order of their places."""
+    """The position of each sequence in the rows of a batch (S sequences in B rows of width T), from left to right."""
 
     sequences: SequenceTable
     rows: NDArray[np.int64]  # (S,)
@@ -52,7 +52,7 @@ class RowPlan:
 
 
 def plan_rows(sequences: SequenceTable, options: BatchOptions, max_length: int) -> RowPlan:
-    """One row per sequence, or as few rows as possible if packed."""
+    """One row per sequence, or, if packed, several sequences per row."""
     lengths, multiple = sequences.lengths, options.width_multiple
     if not options.is_packed:
         rows = np.arange(len(lengths))
@@ -69,7 +69,7 @@ def plan_rows(sequences: SequenceTable, options: BatchOptions, max_length: int) 
 
 @dataclass(frozen=True)
 class Rows:
-    """A batch in numpy, with the reasons that a tensor batch leaves out."""
+    """A batch as numpy arrays, including why each token was masked (which `Batch` omits)."""
 
     token_ids: NDArray[np.int64]  # (B, T) after masking
     segment_ids: NDArray[np.int64]  # (B, T)
@@ -120,14 +120,14 @@ class RowWriter:
         return Rows(flat.token_ids.reshape(shape), flat.segment_ids.reshape(shape), targets, plan)
 
     def _write_text(self, text: Text, ranges: NDArray[np.int64], starts: NDArray[np.int64], flat: FlatRows) -> None:
-        """Write sequences of one corpus at their places: special tokens first, then the text of each shard."""
+        """Write the sequences of one corpus: special tokens first, then the text of each shard."""
         borders = np.empty(0, np.int64)
         most_pieces = 2 * len(ranges)
         if self.separates_documents:
             borders = text.outline.borders
             most_pieces += int((ranges[:, 1] - ranges[:, 0]).sum())
         pieces = np.empty((most_pieces, 3), np.int64)
-        pieces = pieces[: frame_sequences(ranges, starts, borders, self.special, flat, pieces)]
+        pieces = pieces[: write_special_tokens(ranges, starts, borders, self.special, flat, pieces)]
         shard_starts = text.outline.shard_starts
         used = np.unique(np.searchsorted(shard_starts, pieces[:, 0], "right") - 1) if len(text.shards) > 1 else [0]
         for number in used:

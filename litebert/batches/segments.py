@@ -132,7 +132,7 @@ def _plan_pairs(outline: Outline, options: SegmentOptions, key: np.uint64) -> Se
     count = plan(sentences, documents, rules, key, pairs)
     pairs = Pairs._make(column[:count].copy() for column in pairs)
     if rules.exchanges:
-        # what follows a document's opening has a style of its own: openings exchange among themselves
+        # the text after a document's opening has a distinct style, so openings are exchanged only among themselves
         for is_opening in (True, False):
             chosen = np.flatnonzero((pairs.exchanging >= 0) & (pairs.opens_document == is_opening))
             chosen = chosen[permute(key, len(chosen))]  # random among equal lengths

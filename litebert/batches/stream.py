@@ -58,14 +58,14 @@ class Stream:
         # epoch of a step can be computed: a longer one leaves out its last batches, a shorter one repeats its first.
         with compiling_shown():
             self.steps_per_epoch = self.plan_epoch(0).num_batches
-            self.rows(0)  # compiles the rest before the clock of a run starts
+            self.rows(0)  # compiles the remaining functions, before the clock of a run starts
 
     def batch(self, step: int, *, rank: int = 0, world_size: int = 1) -> Batch:
         """This rank's share of the batch of a step; the shares of all ranks together are what one rank alone gets."""
         return build_batch(self.rows(step, rank=rank, world_size=world_size))
 
     def rows(self, step: int, *, rank: int = 0, world_size: int = 1) -> Rows:
-        """The same as numpy arrays, with what was chosen for prediction and why."""
+        """The same as numpy arrays, with the masked tokens and why each was chosen."""
         plan = self.plan_step(step).take_share(rank, world_size)
         return self._writer.write(plan, rate=self.options.masking.rate_at(step))
 

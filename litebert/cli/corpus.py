@@ -81,9 +81,9 @@ def build(
 @app.command("check")
 def check(corpus: CorpusPath) -> None:
     """Verify the hash of every shard against the manifest."""
-    from litebert.corpus.statistics import check_corpus
+    from litebert.corpus.statistics import verify_corpus
 
-    manifest, damages = check_corpus(corpus)
+    manifest, damages = verify_corpus(corpus)
     for damage in damages:
         print(damage, file=sys.stderr)
     if damages:

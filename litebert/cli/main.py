@@ -32,7 +32,7 @@ from litebert.cli import (
 )
 from litebert.core.errors import LitebertWarning, describe_refusal
 from litebert.core.view import lead_nowhere
-from litebert.training.launcher import tell_launcher
+from litebert.training.launcher import report_to_launcher
 
 # Raised for bad command-line arguments. typer vendors click and does not export this name.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
@@ -105,7 +105,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
             raise
         if debug:
             traceback.print_exc()
-        tell_launcher(error)
+        report_to_launcher(error)
         print(refusal.line + _name_flag(error, arguments), file=sys.stderr)
         return refusal.exit_code
     if code == INTERRUPTED:

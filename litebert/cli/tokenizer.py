@@ -143,10 +143,10 @@ def info(
 
 
 def _load(path: Path, digit_comma: str | None) -> "Tokenizer":
-    from litebert.text.sentencepiece_front import check_digit_comma
+    from litebert.text.sentencepiece_backend import parse_digit_comma
     from litebert.text.tokenizer import ReadingOptions, load_tokenizer
 
-    options = None if digit_comma is None else ReadingOptions(digit_comma=check_digit_comma(digit_comma))
+    options = None if digit_comma is None else ReadingOptions(digit_comma=parse_digit_comma(digit_comma))
     return load_tokenizer(path, options)
 
 

@@ -1,1 +1,1 @@
-"""What everything stands on: errors, files, the run log, the runtime."""
+"""What all other packages use: errors, files, options, the run log, the runtime."""

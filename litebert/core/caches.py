@@ -1,4 +1,4 @@
-"""Where results that are costly to compute again are kept: a cache is a help, and never a reason to fail."""
+"""The cache folder, for results that are slow to compute again. A missing or full cache is never an error."""
 
 import os
 import stat
@@ -9,8 +9,8 @@ from pathlib import Path
 def cache_directory() -> Path:
     """$LITEBERT_CACHE, else `litebert` in the user's cache folder, else a private folder for temporary files.
 
-    In a container, the home folder is often missing or read-only. The folder returned need not be writable: where
-    nothing is, writing to it fails, and the caller computes again.
+    In a container, the home folder is often missing or read-only. The folder may not be writable if none is: then
+    writing fails, and the caller computes again.
     """
     chosen = os.environ.get("LITEBERT_CACHE")
     if chosen:
@@ -31,7 +31,7 @@ def is_writable(directory: Path) -> bool:
 
 
 def _private_temporary() -> Path | None:
-    """A folder next to temporary files that nobody else can write to: cached machine code is executed."""
+    """A folder in the temporary directory that only this user can write to, because cached machine code is executed."""
     try:
         directory = Path(tempfile.gettempdir()) / f"litebert-{os.getuid()}"
         directory.mkdir(mode=0o700, exist_ok=True)

@@ -46,7 +46,7 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
 
 
 def _field_names(hint: Any) -> set[str]:
-    """The keys of a section; none of anything else."""
+    """The keys of a section; empty for other types."""
     return {field.name for field in fields(hint)} if isinstance(hint, type) and is_dataclass(hint) else set()
 
 

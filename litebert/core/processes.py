@@ -1,9 +1,10 @@
-"""Processes for a pool that do not run the caller's script again.
+"""The processors that this process may use, and child processes that do not run the caller's script again.
 
-Python's "spawn" imports the script that started it in every child, so that a script (or notebook) that calls us without
-`if __name__ == "__main__"` would start itself over and over. Our children need nothing from it.
+With Python's "spawn", every child imports the script of its parent, so a script or notebook that calls litebert without
+`if __name__ == "__main__"` would start itself again and again. Our children need nothing from it.
 """
 
+import os
 import sys
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
@@ -11,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 
-class _Process(SpawnProcess):  # inherits, for `multiprocessing` offers no other way to say how a child begins
+class _Process(SpawnProcess):  # a subclass, because `multiprocessing` has no other hook for starting a child
     @staticmethod
     def _Popen(process_obj: BaseProcess) -> Any:
         script = sys.modules["__main__"]
@@ -27,5 +28,12 @@ class _Context(SpawnContext):
 
 
 def spawn_context() -> SpawnContext:
-    """For `ProcessPoolExecutor`: forking a process that has threads can deadlock, so children begin afresh."""
+    """A context for `ProcessPoolExecutor`. It spawns, because forking a process with threads can deadlock."""
     return _Context()
+
+
+def list_processors() -> set[int]:
+    """The processors that this process may use: a container, `taskset` or a cluster often allows fewer than all."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))  # macOS

@@ -36,7 +36,7 @@ class ProgressBar:
             self._bar.stop()
 
     def move_to(self, position: float, rate: str = "") -> None:
-        """Say that the work has come to `position` of `total`, and at which rate if not in its own unit."""
+        """Update the bar to `position` of `total`; `rate` is a text that replaces the computed rate."""
         now = time.monotonic()
         if self.is_quiet or now - self._started < _FIRST_SECONDS:
             return

@@ -51,7 +51,7 @@ DropRate = Annotated[float, Range(0, below=1)]
 
 
 def check_values(options: Any) -> None:
-    """Raise if a dataclass value is outside the range, or not among the choices, that its field declares."""
+    """Raise if a value of a dataclass is outside the range or the choices that its field declares."""
     for name, rule in _list_rules(type(options)):  # type: ignore[arg-type]
         value = getattr(options, name)
         if not isinstance(rule, Range):

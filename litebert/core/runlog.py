@@ -84,7 +84,7 @@ class LineFile:
     def __init__(self, path: Path, *, resumed_step: int) -> None:
         self.path = path
         forget_lines_after(path, resumed_step)
-        # unbuffered: a written line is in the system's hands at once, and a kill cannot lose it
+        # unbuffered: the operating system has each written line at once, and a kill cannot lose it
         self._file = path.open("ab", buffering=0)
 
     def write(self, step: int, values: Values) -> None:

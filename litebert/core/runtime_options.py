@@ -1,4 +1,4 @@
-"""What a recipe may say about the machine. Without torch, so that a recipe can be read without it."""
+"""The [runtime] section of a recipe. Does not import torch, so that a recipe can be read without it."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,8 +1,8 @@
 """The JSON files that describe our directories: sealed with a checksum of their own content, read strictly.
 
-A file that holds the hashes of others must not change unnoticed either, so it carries one of itself: the key
-`checksum` is the SHA-256 of everything else in it, whatever the layout. Files of earlier versions have none and are
-read all the same; their kinds and keys are checked, their content cannot be verified.
+A file that contains the hashes of others must not change unnoticed either, so it has a checksum of its own: the key
+`checksum` is the SHA-256 of all other content, independent of the layout. Files of earlier versions have none and are
+still read; their keys and types are checked, but their content cannot be verified.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_sealed(path: Path, *, fix: str = "restore the original") -> dict[str, Any]:
-    """The object of a file without its checksum, which must fit; `fix` is the advice if it does not."""
+    """The object in a file, after comparing its checksum; `fix` is the advice if that differs."""
     return parse_sealed(path.read_bytes(), where=str(path), fix=fix)
 
 
 def parse_sealed(text: str | bytes, *, where: str, fix: str = "restore the original") -> dict[str, Any]:
-    """`read_sealed` of a text, such as a line of a file."""
+    """`read_sealed` for a text, such as a line of a file."""
     try:
         value = parse_json(text, where)
     except DataError as error:
@@ -45,28 +45,28 @@ def parse_sealed(text: str | bytes, *, where: str, fix: str = "restore the origi
 
 
 def seal(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The object with the checksum of its content as the first key: a stretch lost at the end cannot take it along."""
+    """The object with its checksum as the first key, so that a file cut off at the end still has it."""
     return {CHECKSUM: compute_checksum(value), **value}
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a file carries a checksum of its own content; those of earlier versions do not."""
+    """Whether a file has a checksum of its own content; those of earlier versions do not."""
     return CHECKSUM in read_json(path)
 
 
 def compute_checksum(value: Mapping[str, Any]) -> str:
     """The SHA-256 of an object's content, the same for every layout and order of keys."""
-    plain = json.loads(json.dumps(value))  # tuples are lists, and keys are text, once they have been written
+    plain = json.loads(json.dumps(value))  # as it will be read: tuples become lists, keys become strings
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def build_record(kind: type[T], value: Mapping[str, Any], *, where: str, fix: str = "restore the original") -> T:
-    """The dataclass `kind` from an object of JSON; a missing, unknown or wrongly typed key is refused by its name."""
+    """The dataclass `kind` from a JSON object; a missing, unknown or wrongly typed key is an error that names it."""
     unknown = value.keys() - {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if unknown:
         raise DataError("corrupt-file", f'{where} is corrupt: unknown key "{min(unknown)[:80]}"; {fix}')
     try:
-        # through JSON: strict about kinds, yet an array may fill a tuple and text a path
+        # through JSON: strict about types, but an array may become a tuple and a string a path
         record: T = _adapter(kind).validate_json(json.dumps(value), strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -76,13 +76,13 @@ def build_record(kind: type[T], value: Mapping[str, Any], *, where: str, fix: st
 
 
 def hash_files(folder: Path, *, without: Collection[str] = ()) -> dict[str, str]:
-    """The SHA-256 of every file in a folder, by its path in there: what the folder's root file says of the others."""
+    """The SHA-256 of every file in a folder by relative path, as the folder's manifest records them."""
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     return {name: hash_file(path) for name, path in files.items() if name not in without}
 
 
 def find_changed(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Which of the files that a root file speaks of are missing or not what they were, one message each."""
+    """A message for each recorded file that is missing or has changed."""
     problems = []
     for name, expected in files.items():
         if not (folder / name).is_file():

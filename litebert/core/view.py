@@ -22,7 +22,7 @@ NOTEBOOK_SECONDS = 1.0  # between two in a notebook, to which each is sent over 
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands."""
+    """The progress of a run."""
 
     step: int
     total_steps: int
@@ -90,7 +90,7 @@ class LiveView:
 
 
 class NotebookView:
-    """A bar with numbers below the cell that is redrawn in place; what is said stays as lines of its output."""
+    """A bar with numbers below a notebook cell, redrawn in place; messages are lines of the cell's output."""
 
     def __init__(self, title: str) -> None:
         self._title, self._line = title, NotebookLine()
@@ -136,7 +136,7 @@ class PlainView:
     def say(self, message: str) -> None:
         try:
             print(message, file=self._stream, flush=True)
-        except BrokenPipeError:  # `| head`, a `tee` that was killed: no reason to lose hours of work
+        except BrokenPipeError:  # `| head`, or a `tee` that was killed, must not end a run
             lead_nowhere(self._stream)
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class NoView:
 
 
 def lead_nowhere(stream: TextIO) -> None:
-    """Drop what is written to a stream from now on, and what it still holds: its reader has left."""
+    """Discard the stream's buffer and everything written to it from now on: its reader is gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -194,7 +194,7 @@ def draw_status(title: str, status: Status) -> Group:
 
 
 def list_figures(status: Status) -> list[tuple[str, str]]:
-    """What there is to show, as (name, formatted value); what is not known is not there."""
+    """The known values to show, as (name, formatted value)."""
     figures = [("step", f"{status.step:,}/{status.total_steps:,}")]
     for name, value in status.values.items():
         is_share = name.endswith("_accuracy")

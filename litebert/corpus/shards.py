@@ -27,7 +27,7 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import LOCK_FILE, hash_file
 from litebert.core.progress import ProgressBar
 from litebert.core.sealed import build_record, read_sealed, write_sealed
-from litebert.core.verified import describe_state, is_verified, note_verified
+from litebert.core.verified import describe_state, is_verified, remember_verified
 from litebert.corpus.sections import map_sections, write_sections
 
 FORMAT_VERSION = 1
@@ -60,7 +60,7 @@ class ShardContent(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """What the manifest says about one shard file."""
+    """The manifest's record of one shard file."""
 
     name: str
     split: Split
@@ -74,7 +74,7 @@ class ShardRecord:
 
 @dataclass(frozen=True)
 class TokenizerFacts:
-    """What a corpus must remember about the tokenizer that made its ids."""
+    """The facts about its tokenizer that a corpus records."""
 
     kind: str
     fingerprint: str
@@ -263,7 +263,7 @@ def shard_name(split: Split, number: int) -> str:
 
 
 def check_shards(directory: Path, records: Sequence[ShardRecord], vocab_size: int) -> None:
-    """Fail for shard files that are not what was written. Those verified before, and unchanged since, are not read."""
+    """Fail if a shard file differs from what was written. Files verified before and unchanged since are not read."""
     for record in records:
         if problem := find_missing(directory, record):
             raise DataError("corrupt-shard", f"{problem}; see `litebert verify {directory}`")
@@ -278,13 +278,13 @@ def check_shards(directory: Path, records: Sequence[ShardRecord], vocab_size: in
         for record in new:
             if problem := find_damage(directory, record, vocab_size):
                 raise DataError("corrupt-shard", f"{problem}; see `litebert verify {directory}`")
-            note_verified(states[record])
+            remember_verified(states[record])
             position += record.num_bytes
             progress.move_to(position)
 
 
 def find_missing(directory: Path, record: ShardRecord) -> str | None:
-    """What is wrong with a shard file, as far as it shows without reading it; None if nothing is."""
+    """The problem with a shard file that is visible without reading it; None if there is none."""
     path = shard_path(directory, record.name)
     if not path.is_file():
         return f"{path} is missing"
@@ -294,7 +294,7 @@ def find_missing(directory: Path, record: ShardRecord) -> str | None:
 
 
 def find_damage(directory: Path, record: ShardRecord, vocab_size: int) -> str | None:
-    """What is wrong with a shard file, after reading all of it; None if nothing is."""
+    """The problem with a shard file after reading all of it; None if there is none."""
     if problem := find_missing(directory, record):
         return problem
     path = shard_path(directory, record.name)
@@ -311,7 +311,7 @@ def find_damage(directory: Path, record: ShardRecord, vocab_size: int) -> str | 
 
 
 def check_sections(path: Path, sections: dict[str, npt.NDArray[Any]], record: ShardRecord) -> None:
-    """Fail for arrays that are not a shard of these counts, or whose offsets would lead a loop astray."""
+    """Fail if arrays do not have a shard's recorded counts, or if their offsets would make a loop read elsewhere."""
     problem = find_misfit(sections)
     if problem is None:
         sizes = {

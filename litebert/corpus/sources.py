@@ -1,4 +1,4 @@
-"""Where text comes from: files, folders, globs and standard input, decompressed while they are read.
+"""Input text: files, folders, globs and standard input, decompressed while they are read.
 
 A source is identified by the hash of its bytes, not by its name: a folder that was moved is not built twice, and a file
 that changed is noticed. How a file is packed is detected from its first bytes, not from its name.
@@ -160,7 +160,7 @@ def _packing_of(start: bytes) -> Packing:
 def iter_blocks(path: Path, packing: Packing, *, start: int = 0, field: str = "text") -> Iterator[Block]:
     """The text of a file in bounded blocks, from byte `start` of the unpacked text on.
 
-    Plain files are entered there; packed ones are read from their beginning, and what comes before is skipped.
+    A plain file is read from there; a packed one is unpacked from its beginning and the text before is skipped.
     """
     if packing == "parquet":
         yield from _skip(_parquet_blocks(path, field), start)

@@ -109,7 +109,7 @@ class _Lengths:
         return Histogram(self.ends, tuple(int(count) for count in self.counts), mean, self.longest)
 
 
-def check_corpus(directory: Path, *, is_quiet: bool = False) -> tuple[Manifest, list[str]]:
+def verify_corpus(directory: Path, *, is_quiet: bool = False) -> tuple[Manifest, list[str]]:
     """Read every shard and compare its hash and counts with the manifest's; returns what is wrong."""
     manifest = read_manifest(directory)
     damages, position = [], 0

@@ -1,4 +1,4 @@
-"""The state of a build: which sources a corpus has, what is planned, how far it has come, and what to resume.
+"""The state of a build: the sources of a corpus, the plan and progress of the build, and what a later call resumes.
 
 sources.jsonl                 every source of a finished corpus, one per line; the manifest says how many count
 unfinished/plan.json          the sources being built now
@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Done:
-    """How far a batch of sources has come: the manifest so far, where in the input it ends, and the next chunk."""
+    """The progress of a batch of sources: the manifest so far, where in the input it ends, and the next chunk."""
 
     manifest: Manifest
     position: Position = START
@@ -140,7 +140,7 @@ def read_sources(directory: Path) -> list[Source]:
 
 
 def append_sources(directory: Path, sources: Sequence[Source]) -> None:
-    """Rewrite the list with more sources; they count when the manifest says so."""
+    """Rewrite the list with more sources; they become part of the corpus when the manifest counts them."""
     everything = [*read_sources(directory), *sources]
     with atomic_path(directory / SOURCES) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(seal(_source_json(source)), ensure_ascii=False)}\n" for source in everything)
@@ -169,7 +169,7 @@ def write_done(directory: Path, done: Done) -> None:
 
 
 def read_done(directory: Path) -> Done | None:
-    """How far the batch has come; None if no shard of it is finished."""
+    """The progress of the batch; None if no shard of it is finished."""
     path = directory / UNFINISHED / _PROGRESS
     if not path.exists():
         return None
@@ -191,7 +191,7 @@ def part_path(directory: Path, chunk: int) -> Path:
 
 
 def remove_state(directory: Path) -> None:
-    """Forget a batch. The plan is deleted last: without it, the next batch would take the rest for its own."""
+    """Delete the state of a batch, its plan last: without a plan, the next build would use the other files."""
     remove_parts(directory)
     (directory / UNFINISHED / _PROGRESS).unlink(missing_ok=True)
     (directory / UNFINISHED / _PLAN).unlink(missing_ok=True)
@@ -211,10 +211,10 @@ def _source_json(source: Source) -> dict[str, Any]:
 def resume_plan(
     directory: Path, wanted: Plan, files: Sequence[Path], options: ReadOptions, *, is_quiet: bool
 ) -> Plan | None:
-    """What is left of the batch that an earlier call did not finish; `wanted` says how this call would build.
+    """The rest of the batch that an earlier call did not finish; `wanted` is how this call would build.
 
-    What is in finished shards stays. Files that were not begun are planned anew if they were fixed, moved, deleted, not
-    named again, or are to be read differently: the newer call is right. A batch that was killed just after its end is
+    Finished shards are kept. Files that were not begun are planned again if they were fixed, moved, deleted, not named
+    this time, or are to be read differently: the newer call decides. A batch that was killed just after its end is
     cleaned up, and so is one without a finished shard that this call would plan differently.
     """
     plan = read_plan(directory)
@@ -227,7 +227,7 @@ def resume_plan(
     position = done.position if done else START
     num_begun = position.source + (position.byte > 0)
     begun, ahead = plan.sources[:num_begun], plan.sources[num_begun:]
-    # a file that is missing may come back (a disk, a mount); one that is there must be what it was
+    # a missing file may come back (a disk, a mount); an existing one must not have changed
     has_changed = any(source.path.is_file() and not is_as_planned(source) for source in begun[position.source :])
     is_same_build = (plan.tokenizer, plan.options) == (wanted.tokenizer, wanted.options)
     if is_same_build and not has_changed and _is_still_valid(ahead, files, options):

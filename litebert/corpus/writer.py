@@ -105,7 +105,7 @@ class ShardWriter:
         self._buffers["valid"].add(select_documents(content, is_valid))
 
     def write(self, directory: Path, manifest: Manifest) -> Manifest:
-        """Write the collected documents as a shard per split; returns the manifest with them, and starts anew."""
+        """Write the collected documents as one shard per split; returns the new manifest and empties the writer."""
         number = 1 + max((int(Path(record.name).stem.rpartition("-")[2]) for record in manifest.shards), default=-1)
         records = list(manifest.shards)
         for split in SPLITS:
@@ -125,7 +125,7 @@ class ShardWriter:
 
 
 def in_valid_split(hashes: npt.NDArray[np.uint64], valid_share: float) -> npt.NDArray[np.bool_]:
-    """Which documents are for validation: each one's own hash decides, whatever else is in the corpus."""
+    """Which documents are for validation: decided by each document's own hash, independent of the others."""
     if valid_share == 1:  # a corpus for evaluation; 2**64 would not fit
         return np.ones(len(hashes), np.bool_)
     chosen: npt.NDArray[np.bool_] = hashes < np.uint64(valid_share * 2.0**64)

@@ -12,7 +12,7 @@ import sentencepiece
 from litebert.core.errors import ConfigError
 from litebert.core.protobuf import get_bytes, get_number, iter_fields
 from litebert.tasks.groups import SequenceForm
-from litebert.text.sentencepiece_front import MODEL_FILE
+from litebert.text.sentencepiece_backend import MODEL_FILE
 from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
 
 # fields of sentencepiece_model.proto

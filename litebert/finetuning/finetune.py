@@ -17,7 +17,7 @@ from typing import Any
 from litebert.checkpoint import CheckpointContent, drop_optimizer, list_checkpoints, load_checkpoint, save_checkpoint
 from litebert.core.files import exclusive_lock, remove_leftovers, write_json
 from litebert.core.runlog import RunLog
-from litebert.core.stopping import Stop, end_by, noting_stops
+from litebert.core.signals import Stop, catch_stop_signals, exit_by_signal
 from litebert.core.view import Status, View, format_seconds, open_view
 from litebert.finetuning.recipe import describe_length
 from litebert.finetuning.run_folder import Job, Run, check_same_job, open_log, open_run, save
@@ -28,7 +28,7 @@ from litebert.model.model import Model
 from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.catalog import finish_task, task_facts
 from litebert.tasks.finetuning import FinetuneTask, Output
-from litebert.tasks.group_batch import GroupBatch, cut_into_parts
+from litebert.tasks.group_batch import GroupBatch, cut_micro_batches
 from litebert.tasks.groups import Group, TuningPlan
 from litebert.tasks.predictions import PREDICTIONS, predict_answers, predictions_file, write_predictions
 from litebert.tasks.report import (
@@ -64,7 +64,7 @@ def finetune(job: Job, folder: Path) -> dict[str, Any]:
             remove_leftovers(place)
         with open_view(folder.name) as view:
             run = open_run(job, folder, view)
-            with open_log(run) as log, noting_stops() as stop:
+            with open_log(run) as log, catch_stop_signals() as stop:
                 train(run, view, log, stop)
             return finish(run, view)
 
@@ -78,7 +78,7 @@ def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
     rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
         step, peak=recipe.optim.learning_rate, total_steps=length.options.steps, options=length.schedule
     )
-    for report in iter_updates(run.engine, iter_parts(run), run.progress, length.options, rate_at):
+    for report in iter_updates(run.engine, iter_micro_batches(run), run.progress, length.options, rate_at):
         step = run.progress.step
         show(view, run, report)
         scores = measure_dev(run, view) if length.is_evaluated(step) else {}
@@ -86,11 +86,11 @@ def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
         if scores or step % recipe.train.log_every == 0:
             speed = {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
             log.write(step, metrics=report.metrics | scores, timing=speed)
-        if scores or stop.asked_by:
+        if scores or stop.received:
             save(run, log)
-            if stop.asked_by:
+            if stop.received:
                 view.say(f"stopped after step {step:,} and saved a checkpoint; run the same command again to resume")
-                end_by(stop.asked_by)
+                exit_by_signal(stop.received)
             if is_out_of_patience(run):
                 view.say(f"stopped early after step {step:,}: no improvement in {recipe.train.patience} evaluations")
                 return
@@ -131,10 +131,10 @@ def plan_batches(run: Run) -> TuningPlan:
 
 
 def cut_batch(run: Run, groups: Sequence[Group]) -> Sequence[GroupBatch]:
-    return cut_into_parts(groups, run.job.recipe.train.micro_batch, run.form.pad_id)
+    return cut_micro_batches(groups, run.job.recipe.train.micro_batch, run.form.pad_id)
 
 
-def iter_parts(run: Run) -> Iterator[Sequence[GroupBatch]]:
+def iter_micro_batches(run: Run) -> Iterator[Sequence[GroupBatch]]:
     """The micro-batches of each step from the current one on, epoch after epoch."""
     plan = plan_batches(run)
     epoch, skipped = divmod(run.progress.step, plan.steps_per_epoch)

@@ -39,8 +39,8 @@ from litebert.training.kept_checkpoints import (
     CHECKPOINTS,
     RECIPE_FILE,
     checkpoint_path,
+    delete_old_checkpoints,
     find_last_checkpoint,
-    forget_old_checkpoints,
     rename_damaged,
 )
 from litebert.training.loop import Engine, Progress, build_scaler, pack_scaler, unpack_scaler
@@ -232,7 +232,7 @@ def save(run: Run, log: RunLog) -> None:
 def forget_checkpoints(run: Run) -> None:
     """Delete checkpoints that are neither among the last nor the best."""
     keep_last = run.job.recipe.train.keep_last
-    forget_old_checkpoints(run.folder, run.records, keep_last=keep_last, best_by=run.job.best_by)
+    delete_old_checkpoints(run.folder, run.records, keep_last=keep_last, best_by=run.job.best_by)
 
 
 def check_same_job(folder: Path, job: Job) -> None:

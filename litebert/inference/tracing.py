@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from litebert.inference.predictor import Predictor
-from litebert.text.front import Encoding
+from litebert.text.backend import Encoding
 
 MAX_TOKENS = 128  # per trace: more would be unreadable, and L x T x T numbers are sent
 

@@ -18,7 +18,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, pro
 
 from litebert.core.files import write_json
 from litebert.core.protobuf import get_bytes, get_number, iter_fields
-from litebert.text import sentencepiece_front
+from litebert.text import sentencepiece_backend
 from litebert.text.normalize import Normalization
 from litebert.text.tokenizer import OUR_SETTINGS, SPECIAL_NAMES, Tokenizer
 
@@ -40,7 +40,7 @@ def write_tokenizer_files(
     RoBERTa does it. `max_length` is where a user's `truncation=True` cuts, special tokens included; `cuts_itself`:
     tokenizer.json cuts there and pads a batch without being told, for who reads it with `tokenizers` alone.
     """
-    if tokenizer.model_file == sentencepiece_front.MODEL_FILE:
+    if tokenizer.model_file == sentencepiece_backend.MODEL_FILE:
         (directory / tokenizer.model_file).write_bytes(tokenizer.model)
         backend = build_unigram(tokenizer.model, Normalization(**tokenizer.settings["normalization"]))
     else:

@@ -18,16 +18,17 @@ from litebert.model.blocks import AttentionBlock
 from litebert.model.encoder import Embeddings, Encoder
 from litebert.model.positions import sinusoids, wave_numbers
 
-# The relative positions that the first heads look at; the last two repeat the adjacent ones, because a head carries
-# only its own width. The next two heads look at one segment each, and all others start as drawn.
+# The relative positions that the first heads attend to; the last two repeat the adjacent ones, because a head passes on
+# only its own width. The next two heads attend to one segment each; all others start at random.
 OFFSETS = (-1, 1, -2, 2, -1, 1)
 _FAST_SHARE = 0.6  # of the waves: those that distinguish near positions, which a head reads
 _LOGIT = 6.0  # the score of the position that a head looks for; others have about 0
 # The mean over 30 words has a fifth of the norm of one word's value, over 190 words a fourteenth. Without these gains
 # it is lost next to [CLS]'s own embedding, and with some seeds learning of sentence order does not start.
 _VALUE_GAIN, _OUTPUT_GAIN = 4.0, 2.0
-# With the same gain in each of more layers, the segments' means would hide the words: at depth 4 nothing is learned.
-_LOUD_PASSES = 2
+# In more layers than this the gain is reduced: otherwise the segments' means hide the words, and at depth 4 nothing is
+# learned.
+_MAX_GAIN_LAYERS = 2
 
 
 @torch.no_grad()
@@ -35,12 +36,12 @@ def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
     """Change freshly drawn weights so that heads look at the relative positions `OFFSETS`, and at segments."""
     waves = wave_numbers(encoder.config.embedding_size // 4)
     _write_sinusoids(encoder.embeddings, waves, encoder.config.initializer_range)
-    to_hidden = _spread_out(encoder.embeddings, generator)  # (H, E)
+    to_hidden = _make_orthogonal(encoder.embeddings, generator)  # (H, E)
     for block in encoder.attention:
         assert isinstance(block, AttentionBlock)
         _rotate_heads(block, waves, to_hidden, zip(range(block.num_heads), OFFSETS, strict=False))
         if encoder.config.num_segments == 2 and block.num_heads >= len(OFFSETS) + 2:
-            gain = _OUTPUT_GAIN * min(1.0, _LOUD_PASSES / encoder.config.num_layers)
+            gain = _OUTPUT_GAIN * min(1.0, _MAX_GAIN_LAYERS / encoder.config.num_layers)
             _look_at_segments(block, encoder.embeddings, to_hidden, output_gain=gain)
 
 
@@ -53,7 +54,7 @@ def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
         other.weight[:, :width] = 0
 
 
-def _spread_out(embeddings: Embeddings, generator: torch.Generator) -> Tensor:
+def _make_orthogonal(embeddings: Embeddings, generator: torch.Generator) -> Tensor:
     """Make the projection keep angles, so that heads can undo it; returns its directions (H, E)."""
     if embeddings.projection is None:
         return torch.eye(embeddings.norm.normalized_shape[0])

@@ -1,1 +1,1 @@
-"""What pre-training asks of a model; each objective is one file."""
+"""Pre-training objectives, one per file."""

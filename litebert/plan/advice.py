@@ -1,19 +1,18 @@
 """Advice from a plan: which overrides to add, and what to change if nothing fits."""
 
 from litebert.plan.devices import Device
-from litebert.plan.plan import WAYS, Plan, plan_run
-from litebert.plan.stages import list_stretches
+from litebert.plan.plan import WAYS, Plan, list_stage_spans, plan_run
 from litebert.pretraining.recipe import Recipe
 
 
 def advise(recipe: Recipe, plan: Plan) -> list[str]:
     """Sentences, the most important first."""
     if plan.best is None:
-        return [f"The recipe does not fit: {suggest_remedy(plan)}."]
+        return [f"The recipe does not fit: {suggest_fix(plan)}."]
     return [*_advise_settings(recipe, plan), *_advise_batch(plan), *_advise_format(recipe, plan)]
 
 
-def suggest_remedy(plan: Plan) -> str:
+def suggest_fix(plan: Plan) -> str:
     """What to change if no way fits."""
     needed = min(way.memory.total for stage in plan.stages for way in stage.ways if not way.fits)
     usable = plan.machine.device.usable_bytes
@@ -64,8 +63,8 @@ def _say_why(recipe: Recipe, plan: Plan) -> str:
 def _list_cuts(recipe: Recipe, plan: Plan) -> list[tuple[int, int]]:
     """Number and size of micro-batches per stage with the recipe's own settings."""
     return [
-        stage.batching.cut(plan.machine.num_devices, stretch.recipe.train.micro_batch)
-        for stage, stretch in zip(plan.stages, list_stretches(recipe), strict=True)
+        stage.batching.cut(plan.machine.num_devices, span.recipe.train.micro_batch)
+        for stage, span in zip(plan.stages, list_stage_spans(recipe), strict=True)
     ]
 
 

@@ -11,7 +11,7 @@ MOMENTS = 2  # LAMB and AdamW keep two numbers for each parameter
 
 
 @dataclass(frozen=True)
-class Spreading:
+class Distribution:
     """How a model is distributed over devices."""
 
     parallel: Parallel
@@ -50,39 +50,39 @@ class DeviceMemory:
 
 
 def device_memory(
-    config: ModelConfig, parameters: Parameters, spreading: Spreading, load: Load, keeping: Keeping
+    config: ModelConfig, parameters: Parameters, distribution: Distribution, load: Load, keeping: Keeping
 ) -> DeviceMemory:
     """The training memory of one device."""
     weights, trained = (
-        BYTES * count_shard(parameters, spreading, trained_only=trained_only) for trained_only in (False, True)
+        BYTES * count_shard(parameters, distribution, trained_only=trained_only) for trained_only in (False, True)
     )
     batch = {"batch_size": load.micro_batch, "length": load.length}
     return DeviceMemory(
         weights=weights,
         gradients=trained,
         optimizer=MOMENTS * trained,
-        gathered=BYTES * count_gathered(parameters, spreading, accumulates=load.accumulates),
+        gathered=BYTES * count_gathered(parameters, distribution, accumulates=load.accumulates),
         activations=activation_memory(config, **batch, mlm_rate=load.mlm_rate, keeping=keeping),
         working=working_memory(config, **batch, mlm_rate=load.mlm_rate, keeping=keeping),
     )
 
 
-def count_shard(parameters: Parameters, spreading: Spreading, *, trained_only: bool) -> int:
+def count_shard(parameters: Parameters, distribution: Distribution, *, trained_only: bool) -> int:
     """The parameters that a device stores between steps: all of them, or its shard."""
     shapes = [shape for group in parameters.groups for shape in (group.trained if trained_only else group.shapes)]
-    if spreading.parallel == "ddp" or spreading.num_devices == 1:
+    if distribution.parallel == "ddp" or distribution.num_devices == 1:
         return count(shapes)
-    return padded(shapes, spreading.num_devices) // spreading.num_devices
+    return padded(shapes, distribution.num_devices) // distribution.num_devices
 
 
-def count_gathered(parameters: Parameters, spreading: Spreading, *, accumulates: bool) -> int:
+def count_gathered(parameters: Parameters, distribution: Distribution, *, accumulates: bool) -> int:
     """Parameters and gradients that FSDP holds unsharded on a device at once, in addition to the shards.
 
     The root group stays gathered during a step. One block is computed while the next is being gathered. Block
     gradients stay unsharded until the last micro-batch of a step; with a single micro-batch they are reduced at once,
     two at a time.
     """
-    if spreading.parallel == "ddp" or spreading.num_devices == 1:
+    if distribution.parallel == "ddp" or distribution.num_devices == 1:
         return 0
     blocks = sorted((count(block.shapes) for block in parameters.blocks), reverse=True)
     weights = count(parameters.root.shapes) + sum(blocks[:2])

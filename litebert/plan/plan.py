@@ -3,28 +3,45 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from litebert.core.errors import ConfigError
 from litebert.model.config import ModelConfig
 from litebert.model.cost import BYTES, Keeping
 from litebert.objectives.registry import build_objective
 from litebert.plan.devices import BILLION, Device
-from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
-from litebert.plan.stages import list_stretches
+from litebert.plan.memory import DeviceMemory, Distribution, Load, device_memory
 from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
 from litebert.pretraining.recipe import Recipe
-from litebert.training.options import Parallel
+from litebert.training.options import Parallel, TrainOptions
 
 NUMBER_BYTES = {"fp32": BYTES, "bf16": 2, "fp16": 2}
 RECOMPUTED = 4 / 3  # two thirds of a step are its backward pass; a second forward pass is another third
 # numbers read and written per parameter in an update: AdamW reads weight, gradient and two moments, and writes all but
 # the gradient; LAMB reads and writes three of them in two passes
-PASSED_BY_ADAMW, PASSED_BY_LAMB = 7, 10
-PASSED_BY_CLIPPING = 3  # gradients are read for their norm, read again and written
-TELLS_APART = 1.02  # a smaller gain does not justify a more complex way
+ADAMW_TRAFFIC, LAMB_TRAFFIC = 7, 10
+CLIPPING_TRAFFIC = 3  # gradients are read for their norm, read again and written
+MIN_SPEEDUP = 1.02  # a smaller gain does not justify a more complex way
 MAX_MICRO_BATCH = 1 << 20
 WAYS: tuple[tuple[Parallel, bool], ...] = (("ddp", False), ("ddp", True), ("fsdp", False), ("fsdp", True))
 NO_LIMITS = (MAX_MICRO_BATCH,) * len(WAYS)
+
+
+class StageSpan(NamedTuple):
+    """A stage as a range of `train.steps`, which is the schedule's scale also for runs limited by tokens or hours."""
+
+    recipe: Recipe  # in effect during the stage
+    begin: int
+    end: int
+
+    def count_steps(self, train: TrainOptions, *, step_tokens: int, step_seconds: float) -> int:
+        """The number of steps; for a run limited by tokens or hours, estimated from the stage's share of them."""
+        share = (self.end - self.begin) / train.steps
+        if train.tokens:
+            return math.ceil(share * train.tokens / step_tokens)
+        if train.hours:
+            return math.ceil(share * train.hours * 3600 / step_seconds)
+        return self.end - self.begin
 
 
 @dataclass(frozen=True)
@@ -126,7 +143,7 @@ class Plan:
         if not fitting:
             return None
         fastest = min(map(self.hours, fitting))
-        return next(index for index in fitting if self.hours(index) <= TELLS_APART * fastest)
+        return next(index for index in fitting if self.hours(index) <= MIN_SPEEDUP * fastest)
 
     def hours(self, way: int) -> float:
         return sum(stage.hours(stage.ways[way]) for stage in self.stages)
@@ -144,14 +161,14 @@ def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | N
         raise ConfigError("out-of-range", f"the number of devices must be at least 1, got {num_devices}")
     machine = Machine(device, num_devices, dtype or device.choose_dtype(recipe.runtime.dtype))
     own = WAYS.index((recipe.train.parallel, recipe.train.recompute))
-    stretches = list_stretches(recipe)
-    limits = find_limits([stretch.recipe for stretch in stretches], machine)
+    spans = list_stage_spans(recipe)
+    limits = find_limits([span.recipe for span in spans], machine)
     stages: list[StagePlan] = []
-    for stretch in stretches:
+    for span in spans:
         first_step = sum(stage.num_steps for stage in stages)
-        stage = plan_stage(stretch.recipe, machine, first_step=first_step, num_steps=0, limits=limits)
+        stage = plan_stage(span.recipe, machine, first_step=first_step, num_steps=0, limits=limits)
         step_tokens, step_seconds = stage.batching.num_tokens, stage.ways[own].step_seconds
-        num_steps = stretch.count_steps(recipe.train, step_tokens=step_tokens, step_seconds=step_seconds)
+        num_steps = span.count_steps(recipe.train, step_tokens=step_tokens, step_seconds=step_seconds)
         stages.append(replace(stage, num_steps=num_steps))
     first_recipe = recipe.at(0)
     bert = bert_of_same_width(first_recipe.model)
@@ -159,6 +176,13 @@ def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | N
         return Plan(machine, tuple(stages), None)
     other = plan_stage(replace(first_recipe, model=bert), machine, first_step=0, num_steps=stages[0].num_steps)
     return Plan(machine, tuple(stages), other)
+
+
+def list_stage_spans(recipe: Recipe) -> list[StageSpan]:
+    """The stages of a recipe in order, including the one before the first change."""
+    begins = [0, *(stage.at for stage in recipe.stages)]
+    ends = [*begins[1:], recipe.train.steps]
+    return [StageSpan(recipe.at(begin), begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
 def find_limits(stages: Sequence[Recipe], machine: Machine) -> tuple[int, ...]:
@@ -231,14 +255,14 @@ def _plan_way(
     limit: int,
 ) -> Way:
     parallel, recompute = way
-    spreading = Spreading(parallel, machine.num_devices)
+    distribution = Distribution(parallel, machine.num_devices)
     keeping = Keeping(NUMBER_BYTES[machine.dtype], machine.device.fuses_dropout, recompute)
 
     vocabulary_rate = build_objective(recipe).vocabulary_rate
 
     def memory_of(micro_batch: int, *, accumulates: bool) -> DeviceMemory:
         load = Load(micro_batch, batching.length, vocabulary_rate, accumulates)
-        return device_memory(recipe.model, parameters, spreading, load, keeping)
+        return device_memory(recipe.model, parameters, distribution, load, keeping)
 
     def fits(micro_batch: int) -> bool:
         return memory_of(micro_batch, accumulates=True).total <= machine.device.usable_bytes
@@ -250,7 +274,7 @@ def _plan_way(
     computing = _computing_seconds(recipe, machine, batching, recompute=recompute)
     memory = memory_of(micro_batch, accumulates=num_parts > 1)
     communicating = sent / machine.device.ring_bytes_per_second(machine.num_devices)
-    hidden = _hidden_seconds(parameters, parallel, computing, num_parts)
+    overlapped = _overlapped_seconds(parameters, parallel, computing, num_parts)
     return Way(
         parallel=parallel,
         recompute=recompute,
@@ -263,7 +287,7 @@ def _plan_way(
         computing_seconds=computing,
         updating_seconds=_updating_seconds(recipe, machine, memory),
         communicating_seconds=communicating,
-        waiting_seconds=max(0.0, communicating - hidden),
+        waiting_seconds=max(0.0, communicating - overlapped),
     )
 
 
@@ -277,11 +301,11 @@ def _computing_seconds(recipe: Recipe, machine: Machine, batching: Batching, *, 
 
 def _updating_seconds(recipe: Recipe, machine: Machine, memory: DeviceMemory) -> float:
     """The optimizer's time, limited by memory bandwidth, for this device's shard of the trained parameters."""
-    passed = PASSED_BY_CLIPPING + (PASSED_BY_ADAMW if recipe.optim.name == "adamw" else PASSED_BY_LAMB)
+    passed = CLIPPING_TRAFFIC + (ADAMW_TRAFFIC if recipe.optim.name == "adamw" else LAMB_TRAFFIC)
     return passed * memory.gradients / (machine.device.memory_gb_per_second * BILLION)
 
 
-def _hidden_seconds(parameters: Parameters, parallel: Parallel, computing_seconds: float, num_parts: int) -> float:
+def _overlapped_seconds(parameters: Parameters, parallel: Parallel, computing_seconds: float, num_parts: int) -> float:
     """How much communication overlaps with computation.
 
     None if layers share weights: the first layer already needs them, and their gradient is complete only at the end of

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from litebert.model.cost import Keeping, ParameterCount, count_parameters
 from litebert.objectives.registry import build_objective
 from litebert.plan.devices import CPU_EFFICIENCY
-from litebert.plan.memory import DeviceMemory, Load, Spreading, device_memory
-from litebert.plan.plan import NUMBER_BYTES, describe_batch, find_parameters
-from litebert.plan.stages import list_stretches
+from litebert.plan.memory import DeviceMemory, Distribution, Load, device_memory
+from litebert.plan.plan import NUMBER_BYTES, describe_batch, find_parameters, list_stage_spans
 from litebert.pretraining.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Summary:
 
 def summarize(recipe: Recipe) -> Summary:
     """Count a recipe's parameters, memory and FLOPs, and measure its text if the corpora exist."""
-    stages = [stretch.recipe for stretch in list_stretches(recipe)]
+    stages = [span.recipe for span in list_stage_spans(recipe)]
     largest = max(stages, key=lambda stage: count_memory(stage).total)
     missing = list_missing_corpora(stages)
     reads_text = bool(recipe.data.corpora) and not missing
@@ -62,7 +61,7 @@ def summarize(recipe: Recipe) -> Summary:
         micro_batch=describe_batch(largest).cut(1, largest.train.micro_batch)[1],
         length=largest.segments.max_length,
         missing_corpora=missing,
-        text=look_at_text(recipe) if reads_text else None,
+        text=measure_text(recipe) if reads_text else None,
         size=None if recipe.train.hours else count_run(recipe, reads_text=reads_text),
     )
 
@@ -81,7 +80,7 @@ def announce_run(name: str, recipe: Recipe) -> str:
         length = f"{size.steps:,} steps, at most {size.tokens:,} tokens"
         peak = runtime.ranks.world_size * measure_peak_flops(runtime.device, runtime.dtype)
         seconds = size.flops / (CPU_EFFICIENCY * peak)
-    model = list_stretches(recipe)[-1].recipe.model
+    model = list_stage_spans(recipe)[-1].recipe.model
     parameters = count_parameters(recipe.model, build_objective(recipe).heads).total
     return (
         f"recipe {name}: {model.num_layers} layers (sharing {model.sharing}) of width {model.hidden_size}, "
@@ -105,7 +104,7 @@ def count_memory(stage: Recipe) -> DeviceMemory:
     load = Load(
         micro_batch, stage.segments.max_length, build_objective(stage).vocabulary_rate, accumulates=num_parts > 1
     )
-    alone = Spreading(stage.train.parallel, num_devices=1)
+    alone = Distribution(stage.train.parallel, num_devices=1)
     return device_memory(stage.model, find_parameters(stage), alone, load, describe_keeping(stage))
 
 
@@ -126,7 +125,7 @@ def list_missing_corpora(stages: Sequence[Recipe]) -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(named) if not Path(path).exists())
 
 
-def look_at_text(recipe: Recipe) -> TextSummary:
+def measure_text(recipe: Recipe) -> TextSummary:
     """The corpora of the first stage and their first batch."""
     from litebert.batches.stream import open_stream
     from litebert.pretraining.initialization import describe_source, load_source
@@ -145,10 +144,10 @@ def look_at_text(recipe: Recipe) -> TextSummary:
 def count_run(recipe: Recipe, *, reads_text: bool = True) -> RunSize:
     """The totals over the stages, each measured on its first batch; without text, assuming full rows."""
     sizes: list[RunSize] = []
-    for stretch in list_stretches(recipe):
-        stage, first_step = stretch.recipe, sum(size.steps for size in sizes)
-        step_tokens, steps_per_epoch = _measure_step(stage, first_step) if reads_text else _imagine_step(stage)
-        steps = stretch.count_steps(recipe.train, step_tokens=step_tokens, step_seconds=math.inf)
+    for span in list_stage_spans(recipe):
+        stage, first_step = span.recipe, sum(size.steps for size in sizes)
+        step_tokens, steps_per_epoch = _measure_step(stage, first_step) if reads_text else _estimate_step(stage)
+        steps = span.count_steps(recipe.train, step_tokens=step_tokens, step_seconds=math.inf)
         flops = build_objective(stage).flops_per_token(stage.model, stage.segments.max_length, step=first_step)
         sizes.append(RunSize(steps, steps * step_tokens, steps * step_tokens * flops, steps / steps_per_epoch))
     return _add(sizes)
@@ -162,7 +161,7 @@ def _measure_step(stage: Recipe, step: int) -> tuple[int, float]:
     return int(stream.batch(step).mask.sum()), stream.steps_per_epoch
 
 
-def _imagine_step(stage: Recipe) -> tuple[int, float]:
+def _estimate_step(stage: Recipe) -> tuple[int, float]:
     return describe_batch(stage).num_tokens, math.inf  # no text, no epoch
 
 

@@ -61,7 +61,7 @@ class Message(NamedTuple):
 
 @cache
 def list_parameters(config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_pooler: bool) -> Parameters:
-    """The parameters that `train.distributed.spread` would find in a model."""
+    """The parameters that `training.distributed.parallelize` would find in a model."""
     from litebert.model.model import build_model
 
     model = build_model(config, heads, device="meta")

@@ -1,7 +1,7 @@
-"""Continued pre-training on a user's own text: the recipe that fits a model, and what it gains on held-out text.
+"""Continued pre-training of a model on a user's own text: a suitable recipe, and the gain on held-out text.
 
-Tokenizer, shape, depth and length come from the model, so that nothing can be forgotten; the text is read in sequences
-of whole sentences, with masked tokens as the only task, since short documents allow no sentence pairs.
+Tokenizer, shape, depth and length are taken from the model. The text is read in sequences of whole sentences, with
+masked tokens as the only task, since short documents have too few sentence pairs.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from litebert.core.runtime import choose_device, choose_runtime
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.objectives.registry import build_objective
-from litebert.pretraining.initialization import fill_model
+from litebert.pretraining.initialization import load_matching_weights
 from litebert.pretraining.recipe import Recipe, build_recipe
 from litebert.pretraining.stage import draw_validation
 from litebert.training.distributed import TaskLoss
@@ -28,12 +28,12 @@ from litebert.training.loop import Engine, build_scaler, measure
 
 EPOCHS = 3.0
 MIN_STEPS = 100
-MAX_CPU_STEPS = 2_000  # about an hour with a small model; longer runs are for a person to ask for
+MAX_CPU_STEPS = 2_000  # about an hour with a small model; for longer runs, set train.steps
 WARMUP_SHARE = 0.06
 
 
 def build_adaptation(source: Checkpoint, model: str, corpus: Path, changes: Mapping[str, Any]) -> Recipe:
-    """The recipe that trains a model further on a corpus built with its tokenizer; `changes` are laid over it."""
+    """The recipe to continue training a model on a corpus built with its tokenizer, updated with `changes`."""
     own = tomllib.loads(source.recipe_toml) if source.recipe_toml else {}
     length = own.get("segments", {}).get("max_length", source.config.max_positions)
     lengths = [stage.get("segments", {}).get("max_length", length) for stage in own.get("stages", ())]
@@ -65,7 +65,7 @@ def build_adaptation(source: Checkpoint, model: str, corpus: Path, changes: Mapp
 
 
 def choose_rate(hidden_size: int) -> float:
-    """A learning rate for text that is new to a trained model: 1e-4, less for models wider than BERT-base."""
+    """A learning rate for continued training: 1e-4, less for models wider than BERT-base."""
     return float(f"{min(1e-4, 1e-4 * 768 / hidden_size):.1e}")
 
 
@@ -82,7 +82,7 @@ def measure_adaptation(model: Path | str, recipe: Recipe) -> dict[str, float]:
     source = load_checkpoint(model, FOR_TRAINING)
     objective, runtime = build_objective(recipe), choose_runtime(recipe.runtime)
     network = objective.build_model(recipe.model, seed=recipe.seed)
-    fill_model(network, source.load_weights(), recipe)
+    load_matching_weights(network, source.load_weights(), recipe)
     network = network.to(runtime.device)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.0)  # an engine has one; measuring does not use it
     loss = TaskLoss(network, objective)

@@ -1,4 +1,4 @@
-"""What a run begins with: weights from scratch or from a checkpoint, or the whole training state of another run."""
+"""The initial state of a run: new weights, weights from a checkpoint, or the full training state of another run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,40 +18,40 @@ from litebert.model.model import Model, build_model
 from litebert.objectives.registry import build_objective
 from litebert.pretraining.recipe import Recipe
 from litebert.text.tokenizer import Tokenizer
-from litebert.training.distributed import like_shard
+from litebert.training.distributed import shard_like
 
 
 @dataclass(frozen=True)
 class State:
-    """What training changes. Everything else about a run follows from its recipe and its step."""
+    """The tensors that training changes. Everything else about a run follows from its recipe and its step."""
 
-    weights: Mapping[str, Tensor] = field(default_factory=dict)  # of heads that are absent, the initial ones are used
-    moments: Mapping[str, Tensor] = field(default_factory=dict)  # of the optimizer
-    scaler: Mapping[str, float | int] = field(default_factory=dict)  # of fp16's loss scaling; empty in other formats
+    weights: Mapping[str, Tensor] = field(default_factory=dict)  # missing heads are initialized
+    moments: Mapping[str, Tensor] = field(default_factory=dict)  # optimizer state
+    scaler: Mapping[str, float | int] = field(default_factory=dict)  # fp16 loss scaling; empty in other formats
 
 
 class Start(NamedTuple):
     """The beginning of a run."""
 
     state: State
-    step: int = 0  # above 0: it continues the training of another run
-    fingerprint: str = ""  # of the weights; empty if they were drawn
-    notes: tuple[str, ...] = ()  # for the person who started it
+    step: int = 0  # above 0 if it continues the training of another run
+    fingerprint: str = ""  # of the weights; empty if they are new
+    notes: tuple[str, ...] = ()  # messages for the user
 
 
 def start_from_scratch(recipe: Recipe, corpora: Sequence[Corpus]) -> Start:
-    """The weights that the model draws; with `init.word_bias`, the vocabulary's biases are log frequencies."""
+    """New weights; with `init.word_bias`, the vocabulary's biases are log frequencies."""
     if recipe.init.word_bias == "zero":
         return Start(State())
     weights = build_objective(recipe).build_model(recipe.model, seed=recipe.seed).state_dict()
-    counts = np.ones(recipe.model.vocab_size)  # a token that never occurs needs a finite logarithm too
+    counts = np.ones(recipe.model.vocab_size)  # at least 1, so that the logarithm is finite
     for shard in (shard for corpus in corpora for shard in corpus.shards):
         counts += np.bincount(shard.token_ids, minlength=len(counts))
     return Start(State(weights | {"heads.mlm.bias": torch.from_numpy(np.log(counts / counts.sum())).float()}))
 
 
 def start_from_checkpoint(recipe: Recipe, source: Checkpoint) -> Start:
-    """The weights of `init.from`; with `init.continues` its optimizer state and step too."""
+    """The weights of `init.from`; with `init.continues` also its optimizer state and step."""
     is_by_steps = not (recipe.train.tokens or recipe.train.hours)
     if recipe.init.continues and is_by_steps and source.step >= recipe.train.steps:
         raise ConfigError(
@@ -76,7 +76,7 @@ def start_from_checkpoint(recipe: Recipe, source: Checkpoint) -> Start:
 
 
 def load_source(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
-    """The checkpoint of `init.from`, whoever made it, if it fits the recipe; None: weights are drawn."""
+    """The checkpoint of `init.from`, ours or foreign, after checking that it fits the recipe; None without one."""
     if not recipe.init.source:
         return None
     source = load_checkpoint(recipe.init.source, FOR_TRAINING)
@@ -92,7 +92,7 @@ def load_source(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
             f"init.from = '{recipe.init.source}' has no pooler, which the model needs for the sentence task: choose a "
             "checkpoint with one, or train without the task (segments.task=none model.has_pooler=false)",
         )
-    for name in ("num_heads", "activation", "norm_epsilon"):  # no tensor's shape shows these
+    for name in ("num_heads", "activation", "norm_epsilon"):  # not visible in the shapes of tensors
         theirs, ours = getattr(source.config, name), getattr(recipe.model, name)
         if theirs != ours:
             raise ConfigError(
@@ -106,7 +106,7 @@ def load_source(recipe: Recipe, tokenizer: Tokenizer) -> Checkpoint | None:
 
 
 def describe_source(source: Checkpoint, recipe: Recipe) -> list[str]:
-    """What a person should know about the weights to start from: shared layers fit any depth."""
+    """A message if the weights were trained with another depth, which shared layers allow."""
     theirs, ours = source.config.num_layers, recipe.model.num_layers
     if theirs == ours:
         return []
@@ -118,8 +118,8 @@ def describe_source(source: Checkpoint, recipe: Recipe) -> list[str]:
     ]
 
 
-def fill_model(model: Model, weights: Mapping[str, Tensor], recipe: Recipe) -> None:
-    """Load weights into a model that may have other heads; the encoder must fit. Without weights, leave it as it is."""
+def load_matching_weights(model: Model, weights: Mapping[str, Tensor], recipe: Recipe) -> None:
+    """Load weights into a model. The encoder must match, heads may differ; without weights nothing changes."""
     if not weights:
         return
     expected = model.state_dict()
@@ -130,8 +130,8 @@ def fill_model(model: Model, weights: Mapping[str, Tensor], recipe: Recipe) -> N
     model.load_state_dict(fitting, strict=False)
 
 
-def fill_optimizer(optimizer: Optimizer, model: Model, moments: Mapping[str, Tensor]) -> None:
-    """Load moments, except those of heads and a pooler that are no longer trained or have another shape."""
+def load_matching_moments(optimizer: Optimizer, model: Model, moments: Mapping[str, Tensor]) -> None:
+    """Load optimizer moments, except for heads and a pooler that are no longer trained or have another shape."""
     if not moments:
         return
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -139,15 +139,15 @@ def fill_optimizer(optimizer: Optimizer, model: Model, moments: Mapping[str, Ten
     def is_fitting(name: str) -> bool:
         owner = name.rpartition("/")[0]
         if not owner.startswith(("encoder.pooler.", "heads.")):
-            return True  # nothing else may change: if it does not fit, the moments are another model's
+            return True  # restore_optimizer raises if anything else does not match
         return owner in trained and moments[f"{owner}/exp_avg"].shape == trained[owner].shape
 
     fitting = {name: tensor for name, tensor in moments.items() if is_fitting(name)}
-    restore_optimizer(model, optimizer, fitting, like_shard)
+    restore_optimizer(model, optimizer, fitting, shard_like)
 
 
 def check_same_encoder(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor], recipe: Recipe) -> None:
-    """Weights to start from must have the names and shapes of the model's, except for heads."""
+    """Raise unless the weights have the names and shapes of the model, except for heads."""
     wrong = [
         name
         for name in expected.keys() | weights.keys()

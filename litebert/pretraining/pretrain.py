@@ -13,7 +13,7 @@ import torch
 from litebert.core.files import exclusive_lock
 from litebert.core.runlog import NoLog, RunLog
 from litebert.core.runtime import Ranks, Runtime, choose_device, measure_peak_flops
-from litebert.core.stopping import Stop, end_by, noting_stops
+from litebert.core.signals import Stop, catch_stop_signals, exit_by_signal
 from litebert.core.view import NoView, Status, View
 from litebert.pretraining.recipe import Recipe
 from litebert.pretraining.run_folder import (
@@ -27,7 +27,7 @@ from litebert.pretraining.run_folder import (
     resume_run,
     save,
 )
-from litebert.pretraining.stage import Stage, begin_stage, check_stages, hand_over
+from litebert.pretraining.stage import Stage, begin_stage, check_stages, end_stage
 from litebert.training.distributed import agree_on_stop, main_process_first, wait_for_all
 from litebert.training.kept_checkpoints import check_is_ours, checkpoint_path, find_last_checkpoint
 from litebert.training.loop import Clock, StepReport, iter_updates
@@ -46,14 +46,14 @@ def pretrain(
         with main_process_first():  # it renames corrupt checkpoints before the others look for one
             run = open_run(folder, recipe, runtime, view, branch_steps)
             check_stages(run)
-        with open_log(run) as log, noting_stops() as stop:
+        with open_log(run) as log, catch_stop_signals() as stop:
             while not (run.is_finished or agree_on_stop(stop)):
                 train_stage(run, view, log, stop, clock)
         for warning in run.at_chance.values() if run.is_finished else ():
             view.say(warning)
-        wait_for_all()  # the first process saves alone: nobody leaves, or reports the end, before it is done
+        wait_for_all()  # only the first process saves: the others must not exit or report the end before it is done
         if sent := agree_on_stop(stop):
-            end_by(sent)
+            exit_by_signal(sent)
     return checkpoint_path(folder, run.progress.step)
 
 
@@ -75,7 +75,7 @@ def train_stage(run: Run, view: View, log: RunLog | NoLog, stop: Stop, clock: Cl
             timing = {"seconds": report.seconds, "tokens_per_second": report.num_tokens / report.seconds}
             log.write(step, metrics=metrics, timing=timing)
         if due.over and not run.is_finished:
-            hand_over(run, stage)
+            end_stage(run, stage)
         # a step that is saved because of a signal is not measured: the metrics stay those of an uninterrupted run
         is_stopped = bool(agree_on_stop(stop))
         if due.saved or is_stopped:
@@ -95,7 +95,7 @@ def show_progress(view: View, run: Run, stage: Stage, report: StepReport) -> Non
     tokens_per_second = report.num_tokens / report.seconds
     flops = stage.objective.flops_per_token(stage.recipe.model, stage.recipe.segments.max_length, step=now.step)
     peak_flops = run.runtime.ranks.world_size * measure_peak_flops(run.runtime.device, run.runtime.dtype)
-    # only this process's own steps count: a run that continues another's training has none of its seconds
+    # only the steps since this process started: a run that continues another one does not have its seconds
     seconds_per_step = (now.seconds - opened_at.seconds) / (done - done_before) if done > done_before else None
     view.show(
         Status(
@@ -111,7 +111,7 @@ def show_progress(view: View, run: Run, stage: Stage, report: StepReport) -> Non
 
 
 def check_before_launch(recipe: Recipe, folder: Path, num_processes: int) -> None:
-    """Raise what each process of a run would raise on its own, after it has started and met the others."""
+    """Raise the errors that every process of a run would raise after starting and joining the others."""
     device = choose_device(recipe.runtime.device, num_processes - 1, num_processes)
     runtime = Runtime(device, torch.float32, Ranks(world_size=num_processes))
     check_is_ours(folder)

@@ -1,4 +1,4 @@
-"""Recipe: the sections of one run, read strictly from TOML, with overrides from the command line."""
+"""Recipe: all options of a run in sections, read strictly from TOML, with key=value overrides."""
 
 import hashlib
 import tomllib
@@ -30,12 +30,12 @@ from litebert.training.options import InitOptions, OptimOptions, TrainOptions
 from litebert.training.schedule import ScheduleOptions, check_schedule
 
 _SHIPPED = files("litebert") / "pretraining" / "recipes"
-# may change between stop and resume: no metric and no weight depends on these
+# no metric or weight depends on these, so they may change when a run is resumed
 _FREE_KEYS = {"data.workers", "train.keep_last", "train.loggers", "runtime.num_threads"}
-# keys that version 0.1.0 did not have: with these values a recipe has the fingerprint that it had there
+# keys that version 0.1.0 did not have; with these values, a recipe has the same fingerprint as in 0.1.0
 _ADDED_KEYS = {"objective.name": "mlm"}
-# fixed when a run begins: sections and keys that no stage can change
-_OF_THE_WHOLE_RUN = {"runtime", "init", "stages"} | {
+# sections and keys that no stage can change
+_FIXED = {"runtime", "init", "stages"} | {
     f"train.{key}" for key in ("steps", "tokens", "hours", "parallel", "keep_last", "loggers")
 }
 
@@ -86,7 +86,7 @@ class Recipe:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The nested values from which `build_recipe` makes this recipe."""
+        """Nested values from which `build_recipe` makes the same recipe."""
         values = {name: value for name, value in asdict(self).items() if name != "stages"}
         values["init"] = {"from": self.init.source} | {k: v for k, v in values["init"].items() if k != "source"}
         values["stages"] = [{"at": stage.at, **unflatten(stage.changes)} for stage in self.stages]
@@ -107,14 +107,14 @@ class Recipe:
         return dump_toml(self.values)
 
     def at(self, step: float) -> "Recipe":
-        """The recipe of the update at `step` (the first is 0) on the scale of `train.steps`."""
+        """The recipe in effect at `step` (from 0), on the scale of `train.steps`."""
         begun = [stage.recipe for stage in self.stages if stage.at <= step]
         return begun[-1] if begun else replace(self, stages=())
 
 
 @dataclass(frozen=True)
 class StageOptions:
-    """From step `at` of the schedule on, these dotted keys change; `recipe` also has the changes of stages before."""
+    """The dotted keys that change at step `at`; `recipe` includes the changes of earlier stages."""
 
     at: int
     changes: dict[str, Any]
@@ -137,7 +137,7 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
         if not isinstance(at, int) or at <= before:
             raise ConfigError("bad-stages", f"stages: number {number} has at = {at!r}; it is a step after {before}")
         for key in flatten(changes):
-            if {key, key.partition(".")[0]} & _OF_THE_WHOLE_RUN:
+            if {key, key.partition(".")[0]} & _FIXED:
                 raise ConfigError(
                     "bad-stages",
                     f"stages: number {number} changes {key}, which is fixed for the whole run: set it outside of "
@@ -154,7 +154,7 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
 
 
 def _difference(before: Recipe, after: Recipe) -> dict[str, Any]:
-    """What a stage changes, key by key: a preset could not be stored next to the keys that it sets."""
+    """The keys that a stage changes, with presets expanded: a recipe cannot have a preset and the keys that it sets."""
     old, new = flatten(before.values), flatten(after.values)
     return {key: value for key, value in new.items() if old[key] != value}
 
@@ -169,7 +169,7 @@ def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def list_changes(old: Recipe, new: Recipe) -> list[str]:
-    """What differs between two recipes, as `key: old -> new`; keys that no result depends on are left out."""
+    """The differences between two recipes as `key: old -> new`, without keys that no result depends on."""
     return describe_changes(old.values, new.values, _FREE_KEYS)
 
 

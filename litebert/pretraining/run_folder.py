@@ -1,8 +1,8 @@
-"""The folder of a pre-training run: joined by its processes, opened or resumed, saved to, and protected.
+"""The folder of a pre-training run: locked, opened or resumed, and saved to.
 
 recipe.toml      written before the first step; a resumed run must have the same one
 metrics.jsonl    reproducible values, one line per logged step
-timing.jsonl     the rest
+timing.jsonl     seconds and tokens per second
 checkpoints/     the last ones, the best one, and those that other runs start from
 """
 
@@ -34,14 +34,14 @@ from litebert.pretraining.initialization import State, load_source, start_from_c
 from litebert.pretraining.recipe import Recipe, build_recipe, list_changes, read_recipe_values, with_paths
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.training.card import write_card
-from litebert.training.distributed import give, in_one_format, process_group, whole
+from litebert.training.distributed import agree_on_dtype, gather_tensor, process_group, send_shard
 from litebert.training.kept_checkpoints import (
     CHECKPOINTS,
     RECIPE_FILE,
     check_is_ours,
     checkpoint_path,
+    delete_old_checkpoints,
     find_last_checkpoint,
-    forget_old_checkpoints,
     rename_damaged,
 )
 from litebert.training.loop import Engine, Progress, pack_scaler, unpack_scaler
@@ -49,19 +49,19 @@ from litebert.training.loop import Engine, Progress, pack_scaler, unpack_scaler
 
 @dataclass
 class Run:
-    """A run under way: its folder, what it was made of, and how far it is."""
+    """A run in progress."""
 
     folder: Path
     recipe: Recipe
     runtime: Runtime
     tokenizer: Tokenizer
     progress: Progress
-    state: State  # between stages; during one, the stage's engine has it
+    state: State  # between stages; during a stage, its engine has it
     texts: dict[str, str] = field(default_factory=dict)  # path -> fingerprint of each corpus that was read
-    first_weights: str = ""  # fingerprint of the weights that it started from; empty if they were drawn
+    first_weights: str = ""  # fingerprint of the weights that it started from; empty if they were new
     branch_steps: Collection[int] = ()  # other runs start from these checkpoints
     at_chance: Mapping[str, str] = field(default_factory=dict)  # heads that have learned nothing yet -> a warning
-    opened_at: Progress = field(init=False)  # where this process found it
+    opened_at: Progress = field(init=False)  # when this process opened it
 
     def __post_init__(self) -> None:
         self.opened_at = replace(self.progress)
@@ -73,7 +73,7 @@ class Run:
 
 @contextmanager
 def join_run(folder: Path, recipe: Recipe) -> Iterator[tuple[Runtime, View]]:
-    """Meet the run's other processes, if there are any. The first one locks the folder and has the view.
+    """Join the run's other processes, if there are any. The first one locks the folder and shows progress.
 
     A training error inside the block is raised with the name of the last checkpoint.
     """
@@ -81,7 +81,7 @@ def join_run(folder: Path, recipe: Recipe) -> Iterator[tuple[Runtime, View]]:
     is_main = runtime.ranks.is_main
     check_is_ours(folder)
     with process_group(runtime), exclusive_lock(folder, purpose="training") if is_main else nullcontext():
-        runtime = in_one_format(runtime)
+        runtime = agree_on_dtype(runtime)
         check_same_recipe(folder, recipe)
         if is_main:
             remove_leftovers(folder / CHECKPOINTS)
@@ -96,7 +96,7 @@ def join_run(folder: Path, recipe: Recipe) -> Iterator[tuple[Runtime, View]]:
 
 
 def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View, branch_steps: Collection[int] = ()) -> Run:
-    """The run as its last complete checkpoint left it, or at its beginning. Corrupt checkpoints are renamed."""
+    """The run at its last complete checkpoint, or at its beginning. Renames corrupt checkpoints."""
     last, damaged = find_last_checkpoint(folder)
     for path, reason in damaged.items():
         view.say(f"{reason}; renamed to {rename_damaged(path).name}")
@@ -113,7 +113,7 @@ def begin_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run
     """The run at its beginning: from scratch, or from `init.from`."""
     corpora = open_corpora(recipe.data)
     tokenizer = load_tokenizer(corpora[0].tokenizer_path)
-    source = load_source(recipe, tokenizer)  # first: another tokenizer matters more than its size
+    source = load_source(recipe, tokenizer)  # before the vocabulary size, which follows from the tokenizer
     check_vocabulary(recipe, tokenizer)
     start = start_from_checkpoint(recipe, source) if source else start_from_scratch(recipe, corpora)
     for note in start.notes:
@@ -122,7 +122,7 @@ def begin_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run
 
 
 def resume_run(last: Checkpoint, folder: Path, recipe: Recipe, runtime: Runtime) -> Run:
-    """The run as one of its checkpoints left it."""
+    """The run at one of its checkpoints."""
     begun_with = last.begun_with
     check_log(folder / METRICS_FILE, begun_with.get("metrics", {}))
     if "dtype" in begun_with:  # "auto" might choose another one now
@@ -134,7 +134,7 @@ def resume_run(last: Checkpoint, folder: Path, recipe: Recipe, runtime: Runtime)
 
 
 def open_log(run: Run) -> RunLog | NoLog:
-    """The run's logs, cut after the step that it resumes from; the first process writes them, and the recipe."""
+    """The run's logs, truncated to the step that it resumes from; the first process writes them and the recipe."""
     if not run.runtime.ranks.is_main:
         return NoLog()
     if not list_checkpoints(run.folder / CHECKPOINTS):
@@ -147,11 +147,11 @@ def open_log(run: Run) -> RunLog | NoLog:
 
 
 def save(run: Run, engine: Engine[Batch], log: RunLog | NoLog) -> None:
-    """Write a checkpoint of this moment, and delete those that are no longer needed."""
+    """Write a checkpoint, and delete those that are no longer needed."""
     is_main = run.runtime.ranks.is_main
     if not is_main and run.recipe.train.parallel == "ddp":
         return  # the first process has everything
-    gather = whole if is_main else give
+    gather = gather_tensor if is_main else send_shard
     weights = model_tensors(engine.model, gather)
     moments = optimizer_tensors(engine.model, engine.optimizer, gather)
     if not is_main:
@@ -188,13 +188,13 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | NoLog) -> None:
 
 
 def delete_checkpoints(run: Run) -> None:
-    """Delete checkpoints that are neither among the last nor the best, and that no other run starts from."""
+    """Delete all checkpoints except the last ones, the best one, and those that other runs start from."""
     records, keep_last = read_log(run.folder / METRICS_FILE), run.recipe.train.keep_last
-    forget_old_checkpoints(run.folder, records, keep_last=keep_last, branch_steps=run.branch_steps)
+    delete_old_checkpoints(run.folder, records, keep_last=keep_last, branch_steps=run.branch_steps)
 
 
 def record_corpora(run: Run, recipe: Recipe) -> None:
-    """Record the text of the corpora that a stage reads; raise if a path has another text than when it was recorded."""
+    """Record a fingerprint of each corpus that a stage reads; raise if a recorded path now has another text."""
     measured_on = run.recipe.data.corpora[0]  # in all stages
     for path in dict.fromkeys((*recipe.data.corpora, measured_on)):
         fingerprint = read_manifest(Path(path)).fingerprint
@@ -210,7 +210,7 @@ def record_corpora(run: Run, recipe: Recipe) -> None:
 
 
 def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
-    """Every corpus of a run must have been built with the run's tokenizer."""
+    """Raise unless every corpus was built with the run's tokenizer."""
     for corpus in corpora:
         if not tokenizer.has_fingerprint(corpus.tokenizer_fingerprint):
             raise ConfigError(
@@ -220,7 +220,7 @@ def check_tokenizer(corpora: Sequence[Corpus], tokenizer: Tokenizer) -> None:
 
 
 def check_vocabulary(recipe: Recipe, tokenizer: Tokenizer) -> None:
-    """The vocabulary size is a fact of the tokenizer, and the recipe must agree."""
+    """Raise unless the recipe has the vocabulary size of the tokenizer."""
     if recipe.model.vocab_size != tokenizer.vocab_size:
         raise ConfigError(
             "vocabulary-mismatch",
@@ -230,7 +230,7 @@ def check_vocabulary(recipe: Recipe, tokenizer: Tokenizer) -> None:
 
 
 def check_same_recipe(folder: Path, recipe: Recipe) -> None:
-    """A run with a checkpoint can only be resumed with its own recipe; its corpora may have moved."""
+    """Raise if the folder's run was started with another recipe; its corpora may have moved."""
     file = folder / RECIPE_FILE
     if not file.exists() or not list_checkpoints(folder / CHECKPOINTS):
         return
@@ -254,7 +254,7 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
 
 
 def find_moved(folder: Path, begun: Recipe, recipe: Recipe) -> dict[str, str]:
-    """New paths in a recipe whose content the run knows under another path, each with that path."""
+    """The paths in a recipe whose content the run has recorded under an earlier path, with that path."""
     recorded = _read_beginning(folder)
     texts = recorded.get("corpora", {})
     former = {texts[path]: path for path in _list_corpora(begun) if path in texts}
@@ -275,7 +275,7 @@ def _list_corpora(recipe: Recipe) -> list[str]:
 
 
 def _read_beginning(folder: Path) -> dict[str, Any]:
-    """What the run recorded about its beginning, from its newest readable checkpoint."""
+    """The facts recorded when the run began, from its newest readable checkpoint."""
     for path in reversed(list_checkpoints(folder / CHECKPOINTS)):
         try:
             return read_checkpoint_manifest(path).begun_with
@@ -285,5 +285,5 @@ def _read_beginning(folder: Path) -> dict[str, Any]:
 
 
 def _resolve(path: str) -> str:
-    """A path that can be compared with others; one that does not exist may be a name on the hub, and stays."""
+    """An absolute path to compare with others; a path that does not exist may be a name on the hub and is kept."""
     return str(Path(path).resolve()) if Path(path).exists() else path

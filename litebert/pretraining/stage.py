@@ -1,4 +1,4 @@
-"""A stage: the part of a run during which the recipe does not change, and everything that is computed with it."""
+"""A stage: a part of a run during which the recipe does not change, with its model, optimizer and batches."""
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,14 +18,13 @@ from litebert.core.view import View
 from litebert.corpus.shards import open_corpus
 from litebert.model.model import build_model
 from litebert.model.positions import continue_positions
-from litebert.objectives.chance import find_at_chance
 from litebert.objectives.objective import Objective
 from litebert.objectives.registry import build_objective
-from litebert.pretraining.initialization import State, fill_model, fill_optimizer
+from litebert.pretraining.initialization import State, load_matching_moments, load_matching_weights
 from litebert.pretraining.recipe import Recipe
 from litebert.pretraining.run_folder import Run, check_tokenizer, record_corpora
-from litebert.training.distributed import TaskLoss, let_go, like_shard, spread, whole
-from litebert.training.loop import Engine, Progress, build_scaler, check_finite, measure, seeding_rows
+from litebert.training.distributed import TaskLoss, gather_tensor, parallelize, reshard, shard_like
+from litebert.training.loop import Engine, Progress, build_scaler, check_finite, measure, seed_dropout
 from litebert.training.optimizers import build_optimizer
 from litebert.training.schedule import learning_rate
 
@@ -43,9 +42,9 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage under way."""
+    """A stage in progress."""
 
-    recipe: Recipe  # as it holds in this stage
+    recipe: Recipe  # with the changes of this stage
     objective: Objective
     engine: Engine[Batch]
     batches: Iterator[Sequence[Batch]]  # the micro-batches of each step, without end
@@ -71,7 +70,7 @@ class Stage:
         metrics = measure(self.engine, self.validation)
         named = {f"valid_{name}": value for name, value in metrics.items()}
         check_finite(named, step)
-        return named, find_at_chance(metrics, self.validation)
+        return named, self.objective.find_at_chance(metrics, self.validation)
 
 
 def begin_stage(run: Run, view: View) -> Stage:
@@ -81,13 +80,19 @@ def begin_stage(run: Run, view: View) -> Stage:
     stream, corpora = open_stream(recipe.data, recipe.stream)
     check_tokenizer(corpora, run.tokenizer)
     record_corpora(run, recipe)
-    batches = stream.iter_micro_batches(
-        run.progress.step,
+    first_step = run.progress.step
+    batches: Iterator[Sequence[Batch]] = stream.iter_micro_batches(
+        first_step,
         micro_rows=recipe.train.micro_batch,
         rank=run.runtime.ranks.rank,
         world_size=run.runtime.ranks.world_size,
         workers=recipe.data.workers,
     )
+    if run.runtime.device.type == "cpu" and not recipe.train.compile:  # elsewhere kernels draw the noise
+        seed = recipe.seed
+        batches = (
+            [seed_dropout(batch, seed, step) for batch in parts] for step, parts in enumerate(batches, first_step)
+        )
     validation: list[Batch] = []
     reason = "the corpus has no validation split"
     try:
@@ -119,9 +124,9 @@ def draw_validation(recipe: Recipe, corpus: str) -> list[Batch]:
 
 
 def build_engine(run: Run, recipe: Recipe, objective: Objective) -> Engine[Batch]:
-    """The model and optimizer of a stage, with the weights and moments that the run has so far; it gives them up."""
+    """The model and optimizer of a stage. The run's weights and moments move into it, to exist only once."""
     model = objective.build_model(recipe.model, seed=recipe.seed)
-    fill_model(model, run.state.weights, recipe)
+    load_matching_weights(model, run.state.weights, recipe)
     model.encoder.recompute = recipe.train.recompute
     model = model.to(run.runtime.device)
     if recipe.train.compile:
@@ -129,14 +134,14 @@ def build_engine(run: Run, recipe: Recipe, objective: Objective) -> Engine[Batch
         torch._dynamo.config.recompile_limit = 64
         for block in [*model.encoder.attention, *model.encoder.ffn]:
             block.compile()
-    compute_loss = spread(TaskLoss(model, objective), recipe.train.parallel, run.runtime)
+    compute_loss = parallelize(TaskLoss(model, objective), recipe.train.parallel, run.runtime)
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     optimizer = build_optimizer(trained.items(), recipe.optim)
-    fill_optimizer(optimizer, model, run.state.moments)
+    load_matching_moments(optimizer, model, run.state.moments)
     scaler = build_scaler(run.runtime)
     if run.state.scaler:
         scaler.load_state_dict(dict(run.state.scaler))
-    run.state = State()  # the engine owns it now
+    run.state = State()  # the engine has it now
     return Engine(
         model,
         compute_loss,
@@ -146,30 +151,29 @@ def build_engine(run: Run, recipe: Recipe, objective: Objective) -> Engine[Batch
         scaler,
         recipe.optim.clip_norm,
         recipe.seed,
-        seed_rows=seeding_rows(recipe.seed) if run.runtime.device.type == "cpu" and not recipe.train.compile else None,
     )
 
 
-def hand_over(run: Run, stage: Stage) -> None:
-    """End a stage: extend the position table if the next one reads longer text, and give the run what was learned."""
+def end_stage(run: Run, stage: Stage) -> None:
+    """Move weights and moments back to the run; extend the position table if the next stage reads longer text."""
     now = run.progress.scheduled_step(run.recipe.train)
     begun = (0, *(change.at for change in run.recipe.stages if change.at < stage.ends_at))
     num_known = max(run.recipe.at(step).segments.max_length for step in begun)
     engine = stage.engine
     if run.recipe.init.new_positions == "continued" and run.recipe.at(now).segments.max_length > num_known:
-        let_go(engine.compute_loss)
+        reshard(engine.compute_loss)
         table = engine.model.encoder.embeddings.position.weight
         with torch.no_grad():
-            table.copy_(like_shard(continue_positions(whole(table), num_known), table))
+            table.copy_(shard_like(continue_positions(gather_tensor(table), num_known), table))
     run.state = State(
-        model_tensors(engine.model, whole),
-        optimizer_tensors(engine.model, engine.optimizer, whole),
+        model_tensors(engine.model, gather_tensor),
+        optimizer_tensors(engine.model, engine.optimizer, gather_tensor),
         engine.scaler.state_dict(),
     )
 
 
 def check_stages(run: Run) -> None:
-    """Raise at once what would stop the run in hours: a stage with other weight shapes, lost corpora, too few rows."""
+    """Fail before training if a later stage would: other weight shapes, missing corpora, fewer rows than processes."""
     encoder = _list_encoder_shapes(run.recipe)
     now = run.progress.scheduled_step(run.recipe.train)
     check_rows(run.recipe.at(now), run.runtime.ranks.world_size)
@@ -189,7 +193,7 @@ def check_stages(run: Run) -> None:
 
 
 def check_rows(recipe: Recipe, num_processes: int) -> None:
-    """A batch needs a row for each process; the rows of a batch by tokens are only known when it is made."""
+    """Raise if a batch has fewer rows than there are processes; with `batch.tokens` this is known only in training."""
     if 0 < recipe.batch.sequences < num_processes:
         raise ConfigError(
             "too-few-sequences",
@@ -199,6 +203,6 @@ def check_rows(recipe: Recipe, num_processes: int) -> None:
 
 
 def _list_encoder_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
-    """The shapes that must stay the same in every stage; heads may be initialised anew."""
+    """The shapes that must be the same in every stage; heads may be new."""
     encoder = build_model(recipe.model, (), device="meta").encoder
     return {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from litebert.core.processors import list_processors
+from litebert.core.processes import list_processors
 from litebert.model.cost import training_flops_per_token
 from litebert.plan.devices import THIS_CPU, Device, load_device
 from litebert.plan.plan import WAYS, plan_run

@@ -23,7 +23,7 @@ from litebert.tasks.classification import count_texts
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
-from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import to_floats
 from litebert.text.tokenizer import Tokenizer
 
@@ -102,12 +102,12 @@ class Choices:
     def count(self, part: GroupBatch) -> dict[str, int]:
         return count_texts(part)
 
-    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         assert part.targets is not None, "nothing to learn from"
         logits = read_choices(model, part)  # (G, C)
         loss = F.cross_entropy(logits, part.targets, reduction="sum") / totals["groups"]
         correct = (logits.argmax(-1) == part.targets).sum()
-        return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
+        return BatchLoss(loss, {"loss": loss.detach(), "correct": correct})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}

@@ -19,7 +19,7 @@ from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
-from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import TextExample, group_texts, join_texts, to_floats
 from litebert.text.tokenizer import Tokenizer
 
@@ -59,7 +59,7 @@ class Classification:
     def count(self, part: GroupBatch) -> dict[str, int]:
         return count_texts(part)
 
-    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         layers = _read_for_loss(model, part, self.exits)  # (1 or L, S, labels)
         targets = part.targets
         assert targets is not None, "nothing to learn from"
@@ -67,7 +67,7 @@ class Classification:
         loss_of = lambda logits: F.cross_entropy(logits, targets, weight=weights, reduction="sum")  # noqa: E731
         loss = weigh_layers(layers, loss_of) / totals["groups"]
         correct = (layers[-1].argmax(-1) == targets).sum()
-        return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
+        return BatchLoss(loss, {"loss": loss.detach(), "correct": correct})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
@@ -133,12 +133,12 @@ class Regression:
     def count(self, part: GroupBatch) -> dict[str, int]:
         return count_texts(part)
 
-    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         assert part.targets is not None, "nothing to learn from"
         wanted = part.targets
         layers = _read_for_loss(model, part, self.exits).squeeze(-1)  # (1 or L, S)
         loss = weigh_layers(layers, lambda guesses: F.mse_loss(guesses, wanted, reduction="sum")) / totals["groups"]
-        return PartLoss(loss, {"loss": loss.detach()})
+        return BatchLoss(loss, {"loss": loss.detach()})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         del totals
@@ -196,13 +196,13 @@ class MultiLabel:
     def count(self, part: GroupBatch) -> dict[str, int]:
         return count_texts(part)
 
-    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         assert part.targets is not None, "nothing to learn from"
         logits = read_pooled(model, part)  # (S, labels)
         summed = F.binary_cross_entropy_with_logits(logits, part.targets, reduction="sum")
         loss = summed / (totals["groups"] * len(self.labels))
         correct = ((logits > 0) == part.targets.bool()).sum()
-        return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
+        return BatchLoss(loss, {"loss": loss.detach(), "correct": correct})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / (totals["groups"] * len(self.labels))}

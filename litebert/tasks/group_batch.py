@@ -55,8 +55,8 @@ def build_group_batch(groups: Sequence[Group], pad_id: int) -> GroupBatch:
     )
 
 
-def cut_into_parts(groups: Sequence[Group], max_sequences: int, pad_id: int) -> list[GroupBatch]:
-    """One batch in parts of at most so many sequences (0: in one), and of at least one group."""
+def cut_micro_batches(groups: Sequence[Group], max_sequences: int, pad_id: int) -> list[GroupBatch]:
+    """Micro-batches of at most `max_sequences` (0: a single one), each with at least one group."""
     return [build_group_batch(part, pad_id) for part in _iter_parts(groups, max_sequences)]
 
 

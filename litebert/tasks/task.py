@@ -1,7 +1,7 @@
-"""What the training loop asks of a task: its heads, its loss on a part of a batch, and what the sums of all parts mean.
+"""The contract between the training loop and a task: heads, counts, loss of a micro-batch, metrics.
 
-A batch may be computed in parts, on one machine or many. So that the parts add up to exactly the batch, a loss is
-divided by the counts of the whole batch, which are known before any part is computed.
+A batch may be computed in micro-batches, by one process or several. So that their losses add up to the loss of the
+batch, each is divided by the counts of the whole batch, which are known before anything is computed.
 """
 
 from collections.abc import Mapping
@@ -16,35 +16,35 @@ from litebert.model.model import Model
 Counts = Mapping[str, int]
 
 
-class PartLoss(NamedTuple):
-    """The loss of one part, and what is summed over parts."""
+class BatchLoss(NamedTuple):
+    """The loss of a micro-batch, and the values that are summed over all micro-batches."""
 
     loss: Tensor
     sums: dict[str, Tensor]
 
 
-class Part(Protocol):
-    """What a task computes at once: the tensors of a batch, or of a part of one."""
+class MicroBatch(Protocol):
+    """The tensors that a task computes at once: a batch, or some of its rows."""
 
     def to(self, device: torch.device | str) -> Self: ...
 
 
-AnyPart = TypeVar("AnyPart", bound=Part)
-_TaskPart = TypeVar("_TaskPart", bound=Part, contravariant=True)
+AnyBatch = TypeVar("AnyBatch", bound=MicroBatch)
+_TaskBatch = TypeVar("_TaskBatch", bound=MicroBatch, contravariant=True)
 
 
-class Task(Protocol[_TaskPart]):
-    """Something to learn from parts of one kind."""
+class Task(Protocol[_TaskBatch]):
+    """Something to learn from one kind of micro-batches."""
 
     @property
     def heads(self) -> tuple[HeadSpec, ...]: ...
 
-    def count(self, part: _TaskPart) -> dict[str, int]:
-        """What a part contributes to the counts that losses are divided by."""
+    def count(self, batch: _TaskBatch) -> dict[str, int]:
+        """The micro-batch's share of the counts that losses are divided by."""
         ...
 
-    def loss(self, model: Model, part: _TaskPart, totals: Counts) -> PartLoss:
-        """The part's share of the batch's loss."""
+    def loss(self, model: Model, batch: _TaskBatch, totals: Counts) -> BatchLoss:
+        """The micro-batch's share of the loss of the batch, whose counts are `totals`."""
         ...
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:

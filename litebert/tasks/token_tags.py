@@ -20,7 +20,7 @@ from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm, TokenSequence
-from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import to_floats
 from litebert.text.tokenizer import Tokenizer
 
@@ -112,11 +112,11 @@ class TokenTags:
         tokens, positions = int(part.mask.sum()), part.mask.numel()
         return {"groups": part.num_groups, "tagged": tagged, "tokens": tokens, "positions": positions}
 
-    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         assert part.targets is not None, "nothing to learn from"
         logits = self._logits(model, part)  # (real tokens, labels)
         loss = F.cross_entropy(logits, part.targets, reduction="sum", ignore_index=IGNORED) / max(totals["tagged"], 1)
-        return PartLoss(loss, {"loss": loss.detach(), "correct": (logits.argmax(-1) == part.targets).sum()})
+        return BatchLoss(loss, {"loss": loss.detach(), "correct": (logits.argmax(-1) == part.targets).sum()})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / max(totals["tagged"], 1)}

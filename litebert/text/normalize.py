@@ -1,8 +1,8 @@
-"""What happens to text before a SentencePiece model sees it, as a value that is saved with the tokenizer.
+"""Normalization of text before SentencePiece, as a value that is saved with the tokenizer.
 
-Google's ALBERT does this in each script that calls the tokenizer, and every forgotten call meant a model fed with text
-it never saw in training. Here the policy belongs to the tokenizer. (WordPiece and byte-level BPE carry theirs inside
-tokenizer.json and do not come here.)
+In Google's ALBERT each script that calls the tokenizer normalizes on its own, and a script that forgot it fed the model
+text unlike any it was trained on. Here normalization belongs to the tokenizer. (For WordPiece and byte-level BPE it is
+part of tokenizer.json.)
 """
 
 import re
@@ -18,7 +18,7 @@ UnicodeForm = Literal["none", "NFKC", "NFKD"]
 
 @dataclass(frozen=True)
 class Normalization:
-    """The steps in their order: collapse white space, bring into a Unicode form, drop accents, lower-case."""
+    """The steps in order: collapse white space, apply a Unicode normal form, drop accents, lower-case."""
 
     collapses_whitespace: bool = True
     unicode_form: UnicodeForm = "NFKD"
@@ -27,7 +27,7 @@ class Normalization:
 
 
 class Alignment(NamedTuple):
-    """A normalised text, and for each of its characters where it came from: original[start:end]."""
+    """A normalized text, and for each of its characters the span it came from: original[start:end]."""
 
     text: str
     starts: Sequence[int]
@@ -35,7 +35,7 @@ class Alignment(NamedTuple):
 
 
 def normalize(text: str, policy: Normalization) -> str:
-    """The text as the model wants it. Lone surrogates, which no UTF-8 can carry, become U+FFFD."""
+    """The normalized text. Lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
     if policy.collapses_whitespace:
         text = " ".join(text.split())
     if not text.isascii():
@@ -44,7 +44,7 @@ def normalize(text: str, policy: Normalization) -> str:
 
 
 def align(text: str, policy: Normalization) -> Alignment:
-    """`normalize` with the way back to the original characters: slower, for those who need offsets."""
+    """`normalize` with offsets into the original text; slower."""
     normalized = normalize(text, policy)
     if text.isascii() and len(normalized) == len(text):  # most text: nothing moved
         return Alignment(normalized, range(len(text)), range(1, len(text) + 1))
@@ -62,7 +62,7 @@ def align(text: str, policy: Normalization) -> Alignment:
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with each lone surrogate (from a badly decoded file) replaced by U+FFFD; the length stays."""
+    """The text with each lone surrogate (from a badly decoded file) replaced by U+FFFD; the length does not change."""
     return _SURROGATES.sub("�", text)
 
 
@@ -84,13 +84,13 @@ _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 
 @cache
 def _combining_characters(first: int, last: int) -> re.Pattern[str]:
-    """Those of a range. `re` finds a class of 16-bit characters through a bitmap, many times faster than any other."""
+    """A pattern for those of a range. `re` has a bitmap for classes of 16-bit characters, many times faster."""
     marks = (chr(code) for code in range(first, last + 1) if unicodedata.combining(chr(code)))
     return re.compile(f"[{''.join(marks)}]+")
 
 
 def _measure_clusters(text: str, start: int, end: int, policy: Normalization) -> list[tuple[int, int, int]]:
-    """(start, end, normalised length) of each stretch of text[start:end] that is normalised by itself."""
+    """(start, end, normalized length) of each part of text[start:end] that is normalized on its own."""
     if text[start:end].isascii():
         return [(position, position + 1, 1) for position in range(start, end)]
     spans = _split_at_starters(text, start, end)
@@ -102,7 +102,7 @@ def _measure_clusters(text: str, start: int, end: int, policy: Normalization) ->
 
 
 def _split_at_starters(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """A base character with the combining ones after it, again and again."""
+    """The spans of text[start:end] that are one base character and the combining characters after it."""
     cuts = [
         position for position in range(start, end) if position == start or not unicodedata.combining(text[position])
     ]

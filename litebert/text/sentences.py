@@ -1,7 +1,7 @@
-"""Sentences by rule: fast enough not to be noticed beside the tokenizer, and never wrong in a way that loses text.
+"""Sentence splitting by rules: much faster than the tokenizer, and never losing text.
 
-A full stop, question or exclamation mark before white space and something that can begin a sentence is a candidate;
-a full stop is then refused after abbreviations, initials and numbering. docs/sentences.md measures it against pysbd.
+A full stop, question or exclamation mark before white space and something that can begin a sentence is a candidate.
+A full stop after an abbreviation, an initial or a number is not an end. docs/sentences.md compares it with pysbd.
 """
 
 import re
@@ -12,7 +12,7 @@ def _list_words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Never the end of a sentence: a name or the thing itself follows.
+# Never the end of a sentence: a name or another noun follows.
 _TITLES = _list_words(
     """
     Mr Mrs Ms Messrs Mme Mlle Dr Drs Prof Rev Revd Fr Sr St Ste Mt Ft Gen Col Lt Maj Capt Cpt Cmdr Sgt Cpl Pvt Adm
@@ -28,7 +28,7 @@ _NUMBERED = _list_words(
     Jun Jul Aug Sep Sept Oct Nov Dec Hz lat long MSS ms cat Cat Reg Pub Stat
     """
 )
-# The end only when a word follows that begins sentences and nothing else.
+# The end only if the next word is one that begins sentences.
 _OFTEN_INSIDE = _list_words(
     """
     Inc Ltd Co Cos Corp LLC Jr Sr Bros etc Ph.D Ave Blvd Rd Dist Gov Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov
@@ -49,9 +49,9 @@ _STARTERS = _list_words(
     """
 )
 
-# A stop with what closes after it and footnote marks, white space; then, looked at only, the beginning of a sentence.
-# Both patterns open with one class of characters, because `re` runs fast to the next of a class; the look back then
-# asks for the first of several stops, and nothing is ever given back (++, *+): a million dots cost a million steps.
+# A stop, closing quotes or brackets and footnote marks, white space; then, as a lookahead, the beginning of a sentence.
+# Both patterns begin with one class of characters, because `re` finds the next one of a class fast. The lookbehind
+# admits only the first of several stops, and possessive quantifiers (++, *+) keep a million dots linear.
 _ASCII_CANDIDATE = re.compile(
     r"""([.!?](?<![.!?]{2})[.!?]*+)["')\]}]*+(?:\[\d+\])*+\s++(?=["'(\[{_*-]*+([A-Z0-9]\w*+\.?))"""
 )

@@ -1,6 +1,6 @@
 """The tokenizer: text to ids and back, the same in training, fine-tuning and serving.
 
-One class over two libraries (see front.py). It knows its special tokens, which pieces begin words, and a fingerprint
+One class over two libraries (see backend.py). It knows its special tokens, which pieces begin words, and a fingerprint
 of everything that changes ids; saved to a directory it needs nothing else to give the same ids again.
 """
 
@@ -18,11 +18,11 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_directory
 from litebert.core.options import build_options
 from litebert.core.sealed import build_record, read_sealed, write_sealed
-from litebert.text import sentencepiece_front, tokenizers_front
-from litebert.text.front import Encoding, Front
+from litebert.text import sentencepiece_backend, tokenizers_backend
+from litebert.text.backend import Backend, Encoding
 from litebert.text.normalize import Normalization
-from litebert.text.sentencepiece_front import DigitComma, SentencePieceFront
-from litebert.text.tokenizers_front import TokenizersFront
+from litebert.text.sentencepiece_backend import DigitComma, SentencePieceBackend
+from litebert.text.tokenizers_backend import TokenizersBackend
 from litebert.text.word_starts import Words, check_jieba, find_chinese_continuations, find_word_starts
 
 Kind = Literal["unigram", "wordpiece", "bpe"]
@@ -47,7 +47,7 @@ SPECIAL_NAMES = {
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How to read somebody else's vocabulary; a directory of our own has it all written down."""
+    """How to read a foreign vocabulary; our own directories store these options."""
 
     lowercase: bool | None = None  # None: as tokenizer_config.json says, else unless the vocabulary has capitals
     digit_comma: DigitComma = "intended"
@@ -57,66 +57,66 @@ class ReadingOptions:
 class Tokenizer:
     """Text to token ids. Adds no special tokens, and finds none in text: "[MASK]" typed by a person is five letters."""
 
-    def __init__(self, front: Front, *, words: Words = "pieces") -> None:
+    def __init__(self, backend: Backend, *, words: Words = "pieces") -> None:
         if words == "jieba":
             check_jieba()
-        special = find_special_tokens(front.vocabulary)
-        self._front = front
+        special = find_special_tokens(backend.vocabulary)
+        self._backend = backend
         self.words = words
-        self.kind = cast(Kind, front.kind)
-        self.vocab_size = len(front.vocabulary)
+        self.kind = cast(Kind, backend.kind)
+        self.vocab_size = len(backend.vocabulary)
         self.pad_id, self.unk_id = special["pad"], special["unk"]
         self.cls_id, self.sep_id, self.mask_id = special["cls"], special["sep"], special["mask"]
         self.special_ids = frozenset(special.values())
-        self.fingerprint = _fingerprint(front, front.identity)
-        self.word_starts = find_word_starts(self.kind, front.vocabulary, self.special_ids)
+        self.fingerprint = _fingerprint(backend, backend.identity)
+        self.word_starts = find_word_starts(self.kind, backend.vocabulary, self.special_ids)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was decided beside the vocabulary itself: normalisation, digit-comma mode, where words come from."""
-        return {**self._front.settings, "words": self.words}
+        """The options stored with the vocabulary: normalization, digit-comma mode, how words are found."""
+        return {**self._backend.settings, "words": self.words}
 
     @property
     def splits(self) -> dict[int, list[int]]:
-        """Pieces of the vocabulary that `encode` cuts further (the digit-comma rule), and what they become."""
-        return self._front.splits
+        """Pieces that `encode` splits further (the digit-comma rule), each with the ids that replace it."""
+        return self._backend.splits
 
     @property
     def model_file(self) -> str:
         """The name of the vocabulary's file: spiece.model or tokenizer.json."""
-        return self._front.model_file
+        return self._backend.model_file
 
     @property
     def model(self) -> bytes:
         """The content of that file."""
-        return self._front.model
+        return self._backend.model
 
     def has_fingerprint(self, stored: str) -> bool:
-        """Whether a fingerprint in a file is this tokenizer's; the first ones were of the whole tokenizer.json."""
-        return stored == self.fingerprint or stored == _fingerprint(self._front, self._front.model)
+        """Whether a stored fingerprint is this tokenizer's; the first versions hashed the whole tokenizer.json."""
+        return stored == self.fingerprint or stored == _fingerprint(self._backend, self._backend.model)
 
     def normalize(self, text: str) -> str:
-        """The text as the vocabulary sees it."""
-        return self._front.normalize(text)
+        """The text after normalization, which the vocabulary is applied to."""
+        return self._backend.normalize(text)
 
     def encode(self, text: str) -> list[int]:
-        return self._front.encode_batch([text])[0]
+        return self._backend.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of many texts at once: several times faster."""
-        return self._front.encode_batch(texts)
+        return self._backend.encode_batch(texts)
 
     def encode_with_offsets(self, text: str) -> Encoding:
         """The ids of `encode`, each with its place in the text as it was given."""
-        return self._front.encode_with_offsets(text)
+        return self._backend.encode_with_offsets(text)
 
     def pieces(self, token_ids: Sequence[int]) -> list[str]:
-        return [self._front.vocabulary[token_id] for token_id in token_ids]
+        return [self._backend.vocabulary[token_id] for token_id in token_ids]
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Readable text; special tokens but the unknown one are left out."""
+        """Readable text without special tokens, except for the unknown one."""
         silent = self.special_ids - {self.unk_id}
-        return self._front.decode([token_id for token_id in map(int, token_ids) if token_id not in silent])
+        return self._backend.decode([token_id for token_id in map(int, token_ids) if token_id not in silent])
 
     def mark_words(self, text: str, token_ids: Sequence[int]) -> npt.NDArray[np.bool_]:
         """Which of the tokens of `text` begin a word; the first always does."""
@@ -129,9 +129,9 @@ class Tokenizer:
         return marks
 
     def save(self, directory: Path, *, replaces: bool = False) -> None:
-        """Write everything into a new directory, or over one that is there if so wished."""
+        """Write everything into a new directory; `replaces` allows one that exists."""
         with atomic_directory(directory, replaces=replaces) as temporary:
-            (temporary / self._front.model_file).write_bytes(self._front.model)
+            (temporary / self._backend.model_file).write_bytes(self._backend.model)
             write_sealed(temporary / MANIFEST_FILE, self._manifest())
 
     def _manifest(self) -> dict[str, Any]:
@@ -140,8 +140,8 @@ class Tokenizer:
             "version": FORMAT_VERSION,
             "kind": self.kind,
             "vocab_size": self.vocab_size,
-            "model_file": self._front.model_file,
-            "model_hash": hashlib.sha256(self._front.model).hexdigest(),
+            "model_file": self._backend.model_file,
+            "model_hash": hashlib.sha256(self._backend.model).hexdigest(),
             **self.settings,
             "special_ids": {name: getattr(self, f"{name}_id") for name in SPECIAL_NAMES},
             "fingerprint": self.fingerprint,
@@ -223,14 +223,14 @@ def _load_saved(manifest_file: Path) -> Tokenizer:
     model = model_file.read_bytes()
     if hashlib.sha256(model).hexdigest() != manifest.model_hash:
         raise DataError("corrupt-tokenizer", f"{model_file.name} changed since it was saved; restore the original")
-    front: Front
-    if manifest.model_file == sentencepiece_front.MODEL_FILE:
+    backend: Backend
+    if manifest.model_file == sentencepiece_backend.MODEL_FILE:
         settings = _read_settings(content, ("words", "normalization", "digit_comma"))
-        front = SentencePieceFront(model, settings.normalization, settings.digit_comma)
+        backend = SentencePieceBackend(model, settings.normalization, settings.digit_comma)
     else:
         settings = _read_settings(content, ("words",))
-        front = TokenizersFront(model)
-    tokenizer = Tokenizer(front, words=settings.words)
+        backend = TokenizersBackend(model)
+    tokenizer = Tokenizer(backend, words=settings.words)
     if not tokenizer.has_fingerprint(manifest.fingerprint):
         raise DataError("corrupt-tokenizer", f"{MANIFEST_FILE} changed since it was saved; restore the original")
     return tokenizer
@@ -245,7 +245,7 @@ def _describes_no_tokenizer(file: Path, manifest: dict[str, Any]) -> DataError:
 
 @dataclass(frozen=True)
 class _Settings:
-    """What a manifest decides beside the vocabulary; all but the words for SentencePiece only."""
+    """A manifest's options; all except `words` apply to SentencePiece only."""
 
     words: Words
     normalization: Normalization = field(default_factory=Normalization)
@@ -260,40 +260,40 @@ def _read_settings(manifest: dict[str, Any], names: Sequence[str]) -> _Settings:
 
 
 def _is_exported(file: Path) -> bool:
-    """Whether we wrote a vocabulary for others, with our settings beside it."""
+    """Whether litebert exported this vocabulary, with our settings stored next to it."""
     return file.suffix in (".model", ".json") and OUR_SETTINGS in _read_their_config(file)
 
 
 def _load_exported(file: Path) -> Tokenizer:
-    """A tokenizer that we wrote for others: the ids are those it had."""
+    """A tokenizer that litebert exported: it gives the same ids as the original."""
     stated = _read_their_config(file)[OUR_SETTINGS]
     if file.suffix == ".json":
         settings = _read_settings(stated, ("words",))
-        return Tokenizer(TokenizersFront(file.read_bytes()), words=settings.words)
+        return Tokenizer(TokenizersBackend(file.read_bytes()), words=settings.words)
     settings = _read_settings(stated, ("words", "normalization", "digit_comma"))
-    front = SentencePieceFront(file.read_bytes(), settings.normalization, settings.digit_comma)
-    return Tokenizer(front, words=settings.words)
+    backend = SentencePieceBackend(file.read_bytes(), settings.normalization, settings.digit_comma)
+    return Tokenizer(backend, words=settings.words)
 
 
 def _load_foreign(file: Path, options: ReadingOptions | None) -> Tokenizer:
     options = options or ReadingOptions()
-    front: Front
+    backend: Backend
     if file.name == FAIRSEQ_FILE:
         is_camembert = "camembert" in f"{_read_beside(file, THEIR_CONFIG)} {_read_beside(file, MODEL_CONFIG)}".lower()
-        front = TokenizersFront(tokenizers_front.build_fairseq_unigram(file, is_camembert=is_camembert))
+        backend = TokenizersBackend(tokenizers_backend.build_fairseq_unigram(file, is_camembert=is_camembert))
     elif file.suffix == ".model":
         model = file.read_bytes()
-        front = SentencePieceFront(model, Normalization(), options.digit_comma)
-        if not _is_lowercase(file, front.vocabulary, options):
-            front = SentencePieceFront(model, Normalization(lowercase=False), options.digit_comma)
+        backend = SentencePieceBackend(model, Normalization(), options.digit_comma)
+        if not _is_lowercase(file, backend.vocabulary, options):
+            backend = SentencePieceBackend(model, Normalization(lowercase=False), options.digit_comma)
     elif file.suffix == ".txt":
-        lowercase = _is_lowercase(file, tokenizers_front.read_vocabulary(file), options)
-        front = TokenizersFront(tokenizers_front.build_wordpiece(file, lowercase=lowercase))
+        lowercase = _is_lowercase(file, tokenizers_backend.read_vocabulary(file), options)
+        backend = TokenizersBackend(tokenizers_backend.build_wordpiece(file, lowercase=lowercase))
     elif file.name == "tokenizer.json":
-        front = TokenizersFront(file.read_bytes())
+        backend = TokenizersBackend(file.read_bytes())
     else:
-        front = TokenizersFront(tokenizers_front.build_byte_level(file, file.with_name("merges.txt")))
-    return Tokenizer(front, words=options.words)
+        backend = TokenizersBackend(tokenizers_backend.build_byte_level(file, file.with_name("merges.txt")))
+    return Tokenizer(backend, words=options.words)
 
 
 def _is_lowercase(file: Path, vocabulary: Sequence[str], options: ReadingOptions) -> bool:
@@ -308,7 +308,7 @@ def _is_lowercase(file: Path, vocabulary: Sequence[str], options: ReadingOptions
 
 
 def _read_stated_case(file: Path) -> bool | None:
-    """What Hugging Face's file beside a vocabulary says about lower case; None where it does not."""
+    """`do_lower_case` of the Hugging Face config next to a vocabulary; None where it is not stated."""
     stated = _read_their_config(file).get("do_lower_case")
     if stated is not None and not isinstance(stated, bool):
         beside = file.with_name(THEIR_CONFIG)
@@ -323,7 +323,7 @@ def _read_their_config(file: Path) -> dict[str, Any]:
 
 
 def _read_beside(file: Path, name: str) -> dict[str, Any]:
-    """One of Hugging Face's files beside a vocabulary; empty where there is none."""
+    """A Hugging Face config file next to a vocabulary; empty if it does not exist."""
     beside = file.with_name(name)
     if not beside.is_file():
         return {}
@@ -343,11 +343,11 @@ def _find_vocabulary(path: Path) -> Path:
         files = sorted(file for file in path.iterdir() if file.is_file())
     except PermissionError as error:
         raise DataError("unreadable-input", f"{path}: {error.strerror}; check its permissions") from error
-    # ours first; sentencepiece before the tokenizer.json that often lies beside it, because it is faster and Google's
+    # ours first; sentencepiece before the tokenizer.json that is often next to it: it is faster, and Google's own
     for pattern in (MANIFEST_FILE, "*.model", "tokenizer.json", "vocab*.txt", "vocab.json"):
         found = [file for file in files if file.match(pattern)]
         if [file.name for file in found] == [FAIRSEQ_FILE] and path / "tokenizer.json" in files:
-            return path / "tokenizer.json"  # it has the ids as they are, not fairseq's quirks around them
+            return path / "tokenizer.json"  # it has the final ids, without fairseq's offsets
         if len(found) > 1:
             raise DataError(
                 "ambiguous-files",
@@ -358,7 +358,7 @@ def _find_vocabulary(path: Path) -> Path:
     raise DataError("not-a-tokenizer", f"{path} has no manifest.json, *.model, tokenizer.json, vocab.txt or vocab.json")
 
 
-def _fingerprint(front: Front, model: bytes) -> str:
+def _fingerprint(backend: Backend, model: bytes) -> str:
     digest = hashlib.sha256(model)
-    digest.update(json.dumps({"kind": front.kind, **front.settings}, sort_keys=True).encode())
+    digest.update(json.dumps({"kind": backend.kind, **backend.settings}, sort_keys=True).encode())
     return digest.hexdigest()

@@ -13,39 +13,39 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from litebert.core.errors import ConfigError, DataError, suggest
 from litebert.core.memory import describe_shortage
-from litebert.text.front import Front
-from litebert.text.learning import Report, UnigramLog, learning_reported, read_merging_log
+from litebert.text.backend import Backend
 from litebert.text.normalize import Normalization, normalize, replace_surrogates
-from litebert.text.sentencepiece_front import SentencePieceFront
+from litebert.text.sentencepiece_backend import SentencePieceBackend
 from litebert.text.tokenizer import Kind, Tokenizer
-from litebert.text.tokenizers_front import TokenizersFront, mark_special, set_bert_rules, set_byte_level_rules
+from litebert.text.tokenizers_backend import TokenizersBackend, mark_special, set_bert_rules, set_byte_level_rules
+from litebert.text.training_progress import Report, UnigramProgress, progress_reported_to, read_merging_progress
 from litebert.text.word_starts import Words, check_jieba
 
-# In this order they get the ids 0 to 4 (unigram: as the released ALBERT).
+# They get the ids 0 to 4 in this order (for unigram, as in the released ALBERT).
 BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-# The official ones, and the comma: then no piece is a digit with a comma, and all digit-comma modes agree.
+# ALBERT's, and the comma: with it no piece is a digit with a comma, and all digit-comma modes agree.
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€", ",")
 # The libraries reserve memory for each piece before they read any text: 70 bytes and more. Published vocabularies have
 # up to a million (XLM-V).
 LARGEST_VOCABULARY = 2_000_000
 # SentencePiece refuses smaller samples, and larger ones than it can count.
 SAMPLE_SIZES = range(101, 1 << 31)
-# SentencePiece drops lines above 4,192 bytes without a word; a character has at most four.
+# SentencePiece silently drops lines of more than 4,192 bytes; a character has at most four.
 LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True)
 class VocabularyOptions:
-    """What to learn. The defaults are those of the released ALBERT."""
+    """The vocabulary to train. The defaults are those of the released ALBERT."""
 
     kind: Kind = "unigram"
     vocab_size: int = 30_000
     lowercase: bool | None = None  # None: yes for unigram and WordPiece, no for BPE, as the published models
     words: Words = "pieces"
     character_coverage: float = 0.99995  # unigram: the share of the text's characters that get a piece
-    input_sentence_size: int = 10_000_000  # unigram: sample so many lines, held in memory; 0 takes all
-    min_frequency: int = 2  # WordPiece, BPE: pairs that are seen less are not joined
+    input_sentence_size: int = 10_000_000  # unigram: the number of lines to sample, held in memory; 0 takes all
+    min_frequency: int = 2  # WordPiece, BPE: rarer pairs are not merged
     max_alphabet: int = 1_000  # WordPiece: characters that get a piece; Chinese needs about 8,000
 
     def __post_init__(self) -> None:
@@ -79,19 +79,20 @@ class VocabularyOptions:
 
 
 def train_tokenizer(texts: Iterable[str], options: VocabularyOptions, report: Report | None = None) -> Tokenizer:
-    """A tokenizer with exactly `options.vocab_size` pieces; the same texts give the same one, on any machine.
+    """A tokenizer with exactly `options.vocab_size` pieces; the same texts give the same one on any machine.
 
-    (With the same release of the library that learns it: SentencePiece 0.2.3 chooses other pieces than 0.2.2.)
-    `report` is told the share of the learning that is done, from another thread, once the texts are read.
+    (With the same release of the library that trains it: SentencePiece 0.2.3 chooses other pieces than 0.2.2.)
+    Once the texts are read, `report` is called from another thread with the share of the work that is done.
     """
     if options.words == "jieba":
         check_jieba()
-    with learning_reported(UnigramLog(options.vocab_size) if options.kind == "unigram" else read_merging_log, report):
+    read = UnigramProgress(options.vocab_size) if options.kind == "unigram" else read_merging_progress
+    with progress_reported_to(read, report):
         try:
-            front = _TRAINERS[options.kind](_Source(texts), options, report is not None)
+            backend = _TRAINERS[options.kind](_Source(texts), options, report is not None)
         except (MemoryError, RuntimeError, OSError) as error:
             raise _explain_shortage(error, options) or error from None
-    tokenizer = Tokenizer(front, words=options.words)
+    tokenizer = Tokenizer(backend, words=options.words)
     if tokenizer.vocab_size < options.vocab_size:
         raise _too_large(options, tokenizer.vocab_size)
     if tokenizer.vocab_size > options.vocab_size:
@@ -100,7 +101,7 @@ def train_tokenizer(texts: Iterable[str], options: VocabularyOptions, report: Re
 
 
 class _Source:
-    """The texts, cut to bearable lengths. Keeps an error of the reader, which the libraries would swallow or garble."""
+    """The texts, cut to a maximal length. Keeps a reading error, which the libraries would swallow or garble."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts
@@ -133,7 +134,7 @@ def _cut(text: str) -> Iterator[str]:
         yield text
 
 
-def _train_unigram(source: _Source, options: VocabularyOptions, is_reported: bool) -> SentencePieceFront:
+def _train_unigram(source: _Source, options: VocabularyOptions, is_reported: bool) -> SentencePieceBackend:
     policy = Normalization(lowercase=options.is_lowercase)
     model = io.BytesIO()
     try:
@@ -158,21 +159,21 @@ def _train_unigram(source: _Source, options: VocabularyOptions, is_reported: boo
         source.check()
         raise _explain(error, options) from error
     source.check()
-    return SentencePieceFront(model.getvalue(), policy, "intended")
+    return SentencePieceBackend(model.getvalue(), policy, "intended")
 
 
-def _train_wordpiece(source: _Source, options: VocabularyOptions, is_reported: bool) -> TokenizersFront:
-    """The library breaks ties in the order in which its hash table yields the words, which changes from run to run.
+def _train_wordpiece(source: _Source, options: VocabularyOptions, is_reported: bool) -> TokenizersBackend:
+    """The library breaks ties in the order of a hash table, which changes from run to run.
 
-    So that the result does not, the letters get their ids from us: as "special" tokens, which come first.
+    To make the result reproducible, we assign the ids of letters: as "special" tokens, which come first.
     """
-    backend = _build_wordpiece(models.BPE(), options)
+    tokenizer = _build_wordpiece(models.BPE(), options)
     words = Counter[str]()
     for text in source.read():
-        words.update(backend.normalizer.normalize_str(text).split())
+        words.update(tokenizer.normalizer.normalize_str(text).split())
     source.check()
-    first_letters, inner_letters = _choose_alphabet(words, backend.pre_tokenizer, options.max_alphabet)
-    # the library's WordPieceTrainer is this trainer with this prefix, but cannot report
+    first_letters, inner_letters = _choose_alphabet(words, tokenizer.pre_tokenizer, options.max_alphabet)
+    # the library's WordPieceTrainer is this trainer with this prefix, but does not report its progress
     trainer = trainers.BpeTrainer(
         vocab_size=options.vocab_size,
         min_frequency=options.min_frequency,
@@ -183,15 +184,15 @@ def _train_wordpiece(source: _Source, options: VocabularyOptions, is_reported: b
         show_progress=is_reported,
         progress_format="json" if is_reported else "silent",
     )
-    backend.train_from_iterator(_iter_repeated(words), trainer)
-    model = models.WordPiece(backend.get_vocab(), unk_token="[UNK]", max_input_chars_per_word=100)
-    return TokenizersFront(mark_special(_build_wordpiece(model, options), BERT_SPECIAL))
+    tokenizer.train_from_iterator(_iter_repeated(words), trainer)
+    model = models.WordPiece(tokenizer.get_vocab(), unk_token="[UNK]", max_input_chars_per_word=100)
+    return TokenizersBackend(mark_special(_build_wordpiece(model, options), BERT_SPECIAL))
 
 
 def _build_wordpiece(model: Any, options: VocabularyOptions) -> Any:
-    backend = tokenizers.Tokenizer(model)
-    set_bert_rules(backend, lowercase=options.is_lowercase, drops_accents=options.is_lowercase)
-    return backend
+    tokenizer = tokenizers.Tokenizer(model)
+    set_bert_rules(tokenizer, lowercase=options.is_lowercase, drops_accents=options.is_lowercase)
+    return tokenizer
 
 
 def _choose_alphabet(words: Counter[str], splitter: Any, limit: int) -> tuple[list[str], list[str]]:
@@ -213,11 +214,11 @@ def _iter_repeated(words: Counter[str]) -> Iterator[str]:
             yield f"{word} " * min(1000, count - start)
 
 
-def _train_byte_level(source: _Source, options: VocabularyOptions, is_reported: bool) -> TokenizersFront:
-    backend = tokenizers.Tokenizer(models.BPE())
-    set_byte_level_rules(backend)
+def _train_byte_level(source: _Source, options: VocabularyOptions, is_reported: bool) -> TokenizersBackend:
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    set_byte_level_rules(tokenizer)
     if options.is_lowercase:
-        backend.normalizer = normalizers.Lowercase()
+        tokenizer.normalizer = normalizers.Lowercase()
     trainer = trainers.BpeTrainer(
         vocab_size=options.vocab_size,
         min_frequency=options.min_frequency,
@@ -226,12 +227,12 @@ def _train_byte_level(source: _Source, options: VocabularyOptions, is_reported: 
         show_progress=is_reported,
         progress_format="json" if is_reported else "silent",
     )
-    backend.train_from_iterator(source.read(), trainer)
+    tokenizer.train_from_iterator(source.read(), trainer)
     source.check()
-    return TokenizersFront(mark_special(backend, ROBERTA_SPECIAL))
+    return TokenizersBackend(mark_special(tokenizer, ROBERTA_SPECIAL))
 
 
-_TRAINERS: dict[Kind, Callable[[_Source, VocabularyOptions, bool], Front]] = {
+_TRAINERS: dict[Kind, Callable[[_Source, VocabularyOptions, bool], Backend]] = {
     "unigram": _train_unigram,
     "wordpiece": _train_wordpiece,
     "bpe": _train_byte_level,
@@ -239,7 +240,7 @@ _TRAINERS: dict[Kind, Callable[[_Source, VocabularyOptions, bool], Front]] = {
 
 
 def _explain_shortage(error: Exception, options: VocabularyOptions) -> Exception | None:
-    """What to change where memory ran out."""
+    """An out-of-memory error that says which option to lower; None for any other error."""
     shortage = describe_shortage(error)
     if shortage is None:
         return None
@@ -251,7 +252,7 @@ def _explain_shortage(error: Exception, options: VocabularyOptions) -> Exception
 
 
 def _explain(error: RuntimeError, options: VocabularyOptions) -> Exception:
-    """SentencePiece's numbers in our words."""
+    """SentencePiece's error as ours, with the largest or smallest possible vocabulary if it states one."""
     if largest := re.search(r"size too high .* value <= (\d+)", str(error)):
         return _too_large(options, int(largest[1]))
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):

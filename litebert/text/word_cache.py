@@ -1,7 +1,7 @@
-"""Encode each word once. Text repeats its words, and `tokenizers` spends most of its time on those it has just seen.
+"""A cache of encoded words: text repeats its words, and `tokenizers` spends most of its time on repeated ones.
 
-Right only where the ids of a text are the ids of its parts one after the other: BERT's and GPT-2's rules never look
-across a space, and BERT's never across a Chinese character. Any other tokenizer.json is left to its library.
+Correct only if the ids of a text are the ids of its parts in a row: BERT's and GPT-2's rules never look across a space,
+and BERT's never across a Chinese character. Any other tokenizer.json is encoded by its library.
 """
 
 import re
@@ -11,23 +11,23 @@ from typing import Any
 
 Cut = Callable[[str], list[str]]
 
-MAX_WORDS = 200_000  # about 70 MB; then it starts anew
-# Printable ASCII, most text: the words themselves. What BERT and GPT-2 call a word is then simple.
+MAX_WORDS = 200_000  # about 70 MB; then the cache is emptied
+# For printable ASCII, which is most text, words as BERT and GPT-2 define them
 _BERT_WORD = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9 ]")
 _GPT2_WORD = re.compile(r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9 ]+")
-# Everything else: stretches between spaces, in which the library finds the words.
+# For everything else, the parts between spaces, in which the library finds the words
 _SPACES_OR_CHINESE = re.compile(r"[一-鿿]|[^ 一-鿿]+")
 _WORD_WITH_SPACE = re.compile(r" ?[^ ]+")
 _ODD_SPACE = re.compile(r"  |[^\S ]| $")
 
 
 class WordCache:
-    """`encode` with a memory: the same ids, several times faster on real text."""
+    """`encode` with a cache: the same ids, several times faster on real text."""
 
     def __init__(self, cut: Cut, encode: Callable[[Sequence[str]], list[list[int]]]) -> None:
         self._cut = cut
         self._encode = encode
-        self._known: dict[str, tuple[int, ...]] = {}  # tuples of integers: the garbage collector passes them by
+        self._known: dict[str, tuple[int, ...]] = {}  # the garbage collector does not track tuples of integers
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         if len(self._known) > MAX_WORDS:
@@ -40,7 +40,7 @@ class WordCache:
 
 
 def find_cut(facts: dict[str, Any]) -> Cut | None:
-    """How to cut text for the tokenizer.json with these facts; None where its rules are not known to allow it."""
+    """How to cut text for a tokenizer.json with this content; None if its rules may look across parts."""
     if any(not token["special"] for token in facts["added_tokens"]):
         return None  # may contain spaces
     normalizer = facts["normalizer"] or {"type": None}
@@ -66,7 +66,7 @@ def _cut_spaces_and_chinese(text: str) -> list[str]:
 
 
 def _cut_before_spaces(text: str) -> list[str]:
-    """GPT-2 joins a space to the word after it, but sees several together as one: such a text stays whole."""
+    """GPT-2 joins a space to the next word, but several spaces are one word: such a text is not cut."""
     if _ODD_SPACE.search(text):
         return [text]
     return _GPT2_WORD.findall(text) if _is_plain(text) else _WORD_WITH_SPACE.findall(text)

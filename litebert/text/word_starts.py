@@ -1,7 +1,7 @@
-"""Which pieces begin a word: what n-gram and whole-word masking are made of.
+"""Which pieces begin a word, as n-gram and whole-word masking need to know.
 
-A table over the vocabulary answers for every language written with spaces. Chinese has none: there each character
-begins a "word" by the table, and jieba, which sees the whole sentence, joins characters to real words.
+For languages written with spaces, a table over the vocabulary is enough. Chinese has none: in the table each character
+begins a "word", and jieba, which reads the whole sentence, finds the real words.
 """
 
 import logging
@@ -23,17 +23,17 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def find_word_starts(kind: str, vocabulary: Sequence[str], special_ids: frozenset[int]) -> npt.NDArray[np.bool_]:
-    """For each piece of the vocabulary: does it begin a word. Special tokens always do."""
+    """For each piece of the vocabulary, whether it begins a word. Special tokens always do."""
     rule = {"unigram": _starts_unigram, "wordpiece": _starts_wordpiece, "bpe": _starts_byte_level}[kind]
     starts = np.array([rule(piece) for piece in vocabulary], dtype=np.bool_)  # (V,)
-    if not starts.any():  # a BPE that marks the ends of words, not their beginnings: each piece is its own word
+    if not starts.any():  # a BPE that marks word ends instead of beginnings: each piece is its own word
         starts[:] = True
     starts[list(special_ids)] = True
     return starts
 
 
 def find_chinese_continuations(text: str, offsets: Sequence[tuple[int, int]]) -> list[int]:
-    """The tokens that stand inside a Chinese word, by jieba."""
+    """The indices of tokens that continue a Chinese word, according to jieba."""
     if not any(map(_is_chinese, text)):
         return []
     word_starts = set(_iter_word_starts(text))
@@ -45,7 +45,7 @@ def find_chinese_continuations(text: str, offsets: Sequence[tuple[int, int]]) ->
 
 
 def check_jieba() -> None:
-    """Raise where Chinese words are wanted and jieba is not installed."""
+    """Raise if jieba is not installed."""
     try:
         import jieba
     except ImportError:

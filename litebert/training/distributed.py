@@ -1,8 +1,8 @@
-"""Many processes, one run: what they exchange, and how a model is spread over them.
+"""Training in several processes: DDP, FSDP2, and the few values that processes exchange.
 
-DDP keeps the model whole in every process and adds up gradients; FSDP2 gives each process a shard. A model whose layers
-share their weights is one group of FSDP: gathered once a step, it serves all its layers, where wrapping the layer by
-itself would gather it at each of them. An unshared model is sharded block by block.
+With DDP each process has a copy of the model and gradients are summed; FSDP2 gives each process a shard. A model with
+shared layers is a single FSDP group, gathered once per step; a group per layer would be gathered at each application.
+An unshared model is sharded block by block.
 """
 
 import os
@@ -24,39 +24,38 @@ from torch.nn.parallel import DistributedDataParallel
 
 from litebert.core.errors import ConfigError, TrainingError, in_one_line
 from litebert.core.runtime import Runtime
-from litebert.core.stopping import Stop
+from litebert.core.signals import Stop
 from litebert.model.model import Model
-from litebert.tasks.task import Counts, Part, PartLoss, Task
-from litebert.training.launcher import end_with_launcher, tell_launcher
+from litebert.tasks.task import BatchLoss, Counts, MicroBatch, Task
+from litebert.training.launcher import exit_with_launcher, report_to_launcher
 from litebert.training.options import Parallel
 
 _LAST_MESSAGE_SECONDS = 0.5
-_TIMEOUT = "LITEBERT_PROCESS_TIMEOUT"  # seconds that a process waits for the others; 1800 without it
+_TIMEOUT = "LITEBERT_PROCESS_TIMEOUT"  # environment variable: seconds that a process waits for the others
 
-
-# how gloo says it
+# gloo's messages about a process that is gone
 _GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Tt]imed out|Broken pipe|gloo/transport|No route to host")
 
 
 class TaskLoss(nn.Module):
-    """The task's loss as a module: DDP and FSDP act where `forward` is called."""
+    """A task's loss as a module: DDP and FSDP hook into `forward`."""
 
     def __init__(self, model: Model, task: Task[Any]) -> None:
         super().__init__()
         self.model = model
         self.task = task
 
-    def forward(self, part: Part, totals: Counts) -> PartLoss:
-        return self.task.loss(self.model, part, totals)
+    def forward(self, micro_batch: MicroBatch, totals: Counts) -> BatchLoss:
+        return self.task.loss(self.model, micro_batch, totals)
 
 
 @contextmanager
 def process_group(runtime: Runtime) -> Iterator[None]:
-    """Meet the other processes that torchrun started; nothing to do for one alone."""
+    """Join the processes that torchrun started; a no-op for a single process."""
     if runtime.ranks.world_size == 1:
         yield
         return
-    end_with_launcher()
+    exit_with_launcher()
     is_cuda = runtime.device.type == "cuda"
     if is_cuda:
         torch.cuda.set_device(runtime.device)
@@ -64,8 +63,8 @@ def process_group(runtime: Runtime) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        tell_launcher(error)  # before the others find this process gone
-        if is_about_others(error):
+        report_to_launcher(error)  # before the others notice that this process is gone
+        if is_lost_process(error):
             raise TrainingError(
                 "process-lost",
                 f"another process of this run ended or cannot be reached ({in_one_line(error)[:200]}); run the same "
@@ -77,20 +76,20 @@ def process_group(runtime: Runtime) -> Iterator[None]:
 
 
 def read_timeout() -> timedelta:
-    """How long a process waits for the others before it ends: a host that disappears says no goodbye."""
+    """How long a process waits for the others before it fails: a host may disappear without closing its connections."""
     stated = os.environ.get(_TIMEOUT, "1800")
     if not stated.isdecimal() or int(stated) < 1:
         raise ConfigError("bad-value", f"{_TIMEOUT} = {stated!r:.40} must be an integer number of seconds, at least 1")
     return timedelta(seconds=int(stated))
 
 
-def is_about_others(error: Exception) -> bool:
-    """Whether an error of the exchange between processes says that one of the others is gone or silent."""
+def is_lost_process(error: Exception) -> bool:
+    """Whether a communication error means that another process is gone or does not answer."""
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and bool(_GONE.search(str(error))))
 
 
-def in_one_format(runtime: Runtime) -> Runtime:
-    """The runtime in the number format of the first process: "auto" measures, and each may have measured otherwise."""
+def agree_on_dtype(runtime: Runtime) -> Runtime:
+    """The runtime in the number format of the first process: "auto" measures, and results may differ by process."""
     if not dist.is_initialized():
         return runtime
     names = [runtime.dtype_name]
@@ -99,22 +98,22 @@ def in_one_format(runtime: Runtime) -> Runtime:
 
 
 def leave_group() -> None:
-    """Part from the other processes.
+    """Leave the process group.
 
-    A thread of gloo lets go of its last message a moment after the message has arrived. If the interpreter ends within
-    that moment, the process aborts, a finished run counts as failed, and nothing tells when the moment is over.
+    A gloo thread releases its last message shortly after it was delivered. If the interpreter exits before that, the
+    process aborts and a finished run counts as failed; gloo has no way to wait for it, so we sleep.
     """
     time.sleep(_LAST_MESSAGE_SECONDS)
     dist.destroy_process_group()
 
 
-def spread(step: TaskLoss, parallel: Parallel, runtime: Runtime) -> nn.Module:
-    """The step as it is called in a run of several processes; its model's parameters may become shards."""
+def parallelize(step: TaskLoss, parallel: Parallel, runtime: Runtime) -> nn.Module:
+    """The loss wrapped in DDP or FSDP if there are several processes; with FSDP, its parameters become shards."""
     if runtime.ranks.world_size == 1:
         return step
     if parallel == "ddp":
         device_ids = [runtime.device] if runtime.device.type == "cuda" else None
-        # gradients live in the messages themselves, where DDP would otherwise keep a second copy of them all
+        # gradients are views of the communication buffers; otherwise DDP keeps a second copy of all of them
         return DistributedDataParallel(step, device_ids=device_ids, gradient_as_bucket_view=True)
     mesh = init_device_mesh(runtime.device.type, (runtime.ranks.world_size,))
     encoder = step.model.encoder
@@ -125,71 +124,71 @@ def spread(step: TaskLoss, parallel: Parallel, runtime: Runtime) -> nn.Module:
     return step
 
 
-def synchronizing(step: nn.Module, is_last: bool) -> AbstractContextManager[None]:
-    """Around the computation of one part: gradients are exchanged only with the last part of a step.
+def gradient_sync(step: nn.Module, is_last: bool) -> AbstractContextManager[None]:
+    """Around the computation of a micro-batch: gradients are exchanged only with the last one of a step.
 
-    What FSDP has gathered for all layers serves all parts, too: no weight changes between them.
+    Parameters that FSDP has gathered are kept for all micro-batches, since no weight changes between them.
     """
     if isinstance(step, FSDPModule):
         step.set_requires_gradient_sync(is_last)
-        step.set_reshard_after_backward(is_last, recurse=False)  # a block of its own would fill memory: gathered anew
+        step.set_reshard_after_backward(is_last, recurse=False)  # not for single blocks, which would fill the memory
     elif isinstance(step, DistributedDataParallel) and not is_last:
         return step.no_sync()
     return nullcontext()
 
 
-def let_go(step: nn.Module) -> None:
-    """Let parameters that FSDP has gathered be their shards again: what is written into them then stays."""
+def reshard(step: nn.Module) -> None:
+    """Turn parameters that FSDP has gathered into shards again, so that values written into them are kept."""
     if isinstance(step, FSDPModule):
         step.reshard()
 
 
-def add_over_ranks(values: Mapping[str, float]) -> dict[str, float]:
-    """Each value summed over all processes, in one message."""
+def sum_over_ranks(values: Mapping[str, float]) -> dict[str, float]:
+    """Each value summed over all processes, in one all-reduce."""
     if not dist.is_initialized():
         return dict(values)
-    message = torch.tensor(list(values.values()), dtype=torch.float64)
-    dist.all_reduce(message)
-    return dict(zip(values, message.tolist(), strict=True))
+    sums = torch.tensor(list(values.values()), dtype=torch.float64)
+    dist.all_reduce(sums)
+    return dict(zip(values, sums.tolist(), strict=True))
 
 
-def mean_over_ranks(value: float) -> float:
+def average_over_ranks(value: float) -> float:
     """The mean of a value over all processes."""
     world_size = dist.get_world_size() if dist.is_initialized() else 1
-    return add_over_ranks({"value": value})["value"] / world_size
+    return sum_over_ranks({"value": value})["value"] / world_size
 
 
 def agree_on_stop(stop: Stop) -> signal.Signals | None:
-    """The signal that told any of the processes to stop: all of them have to save the same step."""
+    """The stop signal that any of the processes has received: all of them must save the same step."""
     if not dist.is_initialized():
-        return stop.asked_by
-    asked_by = torch.tensor(stop.asked_by or 0)
-    dist.all_reduce(asked_by, dist.ReduceOp.MAX)
-    return signal.Signals(int(asked_by)) if asked_by else None
+        return stop.received
+    received = torch.tensor(stop.received or 0)
+    dist.all_reduce(received, dist.ReduceOp.MAX)
+    return signal.Signals(int(received)) if received else None
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """A tensor on the CPU, gathered from its shards; every process must ask for it."""
+def gather_tensor(tensor: Tensor) -> Tensor:
+    """A full tensor on the CPU, gathered from its shards; every process must call this or `send_shard`."""
     full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
     return full.detach().cpu().contiguous()
 
 
-def give(tensor: Tensor) -> Tensor:
-    """Give one's shard of a tensor that another process asks for with `whole`, and keep nothing."""
+def send_shard(tensor: Tensor) -> Tensor:
+    """Take part in another process's `gather_tensor` without keeping the result."""
     if isinstance(tensor, DTensor):
         tensor.full_tensor()
     return torch.empty(0)
 
 
-def like_shard(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """A whole tensor cut as a parameter of its shape is."""
+def shard_like(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """A full tensor, sharded like a parameter of the same shape."""
     if isinstance(parameter, DTensor) and tensor.shape == parameter.shape:
         return distribute_tensor(tensor.to(parameter.device), parameter.device_mesh, parameter.placements)
     return tensor
 
 
 def wait_for_all() -> None:
-    """Return when every process has come here."""
+    """Return when every process has called this."""
     if dist.is_initialized():
         dist.barrier()
 

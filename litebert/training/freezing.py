@@ -1,4 +1,4 @@
-"""Which parameters are trained: all, only the head, or the head and the last layers."""
+"""Freezing: train all parameters, only the head, or the head and the last layers."""
 
 from litebert.core.errors import ConfigError
 from litebert.model.model import Model

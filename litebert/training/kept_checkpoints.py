@@ -15,7 +15,7 @@ RECIPE_FILE = "recipe.toml"
 
 
 def check_is_ours(folder: Path) -> None:
-    """A run is not written into a folder with other files."""
+    """Raise if a folder has files of something else than a run."""
     is_ours = any((folder / name).exists() for name in (LOCK_FILE, RECIPE_FILE))
     if folder.is_dir() and not is_ours and any(folder.iterdir()):
         raise ConfigError("folder-not-empty", f"{folder} is not empty and is not a run folder; choose another folder")
@@ -53,7 +53,7 @@ def rename_damaged(path: Path) -> Path:
     return path.rename(next(free for free in map(path.with_name, names) if not free.exists()))
 
 
-def forget_old_checkpoints(
+def delete_old_checkpoints(
     folder: Path,
     records: Sequence[Mapping[str, Any]],
     *,

@@ -1,7 +1,7 @@
-"""LAMB as a torch optimizer: on a CPU in two passes over memory, elsewhere in plain torch, and on shards of either.
+"""LAMB as a torch optimizer: two passes over memory on a CPU, plain torch elsewhere; parameters may be sharded.
 
-A step first moves the moments of all parameters and measures ||w|| and ||u||, then applies all updates. Between the
-two, parameters that are sharded over processes (DTensors) add up their squares: one small all-reduce for the model.
+A step first updates the moments of all parameters and measures ||w|| and ||u||, then applies all updates. In between,
+the squares of sharded parameters (DTensors) are summed over processes, in one small all-reduce for the whole model.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from litebert.training.lamb_kernels import Coefficients, Piece
 
 
 class Update(NamedTuple):
-    """One parameter's part in a step: this process's shard of it and of its state."""
+    """The tensors and numbers to update one parameter: this process's shard of it and of its state."""
 
     weight: Tensor
     gradient: Tensor
@@ -32,7 +32,7 @@ class Update(NamedTuple):
 
 
 class Lamb(Optimizer):
-    """LAMB; each group says whether it `adapts` (has trust ratios) and `corrects_bias`, which makes the dialects."""
+    """LAMB. Its dialects differ in which groups have trust ratios (`adapts`) and in `corrects_bias`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Lamb(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -84,7 +84,7 @@ class Lamb(Optimizer):
 
 
 def local_part(tensor: Tensor) -> Tensor:
-    """This process's shard of a distributed tensor; any other tensor as it is."""
+    """This process's shard of a DTensor; any other tensor unchanged."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
@@ -104,7 +104,7 @@ def _sum_over_shards(squares: Tensor, parameters: Sequence[Tensor]) -> Tensor:
 def _learning_rates(squares: Tensor, groups: Sequence[dict[str, Any]]) -> list[Tensor | float]:
     """Each parameter's rate: lr * ||w|| / ||u||, or lr where either norm is 0 or the group does not adapt."""
     ratios = torch.where((squares > 0).all(1), (squares[:, 0] / squares[:, 1]).sqrt(), 1.0)
-    # the host's numbers are ready to use; to fetch a device's would be to wait for it
+    # numbers on the CPU are ready to use; reading them from a GPU would wait for it
     numbers = ratios.tolist() if ratios.device.type == "cpu" else ratios.unbind()
     return [group["lr"] * (ratio if group["adapts"] else 1.0) for ratio, group in zip(numbers, groups, strict=True)]
 
@@ -121,7 +121,7 @@ def _choose_pass(updates: Sequence[Update]) -> Callable[[Sequence[Update]], tupl
 
 
 def _accumulate(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
-    """Move the moments; gives ||w||^2 and ||u||^2 of each parameter (a row each), and the second pass."""
+    """Update the moments; returns ||w||^2 and ||u||^2 of each parameter (one row each), and the second pass."""
     squares = []
     for update in updates:
         update.exp_avg.lerp_(update.gradient, 1 - update.betas[0])
@@ -147,7 +147,7 @@ def _square(tensor: Tensor) -> Tensor:
 
 
 def _accumulate_on_cpu(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
-    """The same in lamb_kernels' streaming loops."""
+    """The same with the compiled loops of lamb_kernels."""
     wholes = [_as_arrays(update) for update in updates]
     coefficients = [_coefficients(update) for update in updates]
     pieces = [(index, piece) for index, whole in enumerate(wholes) for piece in lamb_kernels.cut(whole)]
@@ -155,7 +155,7 @@ def _accumulate_on_cpu(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
 
     def apply(rates: Sequence[Tensor | float]) -> None:
         numbers = [np.float32(float(rate)) for rate in rates]
-        # backwards, since what the first pass touched last is still in the cache
+        # backwards, since the tensors that the first pass read last are still in the cache
         calls = [(piece, coefficients[index], numbers[index]) for index, piece in reversed(pieces)]
         _run_threads(lamb_kernels.apply, calls)
 

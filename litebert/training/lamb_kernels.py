@@ -2,8 +2,8 @@
 
 Element-wise torch operations would stream every tensor through memory some ten times. Here the first pass updates the
 moments and measures the norms, the second recomputes the update from the moments and applies it: recomputing costs no
-more traffic than storing it would, and leaves the gradients as they are. Threads are ours rather than numba's, whose
-pools either abort on concurrent calls or stand beside torch's.
+more traffic than storing it would, and leaves the gradients unchanged. The threads are our own: numba's pools either
+abort on concurrent calls or compete with torch's.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float32]
 
 # Norms are summed by blocks of this many elements, so that they do not depend on the number of threads.
 BLOCK_SIZE = 1 << 14
-# What a thread takes at a time: long enough to outweigh the call, short enough to share out evenly.
+# The work of one call: long enough to outweigh the call, short enough to balance the threads.
 PIECE_SIZE = 32 * BLOCK_SIZE
 
 
@@ -35,7 +35,7 @@ class Coefficients(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A stretch of one flattened tensor and of its optimizer state; `squares` has a row for each block of it."""
+    """A slice of one flattened tensor and of its optimizer state; `squares` has a row for each of its blocks."""
 
     weight: FloatArray
     gradient: FloatArray
@@ -44,14 +44,14 @@ class Piece(NamedTuple):
     squares: FloatArray
 
 
-# Sums may be reordered and multiply-adds fused, but nan and infinity stay what they are. What the kernels call, numba
-# itself inlines: a call that LLVM inlines is fused in one way when just compiled, in another when read from the cache.
+# Sums may be reordered and multiply-adds fused, but nan and infinity are preserved. numba inlines the functions that
+# kernels call: if LLVM did, a kernel read from the cache could be fused differently from one that was just compiled.
 _options: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
 
 @compiled_with(**_options)
 def accumulate(piece: Piece, by: Coefficients) -> None:
-    """Pass one: move the moments, and leave ||w||^2 and ||u||^2 of every block in `squares`."""
+    """Pass one: update the moments, and write ||w||^2 and ||u||^2 of every block to `squares`."""
     for block in range(len(piece.squares)):
         span = slice(block * BLOCK_SIZE, (block + 1) * BLOCK_SIZE)
         piece.squares[block] = _accumulate_block(
@@ -89,7 +89,7 @@ def _update(weight: np.float32, exp_avg: np.float32, exp_avg_sq: np.float32, by:
 
 
 def cut(whole: Piece) -> list[Piece]:
-    """The pieces of one tensor, which threads may take in any order."""
+    """The pieces of one tensor, which threads may process in any order."""
     spans = [slice(start, start + PIECE_SIZE) for start in range(0, whole.weight.size, PIECE_SIZE)]
     blocks = [slice(span.start // BLOCK_SIZE, span.stop // BLOCK_SIZE) for span in spans]
     return [
@@ -99,5 +99,5 @@ def cut(whole: Piece) -> list[Piece]:
 
 
 def empty_squares(size: int) -> FloatArray:
-    """Room for the squares of a tensor of `size` elements."""
+    """An array for the squares of a tensor of `size` elements."""
     return np.empty((-(-size // BLOCK_SIZE), 2), np.float32)

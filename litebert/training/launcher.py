@@ -17,12 +17,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from litebert.core.errors import Refusal, describe_refusal
-from litebert.core.processors import list_processors
-from litebert.core.stopping import Stop, end_by, leaving_on_signals, noting_stops
+from litebert.core.processes import list_processors
+from litebert.core.signals import Stop, catch_stop_signals, exit_by_signal, exit_on_signals
 
-_TELLING = "LITEBERT_TELLING"  # in a worker's environment: the file descriptor of the pipe to its launcher
-_LIFELINE = "LITEBERT_LIFELINE"  # the file descriptor of a pipe that closes when the launcher ends, however it ends
-_LOOK_SECONDS = 0.1
+_ERROR_PIPE = "LITEBERT_ERROR_PIPE"  # file descriptor of the pipe through which workers report errors
+_LAUNCHER_PIPE = "LITEBERT_LAUNCHER_PIPE"  # file descriptor of a pipe that closes when the launcher ends or is killed
+_POLL_SECONDS = 0.1
 _SAVED_WITHIN_SECONDS = 120.0  # after a stop signal; to stop sooner, kill the launcher
 _ENDED_WITHIN_SECONDS = 30.0
 _SHOW_CURSOR = "\x1b[?25h"
@@ -46,11 +46,11 @@ class Death(NamedTuple):
 
 def launch(command: Sequence[str], num_processes: int, num_restarts: int) -> int:
     """Run a command as several processes, restarting all of them when one dies; returns the exit code of the run."""
-    with leaving_on_signals(), noting_stops() as stop:
+    with exit_on_signals(), catch_stop_signals() as stop:
         while True:
             ending = _run_together(command, num_processes, stop)
-            if stop.asked_by:
-                end_by(stop.asked_by)
+            if stop.received:
+                exit_by_signal(stop.received)
             if ending is None:
                 return 0
             if isinstance(ending, Refusal):
@@ -63,9 +63,9 @@ def launch(command: Sequence[str], num_processes: int, num_restarts: int) -> int
             num_restarts -= 1
 
 
-def tell_launcher(error: BaseException) -> None:
+def report_to_launcher(error: BaseException) -> None:
     """Report an error that a restart cannot fix to the launcher, which ends all processes; no-op without a launcher."""
-    refusal, pipe = describe_refusal(error), os.environ.get(_TELLING)
+    refusal, pipe = describe_refusal(error), os.environ.get(_ERROR_PIPE)
     if refusal is None or pipe is None:
         return
     with suppress(OSError):  # the launcher is gone
@@ -73,18 +73,18 @@ def tell_launcher(error: BaseException) -> None:
         time.sleep(_ENDED_WITHIN_SECONDS)  # if this process ended now, the others would fail with long tracebacks
 
 
-def end_with_launcher() -> None:
+def exit_with_launcher() -> None:
     """Make this process end as soon as its launcher ends; does nothing without our launcher.
 
-    A killed launcher cannot end its workers: they would run on for hours and keep the run folder locked.
+    A killed launcher cannot end its workers: they would continue for hours and keep the run folder locked.
     """
-    lifeline = os.environ.get(_LIFELINE)
-    if lifeline is None:
+    launcher_out = os.environ.get(_LAUNCHER_PIPE)
+    if launcher_out is None:
         return
 
     def wait_for_end() -> None:
         with suppress(OSError):
-            os.read(int(lifeline), 1)  # nothing is ever written
+            os.read(int(launcher_out), 1)  # nothing is ever written
         os._exit(128 + signal.SIGKILL)
 
     threading.Thread(target=wait_for_end, daemon=True).start()
@@ -95,16 +95,16 @@ def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Ref
 
     After a stop signal, the processes save a checkpoint first.
     """
-    hearing, telling = os.pipe()
-    following, lifeline = os.pipe()
-    meeting = {
+    errors_out, errors_in = os.pipe()
+    launcher_out, launcher_in = os.pipe()
+    environment = {
         "OMP_NUM_THREADS": str(max(1, len(list_processors()) // num_processes)),
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_find_free_port()),
         "WORLD_SIZE": str(num_processes),
-        _TELLING: str(telling),
-        _LIFELINE: str(following),
+        _ERROR_PIPE: str(errors_in),
+        _LAUNCHER_PIPE: str(launcher_out),
     }
     workers: list[subprocess.Popen[bytes]] = []
     try:
@@ -113,13 +113,13 @@ def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Ref
             # a session of its own: Ctrl-C is for the launcher, which ends the workers
             workers.append(
                 subprocess.Popen(
-                    command, env={**meeting, **ranks}, pass_fds=(telling, following), start_new_session=True
+                    command, env={**environment, **ranks}, pass_fds=(errors_in, launcher_out), start_new_session=True
                 )
             )
-        while not stop.asked_by:
+        while not stop.received:
             codes = [worker.poll() for worker in workers]
-            if select.select([hearing], [], [], _LOOK_SECONDS)[0]:
-                return _read_refusal(hearing)
+            if select.select([errors_out], [], [], _POLL_SECONDS)[0]:
+                return _read_refusal(errors_out)
             deaths = [Death(code, rank) for rank, code in enumerate(codes) if code]
             if deaths:
                 return min(deaths)  # report a kill rather than the failures of processes that waited for the killed one
@@ -129,7 +129,7 @@ def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Ref
         return None
     finally:
         _end(workers)
-        for pipe in (hearing, telling, following, lifeline):
+        for pipe in (errors_out, errors_in, launcher_out, launcher_in):
             os.close(pipe)
 
 
@@ -143,7 +143,7 @@ def _stop(workers: Sequence[subprocess.Popen[bytes]]) -> None:
         codes = [worker.poll() for worker in workers]
         if None not in codes or not {None, 0, 128 + signal.SIGTERM}.issuperset(codes):
             return
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _end(workers: Sequence[subprocess.Popen[bytes]]) -> None:

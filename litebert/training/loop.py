@@ -1,8 +1,8 @@
-"""The training loop: one update after another, each a function of weights, optimizer, batch and step alone.
+"""The training loop. An update depends only on the weights, the optimizer state, the batch and the step.
 
-A step's batch is computed in micro-batches, on one or several processes. Their losses are divided by the counts of the
-whole batch, so that they add up. To resume exactly, only weights and optimizer state have to be saved: dropout follows
-from (seed, step, row), or from (seed, step, micro-batch) where kernels draw it: on accelerators, or compiled.
+The batch of a step is computed in micro-batches, in one or several processes. Their losses are divided by the counts of
+the whole batch, so that they add up. Dropout depends on (seed, step, row), or, where kernels draw it (on accelerators,
+or compiled), on (seed, step, micro-batch). So weights and optimizer state are enough to resume exactly.
 """
 
 import math
@@ -24,14 +24,14 @@ from litebert.core.errors import TrainingError
 from litebert.core.memory import describe_shortage
 from litebert.core.runtime import Runtime
 from litebert.model.model import Model
-from litebert.tasks.task import AnyPart, Part, Task
-from litebert.training.distributed import add_over_ranks, mean_over_ranks, synchronizing
+from litebert.tasks.task import AnyBatch, MicroBatch, Task
+from litebert.training.distributed import average_over_ranks, gradient_sync, sum_over_ranks
 from litebert.training.optimizers import clip_gradients
 from litebert.training.options import TrainOptions
 from litebert.training.schedule import step_by_clock
 
 SCALER = "scaler_"  # prefix of a loss scaler's numbers in a checkpoint's state
-Clock = Callable[[], float]  # seconds since some moment; a run's hours are counted by it
+Clock = Callable[[], float]  # seconds since an arbitrary moment; measures train.hours
 
 
 @dataclass
@@ -55,19 +55,17 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Engine(Generic[AnyPart]):
-    """What an update reads and changes."""
+class Engine(Generic[AnyBatch]):
+    """The model, its loss and its optimizer: all that an update reads and changes."""
 
     model: Model
     compute_loss: nn.Module  # TaskLoss, inside DDP or FSDP if there are several processes
     optimizer: Optimizer
-    task: Task[AnyPart]
+    task: Task[AnyBatch]
     runtime: Runtime
     scaler: GradScaler
     clip_norm: float
     seed: int
-    # (micro-batch, step) -> the same with dropout seeds for its rows; None: torch's generator is seeded instead
-    seed_rows: Callable[[AnyPart, int], AnyPart] | None = None
 
 
 class StepReport(NamedTuple):
@@ -94,8 +92,8 @@ def unpack_scaler(state: Mapping[str, float | int]) -> dict[str, float | int]:
 
 
 def iter_updates(
-    engine: Engine[AnyPart],
-    batches: Iterator[Sequence[AnyPart]],
+    engine: Engine[AnyBatch],
+    batches: Iterator[Sequence[AnyBatch]],
     progress: Progress,
     options: TrainOptions,
     rate_at: Callable[[float], float],
@@ -107,8 +105,8 @@ def iter_updates(
     for micro_batches in batches:
         report = update(engine, micro_batches, progress.step, rate_at(progress.scheduled_step(options)))
         seconds = clock() - started_at
-        # clocks differ: processes that disagree on the end of a run or a stage would wait for each other forever
-        report = report._replace(seconds=mean_over_ranks(seconds) if options.hours else seconds)
+        # clocks differ, and processes that disagree on the end of a run or stage would wait for each other forever
+        report = report._replace(seconds=average_over_ranks(seconds) if options.hours else seconds)
         progress.step += 1
         progress.tokens += report.num_tokens
         progress.seconds += report.seconds
@@ -119,19 +117,18 @@ def iter_updates(
         started_at = clock()
 
 
-def update(engine: Engine[AnyPart], micro_batches: Sequence[AnyPart], step: int, learning_rate: float) -> StepReport:
+def update(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], step: int, learning_rate: float) -> StepReport:
     """Update the weights once, from the micro-batches that this process computes of one batch."""
     optimizer, scaler = engine.optimizer, engine.scaler
-    totals = {name: int(n) for name, n in add_over_ranks(count_parts(engine.task, micro_batches)).items()}
+    totals = {name: int(n) for name, n in sum_over_ranks(count_totals(engine.task, micro_batches)).items()}
     sums: Counter[str] = Counter()
     first_number = engine.runtime.ranks.rank * len(micro_batches)  # numbered over all processes
     for number, micro_batch in enumerate(micro_batches):
         torch.manual_seed(noise_seed(engine.seed, step, "part", first_number + number))
-        seeded = engine.seed_rows(micro_batch, step) if engine.seed_rows else micro_batch
         is_last = number == len(micro_batches) - 1
-        with synchronizing(engine.compute_loss, is_last=is_last), _advising_on_memory(seeded, f"step {step + 1}"):
-            sums.update(_backward(engine, seeded, totals))
-    sums = Counter(add_over_ranks(sums))
+        with gradient_sync(engine.compute_loss, is_last=is_last), _advising_on_memory(micro_batch, f"step {step + 1}"):
+            sums.update(_backward(engine, micro_batch, totals))
+    sums = Counter(sum_over_ranks(sums))
     if not math.isfinite(sums["loss"]):
         raise TrainingError("loss-not-finite", f"the loss of step {step + 1} is {sums['loss']}")
     scaler.unscale_(optimizer)
@@ -150,23 +147,23 @@ def update(engine: Engine[AnyPart], micro_batches: Sequence[AnyPart], step: int,
     return StepReport(metrics, totals["tokens"], 0.0)
 
 
-def time_batch(engine: Engine[AnyPart], parts: Sequence[AnyPart], clock: Clock = time.perf_counter) -> float:
+def time_batch(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], clock: Clock = time.perf_counter) -> float:
     """The seconds that the loss and gradients of a batch take; no weight and no later dropout changes."""
     engine.model.train()
-    totals = dict(count_parts(engine.task, parts))
+    totals = dict(count_totals(engine.task, micro_batches))
     started_at = clock()
-    for part in parts:
-        with _advising_on_memory(part, "the first batch"):
-            _backward(engine, part, totals)
+    for micro_batch in micro_batches:
+        with _advising_on_memory(micro_batch, "the first batch"):
+            _backward(engine, micro_batch, totals)
     engine.optimizer.zero_grad(set_to_none=True)
     return clock() - started_at
 
 
 @torch.no_grad()
-def measure(engine: Engine[AnyPart], batches: Sequence[AnyPart]) -> dict[str, float]:
+def measure(engine: Engine[AnyBatch], batches: Sequence[AnyBatch]) -> dict[str, float]:
     """The task's metrics on batches, without learning from them."""
     engine.model.eval()
-    totals = count_parts(engine.task, batches)
+    totals = count_totals(engine.task, batches)
     sums: Counter[str] = Counter()
     for batch in batches:
         with _number_format(engine.runtime):
@@ -182,11 +179,11 @@ def check_finite(metrics: Mapping[str, float], step: int) -> None:
             raise TrainingError("loss-not-finite", f"the {name.replace('_', ' ')} of step {step} is {value}")
 
 
-def count_parts(task: Task[AnyPart], parts: Sequence[AnyPart]) -> Counter[str]:
+def count_totals(task: Task[AnyBatch], micro_batches: Sequence[AnyBatch]) -> Counter[str]:
     """The counts that losses are divided by, over all micro-batches."""
     totals: Counter[str] = Counter()
-    for part in parts:
-        totals.update(task.count(part))
+    for micro_batch in micro_batches:
+        totals.update(task.count(micro_batch))
     return totals
 
 
@@ -195,18 +192,14 @@ def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) 
     return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
 
 
-def seeding_rows(seed: int) -> Callable[[Batch, int], Batch]:
-    """Gives a micro-batch dropout seeds for its rows, the same however the batch is cut into micro-batches."""
-
-    def seed_rows(part: Batch, step: int) -> Batch:
-        rows = range(part.first_row, part.first_row + len(part.token_ids))
-        return replace(part, dropout_seeds=tuple(noise_seed(seed, step, "row", row) for row in rows))
-
-    return seed_rows
+def seed_dropout(micro_batch: Batch, seed: int, step: int) -> Batch:
+    """A micro-batch with a dropout seed for each row, the same however the batch of a step is cut."""
+    rows = range(micro_batch.first_row, micro_batch.first_row + len(micro_batch.token_ids))
+    return replace(micro_batch, dropout_seeds=tuple(noise_seed(seed, step, "row", row) for row in rows))
 
 
 @contextmanager
-def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
+def _advising_on_memory(micro_batch: MicroBatch, where: str) -> Iterator[None]:
     """Turn an out-of-memory error into one that names the step, the amount requested and the key to lower."""
     try:
         yield
@@ -214,7 +207,7 @@ def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
         shortage = describe_shortage(error)
         if shortage is None:
             raise
-        num_rows, length = getattr(part, "token_ids", torch.empty(1, 0)).shape
+        num_rows, length = getattr(micro_batch, "token_ids", torch.empty(1, 0)).shape
         remedy = (
             f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else ("use shorter sequences or a smaller model")
         )
@@ -223,10 +216,10 @@ def _advising_on_memory(part: Part, where: str) -> Iterator[None]:
         ) from error
 
 
-def _backward(engine: Engine[AnyPart], part: AnyPart, totals: dict[str, int]) -> dict[str, float]:
-    # `totals` is no Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
+def _backward(engine: Engine[AnyBatch], micro_batch: AnyBatch, totals: dict[str, int]) -> dict[str, float]:
+    # `totals` is not a Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
     with _number_format(engine.runtime):
-        result = engine.compute_loss(part.to(engine.runtime.device), totals)
+        result = engine.compute_loss(micro_batch.to(engine.runtime.device), totals)
     # DDP and FSDP average over processes, but our losses are divided by the counts of all: they must be summed
     loss = result.loss * engine.runtime.ranks.world_size
     engine.scaler.scale(loss).backward()

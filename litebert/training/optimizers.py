@@ -1,12 +1,12 @@
-"""LAMB in Google's and NVIDIA's dialects, AdamW in torch's and Google's: which parameters decay, and what a step does.
+"""LAMB as Google and NVIDIA implement it, AdamW as torch and Google do.
 
-The dialects share one arithmetic, so that they are rows of a table and not classes:
+The dialects of LAMB share one formula, so they are rows of a table rather than classes:
 
     m, v = moments of the gradient;  u = m / (sqrt(v) + epsilon) + weight_decay * w;  w -= lr * ratio * u
 
-Biases and LayerNorms never decay. Google's code corrects no bias and adapts (ratio = ||w|| / ||u||, one for each
-parameter) what its name does not exclude; apex's corrects the bias and adapts what decays. Both first bring the
-gradients' global norm down to 1, which is `clip_gradients`.
+Biases and LayerNorms never decay. Google's code does not correct the bias, and adapts (ratio = ||w|| / ||u||, one per
+parameter) all parameters whose names are not excluded. apex corrects the bias and adapts the parameters that decay.
+Both first clip the gradients to a global norm of 1, which is `clip_gradients`.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,16 +22,16 @@ from litebert.training.options import OptimOptions
 
 
 class Dialect(NamedTuple):
-    """What one LAMB does otherwise than another."""
+    """How the implementations of LAMB differ."""
 
     corrects_bias: bool
-    adapts: Callable[[bool, float], bool]  # (is the name excluded, its weight decay) -> has it a trust ratio
+    adapts: Callable[[bool, float], bool]  # (is the name excluded, its weight decay) -> does it have a trust ratio
 
 
 DIALECTS = {
     # google-research/albert: the optimizer that trained the released models
     "lamb": Dialect(corrects_bias=False, adapts=lambda is_excluded, _: not is_excluded),
-    # apex FusedLAMB: a tensor without weight decay has no ratio either ...
+    # apex FusedLAMB: a tensor without weight decay has no trust ratio either ...
     "lamb-apex": Dialect(corrects_bias=True, adapts=lambda _, weight_decay: weight_decay != 0),
     # ... and with use_nvlamb every tensor has one
     "lamb-nvlamb": Dialect(corrects_bias=True, adapts=lambda *_: True),
@@ -53,18 +53,18 @@ def build_optimizer(named_parameters: Iterable[tuple[str, Tensor]], options: Opt
 
 
 def is_excluded(name: str) -> bool:
-    """Whether a parameter of this name neither decays nor, in Google's LAMB, has a trust ratio."""
+    """Whether a parameter of this name does not decay and, in Google's LAMB, has no trust ratio."""
     parts = name.split(".")
     return parts[-1] == "bias" or any(part.endswith("norm") for part in parts)
 
 
 def clip_gradients(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
-    """Scale all gradients so that their global norm is at most `max_norm`; gives the norm they had."""
+    """Scale all gradients so that their global norm is at most `max_norm`; returns the norm before."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients)
     if isinstance(norm, DTensor):
         norm = norm.full_tensor()
-    # A comparison on the host is free on a CPU and spares a pass over memory; elsewhere it would wait for the device.
+    # Comparing is free on a CPU and saves a pass over memory; on other devices it would wait for the result.
     if norm.device.type != "cpu" or norm > max_norm:
         scale = (max_norm / norm).clamp(max=1.0)
         for gradient in gradients:
@@ -73,7 +73,7 @@ def clip_gradients(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
 
 
 def _plan_groups(named_parameters: Iterable[tuple[str, Tensor]], options: OptimOptions) -> list[dict[str, Any]]:
-    # A tensor under several names is one variable, with one state and one trust ratio: its first name counts.
+    # A tensor with several names is one variable, with one state and one trust ratio: its first name counts.
     first_names: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in named_parameters:
         first_names.setdefault(id(tensor), (name, tensor))

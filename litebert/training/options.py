@@ -1,6 +1,6 @@
-"""The options of a training run: its length, its micro-batches, its optimizer, where it starts, and what is kept.
+"""The [train], [optim] and [init] sections of a recipe.
 
-Without torch, so that a recipe can be read and checked without it.
+Does not import torch, so that a recipe can be read and checked without it.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ OptimizerName = Literal["lamb", "lamb-apex", "lamb-nvlamb", "adamw-google", "ada
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
-    """The run. `steps` is its length; with `tokens` or `hours`, only the scale of the schedule and the stages."""
+    """The run. `steps` is its length; if `tokens` or `hours` is set, only the scale of the schedule and the stages."""
 
     steps: PositiveInt
-    tokens: NonNegativeInt = 0  # stop after so many tokens of text; 0: by steps
-    hours: NonNegativeFloat = 0.0  # stop after so many hours, the schedule follows the clock; 0: by steps
+    tokens: NonNegativeInt = 0  # stop after this many tokens of text; 0: by steps
+    hours: NonNegativeFloat = 0.0  # stop after this many hours, and the schedule follows the clock; 0: by steps
     micro_batch: NonNegativeInt = 0  # sequences computed at once; 0: the whole batch
     save_every: PositiveInt = 1000
     keep_last: PositiveInt = 2  # checkpoints kept in addition to the best one
@@ -27,7 +27,7 @@ class TrainOptions:
     evaluate_batches: PositiveInt = 16  # validation batches
     log_every: PositiveInt = 1
     loggers: tuple[str, ...] = ()  # tensorboard, wandb
-    parallel: Parallel = "ddp"  # with several processes: the whole model in each, or sharded
+    parallel: Parallel = "ddp"  # with several processes: a copy of the model in each, or sharded (fsdp)
     compile: bool = False  # torch.compile of each block
     recompute: bool = False  # activation checkpointing: keep each layer's input, compute the rest again
 
@@ -58,14 +58,14 @@ class OptimOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class InitOptions:
-    """Where the weights come from."""
+    """The weights to start from."""
 
     source: str = ""  # any checkpoint, or a name on the hub (in a recipe: init.from); empty: random weights
     continues: bool = False  # with the optimizer state and step of init.from: continue its training
-    # "frequencies": the vocabulary's biases start at log frequencies in the corpora. Adam would take thousands of
-    # steps to bring them there, and meanwhile bends the encoder into saying how often tokens occur
+    # "frequencies": the vocabulary's biases start at log frequencies in the corpora. Adam takes thousands of steps to
+    # learn them, and until then distorts the encoder to predict frequencies
     word_bias: Literal["zero", "frequencies"] = "zero"
-    # "continued": positions that a later stage is the first to reach start as an extrapolation of those before them
+    # "continued": positions first used in a later stage start as an extrapolation of those before them
     new_positions: Literal["drawn", "continued"] = "drawn"
 
     def __post_init__(self) -> None:

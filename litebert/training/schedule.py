@@ -1,8 +1,7 @@
 """The learning rate as a function of the step: warm-up, then polynomial decay, by the official clock.
 
-Google's decay counts from step 0, not from the end of the warm-up, which merely replaces it while it lasts. The rate
-therefore climbs towards the peak and drops to (1 - warmup / total) of it the moment the warm-up ends. The released
-models were trained with that drop, and so are ours.
+Google's decay counts from step 0, not from the end of the warm-up. The rate therefore rises to the peak, and drops to
+(1 - warmup / total) of it when the warm-up ends. The released models were trained with that drop, and so are ours.
 """
 
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from litebert.core.ranges import NonNegativeFloat, NonNegativeInt, check_values
 
 @dataclass(frozen=True)
 class ScheduleOptions:
-    """How the learning rate moves over a run."""
+    """How the learning rate changes over a run."""
 
     warmup_steps: NonNegativeInt = 3125
     start_warmup_step: NonNegativeInt = 0  # where the warm-up begins, for a run that continues another
@@ -39,7 +38,7 @@ def learning_rate(step: float, *, peak: float, total_steps: int, options: Schedu
     """The rate of the update made at `step` (the first is step 0); `step_by_clock` gives fractions of steps."""
     warmed_steps = step - options.start_warmup_step
     if warmed_steps < 0:
-        return 0.0  # Google's formula goes below
+        return 0.0  # Google's formula would be negative
     if warmed_steps < options.warmup_steps:
         return peak * warmed_steps / options.warmup_steps
     remaining = 1 - min(step / total_steps, 1)
@@ -48,5 +47,5 @@ def learning_rate(step: float, *, peak: float, total_steps: int, options: Schedu
 
 
 def step_by_clock(elapsed_seconds: float, *, total_seconds: float, total_steps: int) -> float:
-    """The step, with its fraction, where a run of given hours stands: the schedule then follows the clock."""
+    """The fractional step of a run that is limited by hours, whose schedule follows the clock."""
     return total_steps * min(elapsed_seconds / total_seconds, 1)

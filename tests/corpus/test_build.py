@@ -17,7 +17,7 @@ from litebert.corpus import encode, writer
 from litebert.corpus.build import build_corpus
 from litebert.corpus.documents import Document
 from litebert.corpus.shards import SHARDS, open_corpus, read_manifest
-from litebert.corpus.statistics import check_corpus, measure_corpus
+from litebert.corpus.statistics import measure_corpus, verify_corpus
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 
@@ -165,12 +165,12 @@ def test_deduplication_keeps_the_first_of_equal_documents(
 
 def test_check_names_a_damaged_shard(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:
     build_corpus(texts, tokenizer, tmp_path / "corpus", OPTIONS)
-    assert check_corpus(tmp_path / "corpus")[1] == []
+    assert verify_corpus(tmp_path / "corpus")[1] == []
     path = tmp_path / "corpus" / SHARDS / "train-00001.safetensors"
     data = bytearray(path.read_bytes())
     data[-20] ^= 1
     path.write_bytes(data)
-    assert check_corpus(tmp_path / "corpus")[1] == [f"{path} is corrupt: its hash is not the manifest's"]
+    assert verify_corpus(tmp_path / "corpus")[1] == [f"{path} is corrupt: its hash is not the manifest's"]
 
 
 def test_statistics_count_what_is_there(tmp_path: Path, texts: list[Path], tokenizer: Tokenizer) -> None:

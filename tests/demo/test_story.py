@@ -86,7 +86,7 @@ def test_interrupted_in_every_stage_it_ends_with_the_same_report(
         "litebert.demo.story.atomic_directory",
         "litebert.demo.story.train_tokenizer",
         "litebert.demo.story.open_corpus",  # the shards are written, the stage is not over
-        "litebert.pretraining.run_folder.forget_old_checkpoints",  # in the middle of training
+        "litebert.pretraining.run_folder.delete_old_checkpoints",  # in the middle of training
         "litebert.demo.story.evaluate_model",
         "litebert.demo.story.build_page",
     ):

@@ -19,7 +19,7 @@ from litebert.inference.session import Session
 from litebert.interop.convert import convert
 from litebert.model.config import HeadSpec
 from litebert.text.normalize import Normalization
-from litebert.text.sentencepiece_front import SentencePieceFront
+from litebert.text.sentencepiece_backend import SentencePieceBackend
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
@@ -121,7 +121,7 @@ def test_a_tokenizer_that_went_there_and_back_gives_the_same_ids(
 ) -> None:
     trained = train_tokenizer(make_sentences(), VocabularyOptions("unigram", SIZES["unigram"]))
     policy = Normalization(lowercase=lowercase, drops_accents=False)
-    tokenizer = Tokenizer(SentencePieceFront(trained.model, policy, digit_comma))
+    tokenizer = Tokenizer(SentencePieceBackend(trained.model, policy, digit_comma))
     save(tmp_path / "ours", replace(ALBERT, vocab_size=tokenizer.vocab_size), PRETRAINING, tokenizer)
     convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
     back = load_checkpoint(tmp_path / "theirs").load_tokenizer()

@@ -9,7 +9,7 @@ from litebert import load_checkpoint
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.inference.predictor import Predictor
 from litebert.interop.convert import ConvertOptions, convert
-from litebert.objectives.chance import find_at_chance
+from litebert.objectives.masked_lm import MaskedLM
 from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.stage import draw_validation
 from litebert.server.models import NamedModel
@@ -18,6 +18,7 @@ from litebert.server.models import NamedModel
 def test_a_head_is_at_chance_unless_it_is_clearly_better_than_one_answer(tiny_corpus: Path) -> None:
     recipe = make_recipe(tiny_corpus)
     batches = draw_validation(recipe, str(tiny_corpus))
+    find_at_chance = MaskedLM.from_recipe(recipe).find_at_chance
     assert find_at_chance({"mlm_accuracy": 0.9, "sentence_accuracy": 0.9}, batches) == {}
     found = find_at_chance({"mlm_accuracy": 0.9, "sentence_accuracy": 0.5}, batches)
     assert found.keys() == {"sentence"}

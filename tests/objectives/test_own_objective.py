@@ -24,7 +24,7 @@ from litebert.plan.plan import plan_run
 from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import Recipe, load_recipe
 from litebert.study.effort import measure_memory
-from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.task import BatchLoss, Counts
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class FindMasked(Objective):
     def count(self, part: Batch) -> dict[str, int]:
         return {"tokens": int(part.mask.sum())}
 
-    def loss(self, model: Model, part: Batch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: Batch, totals: Counts) -> BatchLoss:
         logits = model.heads["tokens"](model.encoder(part.token_ids, part.segment_ids, part.mask).hidden)[part.mask]
         is_chosen = torch.zeros(part.token_ids.numel(), dtype=torch.long)
         is_chosen[part.mlm_positions] = 1
         labels = is_chosen.view_as(part.token_ids)[part.mask]
         loss = F.cross_entropy(logits, labels, reduction="sum") / totals["tokens"]
-        return PartLoss(loss, {"loss": loss.detach(), "right": (logits.argmax(-1) == labels).sum()})
+        return BatchLoss(loss, {"loss": loss.detach(), "right": (logits.argmax(-1) == labels).sum()})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "found": sums["right"] / totals["tokens"]}

@@ -26,7 +26,7 @@ from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import build_model
 from litebert.text.normalize import Normalization, normalize
-from litebert.text.sentencepiece_front import SentencePieceFront
+from litebert.text.sentencepiece_backend import SentencePieceBackend
 from litebert.text.tokenizer import ReadingOptions, Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
@@ -256,7 +256,7 @@ def test_a_model_without_dummy_prefix_or_space_rules_has_our_ids(tmp_path: Path)
         minloglevel=2,
     )
     policy = Normalization(collapses_whitespace=False, unicode_form="none", drops_accents=False, lowercase=False)
-    ours = Tokenizer(SentencePieceFront(model.getvalue(), policy, "off"))
+    ours = Tokenizer(SentencePieceBackend(model.getvalue(), policy, "off"))
     lines = ["The river", " The  river ", "river", "", " ", "Café e\u0301\tx", "▁the"]
     assert not assert_same_except(ours, load_theirs(ours, tmp_path), lines)
 

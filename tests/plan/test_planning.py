@@ -14,7 +14,7 @@ from litebert.model.cost import count_parameters
 from litebert.model.presets import preset
 from litebert.plan.advice import advise
 from litebert.plan.devices import Device, Peaks, load_device
-from litebert.plan.memory import Spreading, count_shard
+from litebert.plan.memory import Distribution, count_shard
 from litebert.plan.plan import WAYS, bert_of_same_width, plan_run
 from litebert.plan.traffic import Message, list_messages, list_parameters
 from litebert.pretraining.recipe import Recipe, load_recipe
@@ -70,7 +70,7 @@ def test_the_shards_of_all_devices_are_one_model(name: str, num_devices: int) ->
 
 def test_shards_are_padded_to_equal_rows() -> None:
     parameters = list_parameters(preset("nano"), HEADS, trains_pooler=True)
-    ddp, fsdp = (count_shard(parameters, Spreading(kind, 3), trained_only=True) for kind in ("ddp", "fsdp"))
+    ddp, fsdp = (count_shard(parameters, Distribution(kind, 3), trained_only=True) for kind in ("ddp", "fsdp"))
     assert ddp == parameters.num_trained
     assert 3 * fsdp > ddp
 

@@ -35,9 +35,9 @@ from litebert.pretraining.initialization import State
 from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import Recipe, load_recipe
 from litebert.pretraining.stage import build_engine, draw_validation
-from litebert.training.distributed import TaskLoss, in_one_format, process_group
-from litebert.training.kept_checkpoints import forget_old_checkpoints
-from litebert.training.loop import Engine, Progress, build_scaler, seeding_rows, update
+from litebert.training.distributed import TaskLoss, agree_on_dtype, process_group
+from litebert.training.kept_checkpoints import delete_old_checkpoints
+from litebert.training.loop import Engine, Progress, build_scaler, seed_dropout, update
 from litebert.training.optimizers import build_optimizer
 from litebert.training.options import OptimOptions
 
@@ -179,7 +179,7 @@ def test_the_last_checkpoints_and_the_best_one_are_kept(tiny_corpus: Path, tmp_p
     assert kept == sorted({18, 20, best})
     copy = tmp_path / "run" / "checkpoints" / "step-00000002-good"  # somebody's own: not ours to count or delete
     copy.mkdir()
-    forget_old_checkpoints(tmp_path / "run", records, keep_last=1)
+    delete_old_checkpoints(tmp_path / "run", records, keep_last=1)
     assert [path.name for path in list_checkpoints(copy.parent)] == sorted({f"step-{best:08}", "step-00000020"})
     assert copy.is_dir()
 
@@ -305,8 +305,7 @@ def make_engine(recipe: Recipe, dropout: float) -> Engine:
     model = build_model(config, task.heads).double()
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw"))  # takes fp64
     here = choose_runtime(RuntimeOptions(device="cpu"))
-    scaler, seed_rows = build_scaler(here), seeding_rows(recipe.seed)
-    return Engine(model, TaskLoss(model, task), optimizer, task, here, scaler, 1.0, recipe.seed, seed_rows)
+    return Engine(model, TaskLoss(model, task), optimizer, task, here, build_scaler(here), 1.0, recipe.seed)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
@@ -321,6 +320,7 @@ def test_four_micro_batches_of_two_equal_one_batch_of_eight(dropout: float, is_p
         parts = next(stream.iter_micro_batches(5, 6, micro_rows=micro_rows, workers=0))
         assert is_packed or len(parts) == {2: 4, 0: 1, 3: 3}[micro_rows]
         assert len(parts) > 1 or micro_rows == 0
+        parts = [seed_dropout(part, recipe.seed, step=5) for part in parts]
         report = update(engine, parts, step=5, learning_rate=0.1)
         results.append((report.metrics, engine.model.state_dict()))
     for metrics, weights in results[1:]:
@@ -333,14 +333,15 @@ def test_dropout_noise_depends_on_step_and_row_and_not_on_what_was_computed_befo
     recipe = make_recipe(tiny_corpus)
     stream, _ = open_stream(recipe.data, recipe.stream)
     parts = next(stream.iter_micro_batches(5, 6, micro_rows=2, workers=0))
+    same, later = ([seed_dropout(part, recipe.seed, step) for part in parts] for step in (5, 6))
     results = []
     for num_draws in (0, 7):
         engine = make_engine(recipe, dropout=0.5)
         torch.rand(num_draws)  # what another rank, or an evaluation, may have drawn
-        update(engine, parts, step=5, learning_rate=0.1)
+        update(engine, same, step=5, learning_rate=0.1)
         results.append(engine.model.state_dict())
     other = make_engine(recipe, dropout=0.5)
-    update(other, parts, step=6, learning_rate=0.1)
+    update(other, later, step=6, learning_rate=0.1)
     assert all(torch.equal(tensor, results[1][name]) for name, tensor in results[0].items())
     assert not all(torch.equal(tensor, results[0][name]) for name, tensor in other.model.state_dict().items())
 
@@ -406,7 +407,7 @@ def note_format(rank: int, port: str, folder: str) -> None:
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=port)
     own = choose_runtime(RuntimeOptions(device="cpu", dtype=("bf16", "fp32")[rank]))
     with process_group(own):
-        (Path(folder) / str(rank)).write_text(in_one_format(own).dtype_name)
+        (Path(folder) / str(rank)).write_text(agree_on_dtype(own).dtype_name)
 
 
 @pytest.mark.slow

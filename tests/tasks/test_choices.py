@@ -14,7 +14,7 @@ from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.tasks.choice_files import race_reader, read_choice_dataset, read_choices, read_race
 from litebert.tasks.choices import ChoiceExample, Choices, fill_in
-from litebert.tasks.group_batch import build_group_batch, cut_into_parts
+from litebert.tasks.group_batch import build_group_batch, cut_micro_batches
 from litebert.tasks.groups import SequenceForm
 from litebert.tasks.reading import TableOptions
 from litebert.text.tokenizer import Tokenizer
@@ -90,7 +90,7 @@ def test_parts_of_a_batch_add_up_to_its_loss(model: Model, tiny_tokenizer: Token
     groups = task.encode(build_examples(), tiny_tokenizer, FORM)
     whole = build_group_batch(groups, 0)
     totals = task.count(whole)
-    parts = cut_into_parts(groups, 5, 0)
+    parts = cut_micro_batches(groups, 5, 0)
     assert len(parts) > 2
     with torch.inference_mode():
         expected = float(task.loss(model, whole, totals).loss)

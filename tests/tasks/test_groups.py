@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litebert.tasks.group_batch import build_group_batch, cut_into_parts
+from litebert.tasks.group_batch import build_group_batch, cut_micro_batches
 from litebert.tasks.groups import Group, SequenceForm, TokenSequence, TuningPlan, share_room
 
 FORM = SequenceForm(cls_id=2, sep_id=3, pad_id=0, max_length=12)
@@ -59,9 +59,9 @@ def test_a_batch_has_the_rows_of_its_groups_in_order_and_their_targets_in_one_ro
 
 def test_parts_hold_whole_groups_and_together_all_of_them() -> None:
     groups = [group_of(3, 3), group_of(4), group_of(5, 5, 5, 5), group_of(2)]
-    parts = cut_into_parts(groups, 3, pad_id=0)
+    parts = cut_micro_batches(groups, 3, pad_id=0)
     assert [part.group_sizes.tolist() for part in parts] == [[2, 1], [4], [1]]
-    assert len(cut_into_parts(groups, 0, pad_id=0)) == 1
+    assert len(cut_micro_batches(groups, 0, pad_id=0)) == 1
 
 
 @pytest.mark.parametrize("bucket_batches", [1, 4])

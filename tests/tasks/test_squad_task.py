@@ -12,7 +12,7 @@ from litebert.core.errors import DataError
 from litebert.model.config import ModelConfig
 from litebert.model.engine import HeadInputs, HeadName
 from litebert.model.model import Model, build_model
-from litebert.tasks.group_batch import build_group_batch, cut_into_parts
+from litebert.tasks.group_batch import build_group_batch, cut_micro_batches
 from litebert.tasks.groups import SequenceForm
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.squad.features import count_lost_answers
@@ -61,7 +61,7 @@ def test_parts_add_up_and_padding_changes_nothing(tiny_tokenizer: Tokenizer, tas
     assert max(len(group.sequences) for group in groups) > 3
     whole = build_group_batch(groups, tiny_tokenizer.pad_id)
     totals = task.count(whole)
-    parts = cut_into_parts(groups, 1, tiny_tokenizer.pad_id)
+    parts = cut_micro_batches(groups, 1, tiny_tokenizer.pad_id)
     assert len(parts) == len(groups)
     with torch.inference_mode():
         expected = float(task.loss(model, whole, totals).loss)

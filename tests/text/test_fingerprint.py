@@ -11,7 +11,7 @@ from small_text import SIZES, make_sentences
 
 from litebert.core.sealed import read_sealed
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
-from litebert.text.tokenizers_front import TokenizersFront
+from litebert.text.tokenizers_backend import TokenizersBackend
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 KINDS: list[Any] = ["wordpiece", "bpe"]
@@ -27,7 +27,7 @@ def changed(tokenizer: Tokenizer, change: Change) -> str:
     """The fingerprint after a change of tokenizer.json."""
     facts = json.loads(tokenizer.model)
     change(facts)
-    return Tokenizer(TokenizersFront(json.dumps(facts).encode())).fingerprint
+    return Tokenizer(TokenizersBackend(json.dumps(facts).encode())).fingerprint
 
 
 def swap_last_pieces(facts: dict[str, Any]) -> None:

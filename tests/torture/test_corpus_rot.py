@@ -15,7 +15,7 @@ from litebert.core import verified
 from litebert.core.errors import DataError
 from litebert.core.sealed import is_sealed
 from litebert.corpus.shards import open_corpus
-from litebert.corpus.statistics import check_corpus
+from litebert.corpus.statistics import verify_corpus
 
 SHARD = "shards/train-00000.safetensors"
 
@@ -78,7 +78,7 @@ def test_counts_that_are_not_the_shards_are_refused_without_a_checksum_too(corpu
     before = read_all(corpus)
     manifest["shards"][0]["num_tokens"] = 5
     file.write_text(json.dumps(manifest))
-    assert "is not as long as the manifest says" in check_corpus(corpus, is_quiet=True)[1][0]
+    assert "is not as long as the manifest says" in verify_corpus(corpus, is_quiet=True)[1][0]
     manifest["shards"][0]["name"] = "../../train-00000.safetensors"
     file.write_text(json.dumps(manifest))
     with refuses(DataError, "corrupt-manifest", at="manifest.json"):
@@ -115,6 +115,6 @@ def test_without_a_cache_folder_a_process_remembers_alone(corpus: Path, monkeypa
     monkeypatch.setattr(verified, "_remembered", set())
     entry = verified.describe_state(corpus / SHARD, "is whole")
     assert not verified.is_verified(entry)
-    verified.note_verified(entry)
+    verified.remember_verified(entry)
     assert verified.is_verified(entry)
     assert not verified.is_verified(verified.describe_state(corpus / SHARD, "is something else"))

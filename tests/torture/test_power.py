@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from litebert.core.files import atomic_directory, atomic_path
-from litebert.training.kept_checkpoints import checkpoint_path, forget_old_checkpoints
+from litebert.training.kept_checkpoints import checkpoint_path, delete_old_checkpoints
 from tests.torture.faults import watch
 from tests.torture.power import WAYS, Recording, build_loss, replay, write_journal
 
@@ -42,7 +42,7 @@ def forget(folder: Path) -> None:
     for step in (1, 2):
         with atomic_directory(checkpoint_path(folder, step)) as temporary:
             (temporary / "model").write_bytes(b"weights")
-    forget_old_checkpoints(folder, [], keep_last=1)
+    delete_old_checkpoints(folder, [], keep_last=1)
 
 
 def record(write: Callable[[Path], None], place: Path) -> Recording:

@@ -28,7 +28,7 @@ from litebert.model.model import build_model
 from litebert.model.sharing import Sharing
 from litebert.objectives.masked_lm import MaskedLM
 from litebert.plan.traffic import Message, Parameters, list_messages, list_parameters
-from litebert.training.distributed import TaskLoss, leave_group, spread
+from litebert.training.distributed import TaskLoss, leave_group, parallelize
 from litebert.training.loop import Engine, build_scaler, update
 from litebert.training.optimizers import build_optimizer
 from litebert.training.options import OptimOptions, Parallel
@@ -140,7 +140,7 @@ def build_engine(case: Case, runtime: Runtime) -> Engine:
     assert model.encoder.pooler is not None
     model.encoder.pooler.requires_grad_(case.num_labels > 0)
     model.encoder.recompute = case.recompute
-    compute_loss = spread(TaskLoss(model, task), case.parallel, runtime)
+    compute_loss = parallelize(TaskLoss(model, task), case.parallel, runtime)
     trained = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     optimizer = build_optimizer(trained, OptimOptions(name=case.optimizer))
     return Engine(model, compute_loss, optimizer, task, runtime, build_scaler(runtime), clip_norm=1.0, seed=1)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from litebert.core.errors import BusyError, ConfigError, describe_refusal
-from litebert.training.launcher import launch, tell_launcher
+from litebert.training.launcher import launch, report_to_launcher
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +33,9 @@ time.sleep(60)
 """
 BUSY = f"""{NOTE}
 from litebert.core.errors import BusyError
-from litebert.training.launcher import tell_launcher
+from litebert.training.launcher import report_to_launcher
 if rank == "0": time.sleep(60)
-tell_launcher(BusyError("busy", "another process is training in\\nhere"))
+report_to_launcher(BusyError("busy", "another process is training in\\nhere"))
 sys.exit("nobody may hear this")
 """
 LAUNCH = """
@@ -97,7 +97,7 @@ def test_a_launcher_that_is_told_to_end_leaves_no_worker_behind(sent: signal.Sig
 
 
 def test_a_launcher_that_is_killed_takes_its_workers_with_it(tmp_path: Path) -> None:
-    follow = "from litebert.training.launcher import end_with_launcher\nend_with_launcher()\n"
+    follow = "from litebert.training.launcher import exit_with_launcher\nend_with_launcher()\n"
     words = command(follow + NOTE + "time.sleep(60)", tmp_path)
     process = subprocess.Popen([sys.executable, "-c", LAUNCH.format(words=words)])
     while len(list(tmp_path.iterdir())) < 2:
@@ -123,11 +123,11 @@ def test_workers_that_are_told_to_stop_may_finish_what_they_do(tmp_path: Path) -
 
 
 def test_without_a_launcher_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    tell_launcher(ConfigError("x", "y"))
+    report_to_launcher(ConfigError("x", "y"))
     hearing, telling = os.pipe()
     os.close(hearing)  # the launcher was killed
-    monkeypatch.setenv("LITEBERT_TELLING", str(telling))
-    tell_launcher(ConfigError("x", "y"))
+    monkeypatch.setenv("LITEBERT_ERROR_PIPE", str(telling))
+    report_to_launcher(ConfigError("x", "y"))
     os.close(telling)
 
 

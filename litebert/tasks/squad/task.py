@@ -24,7 +24,7 @@ from litebert.tasks.squad.features import build_groups
 from litebert.tasks.squad.metrics import Threshold, Version, score_questions, summarize_scores, tune_threshold
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.windows import WindowOptions
-from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.task import BatchLoss, Counts
 from litebert.text.tokenizer import Tokenizer
 
 SpanHeadKind = Literal["span", "conditional_span"]
@@ -64,7 +64,7 @@ class SpanTask:
             "positions": part.mask.numel(),
         }
 
-    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         assert part.targets is not None, "nothing to learn from"
         gold_start, gold_end, columns = part.targets.unbind(1)  # (S,) each
         hidden = _read_hidden(model, part)
@@ -80,7 +80,7 @@ class SpanTask:
         located = F.cross_entropy(start, gold_start, reduction="sum") + F.cross_entropy(end, gold_end, reduction="sum")
         loss = 0.5 * (located + no_answer) / totals["windows"]
         correct = ((start.argmax(-1) == gold_start) & (end.argmax(-1) == gold_end)).sum()
-        return PartLoss(loss, {"loss": loss.detach(), "correct": correct})
+        return BatchLoss(loss, {"loss": loss.detach(), "correct": correct})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["windows"]}

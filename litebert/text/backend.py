@@ -1,18 +1,18 @@
-"""What a tokenizer stands on: one of two libraries behind the same small face."""
+"""The library that runs a tokenizer's vocabulary: sentencepiece or tokenizers, behind one interface."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 
 class Encoding(NamedTuple):
-    """Ids, and for each of them its place in the original text: text[start:end], without the space before a word."""
+    """Token ids with the span of each in the original text: text[start:end], without the space before a word."""
 
     token_ids: list[int]
     offsets: list[tuple[int, int]]
 
 
-class Front(Protocol):
-    """A vocabulary with its rules, in the library that made it. Never parses special tokens out of text."""
+class Backend(Protocol):
+    """A vocabulary with its rules, run by one library. Never parses special tokens out of text."""
 
     model_file: str  # the name under which `model` is saved
     model: bytes
@@ -21,12 +21,12 @@ class Front(Protocol):
 
     @property
     def identity(self) -> bytes:
-        """What of the model decides ids; equal where the files differ in anything else."""
+        """The content that decides ids: equal for two files that differ only in other things."""
         ...
 
     @property
     def splits(self) -> dict[int, list[int]]:
-        """Pieces that are cut further after the library has found them, and what they become."""
+        """Pieces that are split further after the library has found them, each with the ids that replace it."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""How far learning a vocabulary has come, read from what the libraries write to standard error while they work."""
+"""The progress of training a vocabulary, read from what the libraries write to standard error while they work."""
 
 import json
 import math
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-# What SentencePiece says on its way, and about which share of its work is done by then; the rounds of pruning follow.
+# SentencePiece's log messages, and roughly which share of its work is then done; the rounds of pruning follow.
 _UNIGRAM_MARKS = {"Normalizing": 0.01, "Making suffix array": 0.05, "Extracting": 0.1, "Tokenizing input": 0.35}
 _PRUNING_STARTS = 0.38
-_KEPT_IN_A_ROUND = 0.75  # SentencePiece's shrinking_factor
+_KEPT_PER_ROUND = 0.75  # SentencePiece's shrinking_factor
 # The stages of `tokenizers`, each with where it starts and ends.
 _MERGING_STAGES = {"Tokenize words": (0.0, 0.05), "Count pairs": (0.05, 0.1), "Compute merges": (0.1, 1.0)}
 
@@ -21,12 +21,12 @@ Report = Callable[[float], None]
 Reader = Callable[[str], float | None]
 
 
-class UnigramLog:
-    """Reads SentencePiece's log: it prunes by rounds, a quarter of the pieces each, down to the wanted number."""
+class UnigramProgress:
+    """Reads SentencePiece's log. Each round of pruning drops a quarter of the pieces, down to the vocabulary's size."""
 
     def __init__(self, vocab_size: int) -> None:
         self._goal = 1.1 * vocab_size
-        self._rounds_in_all = 0.0
+        self._num_rounds = 0.0
         self._share = 0.0
 
     def __call__(self, line: str) -> float | None:
@@ -36,15 +36,15 @@ class UnigramLog:
         size = re.search(r"EM sub_iter=(\d) size=(\d+)", line)
         if not size:
             return None
-        rounds_left = max(0.0, math.log(int(size[2]) / self._goal, 1 / _KEPT_IN_A_ROUND)) + (size[1] == "0") * 0.5
-        self._rounds_in_all = self._rounds_in_all or rounds_left
-        share = _PRUNING_STARTS + (1 - _PRUNING_STARTS) * max(0.0, 1 - rounds_left / self._rounds_in_all)
+        rounds_left = max(0.0, math.log(int(size[2]) / self._goal, 1 / _KEPT_PER_ROUND)) + (size[1] == "0") * 0.5
+        self._num_rounds = self._num_rounds or rounds_left
+        share = _PRUNING_STARTS + (1 - _PRUNING_STARTS) * max(0.0, 1 - rounds_left / self._num_rounds)
         self._share = max(self._share, share)
         return self._share
 
 
-def read_merging_log(line: str) -> float | None:
-    """Reads the lines of JSON that `tokenizers` writes."""
+def read_merging_progress(line: str) -> float | None:
+    """Reads the JSON lines that `tokenizers` writes."""
     if not line.startswith('{"stage"'):
         return None
     entry: dict[str, Any] = json.loads(line)
@@ -53,11 +53,11 @@ def read_merging_log(line: str) -> float | None:
 
 
 @contextmanager
-def learning_reported(read: Reader, report: Report | None) -> Iterator[None]:
-    """While a library works, hand what `read` makes of the lines it writes to `report`; other lines are dropped.
+def progress_reported_to(read: Reader, report: Report | None) -> Iterator[None]:
+    """Within the block, pass the progress that `read` finds in the library's log to `report`; other lines are dropped.
 
-    The libraries write to file descriptor 2 from their own code, so that is what is exchanged; Python's `sys.stderr`
-    goes on writing where it did.
+    The libraries write to file descriptor 2 from native code, so the descriptor is redirected. Python's `sys.stderr`
+    keeps writing to where it did.
     """
     if report is None:
         yield
@@ -86,7 +86,7 @@ def learning_reported(read: Reader, report: Report | None) -> Iterator[None]:
 def _has_descriptor_2(stream: IO[str]) -> bool:
     try:
         return stream.fileno() == 2
-    except (OSError, ValueError):  # a test's or a notebook's stream is no file
+    except (OSError, ValueError):  # the stream of a test or a notebook is not a file
         return False
 
 

@@ -1,7 +1,7 @@
 """WordPiece, byte-level BPE and any tokenizer.json through `tokenizers`.
 
-A tokenizer.json carries its own normaliser and pre-tokeniser, so that here is little to decide: build one from the
-older file formats, and keep special tokens from being parsed out of text.
+A tokenizer.json contains its own normalizer and pre-tokenizer. What is left to do: build one from the older file
+formats, and keep special tokens from being parsed out of text.
 """
 
 import json
@@ -14,41 +14,42 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from litebert.core.errors import DataError
 from litebert.core.protobuf import get_bytes, iter_fields
-from litebert.text.front import Encoding
+from litebert.text.backend import Encoding
 from litebert.text.normalize import replace_surrogates
-from litebert.text.sentencepiece_front import load_processor
+from litebert.text.sentencepiece_backend import load_processor
 from litebert.text.word_cache import WordCache, find_cut
 
 MODEL_FILE = "tokenizer.json"
-# the library's name of a model -> our kind; a WordLevel vocabulary is WordPiece whose words are never cut
-_MAX_UNUSED_IDS = 10_000  # beside as many as there are pieces; a model has a vector for each of them
+# ids without a piece, in addition to as many as there are pieces; a model has a vector for each of them
+_MAX_UNUSED_IDS = 10_000
+# the library's name of a model -> our kind; a WordLevel vocabulary is WordPiece whose words are never split
 KINDS = {"WordPiece": "wordpiece", "WordLevel": "wordpiece", "BPE": "bpe", "Unigram": "unigram"}
 
 
-class TokenizersFront:
+class TokenizersBackend:
     """Text to ids through a tokenizer.json."""
 
     model_file = MODEL_FILE
 
     def __init__(self, model: bytes) -> None:
         self.model = model
-        self._original = _load_backend(model)
-        self._backend = _load_backend(_hide_special_names(model))
+        self._original = _load_tokenizer(model)
+        self._tokenizer = _load_tokenizer(_hide_special_names(model))
         cut = find_cut(json.loads(model))
         self._cache = WordCache(cut, self._encode_whole) if cut else None
-        self.kind = KINDS[type(self._backend.model).__name__]
+        self.kind = KINDS[type(self._tokenizer.model).__name__]
         self.vocabulary = _list_vocabulary(self._original)
         try:
-            # a model without its unknown piece fails at the first that it needs; BERT's rules drop U+10FFFD
+            # a model without its unknown piece fails at the first unknown character; BERT's rules drop U+10FFFD
             self._encode_whole(["\U0010fffd", "\U00010380"])
-        except Exception as error:  # the library knows no narrower one
+        except Exception as error:  # the library raises nothing narrower
             raise DataError(
                 "corrupt-tokenizer", f"this tokenizer.json cannot encode text ({error}); restore the original"
             ) from error
 
     @property
     def identity(self) -> bytes:
-        """The vocabulary and its rules; not how the file is laid out, nor what only puts special tokens around text."""
+        """The vocabulary and its rules, without the file's layout and without what adds special tokens around text."""
         facts = json.loads(self.model)
         # files of older versions leave out what is off
         inner = {key: value for key, value in facts["model"].items() if value is not None and value is not False}
@@ -64,10 +65,10 @@ class TokenizersFront:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {}  # all of it lies in the model file
+        return {}  # the model file contains all of them
 
     def normalize(self, text: str) -> str:
-        normalizer = self._backend.normalizer
+        normalizer = self._tokenizer.normalizer
         return normalizer.normalize_str(replace_surrogates(text)) if normalizer else text
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -75,7 +76,7 @@ class TokenizersFront:
         return self._cache.encode_batch(clean) if self._cache else self._encode_whole(clean)
 
     def encode_with_offsets(self, text: str) -> Encoding:
-        encoding = self._backend.encode(replace_surrogates(text), add_special_tokens=False)
+        encoding = self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False)
         return Encoding(encoding.ids, [_trim(text, start, end) for start, end in encoding.offsets])
 
     def decode(self, token_ids: Sequence[int]) -> str:
@@ -83,7 +84,7 @@ class TokenizersFront:
         return text
 
     def _encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self._backend.encode_batch_fast(texts, add_special_tokens=False)]
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def build_wordpiece(vocab_file: Path, *, lowercase: bool) -> bytes:
@@ -91,23 +92,23 @@ def build_wordpiece(vocab_file: Path, *, lowercase: bool) -> bytes:
     vocabulary = {piece: index for index, piece in enumerate(read_vocabulary(vocab_file))}
     if "[UNK]" not in vocabulary:
         raise DataError("corrupt-tokenizer", f"{vocab_file} has no [UNK] line; is it a BERT vocab.txt?")
-    backend = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
-    set_bert_rules(backend, lowercase=lowercase, drops_accents=lowercase)
-    return mark_special(backend, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    set_bert_rules(tokenizer, lowercase=lowercase, drops_accents=lowercase)
+    return mark_special(tokenizer, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
 
 
 def build_byte_level(vocab_file: Path, merges_file: Path) -> bytes:
     """The tokenizer.json of a RoBERTa vocab.json and merges.txt."""
     try:
         model = models.BPE.from_file(str(vocab_file), str(merges_file))
-    except Exception as error:  # the library knows no narrower one
+    except Exception as error:  # the library raises nothing narrower
         raise DataError(
             "corrupt-tokenizer", f"{vocab_file} and {merges_file.name} do not form a vocabulary ({error})"
         ) from error
-    backend = tokenizers.Tokenizer(model)
-    _list_vocabulary(backend)  # the library writes every id up to the largest: one of 2^31 would fill the memory
-    set_byte_level_rules(backend)
-    return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+    tokenizer = tokenizers.Tokenizer(model)
+    _list_vocabulary(tokenizer)  # the library writes every id up to the largest: one of 2^31 would fill the memory
+    set_byte_level_rules(tokenizer)
+    return mark_special(tokenizer, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
 
 
 def build_fairseq_unigram(model_file: Path, *, is_camembert: bool) -> bytes:
@@ -124,14 +125,14 @@ def build_fairseq_unigram(model_file: Path, *, is_camembert: bool) -> bytes:
     else:
         first = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
         vocabulary = [*first, *pieces[3:], ("<mask>", 0.0)]
-    backend = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=3, byte_fallback=False))
+    tokenizer = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=3, byte_fallback=False))
     charsmap = get_bytes(dict(iter_fields(get_bytes(dict(iter_fields(content)), 3))), 2)  # sentencepiece_model.proto
     if charsmap:
-        backend.normalizer = normalizers.Precompiled(charsmap)
+        tokenizer.normalizer = normalizers.Precompiled(charsmap)
     metaspace = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
-    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
-    backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
-    return mark_special(backend, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    return mark_special(tokenizer, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
 
 
 def read_vocabulary(vocab_file: Path) -> list[str]:
@@ -143,58 +144,58 @@ def read_vocabulary(vocab_file: Path) -> list[str]:
     return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
-def set_bert_rules(backend: Any, *, lowercase: bool, drops_accents: bool) -> None:
+def set_bert_rules(tokenizer: Any, *, lowercase: bool, drops_accents: bool) -> None:
     """BERT's text cleaning, CJK characters as words of their own, split at white space and punctuation."""
-    backend.normalizer = normalizers.BertNormalizer(
+    tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, strip_accents=drops_accents, lowercase=lowercase
     )
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece(prefix="##")
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
 
 
-def set_byte_level_rules(backend: Any) -> None:
+def set_byte_level_rules(tokenizer: Any) -> None:
     """GPT-2's and RoBERTa's split into words; nothing is ever unknown."""
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
 
 
-def mark_special(backend: Any, names: Sequence[str]) -> bytes:
-    """The tokenizer.json, with those of the names that it has marked as special."""
-    backend.add_special_tokens(
-        [AddedToken(name, special=True) for name in names if backend.token_to_id(name) is not None]
+def mark_special(tokenizer: Any, names: Sequence[str]) -> bytes:
+    """The tokenizer.json, in which those of the names that it contains are special tokens."""
+    tokenizer.add_special_tokens(
+        [AddedToken(name, special=True) for name in names if tokenizer.token_to_id(name) is not None]
     )
-    text: str = backend.to_str(pretty=True)
+    text: str = tokenizer.to_str(pretty=True)
     return text.encode("utf-8")
 
 
-def _load_backend(model: bytes) -> Any:
+def _load_tokenizer(model: bytes) -> Any:
     try:
-        backend = tokenizers.Tokenizer.from_buffer(model)
-    except Exception as error:  # the library knows no narrower one
+        tokenizer = tokenizers.Tokenizer.from_buffer(model)
+    except Exception as error:  # the library raises nothing narrower
         raise DataError(
             "corrupt-tokenizer", f"this version of `tokenizers` cannot read this tokenizer.json ({error})"
         ) from error
-    backend.no_truncation()  # some published files cut at 512
-    backend.no_padding()
-    return backend
+    tokenizer.no_truncation()  # some published files cut at 512
+    tokenizer.no_padding()
+    return tokenizer
 
 
-def _list_vocabulary(backend: Any) -> list[str]:
-    """The pieces by id; ids that no piece has are empty."""
-    ids = backend.get_vocab(with_added_tokens=True)
+def _list_vocabulary(tokenizer: Any) -> list[str]:
+    """The pieces by id; an id without a piece gives an empty string."""
+    ids = tokenizer.get_vocab(with_added_tokens=True)
     size = 1 + max(ids.values(), default=-1)
     if size > 2 * len(ids) + _MAX_UNUSED_IDS:
         raise DataError(
             "corrupt-tokenizer",
             f"the largest id is {size - 1:,} but there are only {len(ids):,} pieces; restore the original",
         )
-    return [backend.id_to_token(token_id) or "" for token_id in range(size)]
+    return [tokenizer.id_to_token(token_id) or "" for token_id in range(size)]
 
 
 def _hide_special_names(model: bytes) -> bytes:
-    """The tokenizer.json whose special tokens have names that no text contains: with spaces, where words are cut.
+    """The tokenizer.json with special tokens renamed to what no text can match: names with spaces, where words end.
 
-    `encode_special_tokens` of the library is not enough: a Unigram model still finds "<pad>" among its pieces.
+    The library's `encode_special_tokens` is not enough: a Unigram model still finds "<pad>" among its pieces.
     """
     facts = json.loads(model)
     hidden = {token["content"]: f" {token['content']} " for token in facts["added_tokens"] if token["special"]}

@@ -1,7 +1,7 @@
 """Unigram vocabularies through `sentencepiece`: the official ALBERT model and the ones we train.
 
-sentencepiece encodes several times faster than `tokenizers` does for the same vocabulary, and it is what made the
-released models. Normalisation is ours (normalize.py); after it the model's own rules (nmt_nfkc) still apply.
+sentencepiece encodes the same vocabulary several times faster than `tokenizers` does, and the released models were made
+with it. Our normalization (normalize.py) comes first; then the model's own rules (nmt_nfkc) apply.
 """
 
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ from typing import Any, Literal, get_args
 import sentencepiece
 
 from litebert.core.errors import ConfigError, DataError, suggest
-from litebert.text.front import Encoding
+from litebert.text.backend import Encoding
 from litebert.text.normalize import Normalization, align, normalize
 
 MODEL_FILE = "spiece.model"
 SPACE = "▁"  # how SentencePiece writes the space before a word
 
-# What becomes of a piece such as "▁2010," (a digit, then a comma): it is split into "▁2010" and ",".
+# A piece such as "▁2010," (a digit, then a comma) is split into "▁2010" and ",".
 #   intended    as Google meant it: the parts of a piece inside a word do not get a new "▁"
 #   google_py3  as Google's code does it on Python 3: they do, because a str is compared with bytes
 #   off         the piece is left alone, as transformers 5 does
 DigitComma = Literal["intended", "google_py3", "off"]
 
 
-class SentencePieceFront:
+class SentencePieceBackend:
     """Text to ids through a SentencePiece model, with Google's normalisation and digit-comma rule around it."""
 
     model_file = MODEL_FILE
@@ -49,7 +49,7 @@ class SentencePieceFront:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What changes the ids, beside the model itself."""
+        """What decides the ids in addition to the model."""
         return {"normalization": asdict(self.normalization), "digit_comma": self.digit_comma}
 
     def normalize(self, text: str) -> str:
@@ -59,7 +59,7 @@ class SentencePieceFront:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         policy = self.normalization
         normalized = [normalize(text, policy) for text in texts]
-        # one thread: who wants more starts processes, which also normalise
+        # one thread: corpus building starts several processes instead, which also share the normalization
         batch: list[list[int]] = self._processor.encode(normalized, num_threads=1)
         if not self._splits:
             return batch
@@ -67,13 +67,13 @@ class SentencePieceFront:
 
     def encode_with_offsets(self, text: str) -> Encoding:
         ours = align(text, self.normalization)
-        # two passes are twice as fast as the library's own offsets, which it counts in bytes first
+        # encoding twice is twice as fast as the library's own offsets, which it counts in bytes first
         theirs = zip(self._processor.encode(ours.text), self._processor.encode(ours.text, out_type=str), strict=True)
         visible, origins = self._processor.normalize(ours.text, with_offsets=True)
         ends = _next_origins(origins)
         token_ids: list[int] = []
         offsets: list[tuple[int, int]] = []
-        position = 0  # in `visible`, which the pieces cut up without gaps
+        position = 0  # in `visible`, which the pieces cover without gaps
         for token_id, piece in theirs:
             for part_id, length in self._parts(token_id, len(piece)):
                 first = position + (length > 0 and visible[position] == SPACE)
@@ -99,7 +99,7 @@ class SentencePieceFront:
         return self._splits.get(token_id, ((token_id, length),))
 
 
-def check_digit_comma(mode: str) -> DigitComma:
+def parse_digit_comma(mode: str) -> DigitComma:
     """The mode, or a ConfigError that names the valid ones."""
     for valid in get_args(DigitComma):
         if mode == valid:
@@ -108,7 +108,7 @@ def check_digit_comma(mode: str) -> DigitComma:
 
 
 def load_processor(model: bytes) -> Any:
-    """The library's view of a model; what is none, or falls back to bytes, is refused."""
+    """The library's processor for a model; raises for other files and for models with byte fallback."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
@@ -126,7 +126,7 @@ Splits = dict[int, tuple[tuple[int, int], ...]]
 
 
 def _plan_digit_splits(processor: Any, vocabulary: list[str], mode: DigitComma) -> Splits:
-    """For each piece that the rule touches: its parts, as (id, number of characters). Neighbours do not matter."""
+    """For each piece that the rule splits: its parts as (id, number of characters). The context does not matter."""
     if mode == "off":
         return {}
     touched = [i for i, p in enumerate(vocabulary) if len(p) > 1 and p.endswith(",") and p[-2].isdigit()]
@@ -145,9 +145,9 @@ def _plan_digit_splits(processor: Any, vocabulary: list[str], mode: DigitComma) 
 
 
 def _next_origins(origins: list[int]) -> list[int]:
-    """For each character of SentencePiece's text, where its origin ends: the next larger origin.
+    """For each character of SentencePiece's text, the end of the original character it comes from: the next origin.
 
-    One character that became several (a ligature) is the origin of all of them.
+    A ligature that became several characters is the origin of all of them.
     """
     ends = origins[1:]
     for i in range(len(ends) - 2, -1, -1):

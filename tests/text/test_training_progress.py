@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from litebert.text.learning import UnigramLog, learning_reported, read_merging_log
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+from litebert.text.training_progress import UnigramProgress, progress_reported_to, read_merging_progress
 
 
 def make_sentences() -> list[str]:
@@ -27,7 +27,7 @@ def test_shares_rise_to_the_end_and_the_vocabulary_is_the_same(kind, vocab_size,
 
 
 def test_python_goes_on_speaking_and_the_descriptor_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
-    with learning_reported(read_merging_log, print):
+    with progress_reported_to(read_merging_progress, print):
         os.write(2, b"a library\n")
         print("ourselves", file=sys.stderr)
     os.write(2, b"afterwards\n")
@@ -35,14 +35,14 @@ def test_python_goes_on_speaking_and_the_descriptor_comes_back(capfd: pytest.Cap
 
 
 def test_the_descriptor_comes_back_after_an_error(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="broken"), learning_reported(read_merging_log, print):
+    with pytest.raises(ValueError, match="broken"), progress_reported_to(read_merging_progress, print):
         raise ValueError("broken")
     os.write(2, b"afterwards\n")
     assert capfd.readouterr().err == "afterwards\n"
 
 
 def test_pruning_is_counted_in_rounds() -> None:
-    log = UnigramLog(vocab_size=1000)
+    log = UnigramProgress(vocab_size=1000)
     assert log("EM sub_iter=0 size=8000 obj=1") == pytest.approx(0.38)
     halfway = log("EM sub_iter=1 size=2967 obj=1")
     assert halfway is not None
@@ -52,6 +52,6 @@ def test_pruning_is_counted_in_rounds() -> None:
 
 
 def test_a_line_that_is_no_report_is_none() -> None:
-    assert read_merging_log("warning: something\n") is None
-    assert read_merging_log('{"stage":"Compute merges","current":50,"total":100}') == pytest.approx(0.55)
-    assert read_merging_log('{"stage":"A new one","current":50,"total":100}') == 0
+    assert read_merging_progress("warning: something\n") is None
+    assert read_merging_progress('{"stage":"Compute merges","current":50,"total":100}') == pytest.approx(0.55)
+    assert read_merging_progress('{"stage":"A new one","current":50,"total":100}') == 0

@@ -22,6 +22,18 @@ settings.load_profile("litebert")
 
 _WORDS = "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
 
+# The shape of `tiny_checkpoint`; tests of other shapes change a field or two of it.
+TINY = ModelConfig(
+    vocab_size=100,
+    embedding_size=16,
+    hidden_size=32,
+    ffn_size=64,
+    num_layers=2,
+    num_heads=2,
+    max_positions=64,
+    initializer_range=0.1,
+)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -70,18 +82,8 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokeni
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
     """A checkpoint of an untrained model of 2 layers, as if it were pre-trained."""
-    config = ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size,
-        embedding_size=16,
-        hidden_size=32,
-        ffn_size=64,
-        num_layers=2,
-        num_heads=2,
-        max_positions=64,
-        initializer_range=0.1,
-    )
     path = tmp_path_factory.mktemp("tiny-checkpoint") / "checkpoint"
-    save_checkpoint(path, build_model(config, ["mlm", "sentence"]), tiny_tokenizer, CheckpointContent(step=0))
+    save_checkpoint(path, build_model(TINY, ["mlm", "sentence"]), tiny_tokenizer, CheckpointContent(step=0))
     return path
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.corpus.build import BuildOptions, build_corpus
@@ -33,6 +33,15 @@ TINY = ModelConfig(
     max_positions=64,
     initializer_range=0.1,
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what can be recognized: tests that drive a browser, and tests of hypothesis."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("fuzz")
 
 
 @pytest.fixture(scope="session", autouse=True)

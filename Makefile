@@ -1,6 +1,7 @@
 # Everything runs inside one .venv, made on first use.
 #   make demo    the main job on an embedded default
 #   make test    the tests; make test-slow: kills, torchrun, browser, fuzzing
+#   make coverage  the same tests, which lines and branches they do not reach: in the terminal, and coverage/index.html
 #   make check   format, lint, types, import direction
 #   make docs    the documentation site, into site/; needs no network once its packages are installed
 #   make package  wheel and sdist in dist/, installed into a clean environment and tried
@@ -37,12 +38,15 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow torture torture-short torture-server audit chromium check docs package format bench model studies results pins clean broken
+.PHONY: demo test coverage test-slow torture torture-short torture-server audit chromium check docs package format bench model studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(RUN) pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
+
+coverage: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(RUN) pytest -m "not slow" -n 2 --dist loadfile --cov --cov-report=term --cov-report=html:coverage $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test
 	$(RUN) pytest -m slow --timeout 1200 $(PYTEST_ARGS)

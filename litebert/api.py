@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from litebert.inference.records import Answered
     from litebert.interop.source import Wishes
     from litebert.pretraining.recipe import Recipe
+    from litebert.tasks.finetuning import OwnTask
 
 PathLike = str | os.PathLike[str]
 Texts = Any  # PathLike, a list of Paths, or strings: see the module's docstring
@@ -434,7 +435,7 @@ def evaluate_intrinsic(
 
 def finetune(
     model: PathLike,
-    task: str,
+    task: "str | OwnTask",
     data: Any,
     changes: Changes = (),
     *,
@@ -462,10 +463,11 @@ def finetune(
     """Fine-tune a model for a task, or continue an interrupted run in the same folder.
 
     `task` is one of GLUE's, RACE's or SQuAD's, or for your own data classification, regression, multi-label, tags or
-    choice. `data` (and `dev`, `test`) is a task's folder, a table's file, or a table: a mapping of columns to lists, a
-    list of rows, a pandas or `datasets` table. Without `dev`, `dev_share` of the rows are held out; columns are found
-    by their names unless `text`, `text_b` and `label` name them. The recipe is chosen by the task, the model's width,
-    the amount of data and the device; it and the time it takes are printed before the first step.
+    choice; or a task object of your own (the page "Extend litebert" has an example). `data` (and `dev`, `test`) is a
+    task's folder, a table's file, or a table: a mapping of columns to lists, a list of rows, a pandas or `datasets`
+    table. Without `dev`, `dev_share` of the rows are held out; columns are found by their names unless `text`, `text_b`
+    and `label` name them. The recipe is chosen by the task, the model's width, the amount of data and the device; it
+    and the time it takes are printed before the first step.
 
     >>> animals, places = ["a cat", "the dog", "one bird"], ["a house", "the river", "one tree"]
     >>> texts = [f"{thing} and {n}" for n in range(9) for thing in animals + places]
@@ -487,7 +489,7 @@ def finetune(
     from litebert.tasks.reading import TableOptions
     from litebert.tasks.report import read_report
 
-    folder = Path(out) if out else Path("runs") / task
+    folder = Path(out) if out else Path("runs") / (task if isinstance(task, str) else task.name)
     with tables_as_files(data=data, dev=dev, test=test) as files:
         options = TableOptions(
             files.get("dev"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.corpus.build import BuildOptions, build_corpus
@@ -22,6 +22,27 @@ settings.register_profile("litebert", deadline=None, derandomize=True, print_blo
 settings.load_profile("litebert")
 
 _WORDS = "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
+
+# The shape of `tiny_checkpoint`; tests of other shapes change a field or two of it.
+TINY = ModelConfig(
+    vocab_size=100,
+    embedding_size=16,
+    hidden_size=32,
+    ffn_size=64,
+    num_layers=2,
+    num_heads=2,
+    max_positions=64,
+    initializer_range=0.1,
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what can be recognized: tests that drive a browser, and tests of hypothesis."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("fuzz")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -79,18 +100,8 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokeni
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
     """A checkpoint of an untrained model of 2 layers, as if it were pre-trained."""
-    config = ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size,
-        embedding_size=16,
-        hidden_size=32,
-        ffn_size=64,
-        num_layers=2,
-        num_heads=2,
-        max_positions=64,
-        initializer_range=0.1,
-    )
     path = tmp_path_factory.mktemp("tiny-checkpoint") / "checkpoint"
-    save_checkpoint(path, build_model(config, ["mlm", "sentence"]), tiny_tokenizer, CheckpointContent(step=0))
+    save_checkpoint(path, build_model(TINY, ["mlm", "sentence"]), tiny_tokenizer, CheckpointContent(step=0))
     return path
 
 

@@ -14,16 +14,14 @@ from litebert.checkpoint import Checkpoint
 from litebert.core.errors import DataError
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.inference.engines.graphs import BatchEngine
-from litebert.inference.evaluation import choose_examples, evaluate, read_for, without_learning
+from litebert.inference.evaluation import choose_examples, evaluate, name_task, read_for
 from litebert.inference.predictor import Predictor
 from litebert.inference.session import Session
 from litebert.model.early_exit import TOLERANCE
 from litebert.model.engine import HeadName
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.catalog import read_dataset
 from litebert.tasks.classification import Regression
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.glue import GLUE
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group
 from litebert.tasks.reading import TableOptions
@@ -99,10 +97,7 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
 
 def _read_dev(asked: Predictor, dev: Path) -> Dataset:
     """The examples of a dev file. GLUE tasks are folders; a single file is read like a user's own."""
-    if not (dev.is_file() and asked.task.name in GLUE):
-        return read_for(asked, asked.task.name, dev, TableOptions())
-    kind = str((asked.checkpoint.task or {})["kind"])
-    return read_dataset(kind, dev, without_learning(asked.task, TableOptions()))
+    return read_for(asked, name_task(asked.task, dev), dev, TableOptions())
 
 
 def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:

@@ -7,7 +7,7 @@ from litebert.core.errors import ConfigError
 from litebert.exporters.onnx_folder import has_exits
 from litebert.inference.naming import describe_model, name_model
 from litebert.model.engine import HeadName
-from litebert.tasks.catalog import restore_task, task_facts
+from litebert.tasks.catalog import name_kind, restore_task, task_facts
 
 # What the page does with a head: the name of a function in page/functions.js, and of a view.
 FUNCTIONS: dict[HeadName, str] = {
@@ -20,6 +20,7 @@ FUNCTIONS: dict[HeadName, str] = {
     "sentence": "order",
     "embedding": "embed",
 }
+KINDS_OF_PAGE = ("classification", "regression", "multi-label", "tags", "spans", "choices")
 NEEDS_NO_TASK: tuple[HeadName, ...] = ("mlm", "sentence", "embedding")
 
 
@@ -30,6 +31,10 @@ def describe_for_page(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
         raise ConfigError(
             "no-task",
             f"{checkpoint.path} has a '{head}' head, but no task that says what its outputs mean: fine-tune it first",
+        )
+    if task is not None and name_kind(task) not in KINDS_OF_PAGE:
+        raise ConfigError(
+            "no-page", f"{checkpoint.path}: the page does not know the task {task.name}: export it with format onnx"
         )
     length = checkpoint.find_max_length(head)
     facts = describe_model(

@@ -25,7 +25,6 @@ from litebert.inference.cutting import describe_cut
 from litebert.inference.engines.torch_engine import TorchEngine
 from litebert.inference.session import Session
 from litebert.model.model import Model
-from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.catalog import finish_task, task_facts
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.group_batch import GroupBatch, cut_micro_batches
@@ -37,6 +36,7 @@ from litebert.tasks.report import (
     describe_split,
     explain_chance,
     is_labelled,
+    learn_baseline,
     pick_examples,
     read_report,
     write_errors,

@@ -26,13 +26,11 @@ from litebert.core.view import View
 from litebert.finetuning.recipe import FinetuneRecipe, Length, list_differences, settle_length
 from litebert.inference.cutting import describe_cut
 from litebert.model.model import Model, build_model
-from litebert.tasks.catalog import task_facts, with_exits, with_passage
+from litebert.tasks.catalog import KINDS, find_kind, name_kind, task_facts, with_exits, with_passage
 from litebert.tasks.finetuning import Dataset, FinetuneTask, fingerprint
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm, build_form
 from litebert.tasks.report import REPORT_FILE
-from litebert.tasks.squad.features import count_lost_answers
-from litebert.tasks.squad.task import SpanTask
 from litebert.training.distributed import TaskLoss
 from litebert.training.freezing import check_last_layers, freeze
 from litebert.training.kept_checkpoints import (
@@ -76,6 +74,8 @@ class Job:
             "is_from_scratch": self.is_from_scratch,
             "predicts_test": self.predicts_test,
         }
+        if name_kind(self.dataset.task) not in KINDS:  # a user's own task may compute anything from its fields
+            identity["own_task"] = json.dumps(task_facts(self.dataset.task, max_length=self.form.max_length))
         return {**self.recipe.values, "job": identity}
 
     @property
@@ -143,11 +143,8 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
     for split, some in {"train": groups, **dev}.items():
         if note := describe_cut([group.num_cut for group in some], form.max_length):
             view.say(f"{split}: {note}")
-    if isinstance(dataset.task, SpanTask) and (num_lost := count_lost_answers(dataset.train, groups)):
-        view.say(
-            f"{num_lost:,} of {len(groups):,} questions have no window that contains their whole answer and "
-            f"are trained as unanswerable; lower passage.stride or raise train.max_length"
-        )
+    if note := find_kind(dataset.task).describe_lost(dataset.task, dataset.train, groups):
+        view.say(note)
     last, damaged = find_last_checkpoint(folder)
     for path, reason in damaged.items():
         view.say(f"{reason}; renamed to {rename_damaged(path).name}")

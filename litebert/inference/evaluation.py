@@ -3,33 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.inference.predictor import Predictor
-from litebert.tasks.bag_of_words import learn_baseline
-from litebert.tasks.catalog import READERS, read_dataset
-from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.catalog import KINDS, find_kind, list_readers, name_kind, read_dataset
+from litebert.tasks.classification import Classification
 from litebert.tasks.columnar import is_columnar
-from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.report import describe_split, is_labelled
+from litebert.tasks.report import describe_split, is_labelled, learn_baseline
 from litebert.tasks.seen_texts import SeenTexts
-from litebert.tasks.token_tags import TokenTags
 
 # data that a model can be evaluated on although it was trained on another task: GLUE's diagnostic set, and user files
 _ALSO_ASKED = {"mnli": ("ax",), "squad-v2": ("squad-v2-simple",), "squad-v2-simple": ("squad-v2",)}
-_OWN_FILES: dict[type[Any], str] = {
-    Classification: "classification",
-    Regression: "regression",
-    MultiLabel: "multi-label",
-    TokenTags: "tags",
-    Choices: "choice",
-}
 
 
-def read_for(predictor: Predictor, name: str, path: Path, options: TableOptions) -> Dataset:
+def read_for(predictor: Predictor, name: str | OwnTask, path: Path, options: TableOptions) -> Dataset:
     """Read a task's data with the model's own labels; raises if the model has another task."""
     dataset = read_dataset(name, path, without_learning(predictor.task, options))
     check_task(predictor.task, dataset.task, predictor.checkpoint.path)
@@ -43,7 +33,8 @@ def without_learning(task: FinetuneTask, options: TableOptions) -> TableOptions:
 
 def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:
     """Raise if the data is for another task than the model's; user files of the same kind are accepted."""
-    fitting = (models.name, *_OWN_FILES.values(), *_ALSO_ASKED.get(models.name, ()))
+    own = [kind.own_name or name for name, kind in KINDS.items() if kind.read]
+    fitting = (models.name, *own, *_ALSO_ASKED.get(models.name, ()))
     if type(models) is not type(asked) or asked.name not in fitting:
         raise ConfigError(
             "wrong-task",
@@ -102,11 +93,13 @@ def _describe_training(num_trained: int | None, num_examples: int) -> str:
     return ""
 
 
-def name_task(models: FinetuneTask, path: Path) -> str:
-    """The name of the reader for a model's data: the task's, or the kind of task for a user's own file."""
-    is_own = path.is_file() or is_columnar(path) or models.name not in READERS
-    kind = next((word for one, word in _OWN_FILES.items() if isinstance(models, one)), models.name)
-    return kind if is_own else models.name
+def name_task(models: FinetuneTask, path: Path) -> str | OwnTask:
+    """What reads a model's data: its task by name, the kind of task for a user's own file, or the user's own task."""
+    kind, name = find_kind(models), name_kind(models)
+    if name not in KINDS:
+        return cast(OwnTask, models)  # `read_dataset` checks it
+    is_own = path.is_file() or is_columnar(path) or models.name not in list_readers()
+    return (kind.own_name or name) if is_own and kind.read else models.name
 
 
 def evaluate(

@@ -39,16 +39,15 @@ from litebert.model.config import HeadKind
 from litebert.model.engine import HeadName
 from litebert.model.model import Model
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.catalog import restore_task
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.catalog import KINDS, find_kind, restore_task
+from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.ensemble import is_ensemble, list_members
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.groups import Group, SequenceForm, build_form
 from litebert.tasks.report import read_report
-from litebert.tasks.squad.task import SpanTask
+from litebert.tasks.squad.reading import Question
 from litebert.tasks.texts import TextExample, join_texts
-from litebert.tasks.token_tags import TaggedWords, TokenTags
+from litebert.tasks.token_tags import TaggedWords
 from litebert.text.tokenizer import Tokenizer
 
 Text = str | tuple[str, str]  # one, or a pair
@@ -213,13 +212,13 @@ class Predictor:
 
     def classify(self, texts: Sequence[Text], *, report_cut: ReportCut | None = None) -> list[Label]:
         """The label of each text or pair with the probabilities of all labels; for regression, the number."""
-        task = self._expect(Classification, MultiLabel, Regression)
+        task = self._expect(TextExample)
         outputs = self.predict(to_examples(texts), report_cut=report_cut)
         return [self._label(task, output) for output in outputs]
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tag of each word of each sentence."""
-        task = self._expect(TokenTags)
+        task = self._expect(TaggedWords)
         if isinstance(sentences, str) or not all(_are_words(words) for words in sentences):
             raise ConfigError("wrong-input", "each sentence must be a list of words, such as text.split()")
         examples = [TaggedWords(str(n), tuple(words)) for n, words in enumerate(sentences)]
@@ -231,7 +230,7 @@ class Predictor:
 
     def answer_batch(self, pairs: Sequence[tuple[str, str]]) -> list[FoundAnswer]:
         """`answer` for many (question, context) pairs at once."""
-        task = self._expect(SpanTask)
+        task = self._expect(Question)
         return [read_answer(task, output) for output in self.predict(to_questions(pairs))]
 
     def choose(self, context: str, question: str, choices: Sequence[str]) -> Choice:
@@ -240,7 +239,7 @@ class Predictor:
 
     def choose_batch(self, examples: Sequence[ChoiceExample], *, report_cut: ReportCut | None = None) -> list[Choice]:
         """`choose` for many questions at once."""
-        self._expect(Choices)
+        self._expect(ChoiceExample)
         outputs = self.predict(examples, report_cut=report_cut)
         return [read_choice(example.choices, output) for example, output in zip(examples, outputs, strict=True)]
 
@@ -307,15 +306,15 @@ class Predictor:
         )
 
     def _label(self, task: Any, output: Output) -> Label:
-        answer = task.decide(output)
-        if isinstance(task, Regression):
-            return Label(answer, {})
+        answer, labels = task.decide(output), getattr(task, "labels", ())
+        has_probabilities = isinstance(output, list) and len(output) == len(labels)
         label = tuple(answer) if isinstance(answer, list) else answer
-        return Label(label, dict(zip(task.labels, output, strict=True)))
+        return Label(label, dict(zip(labels, output, strict=True)) if has_probabilities else {})
 
-    def _expect(self, *kinds: type[Any]) -> Any:
-        if not isinstance(self.task, kinds):
-            asked = " or ".join(kind.__name__ for kind in kinds)
+    def _expect(self, example: type[Any]) -> Any:
+        """The task; raises unless it answers examples of this type."""
+        if find_kind(self.task).example is not example:
+            asked = " or ".join(kind.task.__name__ for kind in KINDS.values() if kind.example is example)
             raise ConfigError(
                 "wrong-task",
                 f"{self.checkpoint.path} was fine-tuned for {self.task.name} ({type(self.task).__name__}), "

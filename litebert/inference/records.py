@@ -2,7 +2,7 @@
 
 import string
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,9 @@ from litebert.inference.answering import read_answer, read_choice, to_choice_exa
 from litebert.inference.cutting import describe_cut
 from litebert.inference.fill_mask import MASK, count_masks, show_guess
 from litebert.inference.predictor import Predictor, to_examples
+from litebert.tasks.catalog import find_kind
 from litebert.tasks.choice_files import build_choices, read_choices
-from litebert.tasks.choices import Choices
+from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.columnar import is_columnar
 from litebert.tasks.columns import TAGGED_WORDS, Columns, find_columns, read_named_table
 from litebert.tasks.conll import read_conll
@@ -23,12 +24,11 @@ from litebert.tasks.custom import read_rows
 from litebert.tasks.groups import Group
 from litebert.tasks.predictions import Prediction, predict_answers
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.squad.reading import read_question_lines, read_squad
-from litebert.tasks.squad.task import SpanTask
+from litebert.tasks.squad.reading import Question, read_question_lines, read_squad
 from litebert.tasks.tables import Row, decode, parse_json, read_table, read_text
 from litebert.tasks.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords, TokenTags
+from litebert.tasks.token_tags import TaggedWords
 from litebert.tasks.words import find_words
 
 STDIN = "standard input"
@@ -71,13 +71,13 @@ def _iter_answers(predictor: Predictor, examples: Sequence[Any]) -> Iterator[tup
 
 
 def _describe(predictor: Predictor, example: Any, one: Prediction) -> Answered:
-    labels = getattr(predictor.task, "labels", None)
+    labels = getattr(predictor.task, "labels", ())
     is_flat = isinstance(one.output, list) and bool(one.output) and isinstance(one.output[0], float)
     probabilities = one.output if is_flat else []
     record: dict[str, Any] = {"id": one.id, "answer": one.answer}
     if hasattr(example, "words"):
         record["words"] = list(example.words)
-    if labels and probabilities:
+    if probabilities and len(labels) == len(probabilities):
         record["probabilities"] = dict(zip(labels, probabilities, strict=True))
     best = f"{max(probabilities):.3f}" if probabilities else ""
     return Answered(record | _place_of(predictor, example, one), (_show(example, one.answer), best, _text_of(example)))
@@ -132,12 +132,10 @@ def _text_of(example: Any) -> str:
 
 def _place_of(predictor: Predictor, example: Any, one: Prediction) -> dict[str, Any]:
     """The position of an answer in its text, or the number of the choice."""
-
-    if isinstance(predictor.task, SpanTask):
-        return {k: v for k, v in read_answer(predictor.task, one.output)._asdict().items() if k != "text"}
-    if isinstance(predictor.task, Choices):
-        return read_choice(example.choices, one.output)._asdict()
-    return {}
+    if isinstance(example, Question):
+        found = read_answer(predictor.task, one.output)._asdict()  # type: ignore[arg-type]
+        return {name: value for name, value in found.items() if name != "text"}
+    return read_choice(example.choices, one.output)._asdict() if isinstance(example, ChoiceExample) else {}
 
 
 def read_inputs(predictor: Predictor, files: Sequence[Path], options: TableOptions) -> list[Any]:
@@ -148,43 +146,47 @@ def read_inputs(predictor: Predictor, files: Sequence[Path], options: TableOptio
 def to_inputs(predictor: Predictor, texts: Sequence[Any]) -> list[Any]:
     """Convert Python values to examples of the model's task: texts or pairs, sentences for tagging, (question,
     context), or (context, question, choices)."""
-    task = None if predictor.only_fills_gaps else predictor.task
-    if isinstance(task, Choices):
-        return [to_choice_example(*one) for one in texts]
-    if isinstance(task, SpanTask):
-        return list(to_questions(texts))
-    if isinstance(task, TokenTags):
-        return [
-            TaggedWords(str(n), tuple(_cut(one, task) if isinstance(one, str) else one), where=f"texts[{n}]")
-            for n, one in enumerate(texts)
-        ]
-    return [replace(one, where=f"texts[{one.id}]") for one in to_examples(texts)]
-
-
-def _cut(text: str, task: TokenTags) -> list[str]:
-    return [text[word.start : word.end] for word in find_words(text)] if task.splits_words else text.split()
+    return find_inputs(predictor).read_values(texts)
 
 
 def _iter_examples(predictor: Predictor, files: Sequence[Path], options: TableOptions) -> Iterator[Any]:
-    task = None if predictor.only_fills_gaps else predictor.task
-    if isinstance(task, Choices):
-        read_lines, read_file = _choices_of_lines, _choices_of_file
-    elif isinstance(task, SpanTask):
-        read_lines, read_file = _questions_of_lines, _questions_of_file
-    elif isinstance(task, TokenTags):
-        read_lines = partial(_sentences_of_lines, splits_words=task.splits_words)
-        read_file = partial(_sentences_of_file, splits_words=task.splits_words)
-    else:
-        num_texts = 1 if task is None else getattr(task, "num_texts", 0)
-        read_lines, read_file = _texts_of_lines, partial(_texts_of_file, num_texts=num_texts)
+    inputs = find_inputs(predictor)
     if not files:
-        yield from read_lines(_read_stdin(options.encoding), STDIN, options)
+        yield from inputs.read_lines(_read_stdin(options.encoding), STDIN, options)
     for file in files:
-        yield from read_file(file, options)
+        yield from inputs.read_file(file, options)
+
+
+class Inputs(NamedTuple):
+    """How one type of example is read."""
+
+    read_lines: Callable[[str, str, TableOptions], Iterable[Any]]
+    read_file: Callable[[Path, TableOptions], Iterable[Any]]
+    read_values: Callable[[Sequence[Any]], list[Any]]
+
+
+def find_inputs(predictor: Predictor) -> Inputs:
+    """How inputs for a model are read."""
+    if predictor.only_fills_gaps:
+        return Inputs(_texts_of_lines, partial(_texts_of_file, num_texts=1), _texts_of_values)
+    task = predictor.task
+    example, splits_words = find_kind(task).example, getattr(task, "splits_words", False)
+    table = {
+        ChoiceExample: Inputs(_choices_of_lines, _choices_of_file, _choices_of_values),
+        Question: Inputs(_questions_of_lines, _questions_of_file, to_questions),
+        TaggedWords: Inputs(
+            partial(_sentences_of_lines, splits_words=splits_words),
+            partial(_sentences_of_file, splits_words=splits_words),
+            partial(_sentences_of_values, splits_words=splits_words),
+        ),
+        TextExample: Inputs(
+            _texts_of_lines, partial(_texts_of_file, num_texts=getattr(task, "num_texts", 0)), _texts_of_values
+        ),
+    }
+    return table[example]
 
 
 def _read_stdin(encoding: str) -> str:
-
     if sys.stdin is None:  # closed by whoever started us
         raise DataError("missing-input", "standard input is closed: pass a file")
     if sys.stdin.isatty():
@@ -193,24 +195,24 @@ def _read_stdin(encoding: str) -> str:
 
 
 def _choices_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
-
     return build_choices(parse_json(Path(where), lines), options, has_labels=False)
 
 
 def _choices_of_file(file: Path, options: TableOptions) -> Iterable[Any]:
-
     return read_choices(file, options, has_labels=False)
 
 
-def _questions_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
+def _choices_of_values(texts: Sequence[Any]) -> list[Any]:
+    return [to_choice_example(*one) for one in texts]
 
+
+def _questions_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
     del options  # a line has no columns
     return read_question_lines(lines, where)
 
 
 def _questions_of_file(file: Path, options: TableOptions) -> Iterable[Any]:
     """SQuAD's JSON, or lines of `question TAB context`."""
-
     if file.suffix.lower() in (".json", ".jsonl", ".parquet"):
         return [replace(question, answers=None) for question in read_squad(file, options.encoding)]
     return read_question_lines(read_text(file, options.encoding), str(file))
@@ -218,7 +220,6 @@ def _questions_of_file(file: Path, options: TableOptions) -> Iterable[Any]:
 
 def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
     """One sentence per line, split into words like the training texts, or at white space."""
-
     del options  # a line has no columns
     for number, line in enumerate(lines.split("\n"), start=1):
         if line.strip():
@@ -226,9 +227,18 @@ def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits
             yield TaggedWords(str(number), tuple(found), where=f"{where}:{number}")
 
 
+def _sentences_of_values(texts: Sequence[Any], *, splits_words: bool) -> list[Any]:
+    def cut(text: str) -> list[str]:
+        return [text[word.start : word.end] for word in find_words(text)] if splits_words else text.split()
+
+    return [
+        TaggedWords(str(n), tuple(cut(one) if isinstance(one, str) else one), where=f"texts[{n}]")
+        for n, one in enumerate(texts)
+    ]
+
+
 def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
     """A table, CoNLL columns with or without tags, or one sentence per line."""
-
     if file.suffix.lower() == ".txt":
         lines = read_text(file, options.encoding)
         return _sentences_of_lines(lines, str(file), options, splits_words=splits_words)
@@ -248,13 +258,11 @@ def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool)
 
 def _split_text(row: Row, column: str) -> Row:
     """The row with its text split into words like the training texts."""
-
     text = row.cells[column]
     return replace(row, cells={**row.cells, column: [text[word.start : word.end] for word in find_words(text)]})
 
 
 def _texts_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
-
     del options  # a line has no columns
     for number, line in enumerate(lines.split("\n"), start=1):
         if not line.strip():
@@ -266,9 +274,12 @@ def _texts_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[A
         yield TextExample(str(number), texts[0], texts[1] if len(texts) == 2 else None, where=place)
 
 
+def _texts_of_values(texts: Sequence[Any]) -> list[Any]:
+    return [replace(one, where=f"texts[{one.id}]") for one in to_examples(texts)]
+
+
 def _texts_of_file(file: Path, options: TableOptions, *, num_texts: int) -> Iterable[Any]:
     """A table, or one text per line (the two texts of a pair are separated by a tab)."""
-
     if not (file.suffix.lower() in TABLES or is_columnar(file) or options.text):
         return _texts_of_lines(read_text(file, options.encoding), str(file), options)
     table = read_named_table(file, options)

@@ -14,14 +14,14 @@ from litebert.inference.fill_mask import Guess, check_top_k, count_masks, show_g
 from litebert.inference.predictor import Predictor
 from litebert.inference.tracing import Trace, trace
 from litebert.server import schemas
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.catalog import find_kind
+from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.finetuning import Output
 from litebert.tasks.groups import Group
 from litebert.tasks.squad.reading import Question
-from litebert.tasks.squad.task import SpanTask, to_reply
+from litebert.tasks.squad.task import to_reply
 from litebert.tasks.texts import TextExample, check_num_texts
-from litebert.tasks.token_tags import TaggedWords, TokenTags, find_spans
+from litebert.tasks.token_tags import TaggedWords, find_spans
 from litebert.tasks.words import find_words
 from litebert.text.tokenizer import Tokenizer
 
@@ -258,8 +258,9 @@ def _can_embed(predictor: Predictor) -> bool:
     return _has_weights(predictor) or not predictor.checkpoint.heads
 
 
-def _has_task(*kinds: type[Any]) -> Callable[[Predictor], bool]:
-    return lambda predictor: predictor.checkpoint.task is not None and isinstance(predictor.task, kinds)
+def _answers(example: type[Any]) -> Callable[[Predictor], bool]:
+    """Whether the model's task is asked such examples."""
+    return lambda predictor: predictor.checkpoint.task is not None and find_kind(predictor.task).example is example
 
 
 # In the order in which the page shows them.
@@ -277,7 +278,7 @@ FUNCTIONS = {
         "The label of a text or of a pair, or a number",
         schemas.Classify,
         schemas.Classified,
-        _has_task(Classification, MultiLabel, Regression),
+        _answers(TextExample),
         classify,
         _check_texts,
         _find_bad_patience,
@@ -286,7 +287,7 @@ FUNCTIONS = {
         "A tag for each word",
         schemas.Tag,
         schemas.Tagged,
-        _has_task(TokenTags),
+        _answers(TaggedWords),
         tag,
         to_examples=_to_tagged_words,
     ),
@@ -294,7 +295,7 @@ FUNCTIONS = {
         "The stretch of a text that answers a question",
         schemas.Answer,
         schemas.Answered,
-        _has_task(SpanTask),
+        _answers(Question),
         answer,
         _check_question,
         to_examples=_to_questions,
@@ -303,7 +304,7 @@ FUNCTIONS = {
         "Which of several choices fits a question",
         schemas.Choose,
         schemas.Chosen,
-        _has_task(Choices),
+        _answers(ChoiceExample),
         choose,
         _check_choices,
     ),

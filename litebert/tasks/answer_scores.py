@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.choices import Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.delimited import read_delimited
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.glue import GLUE
-from litebert.tasks.report import describe_split
+from litebert.tasks.report import describe_split, learn_baseline
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.tables import read_text
 from litebert.tasks.token_tags import TokenTags

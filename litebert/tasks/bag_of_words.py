@@ -22,11 +22,10 @@ from torch.nn import functional as F
 
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
-from litebert.tasks.finetuning import FinetuneTask, Output
+from litebert.tasks.finetuning import Output
 from litebert.tasks.texts import TextExample, to_floats
 from litebert.tasks.token_tags import TaggedWords, TokenTags
 
-MAX_EXAMPLES = 50_000  # to learn from; more change little and take minutes
 MAX_TERMS = 100_000
 MAX_WEIGHTS = 2_000_000  # terms times labels
 PENALTY = 0.1  # scikit-learn's C = 10: TF-IDF of short texts is small, and its default of 1 learns too little
@@ -36,26 +35,6 @@ MAX_ITERATIONS = 100
 _WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|\w+?(?=[\u3040-\u9fff]|\b)")
 
 Answer = Callable[[Sequence[Any]], list[Output]]
-
-
-class Baseline(NamedTuple):
-    """A learned baseline: its name, how many examples it learned from, and its outputs for examples of the task."""
-
-    name: str
-    num_examples: int
-    answer: Answer
-
-
-def learn_baseline(task: FinetuneTask, train: Sequence[Any]) -> Baseline | None:
-    """The baseline of a task, learned from its training examples; None where there is none."""
-    learned = LEARNERS.get(type(task))
-    if learned is None or not train:
-        return None
-    chosen = train
-    if len(train) > MAX_EXAMPLES:
-        chosen = [train[n] for n in sorted(np.random.default_rng(0).permutation(len(train))[:MAX_EXAMPLES])]
-    name, learn = learned
-    return Baseline(name, len(chosen), learn(task, chosen))
 
 
 def split_words(text: str) -> list[str]:
@@ -170,7 +149,7 @@ def fit(bags: Bags, num_columns: int, num_outputs: int, loss: Callable[[Tensor],
     return torch.cat([weights, bias]).detach()
 
 
-def _learn_labels(task: Classification | MultiLabel, train: Sequence[TextExample]) -> Answer:
+def learn_labels(task: Classification | MultiLabel, train: Sequence[TextExample]) -> Answer:
     tfidf = TfIdf.of(train, min(MAX_TERMS, MAX_WEIGHTS // len(task.labels)))
     numbers = {label: number for number, label in enumerate(task.labels)}
     if isinstance(task, MultiLabel):
@@ -185,7 +164,7 @@ def _learn_labels(task: Classification | MultiLabel, train: Sequence[TextExample
     return lambda texts: [to_floats(row) for row in squash(_apply(tfidf, weights, texts)).numpy()]
 
 
-def _learn_numbers(task: Regression, train: Sequence[TextExample]) -> Answer:
+def learn_numbers(task: Regression, train: Sequence[TextExample]) -> Answer:
     tfidf = TfIdf.of(train, MAX_TERMS)
     truths = torch.tensor([[float(example.label)] for example in train], dtype=torch.float64)
     center, scale = truths.mean(), truths.std(correction=0).clamp(min=1e-12)
@@ -203,7 +182,7 @@ def _apply(tfidf: TfIdf, weights: Tensor, texts: Sequence[TextExample]) -> Tenso
 # ---- tags
 
 
-def _learn_tags(task: TokenTags, train: Sequence[TaggedWords]) -> Answer:
+def learn_tags(task: TokenTags, train: Sequence[TaggedWords]) -> Answer:
     """How often a word had each tag; unseen words get the distribution of words seen once."""
     numbers = {tag: number for number, tag in enumerate(task.labels)}
     counts: dict[str, NDArray[np.float64]] = {}
@@ -220,7 +199,7 @@ def _learn_tags(task: TokenTags, train: Sequence[TaggedWords]) -> Answer:
 # ---- choices
 
 
-def _learn_choices(task: Choices, train: Sequence[ChoiceExample]) -> Answer:
+def learn_choices(task: Choices, train: Sequence[ChoiceExample]) -> Answer:
     """Three numbers for each choice, and how much each matters (a logistic regression over the choices)."""
     del task
     contexts = {example.context for example in train}
@@ -268,12 +247,3 @@ def _learn_choices(task: Choices, train: Sequence[ChoiceExample]) -> Answer:
         return [to_floats(row[: len(example.choices)]) for row, example in zip(probabilities, examples, strict=True)]
 
     return answer
-
-
-LEARNERS: dict[type[Any], tuple[str, Callable[..., Answer]]] = {
-    Classification: ("bag of words", _learn_labels),
-    MultiLabel: ("bag of words", _learn_labels),
-    Regression: ("bag of words", _learn_numbers),
-    TokenTags: ("most frequent tag of each word", _learn_tags),
-    Choices: ("word overlap", _learn_choices),
-}

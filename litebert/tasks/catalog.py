@@ -1,136 +1,284 @@
-"""All tasks by name, and the task of a checkpoint from the facts stored in it."""
+"""The catalog: every kind of task and every published task, each as one row of a table.
 
+A kind of task is a frozen dataclass (the contract is `FinetuneTask`) and a row of KINDS. A published task is a row of
+TASKS: a kind with its own files. A `FinetuneTask` of a user's own needs no row; `find_kind` gives it the defaults.
+"""
+
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from litebert.core.errors import ConfigError, DataError, suggest
 from litebert.core.options import build_options
+from litebert.tasks.bag_of_words import Answer, learn_choices, learn_labels, learn_numbers, learn_tags
 from litebert.tasks.choice_files import race_reader, read_choice_dataset
-from litebert.tasks.choices import Choices
+from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
-from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
+from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask, Rows, Tally
 from litebert.tasks.glue import GLUE, glue_reader
+from litebert.tasks.groups import Group
 from litebert.tasks.reading import ExitOptions, PassageOptions, TableOptions
 from litebert.tasks.splitting import describe_shared
 from litebert.tasks.squad.files import squad_reader
+from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.token_tags import TokenTags
+from litebert.tasks.tag_errors import describe_tag_errors
+from litebert.tasks.texts import TextExample
+from litebert.tasks.token_tags import TaggedWords, TokenTags
 
-# The kind stored in a checkpoint -> the task's class, whose fields are the other facts stored there.
-KINDS: dict[str, type[Any]] = {
-    "classification": Classification,
-    "regression": Regression,
-    "multi-label": MultiLabel,
-    "tags": TokenTags,
-    "spans": SpanTask,
-    "choices": Choices,
-}
-# The name of a task -> the reader of its data.
-READERS: dict[str, Callable[[Path, TableOptions], Dataset]] = {
-    **{name: glue_reader(name) for name in GLUE},
-    "classification": read_classes,
-    "regression": read_numbers,
-    "multi-label": read_multi_labels,
-    "tags": read_tags,
-    "squad-v1": squad_reader(SpanTask("squad-v1")),
-    "squad-v2": squad_reader(SpanTask("squad-v2", "2.0", "conditional_span")),
-    "squad-v2-simple": squad_reader(SpanTask("squad-v2-simple", "2.0", "span")),  # BERT's way: [CLS] is no answer
-    "race": race_reader(),
-    "race-middle": race_reader(("middle",)),
-    "race-high": race_reader(("high",)),
-    "choice": read_choice_dataset,
-}
-# The TableOptions that a reader ignores: setting one is a mistake that would otherwise go unnoticed.
+Read = Callable[[Path, TableOptions], Dataset]
+Learn = Callable[[Any, Sequence[Any]], Answer]
+
+
+def tally_scores(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> Tally:
+    """What any task can be resampled by: its own scores of the drawn examples."""
+
+    def measure(name: str) -> Callable[[Rows], float]:
+        return lambda rows: task.score([outputs[n] for n in rows], [examples[n] for n in rows])[name]
+
+    return Tally(np.arange(len(examples)), {name: measure(name) for name in task.score(outputs, examples)})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What litebert needs to know of a kind of task in addition to the task's own methods."""
+
+    task: type[Any]  # its fields are the facts that a checkpoint stores
+    # What it is asked. How `predict` reads files, lines and values, and which function of a server answers, follow.
+    example: type[Any] = TextExample
+    read: Read | None = None  # reads a user's own files; None: there are only published tasks of this kind
+    own_name: str = ""  # the task's name for a user's own files, if it is not the kind's
+    ignored: tuple[str, ...] = ()  # the TableOptions that `read` ignores
+    tally: Callable[[Any, Sequence[Output], Sequence[Any]], Tally] = tally_scores  # what intervals are computed from
+    baseline: tuple[str, Learn] | None = None  # its name, and how it is learned from training examples
+    # what a report has of a split in addition to the scores
+    describe: Callable[[Any, Sequence[Output], Sequence[Any]], dict[str, Any]] = lambda *_: {}
+    describe_error: Callable[[Any, Any, Any], list[str]] | None = None  # a wrong answer in errors.md; None: in general
+    show_label: Callable[[Any, Any], Any] = lambda _, label: label  # a label as answers call it
+    describe_lost: Callable[[Any, Sequence[Any], Sequence[Group]], str] = lambda *_: ""  # what does not fit the model
+    # Learns more from the dev outputs of the finished model (a threshold, stored in the field `learned`); also gives
+    # JSON files, by name, to write next to the report.
+    finish: Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]] = lambda task, *_: (
+        task,
+        {},
+    )
+    learned: tuple[str, ...] = ()
+
+
+# what a task of a user's own must have, in addition to a name and `read`
+_METHODS = (
+    *("metric", "heads", "encode", "count", "loss", "summarize"),
+    *("predict", "combine", "decide", "score", "wrongness", "chance"),
+)
+
+
+class Reader(NamedTuple):
+    """How the files of a task are read."""
+
+    read: Read
+    ignored: tuple[str, ...] = ()  # setting one of these TableOptions is a mistake that would otherwise go unnoticed
+
+
 _COLUMNS = ("text", "text_b", "label", "has_header", "max_labels", "choices")
 _CHOICE = ("metric", "positive")  # by which the best model is chosen
-UNREAD: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(GLUE, ("dev", "test", *_COLUMNS, "group", "on_error", *_CHOICE)),
-    "sts-b": ("dev", "test", *_COLUMNS, "group", "on_error", "is_balanced", *_CHOICE),
-    "classification": ("choices", "on_error"),
-    **dict.fromkeys(("regression", "multi-label"), ("choices", "on_error", "is_balanced", "positive")),
-    "choice": ("has_header", "max_labels", "on_error", "is_balanced", *_CHOICE),
-    "tags": ("text_b", "choices", "is_balanced", *_CHOICE),
-    **dict.fromkeys(("squad-v1", "squad-v2", "squad-v2-simple"), (*_COLUMNS, "group", "is_balanced", *_CHOICE)),
-    **dict.fromkeys(
-        ("race", "race-middle", "race-high"),
-        ("dev", "test", *_COLUMNS, "group", "on_error", "encoding", "is_balanced", *_CHOICE),
+
+# The kind stored in a checkpoint -> its row. It is also the name of the task for a user's own files.
+KINDS: dict[str, Kind] = {
+    "classification": Kind(
+        Classification,
+        read=read_classes,
+        ignored=("choices", "on_error"),
+        tally=Classification.tally,
+        baseline=("bag of words", learn_labels),
+        describe=Classification.describe,
+    ),
+    "regression": Kind(
+        Regression,
+        read=read_numbers,
+        ignored=("choices", "on_error", "is_balanced", "positive"),
+        tally=Regression.tally,
+        baseline=("bag of words", learn_numbers),
+    ),
+    "multi-label": Kind(
+        MultiLabel,
+        read=read_multi_labels,
+        ignored=("choices", "on_error", "is_balanced", "positive"),
+        tally=MultiLabel.tally,
+        baseline=("bag of words", learn_labels),
+        describe=MultiLabel.describe,
+    ),
+    "tags": Kind(
+        TokenTags,
+        TaggedWords,
+        read=read_tags,
+        ignored=("text_b", "choices", "is_balanced", *_CHOICE),
+        tally=TokenTags.tally,
+        baseline=("most frequent tag of each word", learn_tags),
+        describe=TokenTags.describe,
+        describe_error=describe_tag_errors,
+    ),
+    "spans": Kind(
+        SpanTask,
+        Question,
+        tally=SpanTask.tally,
+        describe_lost=SpanTask.describe_lost,
+        finish=SpanTask.finish,
+        learned=("threshold",),
+    ),
+    "choices": Kind(
+        Choices,
+        ChoiceExample,
+        read=read_choice_dataset,
+        own_name="choice",
+        ignored=("has_header", "max_labels", "on_error", "is_balanced", *_CHOICE),
+        tally=Choices.tally,
+        baseline=("word overlap", learn_choices),
+        show_label=Choices.name_choice,
     ),
 }
-# Tasks that learn something more from the dev outputs of the finished model (a threshold), or write more files.
-Finish = Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]]
-FINISHERS: dict[type[Any], Finish] = {SpanTask: SpanTask.finish}
+
+_GLUE = ("dev", "test", *_COLUMNS, "group", "on_error", *_CHOICE)
+_SQUAD = (*_COLUMNS, "group", "is_balanced", *_CHOICE)
+_RACE = ("dev", "test", *_COLUMNS, "group", "on_error", "encoding", "is_balanced", *_CHOICE)
+
+# The name of a published task -> how its files are read.
+TASKS: dict[str, Reader] = {
+    **{name: Reader(glue_reader(name), (*_GLUE, "is_balanced") if name == "sts-b" else _GLUE) for name in GLUE},
+    "squad-v1": Reader(squad_reader(SpanTask("squad-v1")), _SQUAD),
+    "squad-v2": Reader(squad_reader(SpanTask("squad-v2", "2.0", "conditional_span")), _SQUAD),
+    "squad-v2-simple": Reader(squad_reader(SpanTask("squad-v2-simple", "2.0", "span")), _SQUAD),  # BERT's [CLS]
+    "race": Reader(race_reader(), _RACE),
+    "race-middle": Reader(race_reader(("middle",)), _RACE),
+    "race-high": Reader(race_reader(("high",)), _RACE),
+}
+
+
+def find_kind(task: FinetuneTask) -> Kind:
+    """The row of a task's kind; the defaults for a task of a user's own."""
+    return next((kind for kind in KINDS.values() if kind.task is type(task)), None) or Kind(type(task))
+
+
+def name_kind(task: FinetuneTask) -> str:
+    """The kind that a checkpoint stores: a key of KINDS, or the place of a user's own class as module:Class."""
+    own = f"{type(task).__module__}:{type(task).__qualname__}"
+    return next((name for name, kind in KINDS.items() if kind.task is type(task)), own)
+
+
+def list_readers() -> dict[str, Reader]:
+    """How the files of every task are read, by the task's name."""
+    own = {kind.own_name or name: Reader(kind.read, kind.ignored) for name, kind in KINDS.items() if kind.read}
+    return TASKS | own
 
 
 def finish_task(
     task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]
 ) -> tuple[FinetuneTask, dict[str, Any]]:
     """The task as it is saved with the finished model, and the JSON files, by name, to write next to the report."""
-    finish = FINISHERS.get(type(task))
-    return finish(task, outputs, examples) if finish else (task, {})
+    return find_kind(task).finish(task, outputs, examples)
 
 
 def with_passage(task: FinetuneTask, options: PassageOptions) -> FinetuneTask:
     """The task with a recipe's lengths, where it reads long texts."""
-    known = {field.name for field in fields(task)}  # type: ignore[arg-type]
+    known = _list_fields(task)
     changed = {name for name, value in asdict(options).items() if value != getattr(PassageOptions(), name)}
     if changed - known:
         raise ConfigError(
             "conflicting-keys", f"passage.{min(changed - known)} does not apply to task {task.name}; remove it"
         )
-    values = {name: value for name, value in asdict(options).items() if name in known}
-    return replace(task, **values)  # type: ignore[type-var]
+    return _replace(task, **{name: value for name, value in asdict(options).items() if name in known})
 
 
 def with_exits(task: FinetuneTask, options: ExitOptions) -> FinetuneTask:
     """The task with early exits after every layer, if the recipe enables them."""
     if not options.enabled:
         return task
-    if not isinstance(task, Classification | Regression):
+    if "exits" not in _list_fields(task):
         raise ConfigError(
             "unsupported-early-exit",
             f"exit.enabled = true needs a classification or regression task, not {task.name}; remove it",
         )
-    return replace(task, exits=True)
+    return _replace(task, exits=True)
 
 
 def untuned(task: FinetuneTask) -> FinetuneTask:
     """The task without what it learned from the dev outputs of one model."""
-    return replace(task, threshold=None) if isinstance(task, SpanTask) else task
+    return _replace(task, **dict.fromkeys(find_kind(task).learned))
 
 
-def read_dataset(name: str, path: Path, options: TableOptions | None = None) -> Dataset:
-    """The task of this name with the examples at a path."""
-    if name not in READERS:
-        raise ConfigError("unknown-task", f"unknown task '{name}'; {suggest(name, READERS)}", option="task")
+def _list_fields(task: FinetuneTask) -> set[str]:
+    return {field.name for field in fields(task)}  # type: ignore[arg-type]
+
+
+def _replace(task: FinetuneTask, **changes: Any) -> FinetuneTask:
+    return replace(task, **changes)  # type: ignore[type-var]
+
+
+def read_dataset(task: str | OwnTask, path: Path, options: TableOptions | None = None) -> Dataset:
+    """A task with the examples at a path: the task of this name, or one of a user's own, which reads them itself."""
     options = options or TableOptions()
-    for option in UNREAD.get(name, ()):
-        if getattr(options, option) != getattr(TableOptions(), option):
-            argument = option.removeprefix("is_").removeprefix("has_")
-            raise ConfigError(
-                "conflicting-options", f"{argument} does not apply to task {name}; leave it out", option=argument
-            )
-    dataset = READERS[name](path, options)
+    if isinstance(task, str):
+        readers = list_readers()
+        if task not in readers:
+            raise ConfigError("unknown-task", f"unknown task '{task}'; {suggest(task, readers)}", option="task")
+        for option in readers[task].ignored:
+            if getattr(options, option) != getattr(TableOptions(), option):
+                argument = option.removeprefix("is_").removeprefix("has_")
+                raise ConfigError(
+                    "conflicting-options", f"{argument} does not apply to task {task}; leave it out", option=argument
+                )
+        dataset = readers[task].read(path, options)
+    else:
+        _check_own_task(task)
+        dataset = task.read(path, options)
     shared = describe_shared(dataset.train, {**dataset.dev, **dataset.test}) if options.is_learned else []
     return replace(dataset, notes=(*dataset.notes, *shared))
 
 
+def _check_own_task(task: Any) -> None:
+    """Raise if an object of a user's own is no task."""
+    if not is_dataclass(task) or isinstance(task, type):
+        raise ConfigError(
+            "not-a-task",
+            f"{task!r:.80} is not a task: pass a name, or an instance of a frozen dataclass",
+            option="task",
+        )
+    missing = [word for word in ("name", *_METHODS, "read") if not hasattr(task, word)]
+    if missing:
+        raise ConfigError(
+            "not-a-task",
+            f"{type(task).__name__} lacks {', '.join(missing)}: a task has all that OwnTask lists "
+            "(litebert/tasks/finetuning.py)",
+            option="task",
+        )
+
+
 def task_facts(task: FinetuneTask, *, max_length: int) -> dict[str, Any]:
     """Everything needed to use a model of this task, as JSON."""
-    kind = next(word for word, one in KINDS.items() if isinstance(task, one))
-    return {"kind": kind, "max_length": max_length, **asdict(task)}  # type: ignore[call-overload]
+    return {"kind": name_kind(task), "max_length": max_length, **asdict(task)}  # type: ignore[call-overload]
 
 
 def restore_task(facts: Mapping[str, Any], *, where: str) -> FinetuneTask:
     """The task of a checkpoint."""
-    kind = KINDS.get(str(facts.get("kind")))
-    if kind is None:
-        raise DataError(
-            "unknown-task",
-            f"{where}: unknown kind of task '{facts.get('kind')}'; was it written by a newer version of litebert?",
-        )
-    fields = {key: value for key, value in facts.items() if key not in ("kind", "max_length")}
-    task: FinetuneTask = build_options(kind, fields, where=where)
+    name = str(facts.get("kind"))
+    kind = KINDS[name].task if name in KINDS else _find_own_class(name, where)
+    values = {key: value for key, value in facts.items() if key not in ("kind", "max_length")}
+    task: FinetuneTask = build_options(kind, values, where=where)
     return task
+
+
+def _find_own_class(name: str, where: str) -> type[Any]:
+    """A user's own class, whose module the program has imported: a checkpoint never makes us import anything."""
+    module, _, attribute = name.partition(":")
+    found = getattr(sys.modules.get(module), attribute, None)
+    if isinstance(found, type) and is_dataclass(found) and all(hasattr(found, word) for word in _METHODS):
+        return found
+    if attribute:
+        raise DataError("unknown-task", f"{where}: the model has a task of your own, {name}: import {module} first")
+    raise DataError(
+        "unknown-task", f"{where}: unknown kind of task '{name}'; was it written by a newer version of litebert?"
+    )

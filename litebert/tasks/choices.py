@@ -7,6 +7,7 @@ import math
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from litebert.model.heads import forbid
 from litebert.model.model import Model
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.classification import count_texts
-from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
+from litebert.tasks.finetuning import ONE_SIDED, Chance, Output, Tally
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.task import BatchLoss, Counts
@@ -46,6 +47,10 @@ class ChoiceExample:
     @property
     def text(self) -> str:
         return self.question
+
+    def to_input(self) -> dict[str, Any]:
+        """As a server takes it."""
+        return {"context": self.context, "question": self.question, "choices": list(self.choices)}
 
     @property
     def sentences(self) -> list[str]:
@@ -135,6 +140,11 @@ class Choices:
         for level in sorted(set(levels) - {""}):
             scores[f"accuracy_{level}"] = float(is_right[levels == level].mean())
         return scores
+
+    def tally(self, outputs: Sequence[Output], examples: Sequence[ChoiceExample]) -> Tally:
+        rows = [[np.argmax(output) == e.label] for output, e in zip(outputs, examples, strict=True)]
+        share = lambda rows: float(rows.mean())  # noqa: E731
+        return Tally(np.array(rows, dtype=np.float64), {"accuracy": share}, frozenset({"accuracy"}))
 
     def wrongness(self, output: Output, example: ChoiceExample) -> float:
         best = int(np.argmax(output))

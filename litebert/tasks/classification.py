@@ -2,8 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from litebert.model.engine import Engine
 from litebert.model.model import Model
 from litebert.tasks import metrics
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
+from litebert.tasks.finetuning import ONE_SIDED, Chance, Output, Rows, Tally
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.task import BatchLoss, Counts
@@ -92,6 +94,25 @@ class Classification:
         if name == "f1" and self.positive:
             return metrics.f1(guesses, truths, self.labels.index(self.positive))
         return SCORES[name](guesses, truths)
+
+    def tally(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> Tally:
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        rows = [[numbers[self.decide(o)], numbers[e.label]] for o, e in zip(outputs, examples, strict=True)]
+        scores = {name: partial(self._measure_rows, name) for name in self.metrics}
+        return Tally(np.array(rows), scores, frozenset({"accuracy"}))
+
+    def _measure_rows(self, name: str, rows: Rows) -> float:
+        return self.measure(name, rows[:, 0], rows[:, 1])
+
+    def describe(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, Any]:
+        """The confusion matrix, and precision, recall and F1 of each label."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        guesses = [numbers[self.decide(output)] for output in outputs]
+        truths = [numbers[example.label] for example in examples]
+        confusion = metrics.confusion_matrix(guesses, truths, len(self.labels))
+        counts = zip(np.diag(confusion).tolist(), confusion.sum(0).tolist(), confusion.sum(1).tolist(), strict=True)
+        labels = {label: metrics.precision_recall(*one) for label, one in zip(self.labels, counts, strict=True)}
+        return {"confusion": confusion.tolist(), "labels": labels}
 
     def wrongness(self, output: Output, example: TextExample) -> float:
         truth = self.labels.index(example.label)
@@ -169,6 +190,16 @@ class Regression:
             "rmse": metrics.root_mean_squared_error(guesses, truths),
         }
 
+    def tally(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> Tally:
+        rows = [[o, self.decide(o), e.label] for o, e in zip(outputs, examples, strict=True)]
+        scores: dict[str, Callable[[Rows], float]] = {
+            "pearson": lambda rows: metrics.pearson(rows[:, 0], rows[:, 2]),
+            "spearman": lambda rows: metrics.spearman(rows[:, 0], rows[:, 2]),
+            "mae": lambda rows: metrics.mean_absolute_error(rows[:, 1], rows[:, 2]),
+            "rmse": lambda rows: metrics.root_mean_squared_error(rows[:, 1], rows[:, 2]),
+        }
+        return Tally(np.array(rows, dtype=np.float64), scores)
+
     def wrongness(self, output: Output, example: TextExample) -> float:
         return abs(self.decide(output) - float(example.label))
 
@@ -223,6 +254,31 @@ class MultiLabel:
     def _score(self, guesses: NDArray[np.bool_], truths: NDArray[np.bool_]) -> dict[str, float]:
         exact = float(np.mean((guesses == truths).all(1)))
         return {"micro_f1": metrics.micro_f1(guesses, truths), "exact_match": exact}
+
+    def tally(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> Tally:
+        answers = [set(self.decide(output)) for output in outputs]
+        truths = [set(example.label) for example in examples]
+        rows = [
+            [*metrics.count_matches(answer, truth), answer == truth]
+            for answer, truth in zip(answers, truths, strict=True)
+        ]
+        scores = {"micro_f1": metrics.f1_of_matches, "exact_match": lambda rows: float(rows[:, 3].mean())}
+        return Tally(np.array(rows, dtype=np.float64), scores, frozenset({"exact_match"}))
+
+    def describe(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, Any]:
+        """Precision, recall and F1 of each label."""
+        answers, wanted = [self.decide(output) for output in outputs], [example.label for example in examples]
+        pairs = list(zip(answers, wanted, strict=True))
+        return {
+            "labels": {
+                label: metrics.precision_recall(
+                    sum(label in one and label in other for one, other in pairs),
+                    sum(label in one for one in answers),
+                    sum(label in other for other in wanted),
+                )
+                for label in self.labels
+            }
+        }
 
     def wrongness(self, output: Output, example: TextExample) -> float:
         truth, probabilities = self._mark(example), np.array(output)

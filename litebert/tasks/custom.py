@@ -110,8 +110,7 @@ def _find_metric(options: TableOptions, known: Collection[str]) -> str | None:
 
 def read_numbers(path: Path, options: TableOptions) -> Dataset:
     """A number for each row."""
-    splits, notes = read_splits(_read_tables(path, options), options, _label_number)
-    _hold_out(splits, options, notes)
+    splits, notes = read_labelled_texts(path, options, _label_number)
     for examples in splits.values():
         _check_spread([example for example in examples if example.label is not None])
     metric = _find_metric(options, ("pearson", "spearman")) or "pearson"
@@ -232,6 +231,18 @@ def _settle_tags(splits: dict[str, list[TaggedWords]], labels: Sequence[str], no
             f"{split}: {sum(unseen.values()):,} of {tags.total():,} tags do not occur in the training data "
             f"('{tag}', {place}) and count as wrong"
         )
+
+
+def read_labelled_texts(
+    path: Path, options: TableOptions, read_label: Callable[[Row, str], Any]
+) -> tuple[dict[str, list[TextExample]], list[str]]:
+    """The texts or pairs of each split with their labels, a dev split held out if there is none, and notes to show.
+
+    `read_label` is given a row and the name of its label column.
+    """
+    splits, notes = read_splits(_read_tables(path, options), options, read_label)
+    _hold_out(splits, options, notes)
+    return splits, notes
 
 
 def read_splits(

@@ -8,7 +8,6 @@ from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_directory, write_json
-from litebert.tasks.bag_of_words import learn_baseline
 from litebert.tasks.catalog import finish_task, restore_task, task_facts, untuned
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, fingerprint
 from litebert.tasks.predictions import (
@@ -22,6 +21,7 @@ from litebert.tasks.report import (
     REPORT_FILE,
     describe_split,
     is_labelled,
+    learn_baseline,
     may_have_answered,
     read_report,
     write_report,

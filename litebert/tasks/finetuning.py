@@ -7,13 +7,17 @@ answers. Examples are the task's own dataclass, as its reader made them, in the 
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
+
+from numpy.typing import NDArray
 
 from litebert.model.engine import Engine
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
+from litebert.tasks.reading import TableOptions
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
 
@@ -29,6 +33,17 @@ class Chance(NamedTuple):
 
     score: float
     margin: float  # one-sided, 95 %
+
+
+Rows = NDArray[Any]
+
+
+class Tally(NamedTuple):
+    """What the scores of a split are computed from: a row for each example, and each score as a function of rows."""
+
+    rows: Rows
+    scores: Mapping[str, Callable[[Rows], float]]
+    shares: frozenset[str] = frozenset()  # the scores that are the share of examples that are right
 
 
 class FinetuneTask(Task[GroupBatch], Protocol):
@@ -70,6 +85,17 @@ class FinetuneTask(Task[GroupBatch], Protocol):
 
     def chance(self, examples: Sequence[Any]) -> Chance:
         """What `metric` would be without reading the input."""
+        ...
+
+
+class OwnTask(FinetuneTask, Protocol):
+    """A task that `litebert.finetune` is given instead of a name: a frozen dataclass that also reads its own files.
+
+    It is asked single texts or pairs, and its model is loaded where its class has been imported.
+    """
+
+    def read(self, path: Path, options: TableOptions) -> "Dataset":
+        """The examples at a path, and the task with what it found out about them, such as the labels."""
         ...
 
 

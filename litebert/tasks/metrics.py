@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,3 +93,14 @@ def _rank(values: NDArray[np.float64]) -> NDArray[np.float64]:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     return ((ends - counts + 1 + ends) / 2)[inverse]
+
+
+def count_matches(answer: set[Any], truth: set[Any]) -> list[int]:
+    """How many things are right, how many were answered, and how many are true."""
+    return [len(answer & truth), len(answer), len(truth)]
+
+
+def f1_of_matches(rows: NDArray[Any]) -> float:
+    """F1 of rows that begin with `count_matches`."""
+    right, answered, true = rows[:, :3].sum(0)
+    return float(2 * right / (answered + true)) if answered + true else 0.0

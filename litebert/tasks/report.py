@@ -4,32 +4,48 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from litebert.core.errors import DataError
 from litebert.core.files import atomic_path, check_keys
 from litebert.core.sealed import find_changed, hash_files, read_sealed, write_sealed
-from litebert.tasks.bag_of_words import Baseline
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification, MultiLabel
+from litebert.tasks.bag_of_words import Answer
+from litebert.tasks.catalog import find_kind
 from litebert.tasks.finetuning import FinetuneTask, Output, fingerprint
 from litebert.tasks.intervals import find_intervals, find_lead
-from litebert.tasks.metrics import confusion_matrix, precision_recall
 from litebert.tasks.predictions import PREDICTIONS
 from litebert.tasks.splitting import list_inputs
-from litebert.tasks.squad.reading import Question
-from litebert.tasks.tag_errors import describe_tag_errors
-from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags, score_kinds
 
 REPORT_FILE = "report.json"
 ERRORS_FILE = "errors.md"
+MAX_EXAMPLES = 50_000  # that a baseline learns from; more change little and take minutes
 NUM_ERRORS = 25
 MAX_SHOWN = 300  # characters of an output
 NUM_EXAMPLES, MAX_EXAMPLE = 3, 2000  # inputs that a report keeps to try the model on, and their characters
 FEW_STEPS, FEW_EXAMPLES = 100, 100  # fewer explain a score at chance
 LEARNED = 0.9  # of the first loss: training that ends above has learned nothing
+
+
+class Baseline(NamedTuple):
+    """A learned baseline: its name, how many examples it learned from, and its outputs for examples of the task."""
+
+    name: str
+    num_examples: int
+    answer: Answer
+
+
+def learn_baseline(task: FinetuneTask, train: Sequence[Any]) -> Baseline | None:
+    """The baseline of a task, learned from its training examples; None where there is none."""
+    learned = find_kind(task).baseline
+    if learned is None or not train:
+        return None
+    chosen = train
+    if len(train) > MAX_EXAMPLES:
+        chosen = [train[n] for n in sorted(np.random.default_rng(0).permutation(len(train))[:MAX_EXAMPLES])]
+    name, learn = learned
+    return Baseline(name, len(chosen), learn(task, chosen))
 
 
 def describe_split(
@@ -47,30 +63,7 @@ def describe_split(
         # a difference that luck alone would make
         "is_at_chance": scores[task.metric] <= chance.score + chance.margin,
     }
-    if isinstance(task, Classification):
-        numbers = {label: number for number, label in enumerate(task.labels)}
-        guesses = [numbers[task.decide(output)] for output in outputs]
-        truths = [numbers[example.label] for example in examples]
-        confusion = confusion_matrix(guesses, truths, len(task.labels))
-        facts["confusion"] = confusion.tolist()
-        counts = zip(np.diag(confusion).tolist(), confusion.sum(0).tolist(), confusion.sum(1).tolist(), strict=True)
-        facts["labels"] = {label: precision_recall(*one) for label, one in zip(task.labels, counts, strict=True)}
-    elif isinstance(task, MultiLabel):
-        answers, wanted = [task.decide(output) for output in outputs], [example.label for example in examples]
-        pairs = list(zip(answers, wanted, strict=True))
-        facts["labels"] = {
-            label: precision_recall(
-                sum(label in one and label in other for one, other in pairs),
-                sum(label in one for one in answers),
-                sum(label in other for other in wanted),
-            )
-            for label in task.labels
-        }
-    elif isinstance(task, TokenTags) and task.has_spans:
-        tags = [list(example.label) for example in examples]
-        facts["labels"] = score_kinds([task.decide(output) for output in outputs], tags)
-        # the accuracy of answering O to every word: a tagger below it does more harm than good
-        facts["outside_accuracy"] = sum(sentence.count(OUTSIDE) for sentence in tags) / sum(map(len, tags))
+    facts |= find_kind(task).describe(task, outputs, examples)
     if baseline:
         facts["baseline"] = _compare(task, outputs, baseline, examples)
     return facts
@@ -127,15 +120,14 @@ def write_errors(
     path: Path, task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any], *, title: str
 ) -> None:
     """The hardest errors as a page to read."""
-    hardest = list_hardest(task, outputs, examples)
+    kind, hardest = find_kind(task), list_hardest(task, outputs, examples)
     lines = [f"# {title}: the {len(hardest)} worst errors", ""]
     for number in hardest:
         example = examples[number]
-        if isinstance(task, TokenTags):
-            lines += describe_tag_errors(task, task.decide(outputs[number]), example)
+        if kind.describe_error:
+            lines += kind.describe_error(task, task.decide(outputs[number]), example)
             continue
-        label = task.name_choice(example.label) if isinstance(task, Choices) else example.label
-        answer, right = (_show(value) for value in (task.decide(outputs[number]), label))
+        answer, right = (_show(value) for value in (task.decide(outputs[number]), kind.show_label(task, example.label)))
         lines += [f"## {example.id}: {answer} instead of {right}", ""]
         lines += [f"- {_show(text)}" for text in _list_texts(example)]
         output = json.dumps(outputs[number], ensure_ascii=False)
@@ -148,22 +140,12 @@ def pick_examples(examples: Sequence[Any]) -> list[Any]:
     """A few inputs of different labels to try the model on, as `litebert serve` takes them; none that is long."""
     picked: dict[str, Any] = {}
     for example in examples:
-        shown = _to_input(example)
+        shown = example.to_input()
         if str(example.label) not in picked and len(json.dumps(shown, ensure_ascii=False)) <= MAX_EXAMPLE:
             picked[str(example.label)] = shown
         if len(picked) == NUM_EXAMPLES:
             break
     return list(picked.values())
-
-
-def _to_input(example: Any) -> Any:
-    if isinstance(example, TaggedWords):
-        return list(example.words)
-    if isinstance(example, ChoiceExample):
-        return {"context": example.context, "question": example.question, "choices": list(example.choices)}
-    if isinstance(example, Question):
-        return {"question": example.text, "context": example.context}
-    return example.text if example.text_b is None else [example.text, example.text_b]
 
 
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:

@@ -23,6 +23,10 @@ class TextExample:
     where: str = ""  # file:line, for messages
     group: str = field(default="", repr=False, metadata={"is_shown": False})  # held out together; not part of the text
 
+    def to_input(self) -> Any:
+        """As a server takes it."""
+        return self.text if self.text_b is None else [self.text, self.text_b]
+
 
 def join_texts(
     examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm, *, num_texts: int = 0

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from litebert.model.engine import Engine
 from litebert.model.model import Model
 from litebert.tasks import metrics
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
+from litebert.tasks.finetuning import ONE_SIDED, Chance, Output, Tally
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm, TokenSequence
 from litebert.tasks.task import BatchLoss, Counts
@@ -38,6 +38,10 @@ class TaggedWords:
     label: tuple[str, ...] | None = None
     where: str = ""
     group: str = field(default="", repr=False, metadata={"is_shown": False})  # held out together; not part of the text
+
+    def to_input(self) -> list[str]:
+        """As a server takes it."""
+        return list(self.words)
 
 
 class Span(NamedTuple):
@@ -141,6 +145,28 @@ class TokenTags:
         truths = [list(example.label or ()) for example in examples]
         scores = {"accuracy": metrics.accuracy(_flatten(guesses), _flatten(truths))}
         return {"span_f1": span_f1(guesses, truths), **scores} if self.has_spans else scores
+
+    def tally(self, outputs: Sequence[Output], examples: Sequence[TaggedWords]) -> Tally:
+        rows = []
+        for output, example in zip(outputs, examples, strict=True):
+            answer, truth = self.decide(output), example.label or ()
+            num_right = sum(guess == tag for guess, tag in zip(answer, truth, strict=True))
+            found = metrics.count_matches(set(find_spans(answer)), set(find_spans(truth)))
+            rows.append([*(found if self.has_spans else [0, 0, 0]), num_right, len(answer)])
+        scores = {"accuracy": lambda rows: float(rows[:, 3].sum() / rows[:, 4].sum())}
+        scores = {"span_f1": metrics.f1_of_matches, **scores} if self.has_spans else scores
+        return Tally(np.array(rows, dtype=np.float64), scores)
+
+    def describe(self, outputs: Sequence[Output], examples: Sequence[TaggedWords]) -> dict[str, Any]:
+        """Precision, recall and F1 of each kind of span, and what answering O to every word would score."""
+        if not self.has_spans:
+            return {}
+        tags = [list(example.label or ()) for example in examples]
+        return {
+            "labels": score_kinds([self.decide(output) for output in outputs], tags),
+            # a tagger below it does more harm than good
+            "outside_accuracy": sum(sentence.count(OUTSIDE) for sentence in tags) / sum(map(len, tags)),
+        }
 
     def wrongness(self, output: Output, example: TaggedWords) -> float:
         return float(sum(guess != tag for guess, tag in zip(self.decide(output), example.label or (), strict=True)))

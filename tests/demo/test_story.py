@@ -173,6 +173,7 @@ def test_the_commands_that_it_names_next_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.kills
 def test_killed_again_and_again_it_ends_with_the_same_report(finished: Path, tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; from litebert.demo.story import Demo, run_demo\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from small_tasks import invent_rows, write_rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.kills]
 OPTIONS = ["train.steps=40", "train.evaluations=20", "train.batch_size=8", "train.log_every=1", "train.patience=18"]
 
 

@@ -16,7 +16,7 @@ import torch
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.runlog import read_log
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
 RECIPE = """
 seed = 3

@@ -15,7 +15,7 @@ import pytest
 
 from tests.study.miniatures import make_task_data
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.kills]
 
 FIRST, SECOND = "rate=0.15-seed-1", "rate=0.4-seed-1"
 STUDY = """

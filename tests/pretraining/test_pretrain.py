@@ -291,6 +291,7 @@ def train_by_own_clock(rank: int, corpus: str, folder: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_processes_whose_clocks_differ_change_stages_and_stop_together(tiny_corpus: Path, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("localhost", 0))
@@ -411,6 +412,7 @@ def note_format(rank: int, port: str, folder: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_processes_that_measure_differently_compute_in_the_format_of_the_first(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("localhost", 0))

@@ -58,6 +58,7 @@ def train_saving_slowly(rank: int, port: str, corpus: str, folder: str, parallel
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
 def test_every_process_waits_for_the_last_checkpoint_and_gives_it(
     parallel: str, tiny_corpus: Path, tmp_path: Path
@@ -78,6 +79,7 @@ def make_longer(corpus: Path, parallel: str) -> Recipe:
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
 def test_positions_are_continued_in_shards_as_in_one(parallel: str, tiny_corpus: Path, tmp_path: Path) -> None:
     spawn_two(train_longer, tiny_corpus, tmp_path, parallel)
@@ -108,6 +110,7 @@ def train_noting_what_is_kept(rank: int, port: str, corpus: str, folder: str, pa
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_of_shards_that_are_gathered_to_save_only_the_first_process_keeps_the_whole(
     tiny_corpus: Path, tmp_path: Path
 ) -> None:
@@ -176,6 +179,7 @@ def run_two(recipe: Recipe, folder: Path, *words: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_a_busy_folder_is_told_by_the_exit_code_also_of_several_processes(tiny_corpus: Path, tmp_path: Path) -> None:
     with exclusive_lock(tmp_path / "run", purpose="training"):
         done = run_two(make_recipe(tiny_corpus), tmp_path / "run")
@@ -184,6 +188,7 @@ def test_a_busy_folder_is_told_by_the_exit_code_also_of_several_processes(tiny_c
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_a_loss_that_is_not_a_number_ends_several_processes_once_and_in_one_line(
     tiny_corpus: Path, tmp_path: Path
 ) -> None:
@@ -196,6 +201,7 @@ def test_a_loss_that_is_not_a_number_ends_several_processes_once_and_in_one_line
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_what_the_first_process_alone_finds_ends_all_in_one_line(tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".lock").touch()

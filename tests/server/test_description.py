@@ -50,6 +50,7 @@ def test_the_least_and_the_greatest_number_that_a_setting_may_have_are_described
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 def test_schemathesis_finds_nothing(models: list[NamedModel]) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     from schemathesis.checks import load_all_checks

@@ -9,9 +9,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 
-from litebert.tasks.bag_of_words import PENALTY, RIDGE_PENALTY, learn_baseline, split_words
+from litebert.tasks.bag_of_words import PENALTY, RIDGE_PENALTY, split_words
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.report import learn_baseline
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import TaggedWords, TokenTags

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.kills]
 
 SHORT = {"kills": 24, "power": 24, "mutants": 7000, "training": 1}
 

@@ -33,7 +33,7 @@ from litebert.training.loop import Engine, build_scaler, update
 from litebert.training.optimizers import build_optimizer
 from litebert.training.options import OptimOptions, Parallel
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
 WORLD_SIZE = 2
 KINDS = {

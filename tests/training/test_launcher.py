@@ -13,7 +13,7 @@ import pytest
 from litebert.core.errors import BusyError, ConfigError, describe_refusal
 from litebert.training.launcher import launch, report_to_launcher
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
 NOTE = """
 import os, signal, sys, time

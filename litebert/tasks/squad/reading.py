@@ -39,6 +39,10 @@ class Question:
     article: int = field(default=0, metadata={"is_shown": False})  # the number of the article the paragraph is from
     where: str = ""  # file and place, for messages
 
+    def to_input(self) -> dict[str, str]:
+        """As a server takes it."""
+        return {"question": self.text, "context": self.context}
+
     @property
     def has_answer(self) -> bool:
         return bool(self.answers)

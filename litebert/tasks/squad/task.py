@@ -15,12 +15,12 @@ from litebert.model.engine import Engine
 from litebert.model.heads import forbid
 from litebert.model.model import Model
 from litebert.tasks.asking import to_inputs
-from litebert.tasks.finetuning import ONE_SIDED, Chance, Output
+from litebert.tasks.finetuning import ONE_SIDED, Chance, Output, Tally
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.squad import decoding
 from litebert.tasks.squad.decoding import Passage, Reply, Span
-from litebert.tasks.squad.features import build_groups
+from litebert.tasks.squad.features import build_groups, count_lost_answers
 from litebert.tasks.squad.metrics import Threshold, Version, score_questions, summarize_scores, tune_threshold
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.windows import WindowOptions
@@ -105,6 +105,21 @@ class SpanTask:
         best = {f"best_{metric}": threshold.score / len(examples) for metric, threshold in tuned.items()}
         thresholds = {"threshold": task.threshold} if task.threshold is not None else {}
         return summarize_scores(scores, examples, self.version) | best | thresholds
+
+    def tally(self, outputs: Sequence[Output], examples: Sequence[Question]) -> Tally:
+        rows = score_questions([self.decide(output) for output in outputs], examples, self.version)
+        scores = {"exact": lambda rows: float(rows[:, 0].mean()), "f1": lambda rows: float(rows[:, 1].mean())}
+        return Tally(np.array(rows).astype(np.float64), scores)
+
+    def describe_lost(self, examples: Sequence[Question], groups: Sequence[Group]) -> str:
+        """A note if no window contains the whole answer of some questions; empty otherwise."""
+        num_lost = count_lost_answers(examples, groups)
+        if not num_lost:
+            return ""
+        return (
+            f"{num_lost:,} of {len(groups):,} questions have no window that contains their whole answer and "
+            f"are trained as unanswerable; lower passage.stride or raise train.max_length"
+        )
 
     def wrongness(self, output: Output, example: Question) -> float:
         """What F1 lacks, weighed by how sure the model is of the span."""

@@ -4,7 +4,6 @@ Each kind of directory has a root file with a checksum of itself and the hashes 
 corpus, this ignores earlier verifications, so it also finds bits that flipped on disk.
 """
 
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,7 +141,7 @@ def _check_run(folder: Path) -> list[str]:
     check_log(folder / METRICS_FILE, checkpoint.read_manifest(saved[-1]).begun_with.get("metrics", {}))
     if "job" in begun:  # of fine-tuning: its checkpoints know the recipe, and not the job
         return []
-    last = build_recipe(tomllib.loads((saved[-1] / checkpoint.RECIPE).read_text("utf-8")))
+    last = build_recipe(read_toml_values(saved[-1] / checkpoint.RECIPE, "recipe"))
     try:
         recipe = build_recipe(begun)
     except ConfigError as error:

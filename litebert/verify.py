@@ -16,7 +16,7 @@ from litebert.core.sealed import find_changed, is_sealed, read_sealed
 from litebert.corpus import shards
 from litebert.corpus.encode import read_part
 from litebert.corpus.unfinished import read_done, read_plan, read_sources
-from litebert.interop.opening import EXPORT_FILE
+from litebert.interop.opening import EXPORT_FILE, TRIALS_FILE
 from litebert.pretraining.recipe import build_recipe, list_changes, with_paths
 from litebert.tasks.report import REPORT_FILE, read_report
 from litebert.text.tokenizer import is_saved_tokenizer, load_tokenizer
@@ -151,6 +151,20 @@ def _check_run(folder: Path) -> list[str]:
     return [problem] if changes else []
 
 
+def _check_trials(folder: Path) -> list[str]:
+    best = read_sealed(folder / TRIALS_FILE).get("best_run")
+    is_there = isinstance(best, str) and (folder / best).is_dir()
+    return [] if is_there else [f"{folder / TRIALS_FILE} is corrupt: its best run is missing"]
+
+
+def _check_demo(folder: Path) -> list[str]:
+    """A demo's own notes; its corpus and its run are directories of their own."""
+    for name in ("demo.json", "evaluation.json", "times.json"):
+        if (folder / name).is_file():
+            read_sealed(folder / name)
+    return []
+
+
 def _read_root(path: Path) -> list[str]:
     read_sealed(path)
     return []
@@ -163,5 +177,7 @@ _ROOTS: tuple[tuple[str, str, Callable[[Path], list[str]]], ...] = (
     (EXPORT_FILE, "export", _check_export),
     ("facts.json", "web export", _check_web_export),
     (REPORT_FILE, "finished run", _check_finished_run),
+    (TRIALS_FILE, "summary of runs", _check_trials),
+    ("demo.json", "demo", _check_demo),
     (RECIPE_FILE, "run", _check_run),
 )

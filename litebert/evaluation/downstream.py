@@ -208,7 +208,7 @@ def _scheduled_step(recipe: dict[str, Any], checkpoint: Checkpoint) -> float:
     length = {key: value for key, value in recipe.get("train", {}).items() if key in ("steps", "tokens", "hours")}
     if not length:
         return checkpoint.step
-    progress = Progress(checkpoint.step, int(checkpoint.state["tokens"]), float(checkpoint.state["seconds"]))
+    progress = Progress.of(checkpoint.path)
     return progress.scheduled_step(TrainOptions(**length))
 
 

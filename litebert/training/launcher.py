@@ -21,7 +21,7 @@ from litebert.core.processors import list_processors
 from litebert.core.stopping import Stop, end_by, leaving_on_signals, noting_stops
 
 _TELLING = "LITEBERT_TELLING"  # in a worker's environment: the file descriptor of the pipe to its launcher
-_LIFELINE = "LITEBERT_LIFELINE"  # the file descriptor of a pipe that closes when the launcher ends, however it ends
+LIFELINE = "LITEBERT_LIFELINE"  # the file descriptor of a pipe that closes when the launcher ends, however it ends
 _LOOK_SECONDS = 0.1
 _SAVED_WITHIN_SECONDS = 120.0  # after a stop signal; to stop sooner, kill the launcher
 _ENDED_WITHIN_SECONDS = 30.0
@@ -74,11 +74,11 @@ def tell_launcher(error: BaseException) -> None:
 
 
 def end_with_launcher() -> None:
-    """Make this process end as soon as its launcher ends; does nothing without our launcher.
+    """Make this process end as soon as its launcher ends; does nothing for a process that none of ours has started.
 
     A killed launcher cannot end its workers: they would run on for hours and keep the run folder locked.
     """
-    lifeline = os.environ.get(_LIFELINE)
+    lifeline = os.environ.get(LIFELINE)
     if lifeline is None:
         return
 
@@ -104,7 +104,7 @@ def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Ref
         "MASTER_PORT": str(_find_free_port()),
         "WORLD_SIZE": str(num_processes),
         _TELLING: str(telling),
-        _LIFELINE: str(following),
+        LIFELINE: str(following),
     }
     workers: list[subprocess.Popen[bytes]] = []
     try:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -340,6 +340,16 @@ class Manifest:
     at_chance: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _BegunWith:
+    """What a manifest may say that the run began with; earlier versions say less."""
+
+    dtype: Literal["", "fp32", "bf16", "fp16"] = ""
+    corpora: dict[str, str] = field(default_factory=dict)
+    weights: str = ""
+    metrics: dict[str, int | str] = field(default_factory=dict)
+
+
 def read_manifest(path: Path) -> Manifest:
     """The manifest of a checkpoint, without reading its other files."""
     if not (path / MANIFEST).is_file():
@@ -353,7 +363,9 @@ def read_manifest(path: Path) -> Manifest:
             f"{path / MANIFEST} has version {manifest.get('version')}, but this litebert reads version "
             f"{FORMAT_VERSION}; upgrade litebert",
         )
-    return build_record(Manifest, manifest, where=str(path / MANIFEST))
+    record = build_record(Manifest, manifest, where=str(path / MANIFEST))
+    build_record(_BegunWith, record.begun_with, where=f"{path / MANIFEST}: begun_with")
+    return record
 
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:

@@ -4,7 +4,6 @@ Each kind of directory has a root file with a checksum of itself and the hashes 
 corpus, this ignores earlier verifications, so it also finds bits that flipped on disk.
 """
 
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from litebert.core.sealed import find_changed, is_sealed, read_sealed
 from litebert.corpus import shards
 from litebert.corpus.encode import read_part
 from litebert.corpus.unfinished import read_done, read_plan, read_sources
-from litebert.interop.opening import EXPORT_FILE
+from litebert.interop.opening import EXPORT_FILE, TRIALS_FILE
 from litebert.pretraining.recipe import build_recipe, list_changes, with_paths
 from litebert.tasks.report import REPORT_FILE, read_report
 from litebert.text.tokenizer import is_saved_tokenizer, load_tokenizer
@@ -142,7 +141,7 @@ def _check_run(folder: Path) -> list[str]:
     check_log(folder / METRICS_FILE, checkpoint.read_manifest(saved[-1]).begun_with.get("metrics", {}))
     if "job" in begun:  # of fine-tuning: its checkpoints know the recipe, and not the job
         return []
-    last = build_recipe(tomllib.loads((saved[-1] / checkpoint.RECIPE).read_text("utf-8")))
+    last = build_recipe(read_toml_values(saved[-1] / checkpoint.RECIPE, "recipe"))
     try:
         recipe = build_recipe(begun)
     except ConfigError as error:
@@ -150,6 +149,20 @@ def _check_run(folder: Path) -> list[str]:
     changes = list_changes(with_paths(last, lambda _: ""), with_paths(recipe, lambda _: ""))
     problem = f"{folder / RECIPE_FILE} is corrupt: it is not the recipe of {saved[-1]} ({'; '.join(changes[:3])})"
     return [problem] if changes else []
+
+
+def _check_trials(folder: Path) -> list[str]:
+    best = read_sealed(folder / TRIALS_FILE).get("best_run")
+    is_there = isinstance(best, str) and (folder / best).is_dir()
+    return [] if is_there else [f"{folder / TRIALS_FILE} is corrupt: its best run is missing"]
+
+
+def _check_demo(folder: Path) -> list[str]:
+    """A demo's own notes; its corpus and its run are directories of their own."""
+    for name in ("demo.json", "evaluation.json", "times.json"):
+        if (folder / name).is_file():
+            read_sealed(folder / name)
+    return []
 
 
 def _read_root(path: Path) -> list[str]:
@@ -164,5 +177,7 @@ _ROOTS: tuple[tuple[str, str, Callable[[Path], list[str]]], ...] = (
     (EXPORT_FILE, "export", _check_export),
     ("facts.json", "web export", _check_web_export),
     (REPORT_FILE, "finished run", _check_finished_run),
+    (TRIALS_FILE, "summary of runs", _check_trials),
+    ("demo.json", "demo", _check_demo),
     (RECIPE_FILE, "run", _check_run),
 )

@@ -9,8 +9,8 @@ from refusals import refuses
 from small_runs import make_recipe
 
 from litebert.cli.main import _run
-from litebert.core.errors import ConfigError, DataError
-from litebert.core.sealed import read_sealed
+from litebert.core.errors import ConfigError, DataError, LitebertError
+from litebert.core.sealed import read_sealed, write_sealed
 from litebert.exporters.onnx_folder import export_onnx
 from litebert.interop.opening import load_checkpoint
 from litebert.pretraining.pretrain import pretrain
@@ -30,6 +30,8 @@ def written(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path
     (folder / "tuned" / "predictions").mkdir(parents=True)
     (folder / "tuned" / "predictions" / "dev.jsonl").write_text('{"id": "1", "answer": "no", "output": [1.0, 0.0]}\n')
     write_report(folder / "tuned", REPORT)
+    (folder / "several" / "seed-1").mkdir(parents=True)
+    write_sealed(folder / "several" / "trials.json", {"best_run": "seed-1", "runs": [{"score": 0.51}]})
     return folder
 
 
@@ -38,7 +40,7 @@ def test_all_that_we_write_is_verified(written: Path, capsys: pytest.CaptureFixt
     lines = capsys.readouterr().out.splitlines()
     assert all(line.endswith(": verified") for line in lines)
     kinds = {line.split(f" {written}")[0] for line in lines}
-    assert kinds == {"corpus", "tokenizer", "run", "checkpoint", "export", "finished run"}
+    assert kinds == {"corpus", "tokenizer", "run", "checkpoint", "export", "finished run", "summary of runs"}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,7 @@ def test_all_that_we_write_is_verified(written: Path, capsys: pytest.CaptureFixt
         "export/model.onnx",
         "tuned/report.json",
         "tuned/predictions/dev.jsonl",
+        "several/trials.json",
     ],
 )
 def test_one_changed_digit_or_bit_is_found_and_its_file_named(
@@ -93,3 +96,37 @@ def test_a_recipe_that_cannot_be_read_is_named(content: bytes, written: Path, tm
     (run / "recipe.toml").write_bytes(content)
     (found,) = [one for one in verify(run) if one.kind == "run"]
     assert str(run / "recipe.toml") in found.problems[0]
+
+
+def test_a_summary_of_runs_that_changed_chooses_no_model(written: Path, tmp_path: Path) -> None:
+    several = Path(shutil.copytree(written / "several", tmp_path / "several"))
+    (several / "trials.json").write_text((several / "trials.json").read_text().replace("seed-1", "seed-2"))
+    with refuses(DataError, "corrupt-file", at="trials.json"):
+        load_checkpoint(several)
+    (several / "trials.json").write_text('{"best_run": ["seed-1"]}')  # without a checksum, as earlier versions wrote it
+    with refuses(DataError, "corrupt-file", at="trials.json"):
+        load_checkpoint(several)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"state": {}},
+        {"state": {"tokens": 1.5, "seconds": 1.0}},
+        {"state": {"tokens": 800, "seconds": float("nan")}},
+        {"begun_with": {"metrics": 5}},
+        {"begun_with": {"corpora": ["text"]}},
+        {"begun_with": {"dtype": "fp33"}},
+        {"begun_with": {"weight": ""}},
+    ],
+    ids=str,
+)
+def test_a_checkpoint_that_lies_about_its_run_is_refused_by_its_name(
+    lie: dict[str, object], written: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(written / "run", tmp_path / "run"))
+    file = run / "checkpoints" / "step-00000002" / "litebert.json"
+    write_sealed(file, read_sealed(file) | lie)
+    with pytest.raises(LitebertError) as caught:
+        pretrain(make_recipe(written / "corpus", train__steps=2), run)
+    assert "litebert.json" in str(caught.value)

@@ -30,7 +30,7 @@ from litebert.cli import (
     tokenizer,
     verify,
 )
-from litebert.core.errors import LitebertWarning, describe_refusal
+from litebert.core.errors import LitebertWarning, describe_refusal, escape_controls
 from litebert.core.view import lead_nowhere
 from litebert.training.launcher import report_to_launcher
 
@@ -84,7 +84,9 @@ def main() -> NoReturn:
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
     """Format our warnings as notes without a source line, and others as Python does."""
     is_ours = issubclass(category, LitebertWarning)
-    return f"note: {message}\n" if is_ours else _PYTHONS_WARNING(message, category, *place, **line)
+    return (
+        f"note: {escape_controls(str(message))}\n" if is_ours else _PYTHONS_WARNING(message, category, *place, **line)
+    )
 
 
 def _run(arguments: list[str], *, debug: bool) -> int:

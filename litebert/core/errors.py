@@ -30,7 +30,7 @@ class LitebertError(Exception):
     def __init__(self, code: str, message: str, *, option: str = "") -> None:
         super().__init__(code, message)  # both, so that the error survives pickling between processes
         self.code = code
-        self.message = message
+        self.message = escape_controls(message)
         self.option = option
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ def describe_refusal(error: BaseException) -> Refusal | None:
     if error.filename is None and not advice:
         return None
     where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "  # a failed write has no file name
-    return Refusal(f"error: {where}{error.strerror}{advice}", 2)
+    return Refusal(escape_controls(f"error: {where}{error.strerror}{advice}"), 2)
 
 
 def advise_on_disk(error: OSError, path: Path | None = None) -> str:
@@ -112,6 +112,16 @@ def explain_import(error: ImportError, *, purpose: str, remedy: str) -> Litebert
     if isinstance(error, ModuleNotFoundError):
         return ConfigError("missing-package", f"{purpose}: {remedy}")
     return ConfigError("missing-package", f"{purpose}, which is installed but cannot be loaded: {in_one_line(error)}")
+
+
+def escape_controls(text: str) -> str:
+    """The text with line ends, terminal sequences and other characters that do not print written as escapes.
+
+    Messages quote names and values from files, whose author must not be able to write to the reader's terminal.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def in_one_line(error: BaseException) -> str:

@@ -155,14 +155,23 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def parse_json(text: str | bytes, where: str) -> dict[str, Any]:
     """The JSON object in a text; `where` names it in messages."""
+    value = parse_json_value(text, where)
+    if not isinstance(value, dict):
+        raise DataError("bad-json", f"{where} is not a JSON object; is this the right file?")
+    return value
+
+
+def parse_json_value(text: str | bytes, where: str) -> Any:
+    """Any JSON value in a text. Everything that litebert reads as JSON is read here, so that no text raises otherwise.
+
+    Deep nesting is refused even where the parser can read it: what follows may walk through the value by recursion.
+    """
     try:
         value = json.loads(text if isinstance(text, str) else text.decode("utf-8"))
     except RecursionError:
         raise DataError("bad-json", f"{where} is nested too deeply") from None
     except ValueError as error:
         raise DataError("bad-json", f"{where} is not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise DataError("bad-json", f"{where} is not a JSON object; is this the right file?")
     if _is_nested_deeper(value, _MAX_DEPTH):
         raise DataError("bad-json", f"{where} is nested too deeply")
     return value

@@ -80,8 +80,8 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 def _parse_toml_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}", where="")["value"]
+    except ConfigError:
         return text
 
 
@@ -119,10 +119,17 @@ def read_toml(path: Path, kind: str) -> str:
 
 def read_toml_values(path: Path, kind: str) -> dict[str, Any]:
     """The values in a TOML file that should be a `kind`, such as a recipe."""
+    return parse_toml(read_toml(path, kind), where=str(path))
+
+
+def parse_toml(text: str, *, where: str, code: str = "bad-toml") -> dict[str, Any]:
+    """The values in a text of TOML, which `where` names in messages. All TOML is read here."""
     try:
-        return tomllib.loads(read_toml(path, kind))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError("bad-toml", f"{path}: {error}") from None
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(code, f"{where}: nested too deeply") from None
+    except ValueError as error:  # not only tomllib's own: Python refuses numbers of many digits
+        raise ConfigError(code, f"{where}: {error}") from None
 
 
 def dump_toml(values: Mapping[str, Any]) -> str:

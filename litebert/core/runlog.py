@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 from uuid import uuid4
 
 from litebert.core.errors import ConfigError, DataError, TrainingError, advise_on_disk, suggest
-from litebert.core.files import atomic_path, check_keys
+from litebert.core.files import atomic_path, check_keys, parse_json_value
 
 METRICS_FILE = "metrics.jsonl"
 TIMING_FILE = "timing.jsonl"
@@ -157,12 +157,10 @@ def _iter_whole_lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
 
 def _parse_line(line: bytes, where: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise DataError(
-            "corrupt-log", f"{where}: this line is not JSON ({error}); delete the line or the file"
-        ) from error
-    if not isinstance(record, dict) or not isinstance(record.get("step"), int):
+        record = parse_json_value(line, where)
+    except DataError as error:
+        raise DataError("corrupt-log", f"{error}; delete the line or the file") from None
+    if not isinstance(record, dict) or type(record.get("step")) is not int:
         raise DataError("corrupt-log", f"{where}: this line has no step; was this file written by litebert?")
     return record
 

@@ -15,20 +15,19 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.markup import escape
 
-from litebert.checkpoint import MANIFEST as CHECKPOINT_MANIFEST
 from litebert.checkpoint import list_checkpoints
 from litebert.core.errors import ConfigError
 from litebert.core.files import (
     LOCK_FILE,
     atomic_directory,
     atomic_path,
+    check_keys,
     exclusive_lock,
-    read_json,
     remove_leftovers,
-    write_json,
 )
 from litebert.core.options import build_options
 from litebert.core.runlog import TIMING_FILE, read_log
+from litebert.core.sealed import read_sealed, write_sealed
 from litebert.core.view import format_seconds
 from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.corpus.documents import ReadOptions, iter_documents
@@ -167,7 +166,7 @@ def train_model(demo: Demo) -> str:
 def evaluate(demo: Demo) -> str:
     assert demo.last_checkpoint is not None, "pre-training has finished"
     evaluation = evaluate_model(demo.last_checkpoint, demo.recipe)
-    write_json(demo.folder / EVALUATION, asdict(evaluation))
+    write_sealed(demo.folder / EVALUATION, asdict(evaluation))
     return f"{evaluation.trained.masked.total:,} masked tokens and {evaluation.trained.pairs.total:,} sentence pairs"
 
 
@@ -260,7 +259,7 @@ def check_same_demo(demo: Demo) -> None:
     """Accept an empty folder, or one in which the same demo was started."""
     marker = demo.folder / MARKER
     if marker.exists():
-        if read_json(marker) != describe_demo(demo):
+        if read_sealed(marker) != describe_demo(demo):
             raise ConfigError(
                 "options-changed",
                 f"{demo.folder} contains a demo with another recipe or litebert version: start over, or use an "
@@ -274,7 +273,7 @@ def check_same_demo(demo: Demo) -> None:
             option="out",
         )
     else:
-        write_json(marker, describe_demo(demo))
+        write_sealed(marker, describe_demo(demo))
 
 
 def describe_demo(demo: Demo) -> dict[str, str]:
@@ -294,22 +293,22 @@ def read_progress(demo: Demo) -> Progress:
     """How far training has come; runs limited by hours or tokens have no fixed last step."""
     if demo.last_checkpoint is None:
         return Progress()
-    manifest = read_json(demo.last_checkpoint / CHECKPOINT_MANIFEST)
-    return Progress(manifest["step"], manifest["state"]["tokens"], manifest["state"]["seconds"])
+    return Progress.of(demo.last_checkpoint)
 
 
 def read_evaluation(demo: Demo) -> Evaluation:
-    return build_options(Evaluation, read_json(demo.folder / EVALUATION))
+    return build_options(Evaluation, read_sealed(demo.folder / EVALUATION), where=f"{demo.folder / EVALUATION}")
 
 
 def note_time(demo: Demo, name: str, seconds: float) -> None:
-    write_json(demo.folder / TIMES, read_times(demo) | {name: seconds})
+    write_sealed(demo.folder / TIMES, read_times(demo) | {name: seconds})
 
 
 def read_times(demo: Demo) -> dict[str, float]:
     """How long each finished stage took; training time includes updates before an interruption."""
     file = demo.folder / TIMES
-    times: dict[str, float] = read_json(file) if file.exists() else {}
+    times: dict[str, float] = read_sealed(file, fix="delete it") if file.exists() else {}
+    check_keys(file, times, dict.fromkeys(times, float))
     if "Pre-training" in times:
         updates = sum(record["seconds"] for record in read_log(demo.run / TIMING_FILE))
         times["Pre-training"] = max(times["Pre-training"], updates)

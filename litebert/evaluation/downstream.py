@@ -4,7 +4,6 @@ The left half of the ALBERT paper's Table 5: masked tokens, sentence order (SOP)
 them the checkpoint was trained on. Scores on a task's labelled data are in inference/evaluation.py.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from litebert.batches.segments import NoSequencesError
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import ConfigError
+from litebert.core.options import parse_toml
 from litebert.core.progress import ProgressBar
 from litebert.core.runtime import choose_device
 from litebert.corpus.shards import Split, open_corpus
@@ -192,7 +192,7 @@ def choose_length(checkpoint: Checkpoint, training: Training, asked: int | None)
 
 def read_training(checkpoint: Checkpoint) -> Training:
     """Sequence length and sentence objective of the training, from the recipe in the checkpoint."""
-    values = tomllib.loads(checkpoint.recipe_toml)
+    values = parse_toml(checkpoint.recipe_toml, where=f"the recipe of {checkpoint.path}")
     if "segments" not in values:  # a fine-tuning recipe or a converted model: no record of pre-training
         return Training(checkpoint.config.max_positions, None)
     reached = _scheduled_step(values, checkpoint)
@@ -208,7 +208,7 @@ def _scheduled_step(recipe: dict[str, Any], checkpoint: Checkpoint) -> float:
     length = {key: value for key, value in recipe.get("train", {}).items() if key in ("steps", "tokens", "hours")}
     if not length:
         return checkpoint.step
-    progress = Progress(checkpoint.step, int(checkpoint.state["tokens"]), float(checkpoint.state["seconds"]))
+    progress = Progress.of(checkpoint.path)
     return progress.scheduled_step(TrainOptions(**length))
 
 

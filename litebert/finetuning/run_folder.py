@@ -154,7 +154,7 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
     progress = Progress()
     if last:
         view.say(f"resuming after step {last.step:,}")
-        progress = Progress(last.step, int(last.state["tokens"]), float(last.state["seconds"]))
+        progress = Progress.of(last.path)
     return Run(folder, job, form, settle_length(job.recipe, len(groups)), groups, dev, engine, progress)
 
 

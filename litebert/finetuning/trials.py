@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError
-from litebert.core.files import write_json
 from litebert.core.runtime import choose_device
+from litebert.core.sealed import write_sealed
 from litebert.finetuning.finetune import finetune
 from litebert.finetuning.recipe import choose_recipe, load_finetune_recipe
 from litebert.finetuning.run_folder import Job, check_job
@@ -105,7 +105,7 @@ def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
             }
         )
     summary = summarize(trials[0].job.dataset.task.metric, split, results)
-    write_json(folder / TRIALS_FILE, summary)
+    write_sealed(folder / TRIALS_FILE, summary)
     return summary
 
 

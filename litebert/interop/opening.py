@@ -7,7 +7,8 @@ from pathlib import Path
 from litebert import checkpoint
 from litebert.checkpoint import MANIFEST, WEIGHTS, Checkpoint, list_checkpoints
 from litebert.core.errors import DataError
-from litebert.core.files import read_json
+from litebert.core.files import check_keys
+from litebert.core.sealed import read_sealed
 from litebert.interop.foreign_task import read_foreign_task
 from litebert.interop.google import find_bundle, open_google
 from litebert.interop.hub import fetch_from_hub, is_hub_name
@@ -104,5 +105,7 @@ def _find_ours(path: Path) -> Path | None:
         return path.parent
     in_run = [path / "model", *reversed(list_checkpoints(path / "checkpoints"))]
     if (path / TRIALS_FILE).is_file():
-        in_run.append(path / str(read_json(path / TRIALS_FILE).get("best_run")) / "model")
+        summary = read_sealed(path / TRIALS_FILE, fix="run the same fine-tuning command again")
+        check_keys(path / TRIALS_FILE, summary, {"best_run": str})
+        in_run.append(path / summary["best_run"] / "model")
     return next((folder for folder in (path, *in_run) if (folder / MANIFEST).is_file()), None)

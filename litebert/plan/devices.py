@@ -1,14 +1,13 @@
 """Devices: compute speed, memory and bandwidth, from device files with sources, or measured on this machine."""
 
 import os
-import tomllib
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options
+from litebert.core.options import build_options, parse_toml
 from litebert.core.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Range, check_values
 
 _SHIPPED = files("litebert") / "devices"
@@ -155,9 +154,10 @@ def _measure_memory_speed(num_bytes: int = 1 << 27) -> float:
 
 def _parse(content: bytes, *, where: str) -> Device:
     try:
-        values: dict[str, Any] = tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
         raise ConfigError("bad-device-file", f"{where}: {error}") from None
+    values = parse_toml(text, where=where, code="bad-device-file")
     try:
         return build_options(Device, values)
     except ConfigError as error:

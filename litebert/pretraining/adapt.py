@@ -5,7 +5,6 @@ masked tokens as the only task, since short documents have too few sentence pair
 """
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import torch
 from litebert.batches.stream import open_stream
 from litebert.checkpoint import Checkpoint
 from litebert.core.errors import DataError
-from litebert.core.options import merge
+from litebert.core.options import merge, parse_toml
 from litebert.core.runtime import choose_device, choose_runtime
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
@@ -34,7 +33,7 @@ WARMUP_SHARE = 0.06
 
 def build_adaptation(source: Checkpoint, model: str, corpus: Path, changes: Mapping[str, Any]) -> Recipe:
     """The recipe to continue training a model on a corpus built with its tokenizer, updated with `changes`."""
-    own = tomllib.loads(source.recipe_toml) if source.recipe_toml else {}
+    own = parse_toml(source.recipe_toml, where=f"the recipe of {source.path}") if source.recipe_toml else {}
     length = own.get("segments", {}).get("max_length", source.config.max_positions)
     lengths = [stage.get("segments", {}).get("max_length", length) for stage in own.get("stages", ())]
     values: dict[str, Any] = {

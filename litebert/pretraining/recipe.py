@@ -1,7 +1,6 @@
 """Recipe: all options of a run in sections, read strictly from TOML, with key=value overrides."""
 
 import hashlib
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
@@ -18,6 +17,7 @@ from litebert.core.options import (
     flatten,
     merge,
     parse_assignments,
+    parse_toml,
     read_toml,
     unflatten,
 )
@@ -221,10 +221,7 @@ def read_recipe_values(source: str | Path) -> dict[str, Any]:
                 f"unknown recipe '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file",
             )
         text = shipped[str(source)]
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError("bad-toml", f"{source}: {error}") from None
+    return parse_toml(text, where=str(source))
 
 
 def _shipped_texts() -> dict[str, str]:

@@ -127,7 +127,7 @@ def resume_run(last: Checkpoint, folder: Path, recipe: Recipe, runtime: Runtime)
     check_log(folder / METRICS_FILE, begun_with.get("metrics", {}))
     if "dtype" in begun_with:  # "auto" might choose another one now
         runtime = runtime.in_format(begun_with["dtype"])
-    progress = Progress(last.step, int(last.state["tokens"]), float(last.state["seconds"]))
+    progress = Progress.of(last.path)
     state = State(last.load_weights(), last.load_optimizer(), unpack_scaler(last.state))
     texts, first_weights = begun_with.get("corpora", {}), begun_with.get("weights", "")
     return Run(folder, recipe, runtime, last.load_tokenizer(), progress, state, texts, first_weights)

@@ -22,6 +22,7 @@ from litebert.study.estimate import Cost, threads_of_one
 from litebert.study.place import RUNS, Place
 from litebert.study.view import GridStatus, GridView
 from litebert.tasks.report import REPORT_FILE
+from litebert.training.launcher import LAUNCHER_PIPE
 
 _POLL_SECONDS = 0.5
 _SURE_SECONDS = 60.0  # after which the speed that was seen counts instead of the estimate
@@ -44,12 +45,13 @@ class Grid:
     finished: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     stranded: dict[str, str] = field(default_factory=dict)  # arms that cannot begin -> what they would start from
+    lifeline: int = -1  # a pipe that closes when this process ends, however it ends
 
 
 def run_grid(grid: Grid, *, jobs: int, view: GridView) -> list[str]:
     """Run what is not finished, `jobs` at a time; gives the arms that other processes are still at work on."""
     clock = _Clock(grid, list(grid.waiting), jobs)
-    with _stopping(grid), view:
+    with _lifeline(grid), _stopping(grid), view:
         _start_some(grid, jobs)
         while grid.running or grid.waiting:
             time.sleep(_POLL_SECONDS)
@@ -130,10 +132,11 @@ def _start(run: ArmRun, grid: Grid, jobs: int) -> subprocess.Popen[bytes]:
     log = log_file(grid.place, run.name)
     log.parent.mkdir(parents=True, exist_ok=True)
     threads = {"OMP_NUM_THREADS": str(threads_of_one(jobs))} if jobs > 1 else {}
+    environment = {**threads, **os.environ, LAUNCHER_PIPE: str(grid.lifeline)}
     with log.open("ab") as file:
         words = [sys.executable, "-m", *grid.command(run)]
         return subprocess.Popen(
-            words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, env={**threads, **os.environ}
+            words, stdout=file, stderr=file, stdin=subprocess.DEVNULL, env=environment, pass_fds=(grid.lifeline,)
         )
 
 
@@ -161,8 +164,19 @@ def last_line(log: Path) -> str:
 
 
 @contextmanager
+def _lifeline(grid: Grid) -> Iterator[None]:
+    """Arms end with this process even if it is killed: they would train on for hours, and nobody would collect them."""
+    grid.lifeline, mine = os.pipe()
+    try:
+        yield
+    finally:
+        os.close(mine)
+        os.close(grid.lifeline)
+
+
+@contextmanager
 def _stopping(grid: Grid) -> Iterator[None]:
-    """Leave no process behind, however this one ends short of SIGKILL."""
+    """Let arms save before they end with this process."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield

@@ -6,13 +6,13 @@ measurements only have to be taken again.
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError
+from litebert.core.options import parse_toml
 from litebert.corpus.shards import open_corpus
 from litebert.corpus.unfinished import read_sources
 from litebert.finetuning.recipe import build_finetune_recipe, list_differences
@@ -107,10 +107,10 @@ def list_staleness(report: Report, run: ArmRun, texts: Texts | None = None) -> l
 
     Recipes are built again before they are compared: a key that litebert has learned since has its default in both.
     """
-    changes = list_changes(build_recipe(tomllib.loads(report["recipe"])), run.recipe)
+    changes = list_changes(build_recipe(parse_toml(report["recipe"], where="recipe")), run.recipe)
     for name, recipe in list_ancestors(run).items():
         before = report["ancestors"].get(name)
-        changed = list_changes(build_recipe(tomllib.loads(before)), recipe) if before else ["was none"]
+        changed = list_changes(build_recipe(parse_toml(before, where=name)), recipe) if before else ["was none"]
         changes += [f"the arm {name}, which it starts from: {change}" for change in changed]
     for name, now in (hash_corpora(run, texts) if texts else {}).items():
         if report["corpora"].get(name, {}).get("fingerprint") != now:

@@ -8,7 +8,6 @@ locks/                   who works on what
 """
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path, check_keys
+from litebert.core.options import parse_toml
 from litebert.core.sealed import read_sealed
 from litebert.finetuning.recipe import build_finetune_recipe
 from litebert.pretraining.recipe import build_recipe
@@ -120,7 +120,7 @@ def read_arm_report(path: Path) -> Report:
     check_keys(path, report, _NEEDED)
     try:
         _check_recipes(report)
-    except (ConfigError, tomllib.TOMLDecodeError, TypeError, KeyError) as error:
+    except (ConfigError, TypeError, KeyError) as error:
         raise DataError(
             "corrupt-file", f"{path} has a recipe that cannot be read ({error}): delete it to run this arm again"
         ) from None
@@ -130,8 +130,10 @@ def read_arm_report(path: Path) -> Report:
 def _check_recipes(report: Report) -> None:
     """Build the recipes, which are compared with the study's: keys may have gone since, or a hand been at work."""
     for text in (report["recipe"], *report["ancestors"].values()):
-        build_recipe(tomllib.loads(text))
+        build_recipe(parse_toml(text, where="recipe"))
     for task in report["measures"]["tasks"]:
+        if not isinstance(task["recipe"], dict):
+            raise TypeError('a task\'s "recipe" is not an object')
         build_finetune_recipe(task["recipe"])
 
 

@@ -18,6 +18,7 @@ from litebert.study.place import is_finished, keep_study_file, open_place, read_
 from litebert.study.results import check_company
 from litebert.study.spec import load_study
 from litebert.study.view import GridView
+from litebert.training.launcher import exit_with_launcher
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ def run_arms(request: StudyRequest, runs: Sequence[ArmRun], jobs: int = 1) -> En
 
 def main() -> None:
     """Run the one arm of a request in JSON; an error of ours is one line on stderr, and its exit code."""
+    exit_with_launcher()
     facts = json.loads(sys.argv[1])
     data = Path(facts["data"]) if facts["data"] else None
     request = StudyRequest(facts["study"], Path(facts["folder"]), tuple(facts["corpora"]), data)

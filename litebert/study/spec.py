@@ -4,7 +4,6 @@ Nothing is trained or built here; `litebert study list` and `show` need no more 
 """
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import build_options, read_toml, unflatten
+from litebert.core.options import build_options, parse_toml, read_toml, unflatten
 from litebert.study.metrics import MATRICES, SERIES, check_metric
 
 _SHIPPED = files("litebert") / "studies"
@@ -208,11 +207,11 @@ def list_studies() -> list[Study]:
 
 def parse_study(text: str, *, name: str, where: str) -> Study:
     """A study from the text of its file; whatever is wrong is said with the file's name."""
+    values = parse_toml(text, where=where, code="bad-study")
     try:
-        return _build_study(tomllib.loads(text), name)
-    except (tomllib.TOMLDecodeError, ConfigError) as error:
-        code = error.code if isinstance(error, ConfigError) else "bad-study"
-        raise ConfigError(code, f"{where}: {error}") from None
+        return _build_study(values, name)
+    except ConfigError as error:
+        raise ConfigError(error.code, f"{where}: {error}") from None
 
 
 def _build_study(values: Mapping[str, Any], name: str) -> Study:

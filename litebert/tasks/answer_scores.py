@@ -39,7 +39,7 @@ def read_answers(path: Path) -> dict[str, Any]:
                     "ragged-row", f"{path}:{wrong.number}: expected an id and an answer, got {len(wrong.cells)} cells"
                 )
             pairs = [(line.cells[0], line.cells[1]) for line in lines]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise DataError(
             "bad-answers",
             f"{path}: not an answers file ({error!r}); expected JSON lines with id and answer, a JSON object that "

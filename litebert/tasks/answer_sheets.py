@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import write_json
+from litebert.core.files import parse_json_value, write_json
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
@@ -122,11 +122,9 @@ def _compare_ids(answers: Mapping[str, Any], asked: Sequence[Question] | Sequenc
 
 def _read_object(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = parse_json_value(path.read_bytes(), str(path))
     except OSError as error:
         raise DataError("missing-file", f"{path}: {error.strerror}; expected a JSON file of answers") from error
-    except ValueError as error:
-        raise DataError("bad-json", f"{path}: not JSON ({error})") from error
     if not isinstance(content, dict):
         raise DataError("bad-answers", f"{path}: expected a JSON object that maps question ids to answers")
     return content

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import atomic_directory
+from litebert.core.files import atomic_directory, parse_json_value
 from litebert.core.options import build_options
 from litebert.core.sealed import build_record, read_sealed, write_sealed
 from litebert.text import sentencepiece_backend, tokenizers_backend
@@ -328,9 +328,9 @@ def _read_beside(file: Path, name: str) -> dict[str, Any]:
     if not beside.is_file():
         return {}
     try:
-        config = json.loads(beside.read_text("utf-8"))
-    except ValueError as error:
-        raise DataError("bad-json", f"{beside}: not JSON ({error}); fix or remove it") from error
+        config = parse_json_value(beside.read_bytes(), str(beside))
+    except DataError as error:
+        raise DataError(error.code, f"{error}; fix or remove it") from None
     return config if isinstance(config, dict) else {}
 
 

@@ -21,7 +21,7 @@ from litebert.core.processes import list_processors
 from litebert.core.signals import Stop, catch_stop_signals, exit_by_signal, exit_on_signals
 
 _ERROR_PIPE = "LITEBERT_ERROR_PIPE"  # file descriptor of the pipe through which workers report errors
-_LAUNCHER_PIPE = "LITEBERT_LAUNCHER_PIPE"  # file descriptor of a pipe that closes when the launcher ends or is killed
+LAUNCHER_PIPE = "LITEBERT_LAUNCHER_PIPE"  # file descriptor of a pipe that closes when the launcher ends or is killed
 _POLL_SECONDS = 0.1
 _SAVED_WITHIN_SECONDS = 120.0  # after a stop signal; to stop sooner, kill the launcher
 _ENDED_WITHIN_SECONDS = 30.0
@@ -78,7 +78,7 @@ def exit_with_launcher() -> None:
 
     A killed launcher cannot end its workers: they would continue for hours and keep the run folder locked.
     """
-    launcher_out = os.environ.get(_LAUNCHER_PIPE)
+    launcher_out = os.environ.get(LAUNCHER_PIPE)
     if launcher_out is None:
         return
 
@@ -104,7 +104,7 @@ def _run_together(command: Sequence[str], num_processes: int, stop: Stop) -> Ref
         "MASTER_PORT": str(_find_free_port()),
         "WORLD_SIZE": str(num_processes),
         _ERROR_PIPE: str(errors_in),
-        _LAUNCHER_PIPE: str(launcher_out),
+        LAUNCHER_PIPE: str(launcher_out),
     }
     workers: list[subprocess.Popen[bytes]] = []
     try:

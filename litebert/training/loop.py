@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Generic, Literal, NamedTuple
+from pathlib import Path
+from typing import Generic, Literal, NamedTuple, Self
 
 import torch
 from torch import nn
@@ -20,7 +21,8 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from litebert.batches.batch import Batch
-from litebert.core.errors import TrainingError
+from litebert.checkpoint import MANIFEST, read_manifest
+from litebert.core.errors import DataError, TrainingError
 from litebert.core.memory import describe_shortage
 from litebert.core.runtime import Runtime
 from litebert.model.model import Model
@@ -41,6 +43,19 @@ class Progress:
     step: int = 0  # updates made
     tokens: int = 0
     seconds: float = 0.0
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """How far a run was when it saved the checkpoint in this folder."""
+        manifest = read_manifest(path)
+        tokens, seconds = manifest.state.get("tokens", -1), manifest.state.get("seconds", -1.0)
+        if not (isinstance(tokens, int) and tokens >= 0 and 0 <= seconds < math.inf):
+            raise DataError(
+                "corrupt-file",
+                f'{path / MANIFEST} is corrupt: its "state" lacks the tokens and seconds of a run; restore it, or '
+                "delete the checkpoint to resume from the one before",
+            )
+        return cls(manifest.step, tokens, float(seconds))
 
     def scheduled_step(self, options: TrainOptions) -> float:
         """The progress on the scale of `train.steps`: by steps, tokens or the clock."""

@@ -7,7 +7,7 @@ import pytest
 from refusals import refuses
 
 from litebert.core.errors import ConfigError
-from litebert.core.options import build_options, merge, parse_assignments
+from litebert.core.options import build_options, merge, parse_assignments, parse_toml
 
 
 @dataclass(frozen=True)
@@ -60,3 +60,10 @@ def test_a_word_that_is_no_assignment_is_refused(word: str) -> None:
 def test_a_section_and_a_value_of_one_name_do_not_go_together() -> None:
     with refuses(ConfigError, "bad-override", at="train.steps"):
         parse_assignments(["train=1", "train.steps=2"])
+
+
+@pytest.mark.parametrize("value", ["[" * 10_000, "9" * 5_000, "x y"])
+def test_every_toml_is_read_or_refused(value: str) -> None:
+    with refuses(ConfigError, "bad-toml", at="a.toml"):
+        parse_toml(f"steps = {value}", where="a.toml")
+    assert parse_assignments([f"name={value}"]) == {"name": value}  # an override that is not TOML is text

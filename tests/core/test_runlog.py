@@ -66,7 +66,7 @@ def test_reading_a_live_log_leaves_the_half_line_out(tmp_path: Path) -> None:
     assert read_log(tmp_path / METRICS_FILE) == [{"step": 1, "loss": 2.0}]
 
 
-@pytest.mark.parametrize("line", ["not json", "[1]", '{"loss": 2.0}'])
+@pytest.mark.parametrize("line", ["not json", "[1]", '{"loss": 2.0}', '{"step": true}', "[" * 100_000])
 def test_a_damaged_line_is_named_and_nothing_is_cut(tmp_path: Path, line: str) -> None:
     path = tmp_path / METRICS_FILE
     content = f'{{"step": 1}}\n{line}\n{{"step": 3}}\n'

@@ -5,8 +5,10 @@ import time
 from pathlib import Path
 
 from litebert.core.errors import BusyError
+from litebert.training.launcher import exit_with_launcher
 
 if __name__ == "__main__":
+    exit_with_launcher()  # as litebert.study.run
     folder, name, seconds = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
     if seconds < 0:
         sys.exit(BusyError.exit_code)

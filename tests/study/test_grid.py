@@ -4,9 +4,11 @@ import io
 import itertools
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from refusals import refuses
 from rich.console import Console
@@ -43,7 +45,7 @@ def make_grid(folder: Path, runs: list[ArmRun], seconds: Callable[[ArmRun], floa
 
 
 def moments(folder: Path, kind: str) -> dict[str, float]:
-    return {path.stem: float(path.read_text()) for path in folder.glob(f"*.{kind}")}
+    return {path.stem: float(path.read_text() or 0) for path in folder.glob(f"*.{kind}")}
 
 
 def test_all_arms_run_and_at_most_as_many_at_a_time_as_allowed(tmp_path: Path) -> None:
@@ -184,6 +186,22 @@ def test_no_process_is_left_when_this_one_is_told_to_end(
     finally:
         signal.signal(signal.SIGINT, before)
     assert [process.poll() is not None for _, process in grid.running.values()] == [True, True]
+
+
+def test_arms_end_with_a_study_that_is_killed(tmp_path: Path) -> None:
+    process = os.fork()
+    if process == 0:
+        runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
+        run_grid(make_grid(tmp_path, runs, lambda _: 600.0), jobs=2, view=GridView("t", io.StringIO()))
+        os._exit(0)
+    while len(moments(tmp_path, "begun")) < 2:
+        assert os.waitpid(process, os.WNOHANG)[0] == 0
+        time.sleep(0.02)
+    arms = psutil.Process(process).children()
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    gone, alive = psutil.wait_procs(arms, timeout=60)
+    assert (len(gone), alive) == (2, [])
 
 
 def test_how_far_an_arm_has_come_is_read_from_its_logs(tmp_path: Path) -> None:

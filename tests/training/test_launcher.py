@@ -77,7 +77,7 @@ def test_what_does_not_heal_ends_all_at_once_with_one_line_and_its_code(
     started_at = time.monotonic()
     assert launch(command(BUSY, tmp_path), 3, num_restarts=5) == os.EX_TEMPFAIL
     assert time.monotonic() - started_at < 30
-    assert capfd.readouterr().err == "error[busy]: another process is training in\nhere\n"
+    assert capfd.readouterr().err == "error[busy]: another process is training in\\nhere\n"
     assert {path.name for path in tmp_path.iterdir()} <= {"0-0", "1-0", "2-0"}  # once each
 
 
@@ -97,7 +97,7 @@ def test_a_launcher_that_is_told_to_end_leaves_no_worker_behind(sent: signal.Sig
 
 
 def test_a_launcher_that_is_killed_takes_its_workers_with_it(tmp_path: Path) -> None:
-    follow = "from litebert.training.launcher import exit_with_launcher\nend_with_launcher()\n"
+    follow = "from litebert.training.launcher import exit_with_launcher\nexit_with_launcher()\n"
     words = command(follow + NOTE + "time.sleep(60)", tmp_path)
     process = subprocess.Popen([sys.executable, "-c", LAUNCH.format(words=words)])
     while len(list(tmp_path.iterdir())) < 2:

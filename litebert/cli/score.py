@@ -1,6 +1,7 @@
 """`litebert score`: score a file of answers from any model against a task's labels."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from litebert.cli.scores import print_split
 from litebert.cli.words import (
     ChoicesField,
     DataPath,
+    DevShare,
     Encoding,
     GroupColumn,
     HasHeader,
@@ -39,12 +41,17 @@ def score_predictions(
     task: TaskName,
     data: DataPath,
     split: Annotated[
-        str, typer.Option(help="Split of a folder: train, dev, test, ... Default: dev; for a file, all rows.")
+        str,
+        typer.Option(
+            help="Split of a folder: train, dev, test, ... Default: dev; for a file, all rows. dev without a dev file: "
+            "the rows that fine-tuning holds out."
+        ),
     ] = "",
     text: TextColumn = None,
     text_b: TextBColumn = None,
     label: LabelColumn = None,
     encoding: Encoding = "utf-8",
+    dev_share: DevShare = 0.1,
     header: HasHeader = None,
     group: GroupColumn = None,
     max_labels: MaxLabels = 500,
@@ -79,6 +86,8 @@ def score_predictions(
         positive=positive,
     )
     dataset = read_dataset(task, data, options)
+    if split == "dev" and dataset.train and not dataset.dev:
+        dataset = read_dataset(task, data, replace(options, dev_share=dev_share))
     tell_notes(dataset)
     chosen = choose_examples(dataset, split, data)
     if not is_labelled(chosen.examples):

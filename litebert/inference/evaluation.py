@@ -64,7 +64,7 @@ def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | 
     own = seen.split(dataset.train) if seen and not dataset.dev else None
     if own:
         splits |= {"train": own[0], "dev": own[1]}
-    elif is_file:
+    elif is_file and not dataset.dev:
         splits = {}
     if is_file:
         splits["all"] = dataset.train

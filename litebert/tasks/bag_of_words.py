@@ -183,12 +183,16 @@ def _apply(tfidf: TfIdf, weights: Tensor, texts: Sequence[TextExample]) -> Tenso
 
 
 def learn_tags(task: TokenTags, train: Sequence[TaggedWords]) -> Answer:
-    """How often a word had each tag; unseen words get the distribution of words seen once."""
+    """How often a word had each tag; unseen words get the distribution of words seen once.
+
+    The training file of another data set than the model's may have a few tags that the model does not know.
+    """
     numbers = {tag: number for number, tag in enumerate(task.labels)}
     counts: dict[str, NDArray[np.float64]] = {}
     for sentence in train:
         for word, tag in zip(sentence.words, sentence.label or (), strict=True):
-            counts.setdefault(word, np.zeros(len(numbers)))[numbers[tag]] += 1
+            if tag in numbers:
+                counts.setdefault(word, np.zeros(len(numbers)))[numbers[tag]] += 1
     once = [count for count in counts.values() if count.sum() == 1] or list(counts.values())
     unknown = np.sum(once, axis=0)
     known = {word: to_floats(count / count.sum()) for word, count in counts.items()}

@@ -63,8 +63,17 @@ def _open_label_studio(row: Row) -> Row | None:
     return replace(row, cells={**row.cells["data"], "id": row.identity(0), "spans": places})
 
 
-def find_span_columns(table: Table, options: TableOptions) -> tuple[str, str] | None:
-    """The columns of text and places, if some row of the table has places; None for other tables."""
+def find_span_columns(
+    table: Table, options: TableOptions, known: tuple[str, str] | None = None, *, needs_tags: bool = True
+) -> tuple[str, str] | None:
+    """The columns of text and places, if some row of the table has places; None for other tables.
+
+    Those that are `known` from the training file are also those of a split without any name, or of unlabelled texts.
+    """
+    if known and known[0] in table.columns and (known[1] in table.columns or not needs_tags):
+        cells = [row.cells.get(known[1]) for row in table.rows]
+        if all(not cell or parse_list(cell) == [] for cell in cells):
+            return known
     spans = options.label or guess_column(table.columns, SPANS)
     text = options.text or guess_column(table.columns, TEXT)
     if spans not in table.columns or text not in table.columns:

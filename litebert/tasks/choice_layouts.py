@@ -1,9 +1,9 @@
 """Multiple choice as known data sets lay it out, brought into one form: context, question, choices and label.
 
 HellaSwag (ctx, endings), SWAG (ending0 to ending3), ARC and CommonsenseQA (a question with a stem; choices with names),
-OpenBookQA (question_stem), PIQA (goal, sol1, sol2), COPA (choice1, choice2, asks for cause or effect), SIQA (answerA to
-answerC, labels from 1), WinoGrande (option1, option2, labels from 1), DREAM (dialogues with their questions). PIQA and
-SIQA keep labels in a file of their own, such as train-labels.lst.
+OpenBookQA (question_stem), PIQA (goal, sol1, sol2), MedQA (texts by letter), COPA (choice1, choice2, asks for cause or
+effect), SIQA (answerA to answerC, labels from 1), WinoGrande (option1, option2, labels from 1), DREAM (dialogues with
+their questions). PIQA and SIQA keep labels in a file of their own, such as train-labels.lst.
 """
 
 import dataclasses
@@ -74,6 +74,8 @@ def _read_choices(value: Any) -> tuple[Any, list[str] | None]:
     """The texts of the choices, and their names if the file has them."""
     if isinstance(value, dict) and isinstance(value.get("text"), list) and isinstance(value.get("label"), list):
         return value["text"], list(map(str, value["label"]))
+    if isinstance(value, dict) and len(value) > 1 and all(isinstance(text, str) for text in value.values()):  # MedQA
+        return list(value.values()), list(value)
     found = parse_list(value)
     if found and all(isinstance(one, dict) and "text" in one for one in found):
         names = [str(one["label"]) for one in found if "label" in one]
@@ -82,9 +84,9 @@ def _read_choices(value: Any) -> tuple[Any, list[str] | None]:
 
 
 def _join_lines(value: Any) -> Any:
-    """A list of lines, such as the turns of a dialogue, as one text."""
-    is_lines = isinstance(value, list) and value and all(isinstance(line, str) for line in value)
-    return "\n".join(value) if is_lines else value
+    """A list of lines, such as the turns of a dialogue, as one text, also where it was written into a cell."""
+    lines = parse_list(value)
+    return "\n".join(lines) if lines and all(isinstance(line, str) for line in lines) else value
 
 
 def _read_dream(file: Path, encoding: str) -> Table | None:

@@ -5,7 +5,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from litebert.core.errors import DataError
 from litebert.tasks.reading import TableOptions
@@ -57,6 +57,7 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usua
     No column has two roles. A second text is guessed only if the text is guessed too: naming the text alone means
     single texts.
     """
+    _check_is_rows(table)
     named = _check_named(table, options, needs_label=needs_label)
     free = [column for column in table.columns if column not in named.values()]
     text = named.get("text") or guess_column(free, usual.text)
@@ -64,7 +65,7 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usua
     text_b = named.get("text_b") or (guess_column(free, usual.text_b) if options.text is None else None)
     if "text_b" not in named and text_b and text_b.lower() == OFTEN_LABEL and needs_label and label is None:
         text_b = None
-    others = [column for column in table.columns if column not in (text, text_b, label, "id")]
+    others = [column for column in table.columns if column not in (text, text_b, label) and column.lower() != "id"]
     if text is None and len(others) == 1:
         text = others.pop()
     if needs_label and label is None and len(others) == 1:
@@ -178,6 +179,21 @@ def check_group(table: Table, options: TableOptions, *, is_needed: bool) -> None
             f"{table.path}: no column '{options.group}' to group by; it has {', '.join(table.columns)}",
             option="group",
         )
+
+
+def _check_is_rows(table: Table) -> None:
+    """Raise if the only row is an object that contains the rows, such as {"data": [...]}, or whole columns."""
+    cells = table.rows[0].cells.values() if len(table.rows) == 1 else ()
+    if cells and all(_holds_objects(value) for value in cells):
+        raise DataError(
+            "bad-layout",
+            f"{table.path}: one JSON object ({', '.join(table.columns)}) instead of rows; write one object per line, "
+            f"or a list of objects",
+        )
+
+
+def _holds_objects(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
 
 
 def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> dict[str, str]:

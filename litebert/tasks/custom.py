@@ -159,6 +159,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
     first: _Trained | None = None
     splits_words = False
     names: tuple[str, ...] = ()  # of the first table's columns
+    places: tuple[str, str] | None = None  # the columns of texts and of spans in them
     for split, file in _find_files(path, options).items():
         needs_tags = split != "test"
         if not is_table(file):
@@ -173,7 +174,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
         table = lay_out_places(read_named_table(file, options, names), notes)
         names = names or (table.columns if table.has_header else ())
         check_group(table, options, is_needed=split == "train")
-        places = find_span_columns(table, options)
+        places = find_span_columns(table, options, places, needs_tags=needs_tags)
         if places:
             splits_words, misplaced = True, Misplaced(options.on_error)
             notes.append(f"columns of {file.name}: text = '{places[0]}', spans = '{places[1]}'")

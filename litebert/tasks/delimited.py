@@ -15,6 +15,7 @@ from litebert.core.errors import DataError
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 _MAX_CELL = 10_000_000
+_EXCEL_LINE = re.compile(r"sep=[,;\t|]\r?", re.IGNORECASE)  # the first line, if a spreadsheet is to open the file
 _NUM_SAMPLED = 200  # rows by which a separator is chosen
 
 
@@ -40,6 +41,9 @@ def read_delimited(path: Path, text: str, *, may_be_quoted: bool = True) -> Deli
     """
     suffix = path.suffix.lower()
     first = text.partition("\n")[0]
+    if _EXCEL_LINE.fullmatch(first) and suffix in (".csv", ".txt"):
+        separator = first[len("sep=")]
+        return Delimited(list(_iter_quoted(path, text, separator))[1:], separator, is_quoted=True)
     if suffix == ".csv" or (suffix == ".txt" and "\t" not in first):
         separator = _choose_separator(first, text)
         if separator != "\t":

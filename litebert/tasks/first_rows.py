@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.squad.reading import Question
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import TaggedWords
 
@@ -20,15 +21,18 @@ def show_first_rows(splits: Mapping[str, Sequence[Any]], *, is_learned: bool = T
     return [f"first row of {name}: {row}" for name, row in first.items()]
 
 
-def _describe(example: TextExample | TaggedWords | ChoiceExample) -> str:
+def _describe(example: TextExample | TaggedWords | ChoiceExample | Question) -> str:
     if isinstance(example, TaggedWords):
         return _describe_words(example)
     if isinstance(example, ChoiceExample):
         parts = {"passage": example.context, "question": example.question, "choices": list(example.choices)}
+    elif isinstance(example, Question):
+        parts = {"passage": example.context, "question": example.text}
     else:
         parts = {"text": example.text, "second text": example.text_b or ""}
     shown = {name: _show(value) for name, value in parts.items() if value}
-    label = "no label" if example.label is None else f"label = {_show(example.label)}"
+    name = "answers" if isinstance(example, Question) else "label"
+    label = f"no {name}" if example.label is None else f"{name} = {_show(example.label)}"
     return ", ".join([*(f"{name} = {value}" for name, value in shown.items()), label])
 
 

@@ -37,7 +37,8 @@ def hold_out(
     """(kept, held out): about `share` of the texts, always the same ones.
 
     Rows with the same key, and rows of the same `group`, stay together. A rare label that chance left out, or nearly,
-    gets at least half of its share: without it, a model that never answers it would look best.
+    gets at least half of its share: without it, a model that never answers it would look best. Many rare labels
+    together take no more than the share once more.
     """
     unit_of = _join_rows([(("text", key_of(row)), ("group", getattr(row, "group", ""))) for row in rows])
     units = list(dict.fromkeys(unit_of))
@@ -55,21 +56,21 @@ def hold_out(
     labels: dict[int, set[str]] = {unit: set() for unit in units}
     for row, unit in zip(rows, unit_of, strict=True):
         labels[unit].update(labels_of(row))
-    held |= _find_rare([units[number] for number in order[num_held:]], held, labels, share)
+    held |= set(_find_rare([units[number] for number in order[num_held:]], held, labels, share)[:num_held])
     kept = [row for row, unit in zip(rows, unit_of, strict=True) if unit not in held]
     return kept, [row for row, unit in zip(rows, unit_of, strict=True) if unit in held]
 
 
-def _find_rare(rest: Sequence[int], held: set[int], labels: Mapping[int, set[str]], share: float) -> set[int]:
+def _find_rare(rest: Sequence[int], held: set[int], labels: Mapping[int, set[str]], share: float) -> list[int]:
     """Which of the rest to hold out too, so that every label has half of its share there; one stays to learn from."""
     totals = Counter(label for some in labels.values() for label in some)
     counts = Counter(label for unit in held for label in labels[unit])
-    added: set[int] = set()
+    added: list[int] = []
     for unit in rest:
         is_missed = any(counts[label] < max(1, round(totals[label] * share / 2)) for label in labels[unit])
         if is_missed and all(counts[label] + 1 < totals[label] for label in labels[unit]):
             counts.update(labels[unit])
-            added.add(unit)
+            added.append(unit)
     return added
 
 

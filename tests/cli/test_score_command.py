@@ -80,6 +80,21 @@ def test_an_ensemble_evaluates_and_answers_as_its_report_says(
     assert (code, "f1" in json.loads(printed)["scores"]) == (0, True), errors
 
 
+def test_the_rows_that_a_run_held_out_are_scored_as_its_dev_split(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_rows(tmp_path / "data", invent_rows()) / "train.jsonl"
+    own = ["--task", "classification", "--data", data, "--dev-share", 0.3]
+    code, _, errors = run(capsys, "finetune", tiny_checkpoint, *own, "--out", tmp_path / "run", *SHORT)
+    assert code == 0, errors
+    report = json.loads((tmp_path / "run" / "report.json").read_text())["dev"]["dev"]
+    answers = tmp_path / "run" / "predictions" / "dev.jsonl"
+    code, printed, errors = run(capsys, "score", answers, *own, "--split", "dev", "--json")
+    assert code == 0, errors
+    scored = json.loads(printed)
+    assert (scored["scores"], scored["baseline"]) == (report["scores"], report["baseline"])
+
+
 def test_numbers_are_drawn_against_the_right_ones(
     tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -92,6 +92,14 @@ def test_a_word_gets_its_tags_and_an_unknown_word_those_of_rare_words() -> None:
     assert output == [[pytest.approx(1 / 3), pytest.approx(2 / 3)], [1.0, 0.0], [0.5, 0.5]]
 
 
+def test_a_tag_that_the_model_does_not_know_is_not_learned() -> None:
+    train = [TaggedWords("1", ("Ann", "Rome", "ran"), ("B-PER", "B-LOC", "O"))]
+    baseline = learn_baseline(TokenTags("tags", ("O", "B-PER")), train)
+    assert baseline is not None
+    [output] = baseline.answer([TaggedWords("2", ("Ann", "Rome"))])
+    assert output == [[0.0, 1.0], [0.5, 0.5]]
+
+
 def test_choices_are_known_by_the_passage() -> None:
     generator = np.random.default_rng(4)
     examples = []

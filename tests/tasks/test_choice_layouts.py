@@ -53,6 +53,11 @@ LAYOUTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "",
         "What boils?",
     ),
+    "MedQA": (
+        {"question": "What boils?", "options": dict(zip("AB", CHOICES, strict=True)), "answer": "B"},
+        "",
+        "What boils?",
+    ),
     "DREAM of datasets": (
         {"dialogue": ["M: Tea?", "W: Yes."], "question": "What boils?", "choice": CHOICES, "answer": "a kettle"},
         "M: Tea?\nW: Yes.",
@@ -112,6 +117,15 @@ def test_choices_are_read_from_csv(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         [example] = read_dataset("choice", tmp_path / name, TableOptions(dev_share=0.0)).train
         assert (example.choices, example.label) == (("tea", "ink"), 1)
+
+
+@pytest.mark.parametrize("lines", ["['M: Tea?', 'W: Yes.']", '["M: Tea?", "W: Yes."]', "['M: Tea?' 'W: Yes.']"])
+def test_lines_that_were_written_into_a_cell_are_one_text(lines: str, tmp_path: Path) -> None:
+    cell = lines.replace('"', '""')
+    path = tmp_path / "train.csv"
+    path.write_text(f"dialogue,question,choices,answer\n\"{cell}\",\"['no', 'list', 1]\",\"['a', 'b']\",b\n")
+    [example] = read_dataset("choice", path, TableOptions(dev_share=0.0)).train
+    assert (example.context, example.question) == ("M: Tea?\nW: Yes.", "['no', 'list', 1]")
 
 
 def test_a_number_that_is_anothers_text_is_refused(tmp_path: Path) -> None:

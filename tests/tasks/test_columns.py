@@ -1,5 +1,6 @@
 """Which columns are text and label: no column is two things, what is named is meant, and what is guessed is shown."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,19 @@ def test_a_row_of_the_training_files_names_is_no_data_in_a_test_file_without_lab
     (tmp_path / "test.csv").write_text("Satz,Urteil\nneu,\n")
     dataset = read_dataset("classification", tmp_path, TableOptions(text="1", label="2"))
     assert [(one.text, one.label) for one in dataset.test["test"]] == [("neu", None)]
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "Id"])
+def test_a_column_of_ids_is_no_text_whatever_its_case(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{name},tweet,label\n7,so it is,x\n8,so it is not,y\n")
+    dataset = read_dataset("classification", path, TableOptions(dev_share=0.0))
+    assert [(one.text, one.label) for one in dataset.train] == [("so it is", "x"), ("so it is not", "y")]
+
+
+@pytest.mark.parametrize("value", [{"data": [{"text": "a", "label": "x"}]}, {"text": {"0": "a"}, "label": {"0": "x"}}])
+def test_rows_inside_one_json_object_are_refused_with_the_reason(value: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(value))
+    with refuses(DataError, "bad-layout", at="a.json"):
+        read_dataset("classification", path, TableOptions(dev_share=0.0))

@@ -91,3 +91,14 @@ def test_a_ragged_row_of_a_bar_separated_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("text|label\nx|1\ny|z|2\n")
     with refuses(DataError, "ragged-row", at="rows.csv:3"):
         read_table(tmp_path / "rows.csv")
+
+
+def test_the_line_in_which_excel_names_the_separator_is_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\ufeffsep=;\r\ntext;label\r\none, two, three;x\r\nfour;y\r\n", encoding="utf-8", newline="")
+    table = read_table(path)
+    assert [row.cells for row in table.rows] == [
+        {"text": "one, two, three", "label": "x"},
+        {"text": "four", "label": "y"},
+    ]
+    assert table.rows[0].where.endswith(":3")

@@ -86,6 +86,13 @@ def test_rare_labels_are_held_out_too(task: str, tmp_path: Path) -> None:
     assert not any("no held-out row" in note for note in dataset.notes)
 
 
+def test_many_rare_labels_do_not_take_the_training_rows() -> None:
+    """Half of each label's share would be a third of these rows, if each of 600 labels had one held out."""
+    rows = [TextExample(str(n), f"text {n}", label=str(n % 600)) for n in range(1800)]
+    _, held = hold_out(rows, 0.1, labels_of=lambda row: (row.label,))
+    assert len(held) == 360  # twice the share
+
+
 def test_a_label_that_no_held_out_row_has_is_told(tmp_path: Path) -> None:
     rows = [{"text": f"text {n}", "label": "rare" if n == 0 else f"{n % 2}"} for n in range(30)]
     notes = read_dataset("classification", write_lines(tmp_path / "rows.jsonl", rows)).notes

@@ -10,7 +10,9 @@ import pytest
 from refusals import refuses
 
 from litebert.core.errors import DataError
+from litebert.tasks.catalog import read_dataset
 from litebert.tasks.misplaced import Misplaced
+from litebert.tasks.reading import TableOptions
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 
 
@@ -182,3 +184,9 @@ def test_misplaced_answers_are_refused_skipped_or_fixed_and_counted(tmp_path: Pa
     skipped = Misplaced("skip")
     assert [one.id for one in read_squad(path, misplaced=skipped)] == ["1"]
     assert skipped.tell("squad.json")[0].startswith("squad.json: 4 were skipped; the first: ")
+
+
+def test_the_first_question_of_a_file_is_shown_as_it_was_understood(tmp_path: Path) -> None:
+    path = squad_file(tmp_path, question(), context="A cat and a mouse.")
+    notes = read_dataset("squad-v1", path, TableOptions(dev_share=0.0, is_learned=False)).notes
+    assert notes == ('first row: passage = "A cat and a mouse.", question = "Who?", answers = ["cat"]',)

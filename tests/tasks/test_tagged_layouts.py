@@ -182,3 +182,19 @@ def test_word_slash_tag_is_a_sentence_in_each_line(tmp_path: Path) -> None:
     ]
     with refuses(DataError, "missing-tag", at="a.txt:22"):
         read(tmp_path / "a.txt", "a/O b/B-X\n" * 21 + "lost c/O\n")
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_split_without_any_name_is_read_as_the_training_file_is(split: str, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(json.dumps({"text": TEXT, "entities": PLACES}))
+    (tmp_path / f"{split}.jsonl").write_text(json.dumps({"text": "nothing here, yet", "entities": []}))
+    dataset = read_dataset("tags", tmp_path, TableOptions(dev_share=0.0))
+    [sentence] = {**dataset.dev, **dataset.test}[split]
+    assert (sentence.words, sentence.label) == (("nothing", "here", ",", "yet"), ("O", "O", "O", "O"))
+
+
+def test_unlabelled_texts_are_cut_into_words_as_the_training_texts_are(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(json.dumps({"text": TEXT, "entities": PLACES}))
+    (tmp_path / "test.jsonl").write_text(json.dumps({"text": "nothing here, yet"}))
+    [sentence] = read_dataset("tags", tmp_path, TableOptions(dev_share=0.0)).test["test"]
+    assert (sentence.words, sentence.label) == (("nothing", "here", ",", "yet"), None)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from litebert.core.errors import DataError
 from litebert.tasks.finetuning import Dataset
+from litebert.tasks.first_rows import show_first_rows
 from litebert.tasks.misplaced import Misplaced
 from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
@@ -31,7 +32,7 @@ def squad_reader(task: SpanTask) -> Callable[[Path, TableOptions], Dataset]:
             may_be_silent = split == "test" or not options.dev_share
             if not (may_be_silent and all(question.answers is None for question in questions)):
                 check_answers(questions, allows_none=task.version == "2.0")
-        return Dataset.of(task, splits, notes)
+        return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
     return read
 

@@ -1,6 +1,8 @@
 """Execute notebooks from top to bottom in a kernel of their own, and store their outputs: `make notebooks`."""
 
+import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +23,24 @@ def execute(notebook: Path, folder: Path) -> Any:
 
 
 def _tidy(outputs: list[Any]) -> list[Any]:
-    """Without progress and notes, which are of this run and not of the result; what was printed is one piece."""
+    """What was printed as one piece, results and pictures; not progress and notes, which are of this run."""
     tidied: list[Any] = []
     for output in outputs:
-        if output.output_type != "stream":
-            tidied.append(output)
-        elif output.name == "stdout":
+        if output.output_type == "stream" and output.name == "stdout":
+            text = _shorten_paths(output.text)
             if tidied and tidied[-1].output_type == "stream":
-                tidied[-1].text += output.text
+                tidied[-1].text += text
             else:
-                tidied.append(output)
+                tidied.append(nbformat.from_dict({**output, "text": text}))
+        elif output.output_type == "execute_result" or "image/png" in output.get("data", {}):
+            tidied.append(output)
     return tidied
+
+
+def _shorten_paths(text: str) -> str:
+    """Where the notebook ran is nobody's business."""
+    text = text.replace(f"{Path(__file__).resolve().parents[1]}/", "")
+    return re.sub(rf"{re.escape(tempfile.gettempdir())}/[\w-]+/", "", text)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 Generated are the command line, the error codes and the notebooks.
 """
 
+import ast
 import base64
 import html
 import json
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,13 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Files outside docs/ are not on the site, except for the notebooks: a link to one becomes its path."""
+    """Files outside docs/ are not on the site, except for the notebooks: a link to one becomes its path.
+
+    Generated pages exist only here, so the pages that are also read in the repository do not link to them.
+    """
+    markdown = re.sub(r"<!-- code: (\S+) (\S+) -->", lambda found: show_code(found[1], found[2]), markdown)
+    markdown = markdown.replace("command line (`litebert --help`)", "[command line](cli.md)")
+    markdown = markdown.replace("error codes (on the site)", "[error codes](error-codes.md)")
     markdown = re.sub(r"\(\.\./notebooks/([\w-]+)\.ipynb\)", r"(\1.md)", markdown)
     return re.sub(r"\[[^\]]+\]\(\.\./([^)]+)\)", r"`\1`", markdown)
 
@@ -40,6 +48,17 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def on_post_page(output: str, **_: Any) -> str:
     """The search's shim comes from this site, not from a CDN."""
     return output.replace("https://unpkg.com/iframe-worker/shim", "iframe-worker.js")
+
+
+def show_code(path: str, name: str) -> str:
+    """A function or method (`Class.method`) of a file, as a block that opens."""
+    source = (ROOT / path).read_text("utf-8")
+    found: Any = ast.parse(source)
+    for part in name.split("."):
+        found = next(node for node in found.body if getattr(node, "name", "") == part)
+    lines = textwrap.dedent(" " * found.col_offset + ast.get_source_segment(source, found)).splitlines()
+    block = "\n".join(f"    {line}".rstrip() for line in ["```python", *lines, "```"])
+    return f'??? example "The code: `{name}` in {path}"\n\n{block}\n'
 
 
 def describe_errors() -> str:

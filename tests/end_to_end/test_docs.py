@@ -89,6 +89,14 @@ def _count_columns(line: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in line)
 
 
+@by_page
+def test_the_code_that_the_site_shows_exists(page: Path) -> None:
+    for path, name in re.findall(r"<!-- code: (\S+) (\S+) -->", page.read_text("utf-8")):
+        found: Any = ast.parse((ROOT / path).read_text("utf-8"))
+        for part in name.split("."):
+            (found,) = [node for node in found.body if getattr(node, "name", "") == part]
+
+
 def test_the_results_in_the_readmes_are_those_that_were_measured() -> None:
     """If not, run docs/readme_results.py."""
     spec = spec_from_file_location("readme_results", ROOT / "docs/readme_results.py")

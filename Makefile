@@ -1,17 +1,19 @@
 # Everything runs inside one .venv, made on first use.
 #   make demo    the main job on an embedded default
 #   make test    the tests; make test-slow: kills, torchrun, browser, fuzzing
-#   make coverage  the same tests, which lines and branches they do not reach: in the terminal, and coverage/index.html
 #   make check   format, lint, types, import direction
 #   make docs    the documentation site, into site/; needs no network once its packages are installed
-#   make package  wheel and sdist in dist/, installed into a clean environment and tried
+#   make notebooks  execute notebooks/ and store what they print
+#   make coverage  the tests again: which lines and branches they do not reach, in the terminal and coverage/index.html
+#   make package  wheel and sdist in dist/, each installed into a clean environment, where it trains and answers
+#   make release-check  everything that must be true before a release: versions, checks, docs, tests, package
 #   make torture  kills, power losses, mutants, long training, hosts that disappear: hours; continues after an interruption
 #   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
 #   make torture-server  attacks on a server, and SECONDS (1800) of saturation; see docs/serving.md
 #   make audit   known vulnerabilities of the pinned packages; needs the network
-#   make bench   benchmarks, ours beside our peers'
-#   make model   models/cpu-small-en again, into runs/cpu-small-en; TEXT says from which folder of text
-#   make studies the studies of docs/results.md, as far as docs/studies/ has them not; make study-table-5: one of them
+#   make bench   benchmarks, ours compared with our peers'
+#   make model   train models/cpu-small-en again, in runs/cpu-small-en, on the folder of text that TEXT names
+#   make studies the studies of docs/results.md that are not yet in docs/studies/; make study-table-5: one of them
 #   make results docs/results.md and its figures from the studies' reports in docs/studies/
 #   make pins    constraints.txt with the newest version of everything but torch
 
@@ -22,7 +24,7 @@ TORCH_INDEX ?=
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-# A .venv whose interpreter is gone (moved folder, upgraded Python) is made again.
+# A .venv whose interpreter is gone (moved folder, upgraded Python) is created again.
 BROKEN := $(shell $(VENV)/bin/python -c "" 2>/dev/null || echo broken)
 
 # .installing outlives an interrupted install: the next run then starts from nothing instead of trusting half a .venv.
@@ -38,20 +40,17 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test coverage test-slow torture torture-short torture-server audit chromium check docs package format bench model studies results pins clean broken
+.PHONY: demo test test-slow coverage notebooks release-check torture torture-short torture-server audit chromium check docs package format bench model studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(RUN) pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
 
-coverage: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(RUN) pytest -m "not slow" -n 2 --dist loadfile --cov --cov-report=term --cov-report=html:coverage $(PYTEST_ARGS)
-
 test-slow: $(VENV)/.test
 	$(RUN) pytest -m slow --timeout 1200 $(PYTEST_ARGS)
 
-# What it has tried is in runs/torture/ledger.jsonl; docs/reliability.md has the figures of the last long one.
+# What it has tried is in runs/torture/ledger.jsonl; docs/reliability.md has the numbers of the last long campaign.
 torture: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(RUN) tests.torture kills --count 1500 --seconds 10800
 	OMP_NUM_THREADS=1 $(RUN) tests.torture power --count 1000 --seconds 3600
@@ -67,12 +66,19 @@ torture-server: $(VENV)/.test
 	$(RUN) tests.torture.serving attacks
 	$(RUN) tests.torture.serving saturation --seconds $(SECONDS)
 
+# What compiled kernels and other processes execute is not seen, so the true share is higher.
+coverage: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(RUN) pytest -q -m "not slow" -n 2 --dist loadfile --cov --cov-report=term --cov-report=html:coverage --cov-report=xml $(PYTEST_ARGS)
+
+notebooks: $(VENV)/.test
+	$(VENV)/bin/python notebooks/execute.py notebooks/*.ipynb
+
 audit:
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	.venv-audit/bin/pip-audit --no-deps --disable-pip --requirement constraints.txt
 
-# Never a failure: who may not install packages, or has no apt, runs the other tests.
+# Never a failure: without root or apt, the tests of the page are skipped.
 chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
@@ -94,8 +100,16 @@ package: $(VENV)/.dev
 	@set -e; for file in dist/*.tar.gz dist/*.whl; do \
 	  rm -rf .venv-package && $(PYTHON) -m venv .venv-package && \
 	  .venv-package/bin/python -m pip install --quiet --disable-pip-version-check $(INDEX) --constraint constraints.txt $$file; \
-	  (cd .venv-package && bin/litebert --version && bin/litebert models nano >/dev/null && echo "works: $$file"); \
+	  .venv-package/bin/python -I tests/smoke.py .venv-package/smoke && echo "works: $$file"; \
 	done; rm -rf .venv-package
+
+# Versions first: they take a second, and are what is forgotten.
+release-check: $(VENV)/.dev
+	$(RUN) pytest -q tests/test_release.py
+	@! grep -n "^## Unreleased" CHANGELOG.md || { echo "CHANGELOG.md: give the unreleased changes a version" >&2; exit 1; }
+	@git diff --quiet HEAD || { echo "there are uncommitted changes" >&2; exit 1; }
+	$(MAKE) check docs test test-slow package
+	@echo "ready: git tag v$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)"
 
 format: $(VENV)/.dev
 	$(RUN) ruff format .
@@ -104,14 +118,14 @@ format: $(VENV)/.dev
 bench: $(VENV)/.test
 	@for file in benchmarks/*.py; do echo "== $$file" && OMP_WAIT_POLICY=passive $(VENV)/bin/python $$file || exit 1; done
 
-# About an hour on two cores. Interrupted, the same command goes on.
+# About an hour on two cores. After an interruption the same command resumes.
 TEXT ?= $(if $(LITEBERT_DATA),$(LITEBERT_DATA)/corpora/enwiki)
 MODEL := runs/cpu-small-en
 model: $(MODEL)/model
 	@echo "done: $(MODEL)/model"
 
 $(MODEL)/tokenizer: | $(VENV)/.demo
-	@test -n "$(TEXT)" || { echo "say which text to learn from: make model TEXT=folder" >&2; exit 2; }
+	@test -n "$(TEXT)" || { echo "TEXT is not set: make model TEXT=folder" >&2; exit 2; }
 	$(RUN) litebert tokenizer train $(TEXT) --vocab-size 8000 --out $@
 $(MODEL)/corpus/manifest.json: | $(MODEL)/tokenizer
 	$(RUN) litebert corpus build $(TEXT) --tokenizer $(MODEL)/tokenizer --out $(@D)
@@ -120,8 +134,8 @@ $(MODEL)/model: | $(MODEL)/corpus/manifest.json
 	$(RUN) litebert plot $(MODEL)/run --out $(MODEL)/curves.png
 	$(RUN) litebert convert $(MODEL)/run $@ --dtype float16
 
-# Some nine hours of two cores in all. Interrupted, the same command goes on; what docs/studies/ has is not run again.
-# English Wikipedia for TEXT, and TASKS with glue/ and pairs/, are what the figures there are of.
+# About nine hours on two cores in all. After an interruption the same command resumes; arms in docs/studies/ are not run
+# again. The results there are for English Wikipedia as TEXT, and TASKS with glue/ and pairs/.
 STUDIES := table-2-speed table-5 table-4 figure-1 figure-2b roberta-table-1
 STUDIED := runs/studies
 TASKS ?= $(LITEBERT_DATA)
@@ -129,20 +143,20 @@ JOBS := 2
 studies: $(STUDIES:%=study-%)
 	$(MAKE) results
 
-# what each study reads, and which of its arms
+# which corpus each study reads, and which of its arms
 CORPUS := main
 study-table-5: CORPUS := openings
 study-roberta-table-1: CORPUS := part
-study-table-4: WORDS := --arms 'e768-*'
+study-table-4: ARMS_OPTION := --arms 'e768-*'
 study-table-2-speed: JOBS := 1
 study-%: $(STUDIED)/corpora/main/manifest.json $(STUDIED)/corpora/openings/manifest.json $(STUDIED)/corpora/part/manifest.json
 	@mkdir -p $(STUDIED)/$*-laptop docs/studies/$*
 	@! ls docs/studies/$*/*.json >/dev/null 2>&1 || cp docs/studies/$*/*.json $(STUDIED)/$*-laptop/
-	$(RUN) litebert study run $* --jobs $(JOBS) --corpus $(STUDIED)/corpora/$(CORPUS) $(WORDS) \
+	$(RUN) litebert study run $* --jobs $(JOBS) --corpus $(STUDIED)/corpora/$(CORPUS) $(ARMS_OPTION) \
 	  $(if $(TASKS),--data $(TASKS)) --out $(STUDIED)/$*-laptop; code=$$?; cp $(STUDIED)/$*-laptop/*.json docs/studies/$*/ 2>/dev/null; exit $$code
 
 $(STUDIED)/corpora/tokenizer: | $(VENV)/.demo
-	@test -n "$(TEXT)" || { echo "say which text to learn from: make studies TEXT=folder" >&2; exit 2; }
+	@test -n "$(TEXT)" || { echo "TEXT is not set: make studies TEXT=folder" >&2; exit 2; }
 	$(RUN) litebert tokenizer train $(TEXT) --vocab-size 8000 --out $@
 $(STUDIED)/corpora/main/manifest.json: | $(STUDIED)/corpora/tokenizer
 	$(RUN) litebert corpus build $(TEXT) --tokenizer $| --valid-share 0.05 --out $(@D)
@@ -153,6 +167,7 @@ $(STUDIED)/corpora/part/manifest.json: | $(STUDIED)/corpora/tokenizer
 
 results: $(VENV)/.demo
 	$(RUN) litebert study report $(sort $(wildcard docs/studies/*/)) --out docs/results --markdown docs/results.md
+	$(VENV)/bin/python docs/readme_results.py
 
 pins:
 	rm -rf .venv-pins && $(PYTHON) -m venv .venv-pins
@@ -163,7 +178,7 @@ pins:
 	mv .venv-pins/constraints.txt constraints.txt && rm -rf .venv-pins
 
 clean:
-	rm -rf $(VENV) dist build site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) dist build site coverage.xml .coverage* .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/.demo: pyproject.toml constraints.txt $(BROKEN)
 	$(call install,[plots])

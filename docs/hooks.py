@@ -1,6 +1,15 @@
-"""Hooks of the documentation site: the command-line page, links that leave docs/, and no file from another host."""
+"""Hooks of the documentation site: generated pages, links that leave docs/, and no file from another host.
 
+Generated are the command line, the error codes and the notebooks.
+"""
+
+import ast
+import base64
+import html
+import json
 import re
+import textwrap
+from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -8,21 +17,87 @@ from typer.main import get_command
 
 from litebert.cli.main import app
 
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the generated page of the command line."""
+    """Add the generated pages."""
     files.append(File.generated(config, "cli.md", content=describe_commands()))
+    files.append(File.generated(config, "error-codes.md", content=describe_errors()))
+    for notebook in NOTEBOOKS:
+        page, images = render_notebook(notebook)
+        files.append(File.generated(config, f"{notebook.stem}.md", content=page))
+        for name, image in images.items():
+            files.append(File.generated(config, name, content=image))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Files outside docs/ are not on the site: a link to one becomes its path."""
+    """Files outside docs/ are not on the site, except for the notebooks: a link to one becomes its path.
+
+    Generated pages exist only here, so the pages that are also read in the repository do not link to them.
+    """
+    markdown = re.sub(r"<!-- code: (\S+) (\S+) -->", lambda found: show_code(found[1], found[2]), markdown)
+    markdown = markdown.replace("command line (`litebert --help`)", "[command line](cli.md)")
+    markdown = markdown.replace("error codes (on the site)", "[error codes](error-codes.md)")
+    markdown = re.sub(r"\(\.\./notebooks/([\w-]+)\.ipynb\)", r"(\1.md)", markdown)
     return re.sub(r"\[[^\]]+\]\(\.\./([^)]+)\)", r"`\1`", markdown)
 
 
 def on_post_page(output: str, **_: Any) -> str:
     """The search's shim comes from this site, not from a CDN."""
     return output.replace("https://unpkg.com/iframe-worker/shim", "iframe-worker.js")
+
+
+def show_code(path: str, name: str) -> str:
+    """A function or method (`Class.method`) of a file, as a block that opens."""
+    source = (ROOT / path).read_text("utf-8")
+    found: Any = ast.parse(source)
+    for part in name.split("."):
+        found = next(node for node in found.body if getattr(node, "name", "") == part)
+    lines = textwrap.dedent(" " * found.col_offset + ast.get_source_segment(source, found)).splitlines()
+    block = "\n".join(f"    {line}".rstrip() for line in ["```python", *lines, "```"])
+    return f'??? example "The code: `{name}` in {path}"\n\n{block}\n'
+
+
+def describe_errors() -> str:
+    """Every error code with its sentences, from the snapshot that a test compares with the code."""
+    sentences: dict[str, list[str]] = {}
+    for line in (ROOT / "tests/error_messages.txt").read_text("utf-8").splitlines():
+        code, _, sentence = line.partition(" | ")
+        sentences.setdefault(code, []).append(re.sub(r"\{[^{}]*(\{[^{}]*\}[^{}]*)*\}", "…", sentence))
+    parts = [
+        "# Error codes\n\nGenerated from the code: every error that litebert raises, by its code; … stands for a "
+        "value. [Errors and exit codes](errors.md) explains how errors are printed.\n"
+    ]
+    for code, said in sentences.items():
+        parts.append(f"## {code}\n")
+        parts += [f"- {html.escape(sentence, quote=False)}" for sentence in dict.fromkeys(said) if sentence.strip(" …")]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def render_notebook(notebook: Path) -> tuple[str, dict[str, bytes]]:
+    """A notebook as a page with its outputs, and the page's images by name."""
+    parts, images = [], {}
+    for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            source = source.replace("](../docs/", "](")
+            parts.append(re.sub(r"\]\(([\w-]+)\.ipynb\)", r"](\1.md)", source))
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "image/png" in data:
+                name = f"images/{notebook.stem}-{len(images) + 1}.png"
+                images[name] = base64.b64decode("".join(data["image/png"]))
+                parts.append(f"![What this cell draws]({name})")
+            elif text := "".join(output.get("text") or data.get("text/plain", "")).rstrip():
+                parts.append(f"```text\n{text}\n```")
+    parts.append(f"This page is the notebook `notebooks/{notebook.name}` with the outputs of its last run.")
+    return "\n\n".join(parts), images
 
 
 def describe_commands() -> str:
@@ -58,13 +133,13 @@ def _describe(path: str, command: Any) -> str:
     usage = " ".join([path, *(["[OPTIONS]"] if options else []), *(_name_argument(one) for one in arguments)])
     lines += ["```text", usage, "```", ""]
     if arguments:
-        lines += ["| argument | |", "|---|---|"]
+        lines += ["| argument | meaning |", "|---|---|"]
         lines += [
             f"| `{_escape(_name_argument(one))}` | {_escape(getattr(one, 'help', '') or '')} |" for one in arguments
         ]
         lines.append("")
     if options:
-        lines += ["| option | default | |", "|---|---|---|"]
+        lines += ["| option | default | meaning |", "|---|---|---|"]
         for one in options:
             names = ", ".join(f"`{name}`" for name in [*one.opts, *one.secondary_opts])
             lines.append(f"| {names} | {_default(one)} | {_escape(one.help or '')} |")

@@ -4,7 +4,9 @@ import ast
 import re
 import shlex
 import tomllib
+import unicodedata
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from litebert.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "models/cpu-small-en/README.md"]
-GENERATED = ("cli.md",)  # by docs/hooks.py, when the site is built
+# By docs/hooks.py, when the site is built
+GENERATED = ("cli.md", "error-codes.md", *(f"{path.stem}.md" for path in (ROOT / "notebooks").glob("*.ipynb")))
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
@@ -63,6 +66,48 @@ def test_every_block_of_python_and_toml_can_be_read(page: Path) -> None:
                     assert all(hasattr(module, name.name) for name in node.names), ast.unparse(node)
                 if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "litebert":
                     assert hasattr(import_module("litebert"), node.attr), ast.unparse(node)
+
+
+@by_page
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    for path in re.findall(
+        r"`((?:litebert|tests|benchmarks|examples|notebooks|models)/[\w./*-]+)`", page.read_text("utf-8")
+    ):
+        assert list(ROOT.glob(path.removesuffix("/"))), path
+
+
+@by_page
+def test_lines_have_at_most_120_columns(page: Path) -> None:
+    if page.name in ("results.md", "lab-notes.md", "design.md", "reliability.md"):
+        pytest.skip("long lines are left in it")
+    text = BLOCK.sub(lambda found: "\n" * found[0].count("\n"), page.read_text("utf-8"))
+    lines = [line for line in text.splitlines() if not line.startswith(("|", "!["))]  # tables and images
+    assert [line for line in lines if _count_columns(line) > 120] == []
+
+
+def _count_columns(line: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in line)
+
+
+@by_page
+def test_the_code_that_the_site_shows_exists(page: Path) -> None:
+    for path, name in re.findall(r"<!-- code: (\S+) (\S+) -->", page.read_text("utf-8")):
+        found: Any = ast.parse((ROOT / path).read_text("utf-8"))
+        for part in name.split("."):
+            (found,) = [node for node in found.body if getattr(node, "name", "") == part]
+
+
+def test_the_results_in_the_readmes_are_those_that_were_measured() -> None:
+    """If not, run docs/readme_results.py."""
+    spec = spec_from_file_location("readme_results", ROOT / "docs/readme_results.py")
+    assert spec is not None
+    assert spec.loader is not None
+    written = module_from_spec(spec)
+    spec.loader.exec_module(written)
+    numbers = written.collect()
+    for name, template in written.PAGES.items():
+        page = (ROOT / name).read_text("utf-8")
+        assert written.fill(page, template.format(**numbers)) == page
 
 
 def test_every_page_is_on_the_site() -> None:

@@ -1,39 +1,24 @@
 """The commands and code of both READMEs run, and so do the commands of version 0.1.0's."""
 
-import random
 import re
 from pathlib import Path
 
 import pytest
-from shown_code import read_shown, run_command
+from shown_code import HUB_NAME, ROOT, make_readers_folder, read_shown, run_command
 
-ROOT = Path(__file__).parents[2]
+from litebert import load
+
 README = ROOT / "README.md"
 COMMANDS = [code for is_python, code in read_shown(README) if not is_python]
 SNIPPETS = [code for is_python, code in read_shown(README) if is_python]
 EARLIER = (Path(__file__).parent / "commands_0.1.0.txt").read_text("utf-8").splitlines()
-HUB_NAME = "albert/albert-base-v2"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A reader's folder: prose in an invented language of several thousand words, and some labelled texts."""
     folder = tmp_path_factory.mktemp("reader")
-    rng = random.Random(5)
-    syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
-    words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(6000)]
-    (folder / "my" / "texts").mkdir(parents=True)
-    for number in range(4):
-        documents = ("\n".join(_sentence(rng, words) for _ in range(rng.randint(2, 12))) for _ in range(150))
-        (folder / "my" / "texts" / f"{number}.txt").write_text("\n\n".join(documents), "utf-8")
-    reviews = [f"{_sentence(rng, words)},{rng.choice(['good', 'bad'])}" for _ in range(60)]
-    (folder / "reviews.csv").write_text("\n".join(["text,label", *reviews]), "utf-8")
-    (folder / "more.txt").write_text(_sentence(rng, words) + "\n" + _sentence(rng, words) + "\n", "utf-8")
+    make_readers_folder(folder)
     return folder
-
-
-def _sentence(rng: random.Random, words: list[str]) -> str:
-    return " ".join(rng.choices(words, k=rng.randint(4, 20))).capitalize() + "."
 
 
 @pytest.mark.parametrize("command", dict.fromkeys([*EARLIER, *COMMANDS]))
@@ -60,9 +45,19 @@ def test_a_snippet_of_the_readme_runs(
     exec(compile(quick, "README.md", "exec"), {})
 
 
+def test_the_answers_that_the_readme_shows_are_those_of_the_shipped_model() -> None:
+    text = README.read_text("utf-8")
+    model = load(ROOT / "models/cpu-small-en")
+    masked, shown = re.findall(r'fill_mask\("(.*?)"\)  # (.*?) \.\.\.', text)[0]
+    (guesses,) = model.fill_mask(masked, top_k=3)
+    assert shown == ", ".join(f"{guess.piece.lstrip('▁')} {guess.probability:.2f}" for guess in guesses)
+    first, second, probability = re.findall(r'order\("(.*?)", "(.*?)"\)  # ([\d.]+):', text)[0]
+    assert probability == f"{model.order(first, second):.3f}"
+
+
 def test_the_chinese_readme_shows_the_same_commands_and_code() -> None:
     chinese = ROOT / "README.zh-CN.md"
-    assert len(COMMANDS) > 10
+    assert len(COMMANDS) >= 10
     assert [_drop_comments(code) for _, code in read_shown(chinese)] == [
         _drop_comments(c) for _, c in read_shown(README)
     ]

@@ -119,10 +119,11 @@ def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
     listener.listen(_BACKLOG)  # from here on a connection waits instead of being refused: now it may be told
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    log("listening", url=f"http://{shown}:{port}")
-    print(f"Open http://{shown}:{port} in a browser; Ctrl-C stops the server.", flush=True)
-    with _as_a_wish(signal.SIGTERM, signal.SIGINT):
-        _Server(config).run(sockets=[listener])
+    server = _Server(config)
+    with _stopped_by(server, signal.SIGTERM, signal.SIGINT):
+        log("listening", url=f"http://{shown}:{port}")
+        print(f"Open http://{shown}:{port} in a browser; Ctrl-C stops the server.", flush=True)
+        server.run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
@@ -144,9 +145,16 @@ def _count_max_files() -> int:
 
 
 @contextmanager
-def _as_a_wish(*signals: signal.Signals) -> Iterator[None]:
-    """Being told to stop is no failure: uvicorn raises the signal again when it is done, and nobody shall die of it."""
-    before = {number: signal.signal(number, lambda *_: None) for number in signals}
+def _stopped_by(server: uvicorn.Server, *signals: signal.Signals) -> Iterator[None]:
+    """Stop the server on these signals, also before uvicorn handles them and after, when it raises them again.
+
+    A signal that comes before uvicorn's handlers are in place would be lost, and the server would run on.
+    """
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in signals}
     try:
         yield
     finally:

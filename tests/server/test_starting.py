@@ -1,9 +1,13 @@
 """A server starts with every kind of model that fine-tuning makes."""
 
+import os
+import signal
+import socket
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import uvicorn
 from refusals import refuses
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
@@ -54,3 +58,18 @@ def test_a_folder_is_no_token_file(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_every_function_of_every_model_is_asked_before_the_first_user_comes(models: list[NamedModel]) -> None:
     for model in models:
         warm_up(model)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_between_listening_and_serving_stops_the_server(
+    number: signal.Signals, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = uvicorn.Server.run
+
+    def run_late(self: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+        os.kill(os.getpid(), number)  # uvicorn has no handler yet
+        run(self, sockets)
+
+    monkeypatch.setattr(uvicorn.Server, "run", run_late)
+    serve([str(tiny_checkpoint)], ServeOptions(port=0), Computing(device="cpu"))

@@ -178,7 +178,7 @@ pins:
 	mv .venv-pins/constraints.txt constraints.txt && rm -rf .venv-pins
 
 clean:
-	rm -rf $(VENV) dist build site coverage.xml .coverage* .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) dist build site coverage coverage.xml .coverage* .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/.demo: pyproject.toml constraints.txt $(BROKEN)
 	$(call install,[plots])

@@ -28,7 +28,7 @@ from torch.optim import Optimizer
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_directory, hash_file, write_json
 from litebert.core.options import build_options
-from litebert.core.sealed import build_record, hash_files, read_sealed, write_sealed
+from litebert.core.sealed import build_record, hash_files, read_sealed, stays_inside, write_sealed
 from litebert.interop.layout import from_theirs, to_theirs
 from litebert.interop.names import Family, find_family, their_config, their_labels
 from litebert.interop.tokenizer_files import write_tokenizer_files
@@ -236,6 +236,10 @@ def load_checkpoint(path: Path) -> Checkpoint:
         file = path / name
         if name == CARD:  # which older checkpoints list, although users edit it
             continue
+        if not stays_inside(name):
+            raise DataError(
+                "corrupt-file", f"{path / MANIFEST} is corrupt: it lists a file outside of it, {name[:80]!r}"
+            )
         if not file.is_file():
             raise DataError("missing-file", f"{file} is missing: the checkpoint is incomplete")
         if hash_file(file) != expected:

@@ -12,7 +12,7 @@ from litebert import checkpoint
 from litebert.core.errors import ConfigError, DataError, LitebertError
 from litebert.core.options import read_toml_values
 from litebert.core.runlog import METRICS_FILE, TIMING_FILE, check_log, read_log
-from litebert.core.sealed import find_changed, is_sealed, read_sealed
+from litebert.core.sealed import find_changed, is_sealed, read_sealed, stays_inside
 from litebert.corpus import shards
 from litebert.corpus.encode import read_part
 from litebert.corpus.unfinished import read_done, read_plan, read_sources
@@ -153,7 +153,7 @@ def _check_run(folder: Path) -> list[str]:
 
 def _check_trials(folder: Path) -> list[str]:
     best = read_sealed(folder / TRIALS_FILE).get("best_run")
-    is_there = isinstance(best, str) and (folder / best).is_dir()
+    is_there = isinstance(best, str) and stays_inside(best) and (folder / best).is_dir()
     return [] if is_there else [f"{folder / TRIALS_FILE} is corrupt: its best run is missing"]
 
 

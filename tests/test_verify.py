@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from small_runs import make_recipe
 
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError, LitebertError
+from litebert.core.files import hash_file
 from litebert.core.sealed import read_sealed, write_sealed
 from litebert.exporters.onnx_folder import export_onnx
+from litebert.inference.export_folder import open_export
 from litebert.interop.opening import load_checkpoint
 from litebert.pretraining.pretrain import pretrain
-from litebert.tasks.report import write_report
+from litebert.tasks.report import read_report, write_report
 from litebert.verify import verify
 
 REPORT = {"task": "sst-2", "metric": "accuracy", "facts": {}, "dev": {}, "test": {}}
@@ -130,3 +133,20 @@ def test_a_checkpoint_that_lies_about_its_run_is_refused_by_its_name(
     with pytest.raises(LitebertError) as caught:
         pretrain(make_recipe(written / "corpus", train__steps=2), run)
     assert "litebert.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "export", "tuned"])
+@pytest.mark.parametrize("name", ["/proc/kcore", "../secret", "a/../../secret", ""])
+def test_a_root_file_cannot_name_files_outside_of_its_folder(
+    kind: str, name: str, written: Path, tmp_path: Path
+) -> None:
+    source = written / "run" / "checkpoints" / "step-00000002" if kind == "checkpoint" else written / kind
+    copy = Path(shutil.copytree(source, tmp_path / kind))
+    (tmp_path / "secret").write_text("a secret")
+    file = copy / {"checkpoint": "litebert.json", "export": "export.json", "tuned": "report.json"}[kind]
+    facts = read_sealed(file)
+    write_sealed(file, facts | {"files": facts["files"] | {name: hash_file(tmp_path / "secret")}})
+    read: Callable[[Path], object] = {"checkpoint": load_checkpoint, "export": open_export, "tuned": read_report}[kind]
+    with refuses(DataError, "corrupt-file", at="outside of it"):
+        read(copy)
+    assert any("outside of it" in problem for found in verify(copy) for problem in found.problems)

@@ -168,10 +168,12 @@ def _split(words: str) -> list[str]:
 
 def _whole_numbers(words: str) -> list[int]:
     from litebert.core.errors import ConfigError
+    from litebert.core.ranges import read_whole_number
 
-    if not all(word.isdecimal() for word in _split(words)):
+    numbers = [read_whole_number(word) for word in _split(words)]
+    if None in numbers:
         raise ConfigError("bad-number", f"--seeds {words}: expected whole numbers separated by commas, such as 1,2,3")
-    return [int(word) for word in _split(words)]
+    return [number for number in numbers if number is not None]
 
 
 def _command(request: "StudyRequest", run: "ArmRun") -> list[str]:

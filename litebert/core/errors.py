@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
@@ -76,6 +77,18 @@ class Refusal(NamedTuple):
 
     line: str
     exit_code: int
+
+
+@contextmanager
+def naming_shortages(doing: str, *, fix: str) -> Iterator[None]:
+    """Turn an out-of-memory error of the block, or of the function, into one that says what was done and what helps."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, OSError) as error:
+        shortage = describe_shortage(error)
+        if shortage is None:
+            raise
+        raise TrainingError("out-of-memory", f"{doing}: {shortage}; {fix}") from error
 
 
 def describe_refusal(error: BaseException) -> Refusal | None:

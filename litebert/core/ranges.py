@@ -19,6 +19,13 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 
 from litebert.core.errors import ConfigError, suggest
 
+_MAX_DIGITS = 18  # Python refuses to convert more than 4,300; no count of anything has more than these
+
+
+def read_whole_number(text: str) -> int | None:
+    """The number that decimal digits stand for; None for any other text, and for more digits than a count has."""
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None
+
 
 class Range(NamedTuple):
     """Finite numbers from `least` to `most`, or strictly `above` and `below` a bound."""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -81,11 +81,19 @@ def hash_files(folder: Path, *, without: Collection[str] = ()) -> dict[str, str]
     return {name: hash_file(path) for name, path in files.items() if name not in without}
 
 
+def stays_inside(name: str) -> bool:
+    """Whether a path in a root file is one inside its folder: a stranger's file must not make us read elsewhere."""
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
 def find_changed(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """A message for each recorded file that is missing or has changed."""
+    """A message for each recorded file that is missing, has changed, or is outside of the folder."""
     problems = []
     for name, expected in files.items():
-        if not (folder / name).is_file():
+        if not stays_inside(name):
+            problems.append(f"{folder} lists a file outside of it, {name[:80]!r}")
+        elif not (folder / name).is_file():
             problems.append(f"{folder / name} is missing")
         elif hash_file(folder / name) != expected:
             problems.append(f"{folder / name} is corrupt: its SHA-256 differs from the recorded one")

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from litebert.checkpoint import Checkpoint
-from litebert.core.errors import DataError
+from litebert.core.errors import DataError, naming_shortages
 from litebert.exporters.dev_accuracy import Judge, Verdict, build_judge
 from litebert.exporters.onnx_folder import (
     Exported,
@@ -78,6 +78,7 @@ class Int8Export:
     in_float: tuple[str, ...]
 
 
+@naming_shortages("exporting the model", fix="close other programs, or use a machine with more memory")
 def export_int8(
     checkpoint: Checkpoint, out: Path, options: Int8Options = Int8Options(), *, head: str = ""
 ) -> Int8Export:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.checkpoint import TOKENIZER, Checkpoint
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, naming_shortages
 from litebert.core.files import atomic_directory, write_json
 from litebert.graph.heads import check_head
 from litebert.graph.model import build_graph
@@ -30,6 +30,7 @@ class Exported:
     num_bytes: int  # of the graph
 
 
+@naming_shortages("exporting the model", fix="close other programs, or use a machine with more memory")
 def export_onnx(checkpoint: Checkpoint, out: Path, *, head: str = "", facts: dict[str, Any] | None = None) -> Exported:
     """Write a checkpoint in float; `out` appears when it is complete, or not at all."""
     chosen = choose_head(checkpoint, head)

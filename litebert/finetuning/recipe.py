@@ -12,7 +12,15 @@ from typing import Annotated, Any, NamedTuple
 
 from litebert.core.errors import ConfigError, suggest
 from litebert.core.options import build_options, describe_changes, dump_toml, merge, parse_assignments, read_toml_values
-from litebert.core.ranges import DropRate, NonNegativeFloat, NonNegativeInt, PositiveInt, Range, check_values
+from litebert.core.ranges import (
+    DropRate,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    Range,
+    check_values,
+    read_whole_number,
+)
 from litebert.core.runtime_options import RuntimeOptions
 from litebert.tasks.reading import ExitOptions, PassageOptions
 from litebert.training.options import OptimOptions, TrainOptions
@@ -53,11 +61,12 @@ class TuneOptions:
         if self.trainable in ("all", "head"):
             return None if self.trainable == "all" else 0
         prefix, _, number = self.trainable.partition("-")
-        if prefix != "last" or not number.isdecimal() or int(number) < 1:
+        count = read_whole_number(number)
+        if prefix != "last" or not count:
             raise ConfigError(
                 "bad-value", f"trainable = '{self.trainable}' is unknown; valid: all, head, last-K such as last-2"
             )
-        return int(number)
+        return count
 
 
 @dataclass(frozen=True, kw_only=True)

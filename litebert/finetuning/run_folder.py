@@ -17,7 +17,7 @@ from litebert.checkpoint import (
     restore_optimizer,
     save_checkpoint,
 )
-from litebert.core.errors import ConfigError, DataError
+from litebert.core.errors import ConfigError, DataError, naming_shortages
 from litebert.core.files import atomic_path
 from litebert.core.options import dump_toml, read_toml_values
 from litebert.core.runlog import METRICS_FILE, RunLog, check_log, describe_log, open_sinks, read_log
@@ -41,7 +41,7 @@ from litebert.training.kept_checkpoints import (
     find_last_checkpoint,
     rename_damaged,
 )
-from litebert.training.loop import Engine, Progress, build_scaler, pack_scaler, unpack_scaler
+from litebert.training.loop import SMALLER_MODEL, Engine, Progress, build_scaler, pack_scaler, unpack_scaler
 from litebert.training.optimizers import build_optimizer
 
 
@@ -158,6 +158,7 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
     return Run(folder, job, form, settle_length(job.recipe, len(groups)), groups, dev, engine, progress)
 
 
+@naming_shortages("building the model and its optimizer", fix=SMALLER_MODEL)
 def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
     """The model with its fresh head and its optimizer, or both as the last checkpoint has them."""
     recipe, task = job.recipe, job.dataset.task
@@ -209,6 +210,7 @@ def open_log(run: Run) -> RunLog:
     return log
 
 
+@naming_shortages("saving a checkpoint", fix=SMALLER_MODEL)
 def save(run: Run, log: RunLog) -> None:
     """Write a checkpoint now, and delete those that are neither recent nor the best."""
     log.sync()  # a checkpoint must not be ahead of its metrics

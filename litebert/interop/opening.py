@@ -8,7 +8,7 @@ from litebert import checkpoint
 from litebert.checkpoint import MANIFEST, WEIGHTS, Checkpoint, list_checkpoints
 from litebert.core.errors import DataError
 from litebert.core.files import check_keys
-from litebert.core.sealed import read_sealed
+from litebert.core.sealed import read_sealed, stays_inside
 from litebert.interop.foreign_task import read_foreign_task
 from litebert.interop.google import find_bundle, open_google
 from litebert.interop.hub import fetch_from_hub, is_hub_name
@@ -107,5 +107,7 @@ def _find_ours(path: Path) -> Path | None:
     if (path / TRIALS_FILE).is_file():
         summary = read_sealed(path / TRIALS_FILE, fix="run the same fine-tuning command again")
         check_keys(path / TRIALS_FILE, summary, {"best_run": str})
+        if not stays_inside(summary["best_run"]):
+            raise DataError("corrupt-file", f"{path / TRIALS_FILE} is corrupt: its best run is outside of its folder")
         in_run.append(path / summary["best_run"] / "model")
     return next((folder for folder in (path, *in_run) if (folder / MANIFEST).is_file()), None)

@@ -23,7 +23,7 @@ from litebert.checkpoint import (
     save_checkpoint,
 )
 from litebert.checkpoint import read_manifest as read_checkpoint_manifest
-from litebert.core.errors import ConfigError, DataError, TrainingError, advise_on_disk
+from litebert.core.errors import ConfigError, DataError, TrainingError, advise_on_disk, naming_shortages
 from litebert.core.files import atomic_path, exclusive_lock, remove_leftovers
 from litebert.core.runlog import METRICS_FILE, NoLog, RunLog, check_log, describe_log, open_sinks, read_log
 from litebert.core.runtime import Runtime, choose_runtime
@@ -44,7 +44,7 @@ from litebert.training.kept_checkpoints import (
     find_last_checkpoint,
     rename_damaged,
 )
-from litebert.training.loop import Engine, Progress, pack_scaler, unpack_scaler
+from litebert.training.loop import SMALLER_MODEL, Engine, Progress, pack_scaler, unpack_scaler
 
 
 @dataclass
@@ -109,6 +109,7 @@ def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View, branch_
     return run
 
 
+@naming_shortages("building the model", fix=SMALLER_MODEL)
 def begin_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run:
     """The run at its beginning: from scratch, or from `init.from`."""
     corpora = open_corpora(recipe.data)
@@ -121,6 +122,7 @@ def begin_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run
     return Run(folder, recipe, runtime, tokenizer, Progress(start.step), start.state, first_weights=start.fingerprint)
 
 
+@naming_shortages("building the model", fix=SMALLER_MODEL)
 def resume_run(last: Checkpoint, folder: Path, recipe: Recipe, runtime: Runtime) -> Run:
     """The run at one of its checkpoints."""
     begun_with = last.begun_with
@@ -146,6 +148,7 @@ def open_log(run: Run) -> RunLog | NoLog:
     return log
 
 
+@naming_shortages("saving a checkpoint", fix=SMALLER_MODEL)
 def save(run: Run, engine: Engine[Batch], log: RunLog | NoLog) -> None:
     """Write a checkpoint, and delete those that are no longer needed."""
     is_main = run.runtime.ranks.is_main

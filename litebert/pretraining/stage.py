@@ -13,7 +13,7 @@ from litebert.batches.options import BatchOptions
 from litebert.batches.segments import NoSequencesError
 from litebert.batches.stream import open_corpora, open_stream
 from litebert.checkpoint import model_tensors, optimizer_tensors
-from litebert.core.errors import ConfigError
+from litebert.core.errors import ConfigError, naming_shortages
 from litebert.core.view import View
 from litebert.corpus.shards import open_corpus
 from litebert.model.model import build_model
@@ -24,7 +24,7 @@ from litebert.pretraining.initialization import State, load_matching_moments, lo
 from litebert.pretraining.recipe import Recipe
 from litebert.pretraining.run_folder import Run, check_tokenizer, record_corpora
 from litebert.training.distributed import TaskLoss, gather_tensor, parallelize, reshard, shard_like
-from litebert.training.loop import Engine, Progress, build_scaler, check_finite, measure, seed_dropout
+from litebert.training.loop import SMALLER_MODEL, Engine, Progress, build_scaler, check_finite, measure, seed_dropout
 from litebert.training.optimizers import build_optimizer
 from litebert.training.schedule import learning_rate
 
@@ -123,6 +123,7 @@ def draw_validation(recipe: Recipe, corpus: str) -> list[Batch]:
     return [stream.batch(step) for step in range(min(recipe.train.evaluate_batches, stream.steps_per_epoch))]
 
 
+@naming_shortages("building the model and its optimizer", fix=SMALLER_MODEL)
 def build_engine(run: Run, recipe: Recipe, objective: Objective) -> Engine[Batch]:
     """The model and optimizer of a stage. The run's weights and moments move into it, to exist only once."""
     model = objective.build_model(recipe.model, seed=recipe.seed)

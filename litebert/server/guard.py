@@ -12,6 +12,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from litebert.core.ranges import read_whole_number
 from litebert.server.logs import log
 from litebert.server.metrics import Metrics
 from litebert.server.options import ServeOptions
@@ -94,7 +95,8 @@ class Guard:
             if scheme.lower() != "bearer" or not is_right:
                 raise Refused(401, "a token is required: send the header `Authorization: Bearer ...`")
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self.options.limits.max_body_bytes:
+        num_bytes = read_whole_number(length)  # of very many digits there is no number, and no room either
+        if length.isdecimal() and (num_bytes is None or num_bytes > self.options.limits.max_body_bytes):
             raise self._too_large()
 
     async def _read(self, scope: Scope, receive: Receive, exchange: Exchange) -> Receive:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
+from litebert.core.ranges import read_whole_number
 from litebert.tasks.choice_layouts import CHOICES, NAMES, find_by_name, lay_out, read_choice_table
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.columns import check_group
@@ -223,8 +224,8 @@ def _find_letter(value: Any, choices: Sequence[str]) -> int | None:
 
 def _find_digits(value: Any, choices: Sequence[str]) -> int | None:
     """A number from 0 that is written as text, as in HellaSwag and in CSV."""
-    is_number = isinstance(value, str) and value.strip().isdecimal() and int(value) < len(choices)
-    return int(value) if is_number else None
+    number = read_whole_number(value.strip()) if isinstance(value, str) else None
+    return number if number is not None and number < len(choices) else None
 
 
 def _iter_articles(folder: Path) -> list[tuple[str, Any]]:

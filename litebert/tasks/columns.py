@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from litebert.core.errors import DataError
+from litebert.core.ranges import read_whole_number
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.tables import Table, name_labels, read_table
 
@@ -223,9 +224,10 @@ def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> d
 
 def _resolve_number(said: str | None, table: Table) -> str | None:
     """The name of a column that was named by its number, counted from 1."""
-    if said is None or said in table.columns or not said.isdecimal():
+    if said is None or said in table.columns:
         return said
-    return table.columns[int(said) - 1] if 0 < int(said) <= len(table.columns) else said
+    number = read_whole_number(said) or 0
+    return table.columns[number - 1] if 0 < number <= len(table.columns) else said
 
 
 def guess_column(free: Sequence[str], usual: Sequence[str]) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.core.ranges import read_whole_number
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.tables import read_text
 from litebert.tasks.token_tags import TaggedWords
@@ -69,8 +70,8 @@ def _find_column(said: str | None, usual: str, names: Sequence[str], width: int,
     column = (said or usual).lower()
     if column in names:
         return names.index(column)
-    if column.isdecimal() and 0 < int(column) <= width:
-        return int(column) - 1
+    if 0 < (number := read_whole_number(column) or 0) <= width:
+        return number - 1
     has = ", ".join(names) if names else f"{width} unnamed columns; name one by its number from 1"
     raise DataError("unknown-column", f"{file}: no column '{said or usual}'; it has {has}")
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.core.ranges import read_whole_number
 from litebert.tasks.character_spans import find_span_columns, lay_out_places, read_character_spans
 from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.classification import (
@@ -407,7 +408,7 @@ def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple
             f"column? For numeric targets use the task regression, otherwise raise max_labels",
             option="max_labels",
         )
-    are_numbers = all(label.removeprefix("-").isdecimal() for label in labels)
+    are_numbers = all(read_whole_number(label.removeprefix("-")) is not None for label in labels)
     return tuple(sorted(labels, key=lambda label: (int(label) if are_numbers else 0, label)))
 
 

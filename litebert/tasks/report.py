@@ -10,7 +10,7 @@ import numpy as np
 
 from litebert.core.errors import DataError
 from litebert.core.files import atomic_path, check_keys
-from litebert.core.sealed import find_changed, hash_files, read_sealed, write_sealed
+from litebert.core.sealed import find_changed, hash_files, read_sealed, stays_inside, write_sealed
 from litebert.tasks.bag_of_words import Answer
 from litebert.tasks.catalog import find_kind
 from litebert.tasks.finetuning import FinetuneTask, Output, fingerprint
@@ -165,7 +165,8 @@ def read_report(folder: Path) -> dict[str, Any]:
         check_keys(file, split if isinstance(split, dict) else {}, {"scores": dict, "num_examples": int})
     answers = report.get("files", {})  # reports of before have none
     check_keys(file, {"files": answers}, {"files": dict})
-    if problems := find_changed(folder, {name: answers[name] for name in answers if (folder / name).is_file()}):
+    kept = {name: sha for name, sha in answers.items() if not stays_inside(name) or (folder / name).is_file()}
+    if problems := find_changed(folder, kept):
         raise DataError("corrupt-file", f"{problems[0]}; restore it, or fine-tune again in a new folder")
     return report
 

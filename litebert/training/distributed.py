@@ -23,6 +23,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from litebert.core.errors import ConfigError, TrainingError, in_one_line
+from litebert.core.ranges import read_whole_number
 from litebert.core.runtime import Runtime
 from litebert.core.signals import Stop
 from litebert.model.model import Model
@@ -78,9 +79,10 @@ def process_group(runtime: Runtime) -> Iterator[None]:
 def read_timeout() -> timedelta:
     """How long a process waits for the others before it fails: a host may disappear without closing its connections."""
     stated = os.environ.get(_TIMEOUT, "1800")
-    if not stated.isdecimal() or int(stated) < 1:
+    seconds = read_whole_number(stated)
+    if not seconds or seconds > 10**9:
         raise ConfigError("bad-value", f"{_TIMEOUT} = {stated!r:.40} must be an integer number of seconds, at least 1")
-    return timedelta(seconds=int(stated))
+    return timedelta(seconds=seconds)
 
 
 def is_lost_process(error: Exception) -> bool:

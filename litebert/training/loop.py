@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 
 from litebert.batches.batch import Batch
 from litebert.checkpoint import MANIFEST, read_manifest
-from litebert.core.errors import DataError, TrainingError
+from litebert.core.errors import DataError, TrainingError, naming_shortages
 from litebert.core.memory import describe_shortage
 from litebert.core.runtime import Runtime
 from litebert.model.model import Model
@@ -32,6 +32,8 @@ from litebert.training.optimizers import clip_gradients
 from litebert.training.options import TrainOptions
 from litebert.training.schedule import step_by_clock
 
+# what helps where memory is short, and no key of a batch does
+SMALLER_MODEL = "use a smaller model: lower model.hidden_size or model.num_layers (`litebert plan` shows what fits)"
 SCALER = "scaler_"  # prefix of a loss scaler's numbers in a checkpoint's state
 Clock = Callable[[], float]  # seconds since an arbitrary moment; measures train.hours
 
@@ -153,7 +155,8 @@ def update(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], step: in
         raise TrainingError("gradients-not-finite", f"the gradient norm of step {step + 1} is {float(norm)}")
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
-    scaler.step(optimizer)
+    with naming_shortages(f"step {step + 1}, the optimizer's update", fix=SMALLER_MODEL):
+        scaler.step(optimizer)
     scaler.update()
     optimizer.zero_grad(set_to_none=True)
     metrics = engine.task.summarize(sums, totals) | {"learning_rate": learning_rate}
@@ -181,7 +184,7 @@ def measure(engine: Engine[AnyBatch], batches: Sequence[AnyBatch]) -> dict[str, 
     totals = count_totals(engine.task, batches)
     sums: Counter[str] = Counter()
     for batch in batches:
-        with _number_format(engine.runtime):
+        with naming_shortages("validation", fix=SMALLER_MODEL), _number_format(engine.runtime):
             result = engine.compute_loss(batch.to(engine.runtime.device), dict(totals))
         sums.update({name: float(value) for name, value in result.sums.items()})
     return engine.task.summarize(sums, totals)

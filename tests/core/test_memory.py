@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from refusals import refuses
 from small_runs import make_recipe
 
-from litebert.core.errors import describe_refusal, explain_import
+from litebert.core.errors import TrainingError, describe_refusal, explain_import, naming_shortages
 from litebert.core.memory import describe_shortage
+from litebert.pretraining.pretrain import pretrain
 
 LIMIT = """
 import resource, sys
@@ -59,6 +61,28 @@ def test_a_package_that_memory_was_short_for_is_not_called_missing() -> None:
     broken = explain_import(ImportError("undefined symbol"), purpose="x needs y", remedy="pip install y")
     assert "pip install" not in str(broken)
     assert "pip install y" in str(explain_import(ModuleNotFoundError("y"), purpose="x needs y", remedy="pip install y"))
+
+
+def test_a_shortage_names_what_was_done_and_what_helps() -> None:
+    for error in fail_to_allocate():
+        with refuses(TrainingError, "out-of-memory", at="building the model: not enough memory"):
+            fail("building the model", error)
+    with pytest.raises(RuntimeError, match="shapes"):
+        fail("building the model", RuntimeError("shapes do not match"))
+
+
+def fail(doing: str, error: BaseException) -> None:
+    with naming_shortages(doing, fix="use a smaller one"):
+        raise error
+
+
+def test_a_model_that_does_not_fit_is_one_line_that_names_the_keys_to_lower(tiny_corpus: Path, tmp_path: Path) -> None:
+    # a matrix of 2**51 bytes is more than an address has bits, whatever the system promises
+    sizes = {"vocab_size": 100, "hidden_size": 16, "embedding_size": 8, "ffn_size": 2**45, "num_layers": 2}
+    recipe = make_recipe(tiny_corpus, model={**sizes, "num_heads": 2, "max_positions": 32})
+    with refuses(TrainingError, "out-of-memory", at="model.hidden_size") as caught:
+        pretrain(recipe, tmp_path / "run")
+    assert str(caught.value).startswith("building the model")
 
 
 @pytest.mark.slow

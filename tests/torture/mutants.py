@@ -15,6 +15,17 @@ from typing import Any
 from litebert.core.errors import LitebertError
 
 _NUMBERS = (0, 1, -1, 5, 2**31, 2**63, -(2**63), 2**64, 10**30, 0.5, 1e308)
+# as they stand in a file: what no writer writes, and what has stopped parsers, or reached a terminal
+_RAW = (
+    "[" * 100_000 + "]" * 100_000,
+    '{"a":' * 3_000 + "1" + "}" * 3_000,
+    "9" * 5_000,
+    "1e999",
+    "NaN",
+    '"\\ud800"',
+    '"a\\nb\\u001b[31m"',
+)
+_MARK = "where the raw text goes"
 _EXTREMES: tuple[Any, ...] = (None, True, False, *_NUMBERS, "", "x", "../..", "\x00", [], [[]], {})
 
 
@@ -43,13 +54,16 @@ def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_json(data: bytes, rng: random.Random) -> bytes:
-    """The JSON with one value that is missing, renamed, of another kind, extreme, reversed, or nested deeply."""
+    """The JSON with one value that is missing, renamed, of another kind, extreme, reversed, nested, or unwritable."""
     value = json.loads(data)
     places = list(_places(value))
     if not places:
         return rng.choice((b"[]", b"null", b"{", b"[" * 100_000))
     container, key = rng.choice(places)
-    kind = rng.randrange(6)
+    kind = rng.randrange(7)
+    if kind == 6:
+        container[key] = _MARK
+        return json.dumps(value).replace(json.dumps(_MARK), rng.choice(_RAW)).encode()
     if kind == 0 and isinstance(container, dict):
         del container[key]
     elif kind == 1 and isinstance(container, dict):
@@ -79,7 +93,7 @@ def mutate_text(data: bytes, rng: random.Random) -> bytes:
     if not words:
         return mutate_bytes(data, rng)
     word, other = rng.choice(words), rng.choice(words)[0]
-    extreme = str(rng.choice(_EXTREMES)).encode()
+    extreme = rng.choice((str(rng.choice(_EXTREMES)), rng.choice(_RAW))).encode()
     mark = rng.choice((b'"', b"'", b"\t", b",", b"\n", b"\r", b"\0", b"\xff", b"{", b"]", b"=", b"\xe2\x80\xa8"))
     return data[: word.start()] + rng.choice((extreme, other, mark)) + data[word.end() :]
 

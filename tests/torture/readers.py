@@ -23,7 +23,7 @@ from litebert.checkpoint import load_checkpoint as load_ours
 from litebert.core.errors import DataError
 from litebert.core.files import atomic_directory
 from litebert.core.runlog import read_log
-from litebert.core.sealed import read_sealed
+from litebert.core.sealed import read_sealed, write_sealed
 from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.corpus.chunks import Limits
 from litebert.corpus.documents import ReadOptions, iter_documents
@@ -34,7 +34,7 @@ from litebert.finetuning.recipe import load_finetune_recipe
 from litebert.inference.export_folder import open_export
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import name_table
-from litebert.interop.opening import load_checkpoint
+from litebert.interop.opening import TRIALS_FILE, load_checkpoint
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import build_model
 from litebert.pretraining.pretrain import pretrain
@@ -44,6 +44,7 @@ from litebert.study.spec import load_study
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.report import read_report, write_report
+from litebert.tasks.seen_texts import SEEN_FILE, find_seen_texts, write_seen_texts
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from litebert.verify import verify
@@ -109,6 +110,8 @@ def _list_ours() -> list[Reader]:
         *(hashed(*name.split("/", 1), _read_export) for name in export),
         hashed("tuned", "report.json", _read_answers),
         hashed("tuned", "predictions/dev.jsonl", _verified("predictions/dev.jsonl")),
+        hashed("tuned", SEEN_FILE, find_seen_texts),
+        hashed("several", TRIALS_FILE, lambda folder: load_checkpoint(folder).path.parent.name),
         Reader("tuned/predictions", "tuned", "predictions/dev.jsonl", _read_predictions),
         Reader("run/log", "run", "metrics.jsonl", lambda folder: read_log(folder / "metrics.jsonl")),
         hashed("run", "metrics.jsonl", _verified("metrics.jsonl")),
@@ -139,7 +142,11 @@ def _write_ours(materials: Path, made: Path, tokenizer: Tokenizer, sentences: li
     (made / "tuned" / "predictions").mkdir(parents=True)
     lines = [{"id": str(n), "answer": "no", "output": [0.25, 0.75], "label": "yes"} for n in range(9)]
     (made / "tuned" / "predictions" / "dev.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_seen_texts(made / "tuned", read_dataset("classification", materials / "rows"))
     write_report(made / "tuned", REPORT)
+    for seed in (1, 2):
+        shutil.copytree(last, made / "several" / f"seed-{seed}" / "model")
+    write_sealed(made / "several" / TRIALS_FILE, {"metric": "accuracy", "best_run": "seed-1"})
     (made / "study").mkdir()
     report = sorted(Path("docs/studies/table-5").glob("*-seed-1.json"))[0]
     shutil.copyfile(report, made / "study" / "arm-seed-1.json")

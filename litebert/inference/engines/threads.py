@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from litebert.core.processes import list_processors
+from litebert.core.ranges import read_whole_number
 
 CPUS = Path("/sys/devices/system/cpu")
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
@@ -12,8 +13,7 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 def choose_threads(wanted: int, environment: Mapping[str, str] = os.environ) -> int:
     """The requested number of threads; for 0, OMP_NUM_THREADS if set, else one per core."""
-    said = environment.get("OMP_NUM_THREADS", "")
-    return wanted or (int(said) if said.isdecimal() and int(said) else count_cores())
+    return wanted or read_whole_number(environment.get("OMP_NUM_THREADS", "")) or count_cores()
 
 
 def count_cores(cpus: Path = CPUS, quota: Path = QUOTA, affinity: Callable[[], set[int]] | None = None) -> int:

@@ -19,7 +19,7 @@ from litebert.batches.options import DataOptions, StreamOptions
 from litebert.batches.row_kernels import SpecialIds
 from litebert.batches.rows import RowPlan, Rows, RowWriter, Text, plan_rows
 from litebert.batches.segments import outline_shards
-from litebert.core.compiled import compiling_shown
+from litebert.core.compiled import show_compiling
 from litebert.core.errors import ConfigError, DataError
 from litebert.corpus.shards import Corpus, Split, open_corpus
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -56,7 +56,7 @@ class Stream:
         self._lock = Lock()
         # Epochs differ slightly in length, because segmentation is random. All count as long as the first, so that the
         # epoch of a step can be computed: a longer one leaves out its last batches, a shorter one repeats its first.
-        with compiling_shown():
+        with show_compiling():
             self.steps_per_epoch = self.plan_epoch(0).num_batches
             self.rows(0)  # compiles the remaining functions, before the clock of a run starts
 

@@ -102,7 +102,7 @@ class NotebookView:
     def show(self, status: Status) -> None:
         if self.is_due(status.progress):
             self._shown_at = time.monotonic()
-            numbers = ", ".join(f"{name} {value}" for name, value in list_figures(status))
+            numbers = ", ".join(f"{name} {value}" for name, value in list_values(status))
             self._line.show(f"{self._title}: {numbers}", status.progress)
 
     def say(self, message: str) -> None:
@@ -131,13 +131,13 @@ class PlainView:
     def show(self, status: Status) -> None:
         if self.is_due(status.progress):
             self._shown_at = time.monotonic()
-            self.say(f"{self._title}: " + ", ".join(f"{name} {value}" for name, value in list_figures(status)))
+            self.say(f"{self._title}: " + ", ".join(f"{name} {value}" for name, value in list_values(status)))
 
     def say(self, message: str) -> None:
         try:
             print(message, file=self._stream, flush=True)
         except BrokenPipeError:  # `| head`, or a `tee` that was killed, must not end a run
-            lead_nowhere(self._stream)
+            discard_output(self._stream)
 
     def close(self) -> None:
         pass
@@ -171,7 +171,7 @@ class NoView:
         pass
 
 
-def lead_nowhere(stream: TextIO) -> None:
+def discard_output(stream: TextIO) -> None:
     """Discard the stream's buffer and everything written to it from now on: its reader is gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
@@ -189,11 +189,11 @@ def draw_status(title: str, status: Status) -> Group:
         ProgressBar(total=1.0, completed=min(status.progress, 1.0)),
         f"{min(status.progress, 1.0):.0%}",
     )
-    figures = [Text.assemble((name, "dim"), "\n", value) for name, value in list_figures(status)]
+    figures = [Text.assemble((name, "dim"), "\n", value) for name, value in list_values(status)]
     return Group(head, Columns(figures, padding=(0, 2)))  # as many side by side as the terminal is wide
 
 
-def list_figures(status: Status) -> list[tuple[str, str]]:
+def list_values(status: Status) -> list[tuple[str, str]]:
     """The known values to show, as (name, formatted value)."""
     figures = [("step", f"{status.step:,}/{status.total_steps:,}")]
     for name, value in status.values.items():

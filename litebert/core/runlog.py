@@ -1,8 +1,7 @@
 """A run's logs: metrics.jsonl (reproducible values only), timing.jsonl (the rest), TensorBoard and Weights & Biases.
 
 Each line is a JSON object with its step. Lines are written complete and in step order. A run that resumes first removes
-the lines after the step it resumes from, so the file of an interrupted run is byte for byte that of a run that never
-stopped.
+the lines after the step it resumes from, so an interrupted run ends with the same bytes as an uninterrupted one.
 """
 
 import hashlib

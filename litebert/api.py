@@ -97,11 +97,11 @@ def train_tokenizer(
     """
     from litebert.corpus.documents import ReadOptions
     from litebert.corpus.notes import Notes
-    from litebert.corpus.vocabulary import check_free, learn_vocabulary
+    from litebert.corpus.vocabulary import check_output, train_from_files
     from litebert.text.train_tokenizer import VocabularyOptions
 
     folder = Path(out)
-    check_free(folder, is_replaced=replace)
+    check_output(folder, is_replaced=replace)
     if chinese and kind != "wordpiece":
         raise ConfigError(
             "kind-not-chinese",
@@ -120,7 +120,7 @@ def train_tokenizer(
     )
     notes = Notes(on_error)
     paths, values = _find_texts(texts, field)
-    tokenizer = learn_vocabulary(paths, options, ReadOptions(format=format, field=field), notes=notes, texts=values)
+    tokenizer = train_from_files(paths, options, ReadOptions(format=format, field=field), notes=notes, texts=values)
     tokenizer.save(folder, replaces=replace)
     facts = {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
     report = {**facts, "skipped": notes.examples, "counts": dict(notes.counts)}

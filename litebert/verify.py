@@ -15,7 +15,7 @@ from litebert.core.runlog import METRICS_FILE, TIMING_FILE, check_log, read_log
 from litebert.core.sealed import find_changed, is_sealed, read_sealed, stays_inside
 from litebert.corpus import shards
 from litebert.corpus.encode import read_part
-from litebert.corpus.unfinished import read_done, read_plan, read_sources
+from litebert.corpus.unfinished import read_plan, read_progress, read_sources
 from litebert.interop.opening import EXPORT_FILE, TRIALS_FILE
 from litebert.pretraining.recipe import build_recipe, list_changes, with_paths
 from litebert.tasks.report import REPORT_FILE, read_report
@@ -83,7 +83,7 @@ def _check_corpus(folder: Path) -> list[str]:
 def _check_interrupted_build(unfinished: Path) -> list[str]:
     folder = unfinished.parent
     read_plan(folder)
-    done = read_done(folder)
+    done = read_progress(folder)
     records = done.manifest.shards if done else ()
     damages = [shards.find_damage(folder, r, done.manifest.tokenizer.vocab_size) for r in records if done]
     problems = [damage for damage in damages if damage]

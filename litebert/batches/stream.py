@@ -7,6 +7,7 @@ number, and is kept while its steps are read.
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -19,7 +20,7 @@ from litebert.batches.options import DataOptions, StreamOptions
 from litebert.batches.row_kernels import SpecialIds
 from litebert.batches.rows import RowPlan, Rows, RowWriter, Text, plan_rows
 from litebert.batches.segments import outline_shards
-from litebert.core.compiled import compiling_shown
+from litebert.core.compiled import show_compiling
 from litebert.core.errors import ConfigError, DataError
 from litebert.corpus.shards import Corpus, Split, open_corpus
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -56,7 +57,7 @@ class Stream:
         self._lock = Lock()
         # Epochs differ slightly in length, because segmentation is random. All count as long as the first, so that the
         # epoch of a step can be computed: a longer one leaves out its last batches, a shorter one repeats its first.
-        with compiling_shown():
+        with show_compiling():
             self.steps_per_epoch = self.plan_epoch(0).num_batches
             self.rows(0)  # compiles the remaining functions, before the clock of a run starts
 
@@ -69,12 +70,19 @@ class Stream:
         plan = self.plan_step(step).take_share(rank, world_size)
         return self._writer.write(plan, rate=self.options.masking.rate_at(step))
 
-    def iter_batches(
-        self, start: int = 0, stop: int | None = None, *, rank: int = 0, world_size: int = 1, workers: int = 1
-    ) -> Iterator[Batch]:
-        """The batches of steps start..stop-1 (None: without end), prepared in advance by `workers` threads."""
-        steps = count(start) if stop is None else range(start, stop)
-        return _prefetch(lambda step: self.batch(step, rank=rank, world_size=world_size), steps, workers)
+    def micro_batches(self, step: int, *, micro_rows: int = 0, rank: int = 0, world_size: int = 1) -> list[Batch]:
+        """This rank's share of a step as micro-batches of at most `micro_rows` rows (0: one micro-batch).
+
+        All ranks get the same number of micro-batches, none of them empty. Where rows do not divide evenly, a
+        micro-batch of one row may therefore have two.
+        """
+        plan = self.plan_step(step)
+        share = plan.take_share(rank, world_size)
+        batch = build_batch(self._writer.write(share, rate=self.options.masking.rate_at(step)))
+        needed = -(-plan.num_rows // (micro_rows * world_size)) if micro_rows else 1
+        per_rank = max(1, min(needed, plan.num_rows // world_size))
+        numbers = range(rank * per_rank, (rank + 1) * per_rank + 1)  # among the micro-batches of all ranks
+        return batch.split([plan.num_rows * k // (world_size * per_rank) - share.first_row for k in numbers])
 
     def iter_micro_batches(
         self,
@@ -86,22 +94,10 @@ class Stream:
         world_size: int = 1,
         workers: int = 1,
     ) -> Iterator[list[Batch]]:
-        """This rank's share of each step as micro-batches of at most `micro_rows` rows (0: one micro-batch).
-
-        All ranks get the same number of micro-batches, none of them empty. Where rows do not divide evenly, a
-        micro-batch of one row may therefore have two.
-        """
-
-        def make_step(step: int) -> list[Batch]:
-            plan = self.plan_step(step)
-            needed = -(-plan.num_rows // (micro_rows * world_size)) if micro_rows else 1
-            per_rank = max(1, min(needed, plan.num_rows // world_size))
-            share = plan.take_share(rank, world_size)
-            batch = build_batch(self._writer.write(share, rate=self.options.masking.rate_at(step)))
-            numbers = range(rank * per_rank, (rank + 1) * per_rank + 1)  # among the micro-batches of all ranks
-            return batch.split([plan.num_rows * k // (world_size * per_rank) - share.first_row for k in numbers])
-
-        return _prefetch(make_step, count(start) if stop is None else range(start, stop), workers)
+        """The micro-batches of steps start..stop-1 (None: without end), prepared in advance by `workers` threads."""
+        steps = count(start) if stop is None else range(start, stop)
+        make = partial(self.micro_batches, micro_rows=micro_rows, rank=rank, world_size=world_size)
+        return _prefetch(make, steps, workers)
 
     def plan_step(self, step: int) -> RowPlan:
         """Which sequences the batch of a step has on all ranks, and where they are in its rows."""

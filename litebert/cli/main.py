@@ -31,7 +31,7 @@ from litebert.cli import (
     verify,
 )
 from litebert.core.errors import LitebertWarning, describe_refusal, escape_controls
-from litebert.core.view import lead_nowhere
+from litebert.core.view import discard_output
 from litebert.training.launcher import report_to_launcher
 
 # Raised for bad command-line arguments. typer vendors click and does not export this name.
@@ -99,7 +99,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
     except SystemExit as ending:
         if not isinstance(ending.__context__, BrokenPipeError):
             raise
-        lead_nowhere(sys.__stdout__ or sys.stdout)  # `litebert ... | head` closed the pipe
+        discard_output(sys.__stdout__ or sys.stdout)  # `litebert ... | head` closed the pipe
         return 0
     except Exception as error:
         refusal = describe_refusal(error)

@@ -1,4 +1,4 @@
-"""Compiling a hot loop with numba: cached on disk where possible, free of Python's lock, typed for mypy."""
+"""Compiling loops with numba: cached on disk if possible, releasing the GIL, typed for mypy."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -40,7 +40,7 @@ class _OptionalCache(FunctionCache):
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function lazily with numba; `compiling_shown` counts it in its total."""
+    """Compile a function lazily with numba; `show_compiling` counts it in its total."""
     _functions.add(function.__qualname__)
     return compiled_with()(function)
 
@@ -64,7 +64,7 @@ def compiled_with(**options: Any) -> Callable[[Function], Function]:
 
 
 @contextmanager
-def compiling_shown() -> Iterator[None]:
+def show_compiling() -> Iterator[None]:
     """Show a progress bar while the block compiles functions. Nothing is shown for functions loaded from the cache."""
     is_quiet = os.environ.get("RANK", "0") != "0"  # only the first process of a run prints
     title = "compiling for this machine (only once)"

@@ -1,8 +1,7 @@
 """A run's logs: metrics.jsonl (reproducible values only), timing.jsonl (the rest), TensorBoard and Weights & Biases.
 
 Each line is a JSON object with its step. Lines are written complete and in step order. A run that resumes first removes
-the lines after the step it resumes from, so the file of an interrupted run is byte for byte that of a run that never
-stopped.
+the lines after the step it resumes from, so an interrupted run ends with the same bytes as an uninterrupted one.
 """
 
 import hashlib
@@ -83,7 +82,7 @@ class LineFile:
 
     def __init__(self, path: Path, *, resumed_step: int) -> None:
         self.path = path
-        forget_lines_after(path, resumed_step)
+        truncate_log(path, resumed_step)
         # unbuffered: the operating system has each written line at once, and a kill cannot lose it
         self._file = path.open("ab", buffering=0)
 
@@ -105,13 +104,13 @@ class LineFile:
         self._file.close()
 
 
-def forget_lines_after(path: Path, step: int) -> None:
+def truncate_log(path: Path, step: int) -> None:
     """Truncate a log after the line of `step`, and remove an incomplete last line. Idempotent."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         return
     kept_bytes = 0
-    for line, record in _iter_whole_lines(path):
+    for line, record in _iter_complete_lines(path):
         if record["step"] > step:
             break
         kept_bytes += len(line)
@@ -144,10 +143,10 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     """The records of a log, which may still be written to: an incomplete last line is skipped."""
     if not path.is_file():
         raise DataError("missing-file", f"{path}: no such file; is {path.parent.absolute()} a run folder?")
-    return [record for _, record in _iter_whole_lines(path)]
+    return [record for _, record in _iter_complete_lines(path)]
 
 
-def _iter_whole_lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
+def _iter_complete_lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""Where a program runs: device, number format, threads, ranks, and how fast the machine multiplies."""
+"""The runtime of a program: device, number format, threads, ranks, and peak matrix-multiply speed."""
 
 import os
 import platform
@@ -42,7 +42,7 @@ class Runtime:
         return next(name for name, dtype in DTYPES.items() if dtype == self.dtype)
 
     def in_format(self, name: str) -> "Runtime":
-        """The same with another number format: a run resumes in the format it started with."""
+        """The same runtime in another number format; a run resumes in the format that it started with."""
         return replace(self, dtype=DTYPES[name])
 
     @property

@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live view on a terminal, a plain line now and then in a file or a pipe."""
+"""The progress display of a run: a live view on a terminal or in a notebook, plain lines in a file or a pipe."""
 
 import os
 import sys
@@ -16,8 +16,8 @@ from rich.text import Text
 
 from litebert.core.progress import NotebookLine, is_notebook
 
-LIVE_SECONDS = 0.2  # between two pictures on a terminal
-NOTEBOOK_SECONDS = 1.0  # between two in a notebook, to which each is sent over a socket
+LIVE_SECONDS = 0.2  # between two updates on a terminal
+NOTEBOOK_SECONDS = 1.0  # between two updates in a notebook, which are sent over a socket
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Status:
 
     step: int
     total_steps: int
-    progress: float  # 0 to 1: of the steps, or of the hours where the clock decides
+    progress: float  # 0 to 1: of the steps, or of the hours if the run is limited by hours
     values: Mapping[str, float] = field(default_factory=dict)  # loss, mlm_accuracy, sentence_accuracy, ...
     tokens_per_second: float | None = None
-    share_of_peak: float | None = None  # needed FLOPs over what the machine's matrix multiply reaches
+    share_of_peak: float | None = None  # FLOPs per second, relative to the machine's fastest matrix multiply
     seconds_left: float | None = None
 
 
@@ -37,7 +37,7 @@ class View(Protocol):
     """Shows statuses; `say` adds a line that stays."""
 
     def is_due(self, progress: float) -> bool:
-        """Whether a status of this progress (0 to 1) would be shown now: computing one takes time."""
+        """Whether `show` would display a status of this progress (0 to 1) now; check it before computing a status."""
         ...
 
     def show(self, status: Status) -> None: ...
@@ -102,7 +102,7 @@ class NotebookView:
     def show(self, status: Status) -> None:
         if self.is_due(status.progress):
             self._shown_at = time.monotonic()
-            numbers = ", ".join(f"{name} {value}" for name, value in list_figures(status))
+            numbers = ", ".join(f"{name} {value}" for name, value in list_values(status))
             self._line.show(f"{self._title}: {numbers}", status.progress)
 
     def say(self, message: str) -> None:
@@ -119,7 +119,7 @@ class NotebookView:
 
 
 class PlainView:
-    """One line now and then, for logs."""
+    """One line every few seconds, for logs."""
 
     def __init__(self, title: str, stream: TextIO, seconds: float) -> None:
         self._title, self._stream, self._seconds = title, stream, seconds
@@ -131,13 +131,13 @@ class PlainView:
     def show(self, status: Status) -> None:
         if self.is_due(status.progress):
             self._shown_at = time.monotonic()
-            self.say(f"{self._title}: " + ", ".join(f"{name} {value}" for name, value in list_figures(status)))
+            self.say(f"{self._title}: " + ", ".join(f"{name} {value}" for name, value in list_values(status)))
 
     def say(self, message: str) -> None:
         try:
             print(message, file=self._stream, flush=True)
         except BrokenPipeError:  # `| head`, or a `tee` that was killed, must not end a run
-            lead_nowhere(self._stream)
+            discard_output(self._stream)
 
     def close(self) -> None:
         pass
@@ -171,7 +171,7 @@ class NoView:
         pass
 
 
-def lead_nowhere(stream: TextIO) -> None:
+def discard_output(stream: TextIO) -> None:
     """Discard the stream's buffer and everything written to it from now on: its reader is gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
@@ -179,7 +179,7 @@ def lead_nowhere(stream: TextIO) -> None:
 
 
 def draw_status(title: str, status: Status) -> Group:
-    """The live view's picture: the title and a bar, and below them the figures with their names."""
+    """The content of the live view: title and bar, and below them the values with their names."""
     head = Table.grid(padding=(0, 2), expand=True)
     head.add_column(no_wrap=True)
     head.add_column(ratio=1)
@@ -189,24 +189,24 @@ def draw_status(title: str, status: Status) -> Group:
         ProgressBar(total=1.0, completed=min(status.progress, 1.0)),
         f"{min(status.progress, 1.0):.0%}",
     )
-    figures = [Text.assemble((name, "dim"), "\n", value) for name, value in list_figures(status)]
-    return Group(head, Columns(figures, padding=(0, 2)))  # as many side by side as the terminal is wide
+    values = [Text.assemble((name, "dim"), "\n", value) for name, value in list_values(status)]
+    return Group(head, Columns(values, padding=(0, 2)))  # as many columns as fit on the terminal
 
 
-def list_figures(status: Status) -> list[tuple[str, str]]:
+def list_values(status: Status) -> list[tuple[str, str]]:
     """The known values to show, as (name, formatted value)."""
-    figures = [("step", f"{status.step:,}/{status.total_steps:,}")]
+    shown = [("step", f"{status.step:,}/{status.total_steps:,}")]
     for name, value in status.values.items():
         is_share = name.endswith("_accuracy")
         short_name = name.replace("_accuracy", " acc.").replace("_", " ")  # all of them fit on 80 columns
-        figures.append((short_name, f"{value:.1%}" if is_share else f"{value:.4g}"))
+        shown.append((short_name, f"{value:.1%}" if is_share else f"{value:.4g}"))
     if status.tokens_per_second is not None:
-        figures.append(("tokens/s", f"{status.tokens_per_second:,.0f}"))
+        shown.append(("tokens/s", f"{status.tokens_per_second:,.0f}"))
     if status.share_of_peak is not None:
-        figures.append(("of peak", f"{status.share_of_peak:.0%}"))
+        shown.append(("of peak", f"{status.share_of_peak:.0%}"))
     if status.seconds_left is not None:
-        figures.append(("left", format_seconds(status.seconds_left)))
-    return figures
+        shown.append(("left", format_seconds(status.seconds_left)))
+    return shown
 
 
 def format_seconds(seconds: float) -> str:

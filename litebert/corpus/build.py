@@ -35,7 +35,7 @@ from litebert.corpus.sources import STDIN, Source, find_files, spool_stdin, spoo
 from litebert.corpus.unfinished import (
     SOURCES,
     UNFINISHED,
-    Done,
+    BuildProgress,
     Plan,
     append_sources,
     check_unchanged,
@@ -43,13 +43,13 @@ from litebert.corpus.unfinished import (
     has_plan,
     part_path,
     plan_sources,
-    read_done,
+    read_progress,
     read_sources,
     remove_parts,
     remove_state,
     resume_plan,
-    write_done,
     write_plan,
+    write_progress,
 )
 from litebert.corpus.writer import SeenDocuments, ShardWriter
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
@@ -106,7 +106,7 @@ def build_corpus(
     patterns = [str(path) for path in paths]
     named = [pattern for pattern in patterns if pattern != STDIN]
     files = find_files(named, except_in=directory) if named else []
-    with _held(directory):
+    with _locked(directory):
         facts = tokenizer_facts(tokenizer)
         _check_same_build(directory, facts, options.recorded())
         files += [spool_stdin(directory / UNFINISHED)] if STDIN in patterns else []
@@ -161,9 +161,9 @@ def tokenizer_facts(tokenizer: Tokenizer) -> TokenizerFacts:
 
 def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
     """Build what is left of a plan, then add it to the manifest; returns the bytes of text read."""
-    done = read_done(directory)
+    done = read_progress(directory)
     if done is None and (directory / MANIFEST).exists():
-        done = Done(read_manifest(directory))
+        done = BuildProgress(read_manifest(directory))
     elif done is None:
         empty = Manifest(
             format_version=FORMAT_VERSION,
@@ -175,7 +175,7 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
             problems=[],
             shards=(),
         )
-        done = Done(empty)
+        done = BuildProgress(empty)
     check_unchanged(plan.sources[done.position.source :])
     check_shards(directory, done.manifest.shards, plan.tokenizer.vocab_size)
     text_bytes_before = done.manifest.text_bytes
@@ -183,7 +183,7 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
         print("\n".join(describe_sources(plan.sources)), file=sys.stderr, flush=True)
     for state in _iter_shards(directory, plan, done, options):
         done = state
-        write_done(directory, done)
+        write_progress(directory, done)
         remove_parts(directory, before=done.next_chunk)
     if not done.manifest.shards:
         remove_state(directory)
@@ -197,7 +197,7 @@ def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
     return done.manifest.text_bytes - text_bytes_before
 
 
-def _iter_shards(directory: Path, plan: Plan, done: Done, options: BuildOptions) -> Iterator[Done]:
+def _iter_shards(directory: Path, plan: Plan, done: BuildProgress, options: BuildOptions) -> Iterator[BuildProgress]:
     """Encode the rest of the input; yields the state after each shard that was written."""
     limits = options.read.limits
     chunks = iter_chunks(plan.sources, limits=limits, start=done.position, number=done.next_chunk)
@@ -215,14 +215,14 @@ def _iter_shards(directory: Path, plan: Plan, done: Done, options: BuildOptions)
             progress.move_to(chunk.raw_position, f"{rate:.1f} MB/s of text")
             if writer.text_bytes >= limits.shard:
                 manifest = writer.write(directory, manifest)
-                yield Done(manifest, chunk.end, chunk.number + 1)
+                yield BuildProgress(manifest, chunk.end, chunk.number + 1)
         if writer.num_parts:
-            yield Done(writer.write(directory, manifest), chunk.end, chunk.number + 1)
+            yield BuildProgress(writer.write(directory, manifest), chunk.end, chunk.number + 1)
 
 
 def _check_same_build(directory: Path, facts: TokenizerFacts, options: dict[str, Any]) -> None:
     """Fail if the corpus was begun with another tokenizer or other options."""
-    done = read_done(directory)
+    done = read_progress(directory)
     begun = done.manifest if done else read_manifest(directory) if (directory / MANIFEST).exists() else None
     if begun is None:
         return
@@ -249,7 +249,7 @@ def _check_same_build(directory: Path, facts: TokenizerFacts, options: dict[str,
 def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
     """Store the tokenizer next to the shards; one that made no shard yet is replaced."""
     path = directory / TOKENIZER
-    if not read_done(directory) and not (directory / MANIFEST).exists():
+    if not read_progress(directory) and not (directory / MANIFEST).exists():
         shutil.rmtree(path, ignore_errors=True)
     if not path.exists():
         tokenizer.save(path)
@@ -258,7 +258,7 @@ def _save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
 
 
 @contextmanager
-def _held(directory: Path) -> Iterator[None]:
+def _locked(directory: Path) -> Iterator[None]:
     """Lock the directory for this build. A call that fails before it has a plan leaves no trace in a new directory."""
     was_there, was_empty = directory.exists(), not (directory.exists() and any(directory.iterdir()))
     with exclusive_lock(directory, purpose="building a corpus"):

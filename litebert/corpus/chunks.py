@@ -101,7 +101,7 @@ def iter_chunks(
 
 
 def _read_whole(source: Source, index: int, blocks: Iterator[Block], limits: Limits) -> _Cut:
-    """A file in one piece; one that is too large for that is reported."""
+    """A file in one piece; a file that is too large is reported."""
     pieces: list[bytes] = []
     num_bytes = 0
     problems: tuple[Problem, ...] = ()
@@ -169,7 +169,7 @@ class _LineCutter:
             yield _Cut(stretch, Position(self.index, self.byte, self.line), self.raw_position)
 
     def _next_size(self) -> int:
-        """The size of the next stretch; 0 if more must be read to know."""
+        """The size of the next stretch; 0 if more input is needed to decide."""
         window, limits = self.pending, self.limits
         if len(window) < limits.chunk:
             return 0

@@ -37,7 +37,7 @@ def iter_documents(
 ) -> Iterator[Document]:
     """The documents of files, folders, globs and standard input ("-"), in order.
 
-    `notes` collects what was skipped, and why.
+    `notes` collects what was skipped, with reasons.
     """
     options = options or ReadOptions()
     notes = notes or Notes(options.on_error)
@@ -52,7 +52,7 @@ def iter_documents(
 
 
 def read_stretch(stretch: Stretch, options: ReadOptions, notes: Notes) -> Iterator[Document]:
-    """The documents of a stretch of a file, as much of each as the options ask for."""
+    """The documents of a stretch of a file, cut to `first_sentences`."""
     for document in parse_stretch(stretch, notes):
         yield document._replace(sentences=document.sentences[: options.first_sentences])
 

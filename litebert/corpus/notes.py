@@ -1,4 +1,4 @@
-"""What was wrong or left out while reading: always counted, and reported with file and line or fatal, as chosen."""
+"""Bad or omitted input: always counted, and either reported with file and line, or fatal."""
 
 from collections import Counter
 from typing import Literal, NamedTuple
@@ -29,7 +29,7 @@ class Notes:
         self.examples: list[str] = []
 
     def report(self, problem: Problem) -> None:
-        """A bad place: stop here, or count it and continue without it."""
+        """Raise for a bad place, or count it and continue without it."""
         if self.on_error == "fail":
             raise DataError("bad-text", f"{problem}; fix it, or skip bad text", option="on_error")
         self.counts[problem.kind] += 1
@@ -37,6 +37,6 @@ class Notes:
             self.examples.append(str(problem))
 
     def count(self, kind: str, number: int = 1) -> None:
-        """Something left out by rule (a heading, a licence): not an error, but not silent either."""
+        """Count text that is left out by rule (headings, licences), which is not an error."""
         if number:
             self.counts[kind] += number

@@ -1,7 +1,7 @@
 """A file of named arrays, memory-mapped: the format of shards and of the part files of a build.
 
 It is a safetensors file, so that it can be opened without litebert. We map it ourselves, because the library's numpy
-reader copies. Nothing in its header is trusted before it is checked: the arrays must fill the file exactly.
+reader copies. The header is checked completely: the arrays must fill the file exactly.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ def map_sections(path: Path) -> dict[str, npt.NDArray[Any]]:
 
 
 def read_noted_sections(path: Path) -> tuple[str, dict[str, npt.NDArray[Any]]]:
-    """The note of a file and its arrays, after comparing all of it with its checksum."""
+    """The note and the arrays of a file, after verifying its checksum."""
     header, sections = _map_file(path)
     metadata = header.pop(_METADATA, {})
     note, stated = metadata.get(_NOTE, ""), metadata.get(_CHECKSUM)

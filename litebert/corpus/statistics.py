@@ -1,4 +1,4 @@
-"""What a corpus contains: counts, unknown rate, and the lengths of sentences and documents."""
+"""Statistics of a corpus: counts, unknown rate, and the lengths of sentences and documents."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +110,7 @@ class _Lengths:
 
 
 def verify_corpus(directory: Path, *, is_quiet: bool = False) -> tuple[Manifest, list[str]]:
-    """Read every shard and compare its hash and counts with the manifest's; returns what is wrong."""
+    """Read every shard and compare its hash and counts with the manifest; returns the manifest and all problems."""
     manifest = read_manifest(directory)
     damages, position = [], 0
     with ProgressBar(

@@ -40,8 +40,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Done:
-    """The progress of a batch of sources: the manifest so far, where in the input it ends, and the next chunk."""
+class BuildProgress:
+    """The progress of a build: the manifest so far, its end in the input, and the number of the next chunk."""
 
     manifest: Manifest
     position: Position = START
@@ -164,17 +164,17 @@ def read_plan(directory: Path) -> Plan | None:
     return build_record(Plan, read_sealed(path, fix=fix), where=str(path), fix=fix)
 
 
-def write_done(directory: Path, done: Done) -> None:
+def write_progress(directory: Path, done: BuildProgress) -> None:
     write_sealed(directory / UNFINISHED / _PROGRESS, asdict(done))
 
 
-def read_done(directory: Path) -> Done | None:
+def read_progress(directory: Path) -> BuildProgress | None:
     """The progress of the batch; None if no shard of it is finished."""
     path = directory / UNFINISHED / _PROGRESS
     if not path.exists():
         return None
     fix = _start_over(path)
-    done = build_record(Done, read_sealed(path, fix=fix), where=str(path), fix=fix)
+    done = build_record(BuildProgress, read_sealed(path, fix=fix), where=str(path), fix=fix)
     check_manifest(done.manifest, where=str(path))
     plan = read_plan(directory)
     if min(*done.position, done.next_chunk) < 0 or (plan and done.position.source > len(plan.sources)):
@@ -223,7 +223,7 @@ def resume_plan(
     if (directory / MANIFEST).exists() and read_manifest(directory).num_sources > plan.num_sources_before:
         remove_state(directory)
         return None
-    done = read_done(directory)
+    done = read_progress(directory)
     position = done.position if done else START
     num_begun = position.source + (position.byte > 0)
     begun, ahead = plan.sources[:num_begun], plan.sources[num_begun:]

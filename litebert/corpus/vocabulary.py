@@ -1,4 +1,4 @@
-"""A vocabulary learned from files of text: what `litebert tokenizer train` and `litebert.train_tokenizer` do."""
+"""Training a tokenizer on text files: the story of `litebert tokenizer train` and `litebert.train_tokenizer`."""
 
 import sys
 import tempfile
@@ -17,7 +17,7 @@ from litebert.text.tokenizer import Tokenizer, is_saved_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 
-def learn_vocabulary(
+def train_from_files(
     paths: Sequence[str],
     options: VocabularyOptions,
     read: ReadOptions,
@@ -27,12 +27,12 @@ def learn_vocabulary(
 ) -> Tokenizer:
     """The tokenizer of files and `texts`, with progress; `notes` collects what is skipped."""
     sentences = _iter_sentences(paths, texts, read, notes)
-    with closing(sentences), _learning_shown() as report:
+    with closing(sentences), _show_progress() as report:
         return train_tokenizer(sentences, options, report)
 
 
-def check_free(out: Path, *, is_replaced: bool) -> None:
-    """Refuse a folder that cannot be written, before an hour of learning."""
+def check_output(out: Path, *, is_replaced: bool) -> None:
+    """Raise if the output folder cannot be written, before training for an hour."""
     if out.exists() and not is_saved_tokenizer(out):
         raise ConfigError(
             "output-exists",
@@ -70,8 +70,8 @@ def _iter_sentences(
 
 
 @contextmanager
-def _learning_shown() -> Iterator[Callable[[float], None]]:
-    """Yields a function to call with the share of the learning that is done; the clock starts at its first call."""
+def _show_progress() -> Iterator[Callable[[float], None]]:
+    """Yields a function to call with the share of the work that is done; its clock starts with the first call."""
     with ExitStack() as stack:
         shown: list[ProgressBar] = []
 

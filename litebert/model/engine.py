@@ -1,4 +1,4 @@
-"""The contract of engines: inputs of one head in, its outputs by name out; and how torch computes them."""
+"""The contract of engines (inputs of a head in, its outputs by name out), and the computation with torch."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -14,10 +14,10 @@ from litebert.model.pooling import Pooling, pool
 if TYPE_CHECKING:
     from litebert.model.model import Model
 
-HeadName = Literal[HeadKind, "embedding"]  # "embedding": every encoder has it
-NUM_STARTS = 5  # the start-conditioned span head computes ends for so many starts; the official value
+HeadName = Literal[HeadKind, "embedding"]  # every encoder has "embedding"
+NUM_STARTS = 5  # start positions for which the start-conditioned span head computes ends; the official value
 
-# the outputs of heads that have others than `logits`
+# the outputs of heads that do not have just `logits`
 OUTPUTS: dict[HeadName, tuple[str, ...]] = {
     "span": ("start", "end"),
     "conditional_span": ("start", "starts", "end", "unanswerable"),
@@ -26,7 +26,7 @@ OUTPUTS: dict[HeadName, tuple[str, ...]] = {
 
 
 class HeadInputs(NamedTuple):
-    """S sequences of T tokens, and what some heads need to know."""
+    """S sequences of T tokens, and additional inputs of some heads."""
 
     token_ids: Tensor  # (S, T) int64
     segment_ids: Tensor  # (S, T) int64
@@ -38,7 +38,7 @@ class HeadInputs(NamedTuple):
 
 
 class Engine(Protocol):
-    """A model in evaluation mode, whatever computes it."""
+    """A model in evaluation mode, computed by any library."""
 
     def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         """The outputs of a head by name, on the CPU; numbers are float32.
@@ -46,13 +46,13 @@ class Engine(Protocol):
         `logits`: (S, labels) of classification, sentence and choice (one label), (S, T, labels) of tokens, (M, V) of
         the masked LM head: one row per mask, in reading order. `start` and `end` (S, T) of spans; of the
         start-conditioned head `start`, `starts` (S, K), `end` (S, K, T) and `unanswerable` (S,). `embedding` (S, H).
-        With a patience classification also gives `layers` (S,): how many were computed.
+        With `patience`, classification also returns `layers` (S,): how many were computed.
         """
         ...
 
 
 def output_names(head: HeadName, *, has_exits: bool = False) -> tuple[str, ...]:
-    """The names of a head's outputs; `has_exits`: of one that may answer early."""
+    """The names of a head's outputs, with early exit if `has_exits`."""
     return ("logits", "layers") if has_exits else OUTPUTS.get(head, ("logits",))
 
 

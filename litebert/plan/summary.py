@@ -1,4 +1,4 @@
-"""The cost of a recipe before it runs, as `litebert check` shows it: counted, and measured on its first batches."""
+"""The cost of a recipe, as `litebert check` shows it: counted, and measured on its first batches."""
 
 import math
 from collections.abc import Sequence
@@ -146,11 +146,14 @@ def count_run(recipe: Recipe, *, reads_text: bool = True) -> RunSize:
     sizes: list[RunSize] = []
     for span in list_stage_spans(recipe):
         stage, first_step = span.recipe, sum(size.steps for size in sizes)
-        step_tokens, steps_per_epoch = _measure_step(stage, first_step) if reads_text else _estimate_step(stage)
+        if reads_text:
+            step_tokens, steps_per_epoch = _measure_step(stage, first_step)
+        else:
+            step_tokens, steps_per_epoch = describe_batch(stage).num_tokens, math.inf
         steps = span.count_steps(recipe.train, step_tokens=step_tokens, step_seconds=math.inf)
         flops = build_objective(stage).flops_per_token(stage.model, stage.segments.max_length, step=first_step)
         sizes.append(RunSize(steps, steps * step_tokens, steps * step_tokens * flops, steps / steps_per_epoch))
-    return _add(sizes)
+    return RunSize(*map(sum, zip(*sizes, strict=True)))
 
 
 def _measure_step(stage: Recipe, step: int) -> tuple[int, float]:
@@ -159,11 +162,3 @@ def _measure_step(stage: Recipe, step: int) -> tuple[int, float]:
 
     stream, _ = open_stream(stage.data, stage.stream)
     return int(stream.batch(step).mask.sum()), stream.steps_per_epoch
-
-
-def _estimate_step(stage: Recipe) -> tuple[int, float]:
-    return describe_batch(stage).num_tokens, math.inf  # no text, no epoch
-
-
-def _add(sizes: Sequence[RunSize]) -> RunSize:
-    return RunSize(*map(sum, zip(*sizes, strict=True)))

@@ -65,12 +65,12 @@ def delete_old_checkpoints(
     paths = list_checkpoints(folder / CHECKPOINTS)
     saved = [record for record in records if checkpoint_path(folder, record["step"]) in paths]
     kept = {checkpoint_path(folder, step) for step in (best_step(saved, best_by), *branch_steps)}
-    forgotten = [path for path in paths[:-keep_last] if path not in kept]
-    for path in forgotten:
-        doomed = path.with_name(f".{path.name}.tmp")  # half a deleted checkpoint is a leftover, not a checkpoint
-        path.rename(doomed)
-        shutil.rmtree(doomed)
-    if forgotten:  # a power loss must not bring them back after the report of the run was written
+    deleted = [path for path in paths[:-keep_last] if path not in kept]
+    for path in deleted:
+        temporary = path.with_name(f".{path.name}.tmp")  # if deleting is interrupted, this is not a checkpoint
+        path.rename(temporary)
+        shutil.rmtree(temporary)
+    if deleted:  # a power loss must not bring them back after the report of the run was written
         sync(folder / CHECKPOINTS)
 
 

@@ -64,7 +64,7 @@ def join(parts: list[Batch]) -> Batch:
 @pytest.mark.parametrize("sections", KINDS)
 def test_a_batch_asked_for_directly_is_the_one_reached_by_iteration(sections: dict[str, Any]) -> None:
     stop = 2 * build_stream(CORPUS, **sections).steps_per_epoch + 3
-    reached = list(build_stream(CORPUS, **sections).iter_batches(0, stop, workers=0))
+    reached = [batch for (batch,) in build_stream(CORPUS, **sections).iter_micro_batches(0, stop, workers=0)]
     for step in (0, 1, stop // 2, stop - 1):
         assert equal(build_stream(CORPUS, **sections).batch(step), reached[step])
 
@@ -73,9 +73,10 @@ def test_a_batch_asked_for_directly_is_the_one_reached_by_iteration(sections: di
 def test_the_number_of_workers_changes_nothing(sections: dict[str, Any]) -> None:
     stream = build_stream(CORPUS, **sections)
     steps = range(3, stream.steps_per_epoch + 5)
-    alone = list(stream.iter_batches(steps.start, steps.stop, workers=0))
+    alone = [stream.batch(step) for step in steps]
     for workers in (1, 4):
-        others = list(build_stream(CORPUS, **sections).iter_batches(steps.start, steps.stop, workers=workers))
+        again = build_stream(CORPUS, **sections).iter_micro_batches(steps.start, steps.stop, workers=workers)
+        others = [batch for (batch,) in again]
         assert len(others) == len(alone)
         assert all(map(equal, alone, others))
 
@@ -292,7 +293,7 @@ def test_impossible_batches_are_refused(build: Any, code: str) -> None:
 def test_a_reader_that_stops_early_leaves_no_thread_behind() -> None:
     import threading
 
-    batches = build_stream(CORPUS).iter_batches(workers=2)
+    batches = build_stream(CORPUS).iter_micro_batches(workers=2)
     next(batches)
     batches.close()  # type: ignore[attr-defined]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("litebert-batches")]

@@ -11,7 +11,7 @@ from refusals import refuses
 from small_disk import small_disk
 
 from litebert.core.errors import ConfigError, DataError, TrainingError
-from litebert.core.runlog import METRICS_FILE, TIMING_FILE, RunLog, forget_lines_after, open_sinks, read_log
+from litebert.core.runlog import METRICS_FILE, TIMING_FILE, RunLog, open_sinks, read_log, truncate_log
 
 
 def write_steps(folder: Path, steps: range, *, resumed_step: int = 0) -> None:
@@ -47,10 +47,10 @@ def test_resuming_gives_the_file_of_a_run_that_never_stopped(
 def test_forgetting_twice_changes_nothing_more(tmp_path: Path) -> None:
     write_steps(tmp_path, range(1, 9))
     path = tmp_path / METRICS_FILE
-    forget_lines_after(path, 5)
+    truncate_log(path, 5)
     once = path.read_bytes()
-    forget_lines_after(path, 5)
-    forget_lines_after(path, 8)
+    truncate_log(path, 5)
+    truncate_log(path, 8)
     assert path.read_bytes() == once
     assert [record["step"] for record in read_log(path)] == [1, 2, 3, 4, 5]
 
@@ -72,7 +72,7 @@ def test_a_damaged_line_is_named_and_nothing_is_cut(tmp_path: Path, line: str) -
     content = f'{{"step": 1}}\n{line}\n{{"step": 3}}\n'
     path.write_text(content)
     with refuses(DataError, "corrupt-log", at="metrics.jsonl:2"):
-        forget_lines_after(path, 3)
+        truncate_log(path, 3)
     assert path.read_text() == content
 
 

@@ -90,7 +90,7 @@ def test_files_added_while_a_build_was_stopped_are_built_after_it(
     assert result.manifest.num_sources == 5
 
 
-@pytest.mark.parametrize("step", ["write_done", "remove_parts", "append_sources", "write_manifest", "remove_state"])
+@pytest.mark.parametrize("step", ["write_progress", "remove_parts", "append_sources", "write_manifest", "remove_state"])
 @pytest.mark.parametrize("is_before", [True, False])
 def test_a_kill_around_the_last_steps_leaves_nothing_for_the_next_batch_to_mistake(
     tmp_path: Path,

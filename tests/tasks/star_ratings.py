@@ -19,7 +19,7 @@ from litebert.tasks.finetuning import Chance, Dataset
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.reading import TableOptions
-from litebert.tasks.task import Counts, PartLoss
+from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import TextExample, group_texts, join_texts
 from litebert.text.tokenizer import Tokenizer
 
@@ -48,10 +48,10 @@ class StarRatings:
     def count(self, part: GroupBatch) -> dict[str, int]:
         return count_texts(part)
 
-    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> PartLoss:
+    def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         summed = F.binary_cross_entropy_with_logits(read_pooled(model, part), part.targets, reduction="sum")
         loss = summed / totals["groups"]
-        return PartLoss(loss, {"loss": loss.detach()})
+        return BatchLoss(loss, {"loss": loss.detach()})
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
         return {"loss": sums["loss"]}

@@ -1,4 +1,4 @@
-"""How plain text is laid out: one sentence per line, one paragraph per line, or hard-wrapped."""
+"""The line layout of plain text: one sentence per line, one paragraph per line, or hard-wrapped."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _WRAP_WIDTH = 120
 
 
 def guess_layout(text: str) -> Layout:
-    """The layout of a text, judged by its first lines."""
+    """The layout of a text, guessed from its first lines."""
     lines = [line.strip() for line in text.split("\n", _SAMPLE_LINES)[:_SAMPLE_LINES]]
     blocks = [list(group) for is_filled, group in groupby(lines, key=bool) if is_filled]
     filled = [line for block in blocks for line in block]

@@ -1,4 +1,4 @@
-"""From the text of a file to documents: one parser per format, and the guess which format a file has.
+"""Parsing text into documents: one parser per format, and guessing the format of a file.
 
 lines      one sentence per line, a blank line between documents; kept as is
 prose      one paragraph per line
@@ -62,7 +62,7 @@ def guess_format(head: bytes) -> Format:
 
 
 def parse_stretch(stretch: Stretch, notes: Notes) -> Iterator[Document]:
-    """The documents of a stretch of a file; `notes` collects what is wrong with it."""
+    """The documents of a stretch of a file; `notes` collects its problems."""
     for problem in stretch.problems:
         notes.report(problem)
     if not stretch.data.strip():
@@ -178,7 +178,7 @@ _PARSERS = {
 
 
 def _text_of(record: Any, field: str) -> str:
-    """The text of a JSON record; a ValueError says why there is none."""
+    """The text of a JSON record; raises ValueError with the reason if there is none."""
     if not isinstance(record, dict) or field not in record:
         found = ", ".join(record) if isinstance(record, dict) else f"a {type(record).__name__}"
         raise ValueError(f"no field '{field}'; choose a field among: {found}")

@@ -458,7 +458,7 @@ def finetune(
     on_error: Literal["fail", "skip", "fix"] = "fail",
     metric: str | None = None,
     positive: str | None = None,
-    balanced: bool = False,
+    balanced: bool | None = None,
 ) -> Result:
     """Fine-tune a model for a task, or continue an interrupted run in the same folder.
 

@@ -68,7 +68,13 @@ def run_finetuning(
     metric: MetricName = None,
     positive: PositiveLabel = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds to run; reports their median and spread.")] = 1,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weight rare labels as much as frequent ones.")] = False,
+    balanced: Annotated[
+        bool | None,
+        typer.Option(
+            "--balanced/--no-balanced",
+            help="Weight rare labels as much as frequent ones. Default: if macro-F1 selects the model.",
+        ),
+    ] = None,
 ) -> None:
     """Fine-tune a checkpoint on a task. To resume an interrupted run, repeat the command.
 

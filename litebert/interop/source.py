@@ -102,7 +102,9 @@ class Source:
         """Its tokenizer; one that has more pieces than the model has rows is refused."""
         if self.tokenizer_path is None:
             raise DataError(
-                "no-tokenizer", f"{self.path} has no tokenizer; give one, such as 30k-clean.model or vocab.txt"
+                "no-tokenizer",
+                f"{self.path} has no tokenizer; give one, such as 30k-clean.model or vocab.txt, or convert it with "
+                f"tokenizer none if it reads token ids",
             )
         tokenizer = load_tokenizer(self.tokenizer_path)
         if tokenizer.vocab_size > self.config.vocab_size:

@@ -67,8 +67,11 @@ def read_classes(path: Path, options: TableOptions) -> Dataset:
     _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [example.label for example in splits["train"]], options)
-    weights = balanced_weights(splits["train"], labels) if options.is_balanced else ()
     names, positive = _choose_scores(splits["train"], labels, options, notes)
+    is_balanced = names[0] == "macro_f1" if options.is_balanced is None else options.is_balanced
+    weights = balanced_weights(splits["train"], labels) if is_balanced and options.is_learned else ()
+    if is_balanced and not options.is_balanced and options.is_learned:
+        notes.append("the loss weighs all labels equally, as macro-F1 does")
     task = Classification("classification", labels, names, weights, num_texts=_count_texts(splits), positive=positive)
     return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 

@@ -27,7 +27,7 @@ class TableOptions:
     dev_share: float = 0.1  # of the training rows held out, where there is no dev file
     labels: tuple[str, ...] = ()  # the labels of a finished model; empty: those of the training rows
     is_learned: bool = True  # False: for a finished model, which has its own labels and scale
-    is_balanced: bool = False  # weigh every label alike in the loss, however rare
+    is_balanced: bool | None = None  # every label weighs alike in the loss, however rare; None: if macro-F1 chooses
     group: str | None = None  # the column whose equal values are held out together
     metric: str | None = None  # the score that chooses the model; None: the task's usual one
     positive: str | None = None  # the label that F1 is of

@@ -36,6 +36,27 @@ def test_with_a_rare_label_macro_f1_chooses_the_model(num_rare: int, metric: str
 
 
 @pytest.mark.parametrize(
+    ("num_rare", "options", "is_balanced"),
+    [
+        (3, {}, True),
+        (3, {"is_balanced": False}, False),
+        (3, {"metric": "accuracy"}, False),
+        (40, {}, False),
+        (40, {"metric": "macro-f1"}, True),
+        (40, {"is_balanced": True}, True),
+        (3, {"is_learned": False, "labels": ("no", "yes")}, False),
+    ],
+)
+def test_the_loss_weighs_labels_as_the_metric_does(
+    num_rare: int, options: dict[str, Any], is_balanced: bool, tmp_path: Path
+) -> None:
+    dataset = read_rows(tmp_path, num_rare, **options)
+    assert bool(dataset.task.class_weights) == is_balanced
+    told = "the loss weighs all labels equally, as macro-F1 does" in dataset.notes
+    assert told == (is_balanced and "is_balanced" not in options)
+
+
+@pytest.mark.parametrize(
     ("options", "metrics"),
     [
         ({"metric": "accuracy"}, ("accuracy", "macro_f1")),

@@ -25,6 +25,7 @@ from litebert.tasks.finetuning import Dataset
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group
 from litebert.tasks.reading import TableOptions
+from litebert.tasks.seen_texts import find_seen_texts
 from litebert.tasks.tables import read_text
 from litebert.text.tokenizer import Tokenizer
 
@@ -82,7 +83,10 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     dataset = replace(
         _read_dev(asked, dev), task=task
     )  # scored by the metric of the model's own task, whatever the file is
-    examples = choose_examples(dataset, "", dev).examples
+    chosen = choose_examples(dataset, "", dev, find_seen_texts(checkpoint.path))
+    examples, notes = chosen.examples, [*dataset.notes]
+    if chosen.num_trained is not None and chosen.note:
+        notes.append(chosen.note)
     if any(example.label is None for example in examples):
         raise DataError("no-labels", f"{dev} has unlabelled examples: accuracy needs a label for each", option="dev")
     # the same tolerance as in early exit
@@ -92,7 +96,7 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
         facts, outputs = evaluate(_predictor(checkpoint, engine), dataset, examples)
         return Verdict(100 * facts["scores"][task.metric], [task.decide(output) for output in outputs], tolerance)
 
-    return Judge(task.metric, len(examples), judge, tuple(dataset.notes))
+    return Judge(task.metric, len(examples), judge, tuple(notes))
 
 
 def _read_dev(asked: Predictor, dev: Path) -> Dataset:

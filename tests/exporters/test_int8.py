@@ -19,10 +19,12 @@ from litebert.exporters.int8 import Int8Options, export_int8
 from litebert.graph.precision import Precision
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
-from litebert.tasks.catalog import task_facts
+from litebert.tasks.catalog import read_dataset, task_facts
 from litebert.tasks.classification import Classification, Regression
 from litebert.tasks.finetuning import FinetuneTask
 from litebert.tasks.glue import GLUE, build_glue_task
+from litebert.tasks.reading import TableOptions
+from litebert.tasks.seen_texts import write_seen_texts
 from litebert.text.tokenizer import Tokenizer
 
 pytest.importorskip("onnxruntime")
@@ -87,6 +89,18 @@ def test_a_sensitive_matrix_stays_in_float(tmp_path: Path, tiny_tokenizer: Token
     assert len(measurements) == 2
     assert done.accuracy is not None
     assert done.accuracy.drop <= 5
+
+
+def test_of_the_training_file_the_held_out_rows_are_measured(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    model = build_classifier(tmp_path, tiny_tokenizer, 64, lambda _: None)
+    dev = write_own_answers(tmp_path, model)
+    dataset = read_dataset("classification", dev, TableOptions(dev_share=0.2))
+    write_seen_texts(model, dataset)
+    said: list[str] = []
+    done = export_int8(load_checkpoint(model), tmp_path / "out", Int8Options(dev, 5.0, said.append))
+    assert done.accuracy is not None
+    assert done.accuracy.num_examples == len(dataset.dev["dev"])
+    assert any("only the" in line and "rows of its dev split are scored" in line for line in said)
 
 
 def test_a_loss_above_what_is_allowed_is_refused(

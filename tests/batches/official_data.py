@@ -1,4 +1,4 @@
-"""The official ALBERT data algorithm, slow and plain, as SEMANTICS describes it: what `compat = "google"` must equal.
+"""The official ALBERT data algorithm in plain Python: what `compat = "google"` must equal.
 
 Written against a `Source` of randomness, so that the same draws can be fed to both: Python's own generator for
 comparing in distribution, or ours for comparing exactly.

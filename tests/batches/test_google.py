@@ -1,4 +1,4 @@
-"""`compat = "google"` is the official algorithm: exactly, given the same draws, and in distribution, given others."""
+"""`compat = "google"` is the official algorithm: identical for the same draws, and equal in distribution for others."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Looking at batches: examples say what happened to each token, statistics count it."""
+"""Inspecting batches: examples show what happened to each token, statistics count it."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ CORPUS = build_corpus(random_documents(200))
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_an_example_tells_what_happened_to_each_token(is_packed: bool) -> None:
+def test_an_example_shows_what_happened_to_each_token(is_packed: bool) -> None:
     batch = BatchOptions(sequences=12, is_packed=is_packed)
     rows = build_stream(CORPUS, segments=SegmentOptions(max_length=64, short_rate=0.6), batch=batch).rows(0)
     examples = read_examples(rows)

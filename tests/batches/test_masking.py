@@ -177,7 +177,7 @@ def test_random_tokens_are_uniform_over_the_ordinary_ids(random_from_all: bool) 
     assert stats.chisquare(counts[0 if random_from_all else FIRST :]).pvalue > UNLIKELY
 
 
-def test_every_word_is_as_likely_to_be_masked() -> None:
+def test_every_word_is_equally_likely_to_be_masked() -> None:
     corpus = build_corpus([[30] * 2] * 400, word_start_rate=1.0)  # pairs of 30 + 30 words
     hits = np.zeros(63)
     for rows in rows_of(corpus, steps=30, kind="whole-word", max_length=63):

@@ -1,4 +1,4 @@
-"""Randomness from named integers: the right generator, even, and different for every name."""
+"""Randomness from named integers: the right generator, uniform, and different for every name."""
 
 import numpy as np
 from official_data import CounterSource
@@ -29,7 +29,7 @@ def test_first_draws_of_neighbouring_keys_are_even_and_unrelated() -> None:
     assert abs(np.corrcoef(firsts[1:], firsts[:-1])[0, 1]) < 0.03
 
 
-def test_names_are_told_apart_by_order_and_number() -> None:
+def test_keys_depend_on_the_order_and_number_of_integers() -> None:
     keys = {int(hash_integers(*names)) for names in [(), (0,), (0, 0), (1, 2), (2, 1), (12,), (-1,), (1, 2, 0)]}
     assert len(keys) == 8
     assert int(mix(np.uint64(0))) == 0

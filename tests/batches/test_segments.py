@@ -1,4 +1,4 @@
-"""Segments: what stands together, in which order, under which label."""
+"""Segments: which text is in a sequence, in which order, with which label."""
 
 import time
 from typing import Any
@@ -104,7 +104,7 @@ def test_length_does_not_tell_random_segments(layout: str, task: str) -> None:
 
 
 @pytest.mark.parametrize("is_opening", [True, False])
-def test_where_a_second_segment_stood_in_its_document_does_not_tell_random_ones(is_opening: bool) -> None:
+def test_the_position_of_a_second_segment_in_its_document_does_not_reveal_random_ones(is_opening: bool) -> None:
     plans = [plan(CORPUS, task="nsp", max_length=64, seed=seed) for seed in range(3)]
     ranges, labels = np.concatenate([p.ranges for p in plans]), np.concatenate([p.labels for p in plans])
     kind = np.concatenate([p.opens_document for p in plans]) == is_opening
@@ -136,7 +136,7 @@ def tell_order_by(feature: str, **options: Any) -> float:
 
 
 @pytest.mark.parametrize("feature", ["length", "ragged end"])
-def test_order_cannot_be_told_without_reading(feature: str) -> None:
+def test_order_cannot_be_predicted_without_reading(feature: str) -> None:
     assert tell_order_by(feature) > UNLIKELY
     assert tell_order_by(feature, fill="overfill") > UNLIKELY
     assert tell_order_by(feature, fill="overfill", fill_from="start") < UNLIKELY  # as it can in the official data
@@ -169,7 +169,7 @@ def test_merging_a_lone_sentence_keeps_the_text_that_dropping_it_loses() -> None
 
 
 @pytest.mark.parametrize("fill_from", ["start", "either"])
-def test_what_a_drawn_stranger_replaces_comes_again(fill_from: str) -> None:
+def test_text_replaced_by_a_random_segment_is_used_again(fill_from: str) -> None:
     found = plan(CORPUS, task="nsp", negatives="draw", fill_from=fill_from, max_length=64)
     is_read = np.zeros(len(CORPUS.document_of), np.bool_)
     for (first, first_end, second, second_end), label in zip(found.ranges, found.labels, strict=True):
@@ -186,7 +186,7 @@ def test_lead_pairs_are_those_that_hold_a_documents_beginning() -> None:
     assert 0 < pairs.opens_document.sum() < len(pairs)
 
 
-def test_full_and_doc_sentences_hold_every_token_once_in_whole_sentences() -> None:
+def test_full_and_doc_sentences_contain_every_token_once_in_complete_sentences() -> None:
     for layout in ("full-sentences", "doc-sentences"):
         runs = plan(CORPUS, format=layout, task="none", max_length=64)
         assert runs.ranges[0, 0] == 0
@@ -279,7 +279,7 @@ COMBINATIONS = [
 
 
 @given(TINY, st.sampled_from(COMBINATIONS), st.integers(8, 40), st.integers(1, 3), st.booleans(), st.integers(0, 99))
-def test_any_tiny_corpus_gives_whole_sequences_or_a_reason(
+def test_any_tiny_corpus_gives_complete_sequences_or_a_reason(
     documents: list[list[int]], combination: tuple[str, str], max_length: int, num_shards: int, packed: bool, seed: int
 ) -> None:
     layout, task = combination

@@ -1,4 +1,4 @@
-"""The stream: a batch depends on nothing but its step and its rank."""
+"""The stream: a batch depends only on its step and rank."""
 
 import time
 from dataclasses import fields, replace
@@ -127,7 +127,7 @@ def test_origins_name_the_text_of_each_sequence(sections: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("micro_rows", [0, 1, 2, 4])
 @pytest.mark.parametrize("num_rows", [2, 9, 12])
-def test_every_rank_computes_as_many_parts_whatever_the_rows(num_rows: int, micro_rows: int) -> None:
+def test_every_rank_computes_the_same_number_of_micro_batches(num_rows: int, micro_rows: int) -> None:
     stream = build_stream(CORPUS, batch=BatchOptions(sequences=num_rows))
     parts = [next(stream.iter_micro_batches(0, 1, micro_rows=micro_rows, rank=rank, world_size=2)) for rank in range(2)]
     assert len(parts[0]) == len(parts[1])
@@ -207,7 +207,7 @@ def test_an_epoch_by_weight_fills_a_batch(weights: tuple[float, ...], batch: Bat
     assert stream.batch(0).mask.any()
 
 
-def test_a_weighted_corpus_goes_on_where_the_last_epoch_stopped() -> None:
+def test_a_weighted_corpus_continues_where_the_last_epoch_ended() -> None:
     small, large = build_corpus([[5, 5]] * 100), build_corpus([[5, 5]] * 900, first_id=FIRST + 1000)
     stream = build_stream(small, large, weights=(9, 1), batch=BatchOptions(sequences=50))
     seen: list[int] = []
@@ -223,7 +223,7 @@ def test_an_epoch_shorter_than_a_batch_is_repeated_until_it_fills_one() -> None:
     assert stream.batch(0).num_sequences == 8
 
 
-def test_batches_of_tokens_hold_about_that_many_whatever_the_format() -> None:
+def test_batches_by_tokens_have_about_that_many_in_every_format() -> None:
     corpus = build_corpus(random_documents(2000))
     sizes = {}
     for layout in ("segment-pair", "sentence-pair"):

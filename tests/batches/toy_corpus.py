@@ -1,4 +1,4 @@
-"""Corpora in memory whose every token is unique: a batch then tells exactly which text it was made of."""
+"""Corpora in memory in which every token is unique, so that a batch shows exactly which text it was made of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

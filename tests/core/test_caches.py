@@ -1,4 +1,4 @@
-"""Caches help where they can be written and read, and are done without where they cannot."""
+"""Caches are used where they can be written and read, and are never needed."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A file or directory is complete or not there."""
+"""A file or directory is complete or does not exist."""
 
 import errno
 import fcntl

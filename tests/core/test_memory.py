@@ -1,4 +1,4 @@
-"""Memory that runs out: one line with the step, what was asked for, and the key to lower."""
+"""Out of memory: one line with the step, the amount requested, and the key to lower."""
 
 import subprocess
 import sys

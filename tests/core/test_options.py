@@ -1,4 +1,4 @@
-"""What a person wrote becomes options, or one line that says what to change."""
+"""Values and overrides become options, or an error with one line on how to fix it."""
 
 from dataclasses import dataclass
 from typing import Any

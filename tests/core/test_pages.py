@@ -1,4 +1,4 @@
-"""Programs replace their own part of a page and nothing else."""
+"""Programs replace only their own section of a page."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def test_a_part_is_replaced_and_all_else_is_kept(tmp_path: Path) -> None:
     assert page.read_text("utf-8") == "# Ours\n\nBy hand.\n\n<!-- a: begin -->\nnew\n<!-- a: end -->\n\nThe end.\n"
 
 
-def test_parts_of_two_programs_lie_beside_each_other_in_any_order_of_writing(tmp_path: Path) -> None:
+def test_sections_of_two_programs_are_kept_in_any_order_of_writing(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     for name, text in (("a", "1"), ("b", "2"), ("a", "3")):
         write_part(page, name, text)

@@ -1,4 +1,4 @@
-"""The run's log: an interrupted run's file equals that of a run that never stopped."""
+"""The run's log: an interrupted run has the same file as an uninterrupted one."""
 
 import sys
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_lines_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 
 @given(written=st.integers(0, 12), resumed=st.integers(0, 12), cut=st.integers(0, 60))
-def test_resuming_gives_the_file_of_a_run_that_never_stopped(
+def test_resuming_gives_the_file_of_an_uninterrupted_run(
     tmp_path_factory: pytest.TempPathFactory, written: int, resumed: int, cut: int
 ) -> None:
     resumed = min(resumed, written)
@@ -144,7 +144,7 @@ def test_tensorboard_can_read_what_its_sink_writes(tmp_path: Path) -> None:
     assert events.Tensors("loss")[0].step == 7
 
 
-def test_runs_of_one_name_are_two_at_wandb_and_a_run_that_goes_on_is_one(
+def test_two_runs_with_one_name_are_two_at_wandb_and_a_resumed_run_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []

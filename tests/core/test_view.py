@@ -1,4 +1,4 @@
-"""What a person sees of a run."""
+"""The progress display of a run."""
 
 import io
 import os

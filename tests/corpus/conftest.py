@@ -1,4 +1,4 @@
-"""A small tokenizer that needs no file: WordPiece over letters, as our own directory."""
+"""A small WordPiece tokenizer over letters, which needs no file."""
 
 import gzip
 import string

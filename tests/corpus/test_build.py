@@ -1,4 +1,4 @@
-"""Building: the result depends on text, tokenizer and options alone."""
+"""Building: the result depends only on text, tokenizer and options."""
 
 import io
 import json
@@ -109,7 +109,7 @@ def test_the_split_does_not_move_when_files_are_added_or_reordered(
     assert splits["many", "valid"]
 
 
-def test_the_share_of_validation_documents_is_as_asked() -> None:
+def test_the_share_of_validation_documents_is_as_specified() -> None:
     hashes = np.random.default_rng(0).integers(0, 2**64, 100_000, dtype=np.uint64)
     for share in (0.0, 0.01, 0.5):
         assert writer.in_valid_split(hashes, share).mean() == pytest.approx(share, abs=0.005)

@@ -1,4 +1,4 @@
-"""Stopped, killed or given more: a build goes on to the bytes that an undisturbed one writes."""
+"""A build that was stopped, killed or extended ends with the same bytes as an uninterrupted one."""
 
 import errno
 import gzip
@@ -23,7 +23,7 @@ from litebert.text.tokenizer import Tokenizer
 
 
 @pytest.mark.parametrize("stop_at", range(1, 12, 2))
-def test_a_build_that_stops_goes_on_to_the_same_bytes(
+def test_an_interrupted_build_resumes_to_the_same_bytes(
     tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, stop_at: int
 ) -> None:
     build_corpus(texts, tokenizer, tmp_path / "whole", OPTIONS)

@@ -1,4 +1,4 @@
-"""What a build refuses, and what it says."""
+"""Errors of a build, by code and place."""
 
 import fcntl
 import os

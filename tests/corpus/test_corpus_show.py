@@ -1,4 +1,4 @@
-"""`litebert corpus show` and `litebert corpus stats --batches`, from built corpora to what a person sees."""
+"""`litebert corpus show` and `litebert corpus stats --batches`, from built corpora to the printed output."""
 
 import json
 import random
@@ -103,16 +103,14 @@ def test_stats_of_batches_can_be_json(corpus: Path, litebert: Command) -> None:
     assert found["steps_per_epoch"] > 0
 
 
-def test_long_looking_says_how_far_it_has_come(
-    corpus: Path, litebert: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scanning_many_files_shows_progress(corpus: Path, litebert: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
     assert re.search(r"counting: .*million sentences/s, .* left", litebert("corpus", "stats", corpus)[2])
     _, _, shown = litebert("corpus", "stats", "--batches", "2", "nano", f"data.corpora={corpus}", "batch.sequences=2")
     assert re.search(r"making batches: 50% \(1 of 2 batches\), .* left", shown)
 
 
-def test_a_plot_is_a_png_whatever_its_name(corpus: Path, litebert: Command, tmp_path: Path) -> None:
+def test_a_plot_is_a_png_for_any_file_name(corpus: Path, litebert: Command, tmp_path: Path) -> None:
     assert litebert("corpus", "stats", corpus, "--plot", tmp_path / "lengths.what")[0] == 0
     assert (tmp_path / "lengths.what").read_bytes().startswith(b"\x89PNG")
     code, _, error = litebert("corpus", "stats", corpus, "--plot", tmp_path)

@@ -144,7 +144,7 @@ def test_an_old_gutenberg_book_ends_its_header_with_the_small_print(tmp_path: Pa
     assert read(write(tmp_path / "book.txt", text)) == [BOOK]
 
 
-def test_a_latin_1_book_that_says_so_is_read(tmp_path: Path) -> None:
+def test_a_book_that_declares_latin_1_is_read(tmp_path: Path) -> None:
     text = gutenberg("The café was closed. Nobody came.", charset="ISO-8859-1")
     assert read(write(tmp_path / "book.txt", text.encode("latin-1"))) == [("The café was closed.", "Nobody came.")]
 
@@ -385,7 +385,7 @@ def test_small_chunks_give_the_same_documents_as_large_ones(tmp_path: Path) -> N
     assert len(read(path)) == 500
 
 
-def test_a_document_says_where_it_came_from(tmp_path: Path) -> None:
+def test_a_document_has_the_file_and_line_it_came_from(tmp_path: Path) -> None:
     path = write(tmp_path / "x.txt", LINES)
     assert [document.id for document in iter_documents([path])] == [f"{path}:1", f"{path}:4"]
     assert isinstance(next(iter_documents([path])), Document)

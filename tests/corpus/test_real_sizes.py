@@ -1,4 +1,4 @@
-"""Text as large, and as long in a line, as people have it."""
+"""Text of realistic size and line length."""
 
 import gzip
 import subprocess

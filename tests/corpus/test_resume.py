@@ -1,4 +1,4 @@
-"""After a build that stopped: what is finished stays, what was not begun is planned as the next command says."""
+"""After an interrupted build, finished shards are kept, and the rest is planned as the next command says."""
 
 import io
 import os
@@ -47,7 +47,7 @@ def stop_at_bad_input(folder: Path, tokenizer: Tokenizer, out: Path) -> None:
 
 @pytest.mark.parametrize("has_finished_shards", [False, True])
 @pytest.mark.parametrize("options", [OPTIONS, SKIPPING])
-def test_a_mended_file_builds(
+def test_a_fixed_file_builds(
     tmp_path: Path, folder: Path, tokenizer: Tokenizer, has_finished_shards: bool, options: BuildOptions
 ) -> None:
     if has_finished_shards:
@@ -139,9 +139,7 @@ def test_standard_input_is_gone_on_with_from_another_folder(
     assert build_corpus([more], tokenizer, Path("../corpus"), SKIPPING).manifest.num_sources == 2
 
 
-def test_a_build_of_which_everything_was_skipped_is_an_error_and_can_be_mended(
-    tmp_path: Path, tokenizer: Tokenizer
-) -> None:
+def test_a_build_with_everything_skipped_is_an_error_and_can_be_fixed(tmp_path: Path, tokenizer: Tokenizer) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes(b"the \xff dog.\n")
     with refuses(DataError, "no-documents", at="text.txt:1"):
@@ -173,7 +171,7 @@ def test_a_file_name_that_is_not_utf8_is_refused(tmp_path: Path, folder: Path, t
         build_corpus([folder], tokenizer, tmp_path / "corpus", OPTIONS)
 
 
-def test_a_tokenizer_that_made_no_shard_gives_way(tmp_path: Path, folder: Path, other_tokenizer: Tokenizer) -> None:
+def test_a_tokenizer_that_made_no_shard_is_replaced(tmp_path: Path, folder: Path, other_tokenizer: Tokenizer) -> None:
     corpus = tmp_path / "corpus"
     (corpus / "tokenizer").mkdir(parents=True)
     (corpus / "tokenizer" / "half").touch()

@@ -1,4 +1,4 @@
-"""Shards: what is written is what is read, and damage is named."""
+"""Shards: what is written is read back, and corruption is found."""
 
 import pickle
 from dataclasses import replace
@@ -98,7 +98,7 @@ def test_the_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "x").read_bytes() == (tmp_path / "b" / "x").read_bytes()
 
 
-def test_sections_lie_aligned_in_the_file(tmp_path: Path) -> None:
+def test_sections_are_aligned_in_the_file(tmp_path: Path) -> None:
     write_corpus(tmp_path, [[[1, 2, 3]], [[4]], [[5]]])
     (shard,) = open_corpus(tmp_path).shards
     for array in (shard.token_ids, shard.sentence_offsets, shard.document_offsets, shard.document_hashes):

@@ -187,7 +187,7 @@ def test_in_bf16_autograd_keeps_half_of_what_is_multiplied(sharing: Sharing) -> 
     assert predicted == pytest.approx(kept, rel=0.03)
 
 
-def test_the_cost_of_logits_knows_how_many_there_are_at_once() -> None:
+def test_the_memory_of_logits_is_that_of_one_chunk() -> None:
     assert LOGITS_AT_ONCE == CHUNK_LOGITS
 
 

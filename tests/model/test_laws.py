@@ -1,4 +1,4 @@
-"""Laws that any encoder of this kind obeys, whatever its weights."""
+"""Laws that any encoder of this kind obeys, with any weights."""
 
 from dataclasses import replace
 
@@ -151,7 +151,7 @@ def test_an_explicit_layer_map_is_used_as_written() -> None:
 
 @pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_reading_some_positions_gives_what_reading_all_gives(sharing: Sharing, is_packed: bool) -> None:
+def test_reading_some_positions_gives_the_same_as_reading_all(sharing: Sharing, is_packed: bool) -> None:
     encoder = build(tiny(sharing))
     token_ids, read_at = draw_ids(2, 9), torch.tensor([[4, 0, 8, 8], [1, 2, 3, 0]])  # in any order, [CLS] or not
     mask = torch.arange(9) < torch.tensor([9, 5])[:, None]
@@ -162,7 +162,7 @@ def test_reading_some_positions_gives_what_reading_all_gives(sharing: Sharing, i
     torch.testing.assert_close(some.hidden, wanted, atol=1e-6, rtol=0)
 
 
-def test_reading_some_positions_of_packed_rows_gives_what_reading_all_gives() -> None:
+def test_reading_some_positions_of_packed_rows_gives_the_same_as_reading_all() -> None:
     encoder = build(TINY)
     token_ids, read_at = draw_ids(2, 9), torch.tensor([[0, 3, 4, 8], [0, 8, 0, 0]])
     sequence_ids = torch.tensor([[1, 1, 1, 2, 2, 2, 2, 3, 3], [1, 1, 1, 1, 1, 2, 2, 0, 0]])
@@ -193,7 +193,7 @@ def test_layers_called_one_by_one_give_what_the_encoder_gives(sharing: Sharing) 
     assert torch.equal(hidden, encoder(token_ids, mask=mask).hidden)
 
 
-def test_the_pooler_computes_only_when_it_is_asked() -> None:
+def test_the_pooler_computes_only_where_it_is_read() -> None:
     encoder, token_ids = build(TINY), draw_ids(2, 9)
     calls: list[object] = []
     assert encoder.pooler is not None
@@ -287,7 +287,7 @@ def test_an_impossible_configuration_is_refused_with_field_value_and_remedy(
         replace(TINY, **changes)  # type: ignore[arg-type]
 
 
-def test_the_noise_of_a_row_is_its_own_whichever_rows_are_beside_it() -> None:
+def test_the_dropout_of_a_row_does_not_depend_on_the_other_rows() -> None:
     x = torch.ones(3, 5, 7)
     dropped = RowNoise([11, 12, 13], layer=2).drop(x, 0.5, "here")
     assert torch.equal(RowNoise([13], layer=2).drop(x[:1], 0.5, "here"), dropped[2:])

@@ -1,4 +1,4 @@
-"""The initial weights whose heads look at neighbours."""
+"""The initial weights whose heads attend to neighbours."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -49,7 +49,7 @@ def attention_weights(model: Model, block: int) -> Tensor:
 
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if name != "narrower than its embeddings"])
-def test_the_first_heads_look_at_the_offsets_whatever_the_words_are(name: str) -> None:
+def test_the_first_heads_attend_to_the_offsets_for_any_words(name: str) -> None:
     model = looking(SHAPES[name])
     for block in range(len(model.encoder.attention)):
         seen = attention_by_offset(model, block)

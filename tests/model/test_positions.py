@@ -1,4 +1,4 @@
-"""Learned positions, continued to where no text has been."""
+"""Learned positions, extrapolated beyond the trained length."""
 
 import torch
 
@@ -23,7 +23,7 @@ def test_one_further_is_a_rotation() -> None:
     assert torch.allclose(places[1:], places[:-1] * turns)
 
 
-def test_a_curve_of_waves_goes_on() -> None:
+def test_a_sum_of_waves_is_extrapolated() -> None:
     curve = a_curve(200, 32)
     table = curve.clone()
     table[128:] = 0
@@ -42,7 +42,7 @@ def test_what_was_learned_stays_as_it_is_and_what_was_not_is_not_read() -> None:
     assert continued.shape == table.shape
 
 
-def test_the_first_positions_which_are_special_say_nothing_of_the_next() -> None:
+def test_the_first_positions_are_not_used_for_extrapolation() -> None:
     curve = a_curve(200, 32)
     table = curve.clone()
     table[:4] += 50

@@ -1,4 +1,4 @@
-"""What is at chance on held-out text is said at the end, kept with the checkpoint, and hidden on the page."""
+"""A head at chance on validation text is reported at the end, recorded in the checkpoint, and hidden on the page."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_a_head_is_at_chance_unless_it_is_clearly_better_than_one_answer(tiny_co
     assert find_at_chance({"mlm_accuracy": 0.0}, batches).keys() == {"mlm"}
 
 
-def test_a_run_says_at_its_end_what_it_has_not_learned(
+def test_a_run_ends_with_a_warning_about_heads_that_learned_nothing(
     tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     last = pretrain(make_recipe(tiny_corpus), tmp_path / "run")

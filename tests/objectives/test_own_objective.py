@@ -1,4 +1,4 @@
-"""An objective of your own is one class: it trains, is measured, planned and resumed, and no other file knows it."""
+"""An objective of your own is one class: it trains, is measured, planned and resumed, without a change elsewhere."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Facts of devices: those that come with litebert, somebody's own, and this machine."""
+"""Device facts: those shipped with litebert, a user's own, and this machine."""
 
 from importlib.resources import files
 from pathlib import Path

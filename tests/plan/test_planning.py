@@ -276,7 +276,7 @@ def test_a_later_stage_must_have_a_sequence_for_each_device() -> None:
     assert "6 sequences do not divide evenly across 4 devices: some devices will idle." in uneven
 
 
-def test_a_gain_that_nobody_would_notice_is_no_reason_to_shard() -> None:
+def test_a_negligible_gain_is_no_reason_to_shard() -> None:
     plan = plan_run(a_recipe("albert-large"), load_device("a100-80g"), 64)
     assert plan.hours(FSDP) < plan.hours(DDP)  # shards share the optimizer's work
     assert plan.best == DDP

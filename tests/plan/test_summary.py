@@ -1,4 +1,4 @@
-"""What a recipe comes to: the sums over its stages, by steps or by tokens."""
+"""The cost of a recipe: sums over its stages, by steps or by tokens."""
 
 import math
 from dataclasses import asdict

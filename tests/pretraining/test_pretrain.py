@@ -1,4 +1,4 @@
-"""Pre-training: an interrupted run equals one that never was; its stages, clocks, number formats and parts."""
+"""Pre-training: an interrupted run equals an uninterrupted one; stages, clocks, number formats and micro-batches."""
 
 import itertools
 import json
@@ -46,7 +46,7 @@ LONGER = {"at": 6, "segments": {"max_length": 32}}
 
 @pytest.mark.parametrize(("sent", "raised"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
 @pytest.mark.parametrize("step", [6, 12])  # in the middle; the last, after which a study would go on to other work
-def test_a_run_that_is_told_to_end_saves_its_step_and_goes_on_from_it_to_the_same_end(
+def test_a_run_that_receives_a_stop_signal_saves_its_step_and_resumes_to_the_same_end(
     sent: signal.Signals, raised: type[BaseException], step: int, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     recipe = make_recipe(tiny_corpus)
@@ -135,7 +135,7 @@ def test_an_interrupted_run_equals_an_uninterrupted_one(
 
 
 @pytest.mark.parametrize("new_positions", ["drawn", "continued"])
-def test_positions_that_a_stage_is_the_first_to_reach_go_on_as_those_before_them_if_asked(
+def test_new_positions_of_a_stage_can_be_extrapolated_from_those_before_them(
     new_positions: str, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     recipe = make_recipe(
@@ -184,7 +184,7 @@ def test_the_last_checkpoints_and_the_best_one_are_kept(tiny_corpus: Path, tmp_p
     assert copy.is_dir()
 
 
-def test_held_out_text_is_measured_as_often_as_asked(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_validation_runs_every_evaluate_every_steps(tiny_corpus: Path, tmp_path: Path) -> None:
     pretrain(make_recipe(tiny_corpus, train__evaluate_every=3), tmp_path / "run")
     measured = [r["step"] for r in read_log(tmp_path / "run" / "metrics.jsonl") if "valid_loss" in r]
     assert measured == [3, 4, 6, 8, 9, 12]
@@ -268,7 +268,7 @@ def test_stages_of_a_run_by_the_clock_begin_at_their_share_of_its_hours(tiny_cor
     assert [(checkpoint.step, checkpoint.config.num_layers) for checkpoint in saved] == [(10, 2), (15, 2), (20, 4)]
 
 
-def test_a_run_by_the_clock_goes_on_in_the_stage_where_it_stopped(
+def test_a_run_limited_by_hours_resumes_in_the_stage_where_it_stopped(
     tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = [{"at": 500, "segments": {"max_length": 16}}]
@@ -361,7 +361,7 @@ def test_gradients_reach_every_parameter_that_the_loss_uses(task: str, tiny_corp
         assert parameter.grad is None or bool(parameter.grad.any()) or name.endswith("key.bias"), name
 
 
-def test_the_card_and_the_recipe_lie_in_the_checkpoint(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_the_card_and_the_recipe_are_in_the_checkpoint(tiny_corpus: Path, tmp_path: Path) -> None:
     last = pretrain(make_recipe(tiny_corpus, train__steps=2), tmp_path / "run")
     card = (last / "README.md").read_text()
     assert "mlm accuracy" in card
@@ -421,7 +421,7 @@ def test_processes_that_measure_differently_compute_in_the_format_of_the_first(t
     assert [(tmp_path / str(rank)).read_text() for rank in range(2)] == ["bf16", "bf16"]
 
 
-def test_a_step_that_overflows_in_fp16_is_left_out_and_the_run_goes_on(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_a_step_that_overflows_in_fp16_is_skipped_and_the_run_continues(tiny_corpus: Path, tmp_path: Path) -> None:
     # gradients of large weights do not fit fp16 at the first scale, which the scaler finds out by trying
     recipe = make_recipe(tiny_corpus, runtime={"dtype": "fp16"}, model__initializer_range=1.0, train__steps=4)
     pretrain(recipe, tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Pre-training in several processes: they end together, keep only what they need, and refuse in one line."""
+"""Pre-training in several processes: they end together, keep only what they need, and fail with one line."""
 
 import json
 import os
@@ -180,7 +180,7 @@ def run_two(recipe: Recipe, folder: Path, *words: str) -> subprocess.CompletedPr
 
 @pytest.mark.slow
 @pytest.mark.ranks
-def test_a_busy_folder_is_told_by_the_exit_code_also_of_several_processes(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_a_busy_folder_has_its_own_exit_code_also_with_several_processes(tiny_corpus: Path, tmp_path: Path) -> None:
     with exclusive_lock(tmp_path / "run", purpose="training"):
         done = run_two(make_recipe(tiny_corpus), tmp_path / "run")
     assert (done.returncode, done.stdout) == (os.EX_TEMPFAIL, "")

@@ -1,4 +1,4 @@
-"""What stops a pre-training run is named, with a remedy, and destroys nothing."""
+"""Errors of a pre-training run name the cause and the fix, and destroy nothing."""
 
 import json
 import shutil
@@ -110,7 +110,7 @@ def test_the_folder_of_a_run_of_another_kind_is_named(added: str, code: str, tin
         pretrain(recipe, tmp_path / "run")
 
 
-def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
+def test_a_run_resumes_only_with_the_text_that_it_was_started_with(
     tiny_corpus: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, kept = tmp_path / "corpus", tmp_path / "kept"
@@ -147,7 +147,7 @@ def test_a_run_goes_on_with_the_text_that_it_was_begun_with_and_no_other(
         pretrain(make_recipe(Path("corpus"), train__steps=4), tmp_path / "next")
 
 
-def test_a_checkpoint_that_does_not_say_what_it_was_begun_with_can_be_gone_on_from(
+def test_a_checkpoint_without_facts_about_its_beginning_can_be_resumed(
     tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = make_recipe(tiny_corpus, train__steps=4, train__save_every=2)

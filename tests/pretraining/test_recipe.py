@@ -1,4 +1,4 @@
-"""Recipes: read strictly, overridden by words, the official data as a shorthand."""
+"""Recipes: read strictly, with overrides, and the official data as a shorthand."""
 
 import tomllib
 from pathlib import Path
@@ -16,7 +16,7 @@ SHIPPED = sorted(path.stem for path in RECIPES.glob("*.toml"))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_shipped_recipe_loads_by_name_and_says_where_it_comes_from(name: str) -> None:
+def test_every_shipped_recipe_loads_by_name_and_states_its_source(name: str) -> None:
     assert isinstance(load_recipe(name), Recipe)
     header = (RECIPES / f"{name}.toml").read_text("utf-8")
     for word in ("Source:", "Cost:", "Expected:", "litebert pretrain"):
@@ -100,7 +100,7 @@ def test_unknown_and_broken_recipes_are_refused(tmp_path: Path) -> None:
         load_recipe(broken)
 
 
-def test_a_section_that_has_no_default_is_asked_for() -> None:
+def test_a_missing_section_without_a_default_is_an_error() -> None:
     values: dict[str, Any] = {"model": {"preset": "nano"}, "data": {"corpora": ["x"]}}
     with refuses(ConfigError, "missing-key"):
         build_recipe(values)
@@ -114,7 +114,7 @@ def test_a_shortened_run_leaves_out_the_stages_it_does_not_reach() -> None:
 
 
 @pytest.mark.parametrize("key", ["runtime.dtype", "init.from", "train.steps", "train.parallel", "train.keep_last"])
-def test_what_is_settled_for_the_whole_run_is_refused_in_a_stage(key: str) -> None:
+def test_a_stage_cannot_change_keys_that_are_fixed_for_the_run(key: str) -> None:
     with refuses(ConfigError, "bad-stages"):
         load_recipe("nano", [f"stages=[{{at = 5, seed = 2}}, {{at = 6, {key} = 1}}]"])
 

@@ -1,4 +1,4 @@
-"""docs/recipe-keys.md names every key of both recipes with its default, and says why those exist that nothing sets."""
+"""docs/recipe-keys.md has every key of both recipes with its default, and the reason for keys that no recipe sets."""
 
 import re
 import tomllib

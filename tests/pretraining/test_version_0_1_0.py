@@ -1,4 +1,4 @@
-"""A corpus and a stopped run that version 0.1.0 wrote still load, and the run resumes to the numbers of that version.
+"""A corpus and a stopped run written by version 0.1.0 still load, and the run resumes to the numbers of that version.
 
 The run has packed rows, micro-batches, dropout, LAMB, and a stage that changes length, task and dropout. It was stopped
 after step 6, with its last checkpoint at step 4. `whole-metrics.jsonl` is what 0.1.0 logged without stopping.
@@ -29,9 +29,7 @@ def test_a_run_of_version_0_1_0_resumes_to_the_same_numbers(tmp_path: Path, monk
         assert json.loads(resumed) == pytest.approx(expected, rel=1e-4)  # processors differ in the last bits
 
 
-def test_a_run_begun_anew_by_a_recipe_of_version_0_1_0_computes_the_same_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recipe_of_version_0_1_0_gives_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(WRITTEN, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     pretrain(load_recipe("stopped/recipe.toml"), Path("new"))

@@ -1,4 +1,4 @@
-"""Small tokenizers of each kind, learned on the spot from made-up sentences."""
+"""Small tokenizers of each kind, trained on made-up sentences."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`litebert tokenizer` as a person sees it."""
+"""`litebert tokenizer` on the command line."""
 
 import gzip
 import json
@@ -123,7 +123,9 @@ def test_reading_shows_share_rate_and_time_left_by_the_bytes_on_disk(
     assert lines[-1] == f"training a vocabulary on {4 * len(text) / 1e6:.1f} MB of text ..."
 
 
-def test_training_says_that_it_learns(text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_a_tokenizer_shows_progress(
+    text_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("tokenizer", "train", text_file, "--out", tmp_path / "tok", "--vocab-size", 200) == 0
     assert capsys.readouterr().err == "training a vocabulary on 0.1 MB of text ...\n"
 
@@ -151,7 +153,7 @@ def test_show_displays_pieces_ids_and_places(
     assert all(row["text"] == text[row["start"] : row["end"]] for row in rows)
 
 
-def test_info_says_what_it_is(saved: Path, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_describes_the_tokenizer(saved: Path, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("tokenizer", "info", "-t", saved) == 0
     shown = capsys.readouterr().out
     assert tokenizer.kind in shown

@@ -1,4 +1,4 @@
-"""A fingerprint tells tokenizers apart that give other ids, and only those."""
+"""A fingerprint distinguishes tokenizers that give different ids, and only those."""
 
 import hashlib
 import json

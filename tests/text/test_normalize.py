@@ -1,4 +1,4 @@
-"""Normalisation: Google's steps, and the way back to the original characters."""
+"""Normalization: Google's steps, and offsets into the original text."""
 
 import unicodedata
 
@@ -46,7 +46,7 @@ def test_the_default_is_googles_recipe_step_by_step(text: str) -> None:
 
 
 @given(RARE_TEXT, st.sampled_from(POLICIES))
-def test_each_character_knows_a_place_in_the_original_in_order(text: str, policy: Normalization) -> None:
+def test_each_character_has_a_span_in_the_original_in_order(text: str, policy: Normalization) -> None:
     normalized, starts, ends = align(text, policy)
     assert normalized == normalize(text, policy)
     assert len(normalized) == len(starts) == len(ends)
@@ -56,7 +56,7 @@ def test_each_character_knows_a_place_in_the_original_in_order(text: str, policy
 
 
 @given(RARE_TEXT, st.sampled_from(POLICIES))
-def test_what_stands_at_a_characters_place_becomes_that_character(text: str, policy: Normalization) -> None:
+def test_the_text_at_a_characters_span_normalizes_to_that_character(text: str, policy: Normalization) -> None:
     for character, start, end in zip(*align(text, policy), strict=True):
         # ς and σ: a capital sigma's small form depends on its neighbours
         seen = normalize(text[start:end], policy).replace("ς", "σ")

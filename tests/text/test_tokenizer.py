@@ -1,4 +1,4 @@
-"""What every tokenizer promises, whichever library it stands on."""
+"""Laws that every tokenizer obeys, with either library."""
 
 import io
 import json
@@ -256,7 +256,7 @@ def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, name: str, con
     ("config", "message"),
     [(b"{", "not valid JSON"), (b"\xff", "not valid JSON"), (b'{"do_lower_case": "no"}', "neither true nor false")],
 )
-def test_a_broken_config_beside_a_vocabulary_is_named(tmp_path: Path, config: bytes, message: str) -> None:
+def test_a_corrupt_config_next_to_a_vocabulary_is_named(tmp_path: Path, config: bytes, message: str) -> None:
     write_vocabulary(tmp_path, [*BERT_SPECIAL, "the"])
     (tmp_path / "tokenizer_config.json").write_bytes(config)
     with pytest.raises(DataError, match=rf"tokenizer_config\.json.*{message}"):
@@ -271,7 +271,7 @@ def test_only_files_are_taken_for_vocabularies(tmp_path: Path) -> None:
     assert load_tokenizer(tmp_path).vocab_size == 6
 
 
-def test_a_folder_without_a_vocabulary_says_what_it_looked_for(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_without_a_vocabulary_lists_the_expected_files(tmp_path: Path) -> None:
     with refuses(DataError, "not-a-tokenizer", at="manifest.json"):
         load_tokenizer(tmp_path)
     with refuses(DataError, "missing-file"):

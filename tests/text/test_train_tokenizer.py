@@ -1,4 +1,4 @@
-"""Learning vocabularies: exact sizes, the same result everywhere, and errors that say what to do."""
+"""Training vocabularies: exact sizes, the same result everywhere, and helpful errors."""
 
 import re
 import subprocess
@@ -107,7 +107,7 @@ def test_the_smallest_samples_are_learned_from(size: int, sentences: list[str]) 
     assert train_tokenizer(sentences, options).vocab_size == 100
 
 
-def test_case_is_kept_where_asked(sentences: list[str]) -> None:
+def test_case_is_kept_if_requested(sentences: list[str]) -> None:
     for kind in SIZES:
         cased = train_tokenizer(sentences, VocabularyOptions(kind, SIZES[kind], lowercase=False))
         assert cased.encode("The") != cased.encode("the")

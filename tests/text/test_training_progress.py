@@ -1,4 +1,4 @@
-"""How far learning has come is read from the libraries' own words."""
+"""The progress of training is read from the libraries' logs."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def test_shares_rise_to_the_end_and_the_vocabulary_is_the_same(kind, vocab_size,
     assert capfd.readouterr().err == ""
 
 
-def test_python_goes_on_speaking_and_the_descriptor_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
+def test_python_keeps_its_stderr_and_the_descriptor_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
     with progress_reported_to(read_merging_progress, print):
         os.write(2, b"a library\n")
         print("ourselves", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The memory for words: same ids as without it, whatever the text and whatever was seen before."""
+"""The word cache: the same ids as without it, for any text and any earlier texts."""
 
 import json
 from pathlib import Path

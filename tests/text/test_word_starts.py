@@ -1,4 +1,4 @@
-"""Where words begin: the table over a vocabulary, and jieba's view of a Chinese sentence."""
+"""Where words begin: the table over a vocabulary, and jieba for Chinese."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What two processes really send each other in one step, counted, and compared with what `litebert plan` predicts.
+"""What two processes send each other in one step, counted, and compared with what `litebert plan` predicts.
 
 Messages are seen where they pass torch's dispatcher: CommDebugMode, which counts them too, crashes on modules that are
 used repeatedly, as shared layers are.

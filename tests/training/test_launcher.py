@@ -1,4 +1,4 @@
-"""Processes of one run: the dead are replaced, and what does not heal ends all of them with one line."""
+"""Processes of one run: dead ones are restarted; an error that a restart cannot fix ends all of them with one line."""
 
 import os
 import signal
@@ -110,7 +110,7 @@ def test_a_launcher_that_is_killed_takes_its_workers_with_it(tmp_path: Path) -> 
     assert (len(gone), alive) == (2, [])
 
 
-def test_workers_that_are_told_to_stop_may_finish_what_they_do(tmp_path: Path) -> None:
+def test_workers_may_finish_their_step_after_a_stop_signal(tmp_path: Path) -> None:
     save = "signal.signal(signal.SIGTERM, lambda *_: ((folder / f'saved-{rank}').touch(), sys.exit(143)))\n"
     words = command(NOTE.replace("(folder / f", save + "(folder / f", 1) + "time.sleep(60)", tmp_path)
     process = subprocess.Popen([sys.executable, "-c", LAUNCH.format(words=words)])
@@ -122,7 +122,7 @@ def test_workers_that_are_told_to_stop_may_finish_what_they_do(tmp_path: Path) -
     assert {"saved-0", "saved-1"} <= {path.name for path in tmp_path.iterdir()}
 
 
-def test_without_a_launcher_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_launcher_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     report_to_launcher(ConfigError("x", "y"))
     hearing, telling = os.pipe()
     os.close(hearing)  # the launcher was killed

@@ -258,7 +258,7 @@ def test_a_weight_that_is_not_contiguous_is_updated_in_place() -> None:
     torch.testing.assert_close(weight, copy)
 
 
-def test_a_closure_gives_its_loss() -> None:
+def test_a_closure_returns_its_loss() -> None:
     weight = Parameter(torch.ones(2))
     optimizer = build_optimizer([("a.weight", weight)], OptimOptions())
     assert isinstance(optimizer, Lamb)

@@ -1,4 +1,4 @@
-"""The learning rate against the official clock."""
+"""The learning rate compared with the official schedule."""
 
 import pytest
 from hypothesis import given

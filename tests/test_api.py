@@ -11,12 +11,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import typer
 from small_runs import assert_same_run, make_recipe
 from small_text import make_sentences
 
 import litebert
 from litebert import api
-from litebert.cli.main import _run
+from litebert.cli.main import _run, app
 from litebert.core.runlog import RunLog
 from tests.conftest import invent_documents
 
@@ -126,6 +127,23 @@ def test_an_error_names_the_argument_and_the_command_line_its_flag(
     assert capsys.readouterr().err.endswith("or replace it (--force)\n")
     assert _run(["export", str(tiny_checkpoint), f"{tmp_path}/x", "--max-drop", "1"], debug=False) == 2
     assert capsys.readouterr().err.endswith("(--int8)\n")
+
+
+COMMANDS = {"train_tokenizer": "tokenizer train", "build_corpus": "corpus build", "run_study": "study run"}
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "evaluate_intrinsic"])
+def test_an_option_has_the_same_default_as_on_the_command_line(verb: str) -> None:
+    command: Any = typer.main.get_command(app)
+    for word in COMMANDS.get(verb, verb).split():
+        command = command.commands[word]
+    flags = {parameter.name.removesuffix("_"): parameter.default for parameter in command.params}
+    options = inspect.signature(getattr(litebert, verb)).parameters.values()
+    ours = {one.name: one.default for one in options if one.default is not one.empty and one.name in flags}
+    assert len(ours) > 2
+    empty = (None, False, "", (), [])
+    for name, default in ours.items():
+        assert default == flags[name] or (default in empty and flags[name] in empty), name
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from small_runs import assert_same_run, make_recipe
@@ -233,7 +234,11 @@ def test_a_table_from_python_trains_the_same_model_as_a_file(
         assert _run(["predict", str(tmp_path / "three"), str(tmp_path / "texts.txt")], debug=False) == 0
         printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert litebert.predict(litebert.load(one), tmp_path / "texts.txt") == printed
-        for source in (texts, {"text": texts}):  # lists and tables count from 0, lines of a file from 1
+        for source in (
+            texts,
+            np.array(texts),
+            {"text": texts},
+        ):  # lists and tables count from 0, lines of a file from 1
             answers = litebert.predict(one, source)
             assert [answer["probabilities"] for answer in answers] == [line["probabilities"] for line in printed]
         assert litebert.evaluate(one, TABLE).metrics == litebert.evaluate(one, file).metrics
@@ -257,8 +262,17 @@ def test_a_table_that_is_none_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_an_error_in_a_table_names_its_row_and_no_file(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    table = {"text": ["one", "two", "three"], "label": ["x", None, "y"]}
+class NAType:
+    """Named as pandas.NA's class, which is no float."""
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), NAType()])
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_an_error_in_a_table_names_its_row_and_no_file(
+    column: str, missing: Any, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    table: dict[str, list[Any]] = {"text": ["one", "two", "three"], "label": ["x", "x", "y"]}
+    table[column][1] = missing
     with pytest.raises(litebert.DataError) as raised:
         litebert.finetune(tiny_checkpoint, "classification", table, out=tmp_path / "run")
     assert "data, row 2" in str(raised.value)

@@ -602,8 +602,9 @@ def predict(
 ) -> list[dict[str, Any]]:
     """What a model answers: a record per text, as `litebert predict` prints it.
 
-    `texts` is a list of texts (or of pairs, for a model of pairs), a table as `finetune` takes it, or files. A model
-    that was only pre-trained guesses the tokens at [MASK]. `litebert.load` keeps a model in memory between calls.
+    `texts` is a list or column of texts (or of pairs, for a model of pairs), a table as `finetune` takes it, or files.
+    A model that was only pre-trained guesses the tokens at [MASK]. `litebert.load` keeps a model in memory between
+    calls.
 
     >>> [record["answer"] in ("x", "y") for record in litebert.predict("runs/tuned", ["a cat sees 1", "one tree"])]
     [True, True]
@@ -645,6 +646,8 @@ def iter_answers(
     options = TableOptions(text=text, text_b=text_b, encoding=encoding, has_header=header, choices=choices)
     if isinstance(texts, str | os.PathLike):
         texts = [Path(texts)]
+    if hasattr(texts, "tolist"):  # a column of a pandas table, or an array
+        texts = texts.tolist()
     if isinstance(texts, list) and all(isinstance(one, Path) for one in texts):
         examples = read_inputs(predictor, texts, options)
         return iter_records(predictor, examples, names_files=len(texts) > 1)

@@ -13,27 +13,15 @@ from hypothesis import is_hypothesis_test, settings
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.corpus.build import BuildOptions, build_corpus
-from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+from tests.small_configs import TINY
 
 settings.register_profile("litebert", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("litebert")
 
 _WORDS = "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
-
-# The shape of `tiny_checkpoint`; tests of other shapes change a field or two of it.
-TINY = ModelConfig(
-    vocab_size=100,
-    embedding_size=16,
-    hidden_size=32,
-    ffn_size=64,
-    num_layers=2,
-    num_heads=2,
-    max_positions=64,
-    initializer_range=0.1,
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,7 +15,8 @@ import litebert
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.model.model import build_model
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
-from tests.conftest import TINY, invent_documents
+from tests.conftest import invent_documents
+from tests.small_configs import TINY
 from tests.small_tasks import ANIMALS, PLACES, find, find_animal, invent_rows, split_pairs, tag_words, write_rows
 
 QUICK = {"seed": 3, "train.steps": 12, "train.evaluations": 3, "train.batch_size": 8, "train.max_length": 32}

@@ -10,13 +10,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+import typer
 from small_runs import assert_same_run, make_recipe
 from small_text import make_sentences
 
 import litebert
 from litebert import api
-from litebert.cli.main import _run
+from litebert.cli.main import _run, app
 from litebert.core.runlog import RunLog
 from tests.conftest import invent_documents
 
@@ -128,6 +130,23 @@ def test_an_error_names_the_argument_and_the_command_line_its_flag(
     assert capsys.readouterr().err.endswith("(--int8)\n")
 
 
+COMMANDS = {"train_tokenizer": "tokenizer train", "build_corpus": "corpus build", "run_study": "study run"}
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "evaluate_intrinsic"])
+def test_an_option_has_the_same_default_as_on_the_command_line(verb: str) -> None:
+    command: Any = typer.main.get_command(app)
+    for word in COMMANDS.get(verb, verb).split():
+        command = command.commands[word]
+    flags = {parameter.name.removesuffix("_"): parameter.default for parameter in command.params}
+    options = inspect.signature(getattr(litebert, verb)).parameters.values()
+    ours = {one.name: one.default for one in options if one.default is not one.empty and one.name in flags}
+    assert len(ours) > 2
+    empty = (None, False, "", (), [])
+    for name, default in ours.items():
+        assert default == flags[name] or (default in empty and flags[name] in empty), name
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -215,7 +234,11 @@ def test_a_table_from_python_trains_the_same_model_as_a_file(
         assert _run(["predict", str(tmp_path / "three"), str(tmp_path / "texts.txt")], debug=False) == 0
         printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert litebert.predict(litebert.load(one), tmp_path / "texts.txt") == printed
-        for source in (texts, {"text": texts}):  # lists and tables count from 0, lines of a file from 1
+        for source in (
+            texts,
+            np.array(texts),
+            {"text": texts},
+        ):  # lists and tables count from 0, lines of a file from 1
             answers = litebert.predict(one, source)
             assert [answer["probabilities"] for answer in answers] == [line["probabilities"] for line in printed]
         assert litebert.evaluate(one, TABLE).metrics == litebert.evaluate(one, file).metrics
@@ -239,8 +262,17 @@ def test_a_table_that_is_none_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_an_error_in_a_table_names_its_row_and_no_file(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    table = {"text": ["one", "two", "three"], "label": ["x", None, "y"]}
+class NAType:
+    """Named as pandas.NA's class, which is no float."""
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), NAType()])
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_an_error_in_a_table_names_its_row_and_no_file(
+    column: str, missing: Any, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    table: dict[str, list[Any]] = {"text": ["one", "two", "three"], "label": ["x", "x", "y"]}
+    table[column][1] = missing
     with pytest.raises(litebert.DataError) as raised:
         litebert.finetune(tiny_checkpoint, "classification", table, out=tmp_path / "run")
     assert "data, row 2" in str(raised.value)

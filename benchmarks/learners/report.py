@@ -13,10 +13,10 @@ from rich.table import Table
 from litebert.core.pages import write_part
 from litebert.plots.curves import Curve, build_figure
 
-FIGURE = Path("images") / "learning.png"  # beside the page
+FIGURE = Path("images") / "learning.png"  # next to the page
 HOW = ("", "CPU min", "min", "load", "steps", "tokens")
-WORDS = ("n-grams, hidden", "n-grams, 80/10/10", "pieces, hidden", "pieces, 80/10/10")
-COLUMNS = (*WORDS, "order, all", "order, leads", "order, others")
+WORDS = ("n-grams, all [MASK]", "n-grams, 80/10/10", "tokens, all [MASK]", "tokens, 80/10/10")
+COLUMNS = (*WORDS, "SOP, all", "SOP, openings", "SOP, others")
 PARTS = ("any", "lead", "inner")
 
 
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def report(kept: Path, page: Path | None) -> None:
-    """Print the table of all runs in `kept`; with a page, write its section and the figure beside it."""
+    """Print the table of all runs in `kept`; with a page, write its section and the figure next to it."""
     outcomes = [Outcome(json.loads(file.read_text("utf-8"))) for file in sorted(kept.glob("*.json"))]
     if not outcomes:
         raise SystemExit(f"{kept}: no run was measured yet; measure first")
@@ -114,13 +114,13 @@ def summarize(outcomes: list[Outcome]) -> list[list[str]]:
 
 
 def baselines(outcome: Outcome) -> list[list[str]]:
-    """What needs no network, on the same words and pairs."""
+    """Baselines on the same tokens and pairs."""
     words, order = outcome.facts["measured"]["mlm"], outcome.facts["measured"]["sop"]["baseline"]
     others = [""] * (len(COLUMNS) - 1)
     return [
         [f"always '{words['frequent_piece']}'", percent(words["frequent"]), *others],
-        ["what most often follows the piece to the left", percent(words["left_neighbour"]), *others],
-        ["bags of words", *[""] * len(WORDS), *(percent(order[part]) for part in PARTS)],
+        ["bigram: most frequent successor of the token to the left", percent(words["left_neighbour"]), *others],
+        ["bag of words", *[""] * len(WORDS), *(percent(order[part]) for part in PARTS)],
     ]
 
 
@@ -155,18 +155,18 @@ def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[
         [
             "## Is learning real?",
             "",
-            "The recipe `cpu-small`, here with sentence order (`segments.task=sop init.new_positions=drawn`), and a "
-            "plain training script with `transformers`' ALBERT of the same shape, on the "
-            f"same text and processor time. Held-out text, {outcomes[0].asked}; percent right with the 95 % interval "
-            "by document. 15 % of the text is to be guessed: n-grams of whole words as ALBERT has them, or single "
-            "pieces as `transformers`' collator chooses; all *hidden*, or a tenth as they were and a tenth as others "
-            "(*80/10/10*), where some can be copied. *Leads* are pairs that begin a document. 120 CPU minutes are an "
-            f"hour of two cores ({', '.join(name_processors(outcomes))}); *min* is by the clock, *load* the machine's "
-            "mean load.",
+            "The recipe `cpu-small`, here with sentence order (`segments.task=sop init.new_positions=drawn`), compared "
+            "with a plain training script and `transformers`' ALBERT of the same shape, on the same text with the same "
+            f"processor time. Accuracy on held-out text ({outcomes[0].asked}) with the 95 % interval by document. 15 % "
+            "of the tokens are predicted: n-grams of whole words as in ALBERT, or single tokens as `transformers`' "
+            "collator chooses them. All are replaced by [MASK], or a tenth is kept and a tenth replaced by random "
+            "tokens (*80/10/10*), so that some can be copied. *Openings* are pairs at the beginning of a document. 120 "
+            f"CPU minutes are an hour of two cores ({', '.join(name_processors(outcomes))}); *min* is wall time, "
+            "*load* the machine's mean load.",
             "",
             *(f"| {' | '.join(row)} |" for row in table),
             "",
-            f"![What each knew after so many processor minutes]({FIGURE.as_posix()})",
+            f"![Accuracy over processor minutes]({FIGURE.as_posix()})",
             "",
             "```sh",
             *(write_command(outcome) for outcome in outcomes),

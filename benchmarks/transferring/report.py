@@ -9,7 +9,7 @@ import numpy as np
 from transferring.cases import BEGINNINGS, CASES, CONTROL, TIMES_LONGER, Case
 from transferring.lessons import NUM_MEASUREMENTS, OUTCOME
 
-FIGURE = Path("images") / "transfer.png"  # beside the page
+FIGURE = Path("images") / "transfer.png"  # next to the page
 MIN_SEEDS = 3  # of fewer, luck would set two beginnings apart too often
 
 
@@ -111,19 +111,20 @@ def write_section(rows: Sequence[Row], facts: Sequence[dict[str, Any]]) -> str:
         "## What pre-training is worth",
         "",
         f"The same fine-tuning from `{pretrained['checkpoint']}` and from random weights of its shape (H "
-        f"{shape['hidden_size']}, {shape['num_layers']} passes, V {shape['vocab_size']:,}, "
-        f"{pretrained[OUTCOME]['num_parameters'] / 1e6:.1f}M parameters with a head; begun as its pre-training was: "
+        f"{shape['hidden_size']}, {shape['num_layers']} layers, V {shape['vocab_size']:,}, "
+        f"{pretrained[OUTCOME]['num_parameters'] / 1e6:.1f}M parameters with a head; initializer: "
         f"{shape['initializer']}). Medians over the seeds, lowest and highest in brackets, in percent, on dev: "
-        f"the best of {NUM_MEASUREMENTS} measurements of each run. *By chance*: what is scored without reading, and "
-        "what luck reaches.",
+        f"the best of {NUM_MEASUREMENTS} measurements of each run. *By chance*: the score without "
+        "reading the text, and in brackets the highest score that luck explains.",
         "",
         "| task | metric | examples | dev | by chance | seeds | random weights | pre-trained | gain | pre-training |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---|",
         *(write_line(row) for row in rows),
         "",
-        f"![Scores from both beginnings]({FIGURE.as_posix()})",
+        f"![Scores of both initializations]({FIGURE.as_posix()})",
         "",
-        "*Helps*: every seed beats every seed of random weights (of three and three, luck does that once in twenty).",
+        "*Helps*: every seed beats every seed of random weights (with three seeds each, luck alone does "
+        "this once in twenty).",
         "",
         *write_training(rows),
         *write_control(rows),
@@ -160,7 +161,7 @@ def write_scores(scores: Sequence[float]) -> str:
 def write_training(rows: Sequence[Row]) -> list[str]:
     """How both beginnings were trained."""
     return [
-        "Both are trained by the two-core recipe but for its epochs:",
+        "Both are trained with the two-core recipe, with other numbers of epochs:",
         "",
         "| task | epochs | batch | tokens at most | learning rate | dropout |",
         "|---|---:|---:|---:|---:|---:|",
@@ -183,8 +184,8 @@ def write_control(rows: Sequence[Row]) -> list[str]:
         "",
         *(
             f"- {row.case.title}, {TIMES_LONGER * row.case.epochs} epochs: {write_scores(row.control)}, "
-            f"{np.median(row.control) - row.medians['random']:+.1f} beside {row.case.epochs} epochs; pre-trained, in "
-            f"{row.case.epochs}: {write_scores(row.scores['pretrained'])}; {compare_control(row)}."
+            f"{np.median(row.control) - row.medians['random']:+.1f} compared with {row.case.epochs} epochs; "
+            f"pre-trained, in {row.case.epochs}: {write_scores(row.scores['pretrained'])}; {compare_control(row)}."
             for row in told
         ),
         "",

@@ -1,4 +1,4 @@
-"""Whether what was measured agrees with what the paper says, and whether the spread lets one say so."""
+"""Whether measured results agree with a paper's claims, and whether the difference is larger than the spread."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,16 +13,16 @@ WORDS: dict[Outcome, str] = {
     "leans": "agrees in direction, not beyond the spread",
     "opposes": "points the other way, not beyond the spread",
     "disagrees": "disagrees",
-    "unlearned": "cannot be told: not above chance or a constant answer",
+    "unlearned": "inconclusive: not above chance or a constant answer",
     "missing": "not measured",
 }
-_OUTSIDE = "is outside, not beyond the spread"  # of what is said to be near something there is no other way
-_LEARNED = "mlm"  # by which a model is known to have learned anything, where a number does not tell that itself
+_OUTSIDE = "is outside, not beyond the spread"  # for a claim of being near something there is no other direction
+_LEARNED = "mlm"  # shows whether a model has learned anything, if the metric itself does not
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, the numbers that speak of it, and what they say."""
+    """A claim with its measured and published numbers, and the outcome."""
 
     claim: Claim
     outcome: Outcome
@@ -41,7 +41,7 @@ class Verdict:
 
 
 def judge_all(results: Results) -> list[Verdict]:
-    """All claims of a study that are about this scale."""
+    """The verdicts on all claims of a study that apply to this scale."""
     return [judge(claim, results) for claim in results.study.claims if results.scale in claim.scales]
 
 
@@ -56,17 +56,17 @@ def judge(claim: Claim, results: Results) -> Verdict:
     half = _half_width(claim, results)
     ours = describe_sides(metric, own, other) + (f", ± {metric.show(half)}" if half else "")
     level = results.level(claim.metric)
-    is_level_told = not isinstance(claim.to, str) or not any(
+    shows_level = not isinstance(claim.to, str) or not any(
         results.is_above_level(arm, claim.metric) for arm in _arms_of(claim)
     )
-    if level is not None and is_level_told:
-        ours += f"; without a network {metric.show(level)}"
+    if level is not None and shows_level:
+        ours += f"; baseline {metric.show(level)}"
     if not _has_learned(claim, results):
         return Verdict(claim, "unlearned", ours, paper)
     if half is None:
         outcome: Outcome = "leans" if holds(claim, own - other) else "opposes"
         is_one_seed = all(len(results.of_arm(arm)) == 1 for arm in _arms_of(claim))
-        remark = "one seed: its spread is not known" if is_one_seed else "its seeds do not tell the spread"
+        remark = "one seed: spread unknown" if is_one_seed else "seeds show no spread"
         return Verdict(claim, outcome, ours, paper, remark)
     return Verdict(claim, decide(claim, own - other, half), ours, paper)
 
@@ -84,36 +84,36 @@ def _arms_of(claim: Claim) -> list[str]:
 
 
 def _has_learned(claim: Claim, results: Results) -> bool:
-    """Whether any arm that a claim speaks of has learned; a claim about a number needs it only where it says so.
+    """Whether any arm of a claim has learned something; a claim about a number needs this only if it says so.
 
-    Of what layers do, all of them.
+    For a claim about layers, all arms must have learned.
     """
     arms = _arms_of(claim)
     if claim.learned:
-        told = [results.has_learned(claim.arm, claim.learned)]
+        known = [results.has_learned(claim.arm, claim.learned)]
     elif results.level(claim.metric) is None:
-        told = [] if describe(claim.metric).is_untrained else [results.has_learned(arm, _LEARNED) for arm in arms]
+        known = [] if describe(claim.metric).is_untrained else [results.has_learned(arm, _LEARNED) for arm in arms]
     else:
-        told = [results.has_learned(arm, claim.metric) for arm in arms] if len(arms) > 1 else []
-    known = [is_above for is_above in told if is_above is not None]
+        known = [results.has_learned(arm, claim.metric) for arm in arms] if len(arms) > 1 else []
+    known = [is_above for is_above in known if is_above is not None]
     return (all(known) if describe(claim.metric).is_of_layers else any(known)) or not known
 
 
 def holds(claim: Claim, difference: float) -> bool:
-    """Whether a difference is as the claim says, whatever the spread."""
+    """Whether a difference is as claimed, regardless of the spread."""
     return slack(claim, difference) >= 0 if claim.relation == "near" else slack(claim, difference) > 0
 
 
 def slack(claim: Claim, difference: float) -> float:
-    """By how much a difference is on the claim's side; negative: on the other."""
+    """By how much a difference supports the claim; negative if it contradicts it."""
     if claim.relation == "near":
         return claim.by - abs(difference)
     return (difference if claim.relation == "above" else -difference) - claim.by
 
 
 def decide(claim: Claim, difference: float, half: float) -> Outcome:
-    """What a difference says whose 95 % interval reaches `half` to either side."""
-    is_sure = abs(slack(claim, difference)) > half or half == 0  # of what is exact
+    """The outcome of a difference with a 95 % interval of ± `half`."""
+    is_sure = abs(slack(claim, difference)) > half or half == 0  # exact metrics
     if holds(claim, difference):
         return "agrees" if is_sure else "leans"
     return "disagrees" if is_sure else "opposes"
@@ -132,7 +132,7 @@ def _measured_sides(claim: Claim, results: Results) -> tuple[float | None, float
 
 
 def describe_sides(metric: Metric, own: float | None, other: float | None) -> str:
-    """Two numbers beside each other; empty where one is missing."""
+    """Two numbers to compare; empty if one is missing."""
     if own is None or other is None:
         return ""
     return f"{metric.show(own)} against {metric.show(other)}"

@@ -154,7 +154,7 @@ def _draw_dots(axes: "Axes", panel: DotPanel, palette: Palette) -> None:
     means, rows = zip(*measured, strict=True)
     axes.plot(means, rows, "o", color=palette.ours, markersize=7, label="ours, seeds |, 95 % —", zorder=5)
     if panel.level is not None:
-        axes.axvline(panel.level, color=palette.ink, linewidth=1, linestyle=":", label="without a network", zorder=1)
+        axes.axvline(panel.level, color=palette.ink, linewidth=1, linestyle=":", label="baseline", zorder=1)
     if panel.chance is not None:
         axes.axvline(panel.chance, color=palette.ink, linewidth=1, label="chance", zorder=1)
     if panel.is_difference:

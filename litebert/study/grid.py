@@ -1,7 +1,7 @@
-"""Many arms, one after another or side by side, each in a process of its own: nothing of one is left in another.
+"""Many arms, one after another or in parallel, each in its own process, so that none affects another.
 
-Whoever runs arms of the same folder at the same time, here or on another machine, takes those that nobody has. A
-finished arm is a file; so nothing is lost when everything is killed.
+Several commands, on one machine or many, may run arms of the same folder: each takes arms that no other is running. A
+finished arm is a file, so nothing is lost when everything is killed.
 """
 
 import os
@@ -25,7 +25,7 @@ from litebert.tasks.report import REPORT_FILE
 from litebert.training.launcher import LAUNCHER_PIPE
 
 _POLL_SECONDS = 0.5
-_SURE_SECONDS = 60.0  # after which the speed that was seen counts instead of the estimate
+_SURE_SECONDS = 60.0  # from then on the measured speed is used instead of the estimate
 
 Command = Callable[[ArmRun], Sequence[str]]
 IsDone = Callable[[ArmRun], bool]
@@ -33,7 +33,7 @@ IsDone = Callable[[ArmRun], bool]
 
 @dataclass
 class Grid:
-    """The arms of a study on their way."""
+    """The state of a study's arms while they run."""
 
     place: Place
     costs: Mapping[str, Cost]
@@ -41,15 +41,15 @@ class Grid:
     is_done: IsDone
     waiting: list[ArmRun]
     running: dict[str, tuple[ArmRun, subprocess.Popen[bytes]]] = field(default_factory=dict)
-    elsewhere: dict[str, ArmRun] = field(default_factory=dict)  # other processes are at work on them
+    elsewhere: dict[str, ArmRun] = field(default_factory=dict)  # run by other processes
     finished: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    stranded: dict[str, str] = field(default_factory=dict)  # arms that cannot begin -> what they would start from
+    stranded: dict[str, str] = field(default_factory=dict)  # arms that cannot start -> the arm they start from
     lifeline: int = -1  # a pipe that closes when this process ends, however it ends
 
 
 def run_grid(grid: Grid, *, jobs: int, view: GridView) -> list[str]:
-    """Run what is not finished, `jobs` at a time; gives the arms that other processes are still at work on."""
+    """Run what is not finished, `jobs` at a time; returns the arms that other processes are still running."""
     clock = _Clock(grid, list(grid.waiting), jobs)
     with _lifeline(grid), _stopping(grid), view:
         _start_some(grid, jobs)
@@ -64,20 +64,22 @@ def run_grid(grid: Grid, *, jobs: int, view: GridView) -> list[str]:
 
 
 def _check_all_ended(grid: Grid) -> None:
-    """Say which arms did not end as they should, and which did not even begin."""
+    """Raise if arms failed or could not start."""
     problems = []
     if grid.failed:
         logs = ", ".join(str(log_file(grid.place, name)) for name in grid.failed)
-        problems.append(f"{len(grid.failed)} arms did not finish; their last words are in {logs}")
+        problems.append(f"{len(grid.failed)} arms failed; see {logs}")
     if grid.stranded:
         names = ", ".join(f"{name} (from {start})" for name, start in grid.stranded.items())
-        problems.append(f"{len(grid.stranded)} arms were not begun, for what they start from is not finished: {names}")
+        problems.append(
+            f"{len(grid.stranded)} arms were not started, because the arm they start from is not finished: {names}"
+        )
     if problems:
         raise TrainingError("arms-failed", "; ".join(problems))
 
 
 def log_file(place: Place, name: str) -> Path:
-    """Where an arm that runs beside others says what it would say to a terminal."""
+    """The log of an arm that runs in parallel with others."""
     return place.folder / RUNS / f"{name}.log"
 
 
@@ -86,7 +88,7 @@ def _start_some(grid: Grid, jobs: int) -> None:
     for run in list(grid.waiting):
         if len(grid.running) >= jobs:
             return
-        if grid.is_done(run):  # before, or by somebody else meanwhile
+        if grid.is_done(run):  # before, or by another process meanwhile
             grid.waiting.remove(run)
             grid.finished.append(run.name)
             continue
@@ -109,7 +111,7 @@ def _is_coming(name: str, grid: Grid) -> bool:
 
 
 def _look_elsewhere(grid: Grid) -> None:
-    """Count what others have finished, and take over what they have left."""
+    """Count the arms that other processes have finished, and take over those that they left unfinished."""
     for name, run in list(grid.elsewhere.items()):
         if grid.is_done(run):
             grid.finished.append(name)
@@ -141,7 +143,7 @@ def _start(run: ArmRun, grid: Grid, jobs: int) -> subprocess.Popen[bytes]:
 
 
 def _collect(grid: Grid, view: GridView) -> None:
-    """Look which arms have ended, and how."""
+    """Handle the arms that have ended."""
     for name, (run, process) in list(grid.running.items()):
         if process.poll() is None:
             continue
@@ -150,7 +152,7 @@ def _collect(grid: Grid, view: GridView) -> None:
             grid.finished.append(name)
             view.say(f"{name}: finished")
         elif process.returncode == BusyError.exit_code:
-            grid.elsewhere[name] = run  # another process was a moment quicker
+            grid.elsewhere[name] = run  # another process took it first
             view.say(f"{name}: left to another process")
         else:
             grid.failed.append(name)
@@ -158,9 +160,9 @@ def _collect(grid: Grid, view: GridView) -> None:
 
 
 def last_line(log: Path) -> str:
-    """What a process said last."""
+    """The last line that a process printed."""
     lines = log.read_text("utf-8", errors="replace").strip().splitlines() if log.is_file() else []
-    return lines[-1] if lines else "without a word"
+    return lines[-1] if lines else "no output"
 
 
 @contextmanager
@@ -181,7 +183,7 @@ def _stopping(grid: Grid) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would leave the arms behind that are waited for
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would leave running arms behind
         _stop_all(grid)
         signal.signal(signal.SIGTERM, before)
 
@@ -194,12 +196,12 @@ def _stop_all(grid: Grid) -> None:
 
 
 class _Clock:
-    """How far the whole grid has come, and how long it will take at the speed seen so far."""
+    """The progress of the whole grid, and the time left at the speed so far."""
 
     def __init__(self, grid: Grid, runs: Sequence[ArmRun], jobs: int, clock: Callable[[], float] = time.monotonic):
         self.grid, self.runs, self.jobs, self.clock = grid, runs, jobs, clock
         self.started_at = clock()
-        # what earlier sittings did tells nothing of the speed of this one
+        # work of earlier runs does not count for the speed of this one
         self.before = {run.name: 1.0 if grid.is_done(run) else self._share(run) for run in runs}
 
     def _share(self, run: ArmRun) -> float:

@@ -1,7 +1,7 @@
-"""What a result depends on, and whether a finished arm is still the one that the study means.
+"""What a result depends on, and whether a finished arm is still up to date with its study.
 
-Training that would be another one now makes an arm stale: it is refused, for nothing but training can mend it. Other
-measurements only have to be taken again.
+An arm whose training would differ now is stale and raises an error, because only training again fixes it. Other
+measurements are simply taken again.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ MAX_NAMED = 20  # files of a corpus that a report names
 
 @dataclass(frozen=True)
 class Texts:
-    """What a study's arms read, by content: wherever it lies."""
+    """What a study's arms read, identified by content and not by path."""
 
     corpora: dict[str, dict[str, Any]]  # by name: counts, and a hash of all of it, held-out text too
     tasks: dict[str, str]  # by metric: a hash of the examples
@@ -66,7 +66,7 @@ def _hash_examples(task: TaskSpec, place: Place) -> str:
 
 
 def describe_measures(run: ArmRun) -> dict[str, Any]:
-    """All that decides how a trained model is measured, the tasks' recipes by their values."""
+    """Everything that decides how a trained model is measured, with the values of the tasks' recipes."""
     spec = run.at_scale
     facts = {
         "measures": spec.measures,
@@ -98,19 +98,19 @@ def fingerprint(run: ArmRun, texts: Texts) -> str:
 
 
 def hash_corpora(run: ArmRun, texts: Texts) -> dict[str, str]:
-    """What tells the corpora that a run reads from others, by name; its study's other arms may read more."""
+    """The fingerprints of the corpora that a run reads, by name; other arms of its study may read more."""
     return {name: texts.corpora[name]["fingerprint"] for name in sorted(corpora_of([run])) if name in texts.corpora}
 
 
 def list_staleness(report: Report, run: ArmRun, texts: Texts | None = None) -> list[str]:
-    """Why a report's training is not the one that the study means now; empty where it is.
+    """How a report's training differs from what the study specifies now; empty if it does not.
 
-    Recipes are built again before they are compared: a key that litebert has learned since has its default in both.
+    Recipes are rebuilt before they are compared, so a key that was added since has its default in both.
     """
     changes = list_changes(build_recipe(parse_toml(report["recipe"], where="recipe")), run.recipe)
     for name, recipe in list_ancestors(run).items():
         before = report["ancestors"].get(name)
-        changed = list_changes(build_recipe(parse_toml(before, where=name)), recipe) if before else ["was none"]
+        changed = list_changes(build_recipe(parse_toml(before, where=name)), recipe) if before else ["did not exist"]
         changes += [f"the arm {name}, which it starts from: {change}" for change in changed]
     for name, now in (hash_corpora(run, texts) if texts else {}).items():
         if report["corpora"].get(name, {}).get("fingerprint") != now:
@@ -119,18 +119,19 @@ def list_staleness(report: Report, run: ArmRun, texts: Texts | None = None) -> l
 
 
 def check_current(path: Path, report: Report, run: ArmRun, texts: Texts | None = None) -> None:
-    """Refuse a finished arm of another study than this one is now."""
+    """Raise if a finished arm is from another version of the study."""
     changes = list_staleness(report, run, texts)
     if changes:
         raise ConfigError(
             "options-changed",
-            f"{path} was made by another {run.study.name} ({'; '.join(changes[:4])}): run it as it was, choose another "
-            f"--out, or delete the file, {RUNS}/{run.name} and {RUNS}/{run.name}-* to run this arm again",
+            f"{path} is from another version of {run.study.name} ({'; '.join(changes[:4])}): restore that version, use "
+            f"another folder, or delete the file, {RUNS}/{run.name} and {RUNS}/{run.name}-* to run this arm again",
+            option="out",
         )
 
 
 def list_other_measures(report: Report, run: ArmRun, texts: Texts | None = None) -> list[str]:
-    """What was measured otherwise than the study says now; empty: nothing."""
+    """How the measurements differ from what the study specifies now; empty if they do not."""
     before, now = report["measures"], describe_measures(run)
     changes = [
         f"{key}: {before.get(key)!r} -> {value!r}"
@@ -149,4 +150,4 @@ def list_other_measures(report: Report, run: ArmRun, texts: Texts | None = None)
         if texts and report["task_data"].get(metric) != texts.tasks[metric]:
             changes.append(f"task {metric}: other examples")
     gone = tasks_before.keys() - {task["metric"] for task in now["tasks"]}
-    return [*changes, *(f"task {metric}: not wanted any more" for metric in sorted(gone))]
+    return [*changes, *(f"task {metric}: no longer measured" for metric in sorted(gone))]

@@ -5,20 +5,21 @@ from typing import TYPE_CHECKING
 
 from litebert.study.metrics import describe
 from litebert.study.results import list_commands
-from litebert.study.tables import SIGNS, WITHOUT_NETWORK, TableCell, count_outcomes, list_facts, list_rows
+from litebert.study.tables import BASELINE, SIGNS, TableCell, count_outcomes, list_facts, list_rows
 
 if TYPE_CHECKING:
     from litebert.study.report import Section
 
 _HEADER = """## Studies
 
-Made by `litebert study report`; do not edit. Ours is the mean over seeds ± their standard deviation; in brackets the
-difference from the reference arm (bold); ○ is not above what needs no network. A claim *agrees* when the direction is
-the paper's and the 95 % interval does not reach the other side; within the interval, nothing can be said. Differences
-between arms are taken seed by seed, on the text that all were measured on; intervals of single values have the choice
-of that text in them. Each claim has its own 95 %: of twenty that are not so, one will seem to be. Scores at laptop
-scale are far below the papers': compare differences. In the commands TEXT is a folder of text, and DATA that of the
-tasks' files ([studies.md](studies.md)); how many threads an arm had (`--jobs`) changes last digits.
+Written by `litebert study report`; do not edit. Ours is the mean over seeds ± standard deviation; in brackets the
+difference from the reference arm (bold). ○ marks scores that are not above the baseline (unigram, bag of words or
+constant answer). A claim *agrees* if the direction is the paper's and the 95 % interval excludes the other side;
+within the interval the result is inconclusive. Differences between arms are taken seed by seed, on the same held-out
+text; intervals of single values include the choice of that text. There is no correction for multiple comparisons:
+expect one false positive in twenty claims. Scores at laptop scale are far below the papers': compare differences. In
+the commands, TEXT is a folder of text and DATA the folder of the tasks' files ([studies.md](studies.md)). The number
+of threads per arm (`--jobs`) changes the last digits.
 """
 
 
@@ -46,7 +47,7 @@ def _write_section(section: "Section", pictures: str) -> str:
 
 
 def _write_claims(section: "Section") -> list[str]:
-    lines = ["| | claim | measured by | ours | the paper's | |", "|---|---|---|---|---|---|"]
+    lines = ["| | claim | metric | ours | paper | |", "|---|---|---|---|---|---|"]
     for verdict in section.verdicts:
         numbers = verdict.measured_by, verdict.ours, verdict.paper
         lines.append(f"| {' | '.join([SIGNS[verdict.outcome], verdict.claim.text, *numbers, verdict.words])} |")
@@ -62,7 +63,7 @@ def _write_table(section: "Section") -> list[str]:
         title += f" ({row.note})" if row.note else ""
         ours, paper = ([_join(cell, is_paper=is_paper) for cell in row.cells] for is_paper in (False, True))
         if any(ours):
-            lines.append(f"| {title} | {'' if row.title == WITHOUT_NETWORK else 'ours'} | {' | '.join(ours)} |")
+            lines.append(f"| {title} | {'' if row.title == BASELINE else 'ours'} | {' | '.join(ours)} |")
             title = ""
         if any(paper):
             lines.append(f"| {title} | paper | {' | '.join(paper)} |")

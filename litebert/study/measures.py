@@ -75,7 +75,7 @@ def weigh(subject: Subject) -> Measured:
 
 
 def ask(subject: Subject) -> Measured:
-    """Hidden words and sentence pairs of held-out text."""
+    """Masked tokens and sentence pairs of held-out text."""
     assert subject.run is not None
     options = IntrinsicOptions(pairs=subject.spec.pairs, length=subject.spec.length or None)
     report = evaluate_intrinsic(subject.run, Path(subject.recipe.data.corpora[0]), options)

@@ -1,4 +1,4 @@
-"""The numbers that studies speak of: what each is called, and its unit."""
+"""The metrics of studies: their titles and units."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -14,9 +14,9 @@ class Metric(NamedTuple):
     digits: int = 1
     is_exact: bool = False  # follows from the recipe: no seed and no text changes it
     is_relative: bool = False  # spreads in proportion to its size
-    is_untrained: bool = False  # tells nothing of what a model has learned
-    is_of_layers: bool = False  # what layers do or are: of models that have all learned, or it is the shape that speaks
-    chance: float | None = None  # what guessing gets, where that is less than what needs no network
+    is_untrained: bool = False  # does not depend on what the model has learned
+    is_of_layers: bool = False  # describes layers: meaningful only if all models have learned something
+    chance: float | None = None  # the score of guessing, if the baseline scores more
 
     @property
     def label(self) -> str:
@@ -39,27 +39,27 @@ METRICS = {
     "hours": Metric("Training", "h", 2, is_relative=True, is_untrained=True),
     "measuring_hours": Metric("Measuring and fine-tuning", "h", 2, is_relative=True, is_untrained=True),
     "memory": Metric("Kept for backward", "MB", 1, is_exact=True, is_untrained=True),
-    "mlm": Metric("Hidden words"),
-    "mlm_usual": Metric("Words, 80/10/10"),
+    "mlm": Metric("Masked tokens"),
+    "mlm_usual": Metric("Masked tokens, 80/10/10"),
     "perplexity": Metric("Perplexity", "", 2, is_relative=True),
     "sop": Metric("SOP", chance=50.0),
-    "sop_lead": Metric("SOP, lead", chance=50.0),
-    "sop_inner": Metric("SOP, not lead", chance=50.0),
+    "sop_lead": Metric("SOP, openings", chance=50.0),
+    "sop_inner": Metric("SOP, not openings", chance=50.0),
     "sop_probe": Metric("SOP by probe", chance=50.0),
-    "sop_probe_lead": Metric("SOP by probe, lead", chance=50.0),
-    "sop_probe_inner": Metric("SOP by probe, not lead", chance=50.0),
+    "sop_probe_lead": Metric("SOP by probe, openings", chance=50.0),
+    "sop_probe_inner": Metric("SOP by probe, not openings", chance=50.0),
     "nsp": Metric("NSP", chance=50.0),
-    "nsp_lead": Metric("NSP, lead", chance=50.0),
-    "nsp_inner": Metric("NSP, not lead", chance=50.0),
+    "nsp_lead": Metric("NSP, openings", chance=50.0),
+    "nsp_inner": Metric("NSP, not openings", chance=50.0),
     "nsp_probe": Metric("NSP by probe", chance=50.0),
-    "nsp_probe_lead": Metric("NSP by probe, lead", chance=50.0),
-    "nsp_probe_inner": Metric("NSP by probe, not lead", chance=50.0),
+    "nsp_probe_lead": Metric("NSP by probe, openings", chance=50.0),
+    "nsp_probe_inner": Metric("NSP by probe, not openings", chance=50.0),
     "l2_floor": Metric("Least L2 distance", "", 2, is_relative=True, is_of_layers=True),
     "l2_floor_share": Metric("Least L2 distance", "% of the state's norm", 1, is_relative=True, is_of_layers=True),
     "l2_roughness": Metric("Roughness of L2", "%", 1, is_relative=True, is_of_layers=True),
     "degrees_floor": Metric("Least angle", "degrees", 1, is_relative=True, is_of_layers=True),
     "degrees_roughness": Metric("Roughness of the angle", "%", 1, is_relative=True, is_of_layers=True),
-    "degrees_further": Metric("Angle after four times the passes", "degrees", 2, is_relative=True, is_of_layers=True),
+    "degrees_further": Metric("Angle at four times the depth", "degrees", 2, is_relative=True, is_of_layers=True),
     "layer_weights": Metric("Cosine of two layers' weights", "", 3, is_of_layers=True),
     "layer_function": Metric("Cosine of two layers' effects", "", 3, is_of_layers=True),
     AVERAGE: Metric("Average of the tasks"),
@@ -88,11 +88,11 @@ SERIES = {
     "l2_share": ("layer", "L2 distance, % of the input's norm"),
     "degrees": ("layer", "angle between input and output, degrees"),
     "degrees_further": ("layer", "angle when the layer is applied four times as often, degrees"),
-    "mlm": ("step", "held-out masked words, %"),
+    "mlm": ("step", "held-out masked tokens, %"),
     "sentence": ("step", "held-out sentence pairs, %"),
     "loss": ("step", "held-out loss, nats"),
-    "mlm_loss": ("step", "held-out masked words, loss in nats"),
-    "train_mlm_loss": ("step", "masked words in training, loss in nats"),
+    "mlm_loss": ("step", "held-out masked tokens, loss in nats"),
+    "train_mlm_loss": ("step", "masked tokens in training, loss in nats"),
 }
 MATRICES = {
     "layer_weights": "cosine of two layers' weights",
@@ -101,14 +101,14 @@ MATRICES = {
 
 
 def check_metric(name: str, tasks: Collection[str], *, where: str) -> None:
-    """Refuse a name that neither a measure nor one of the tasks gives."""
+    """Raise if neither a measure nor a task gives this metric."""
     plain = name.removesuffix(ENSEMBLE)
     if plain not in METRICS and not any(plain == task or plain.startswith(f"{task}-") for task in tasks):
         raise ConfigError("unknown-metric", f"{where}: nothing measures '{name}'; {suggest(name, [*METRICS, *tasks])}")
 
 
 def describe(name: str) -> Metric:
-    """A metric by name; a task of somebody's own is a score in percent."""
+    """A metric by name; a user's own task is a score in percent."""
     if name in METRICS:
         return METRICS[name]
     if name.endswith(ENSEMBLE):

@@ -1,10 +1,10 @@
-"""A study's folder: where each run lies, and which are finished.
+"""A study's folder: where each run is, and which are finished.
 
 ARM-seed-1.json          the report of a finished arm: small, to be kept and committed; what `study report` reads
-study.toml               the study, where it is somebody's own; recipe-SCALE.toml its recipe, where that is a file, and
+study.toml               the study, if it is a user's own; recipe-SCALE.toml its recipe if that is a file, and
                          recipe-SCALE-TASK.toml a task's
 runs/ARM-seed-1/         its pre-training, an ordinary run; runs/ARM-seed-1-TASK-1/ its fine-tuning
-locks/                   who works on what
+locks/                   which process runs which arm
 """
 
 import os
@@ -36,7 +36,7 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a study is run, and where what it reads lies."""
+    """The folder of a study, and the corpora and task data that it reads."""
 
     folder: Path
     corpora: Mapping[str, Path]
@@ -53,36 +53,40 @@ class Place:
 
 
 def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], data: Path | None) -> Place:
-    """The place of some runs of one study; whatever they will read must be there now, not after hours of training."""
+    """The place of some runs of one study; raises if anything they will read is missing, before training starts."""
     at_scale, paths = runs[0].at_scale, locate_corpora(runs, corpora)
     for name, path in paths.items():
         if not path.is_dir():
             wanted = at_scale.corpora.get(name, "")
             raise ConfigError(
                 "no-corpus",
-                f"there is no corpus {path}: name it with --corpus {'' if name == MAIN_CORPUS else f'{name}='}PATH"
-                f"{f' ({wanted})' if wanted else ''}",
+                f"corpus '{name}' of the study is missing at {path}: name its folder"
+                f"{f' (the study asks for {wanted})' if wanted else ''}",
+                option="corpora",
             )
     root = data or (Path(os.environ["LITEBERT_DATA"]) if os.environ.get("LITEBERT_DATA") else None)
     for task in at_scale.tasks:
         if root is None or not (root / task.data).exists():
-            where = f"{root} has none" if root else "nobody says where that is"
+            where = f"{root} has no such file" if root else "no folder is set"
             raise ConfigError(
                 "no-task-data",
-                f"the task {task.metric} reads '{task.data}' in the folder of tasks' data, and {where}: name it with "
-                "--data, or set LITEBERT_DATA",
+                f"task {task.metric} reads '{task.data}' in the folder of task data, but {where}: name the folder, or "
+                "set LITEBERT_DATA",
+                option="data",
             )
     return Place(folder, paths, root)
 
 
 def locate_corpora(runs: Sequence[ArmRun], corpora: Sequence[str]) -> dict[str, Path]:
-    """Where the corpora that some runs of one study read are to lie, by name."""
+    """The folders of the corpora that some runs of one study read, by name."""
     named = _parse_corpora(corpora)
-    known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # of other arms too: one command may do for all
+    known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # of all arms: one command may be used for each of them
     for name in named:
         if name not in known:
             raise ConfigError(
-                "unknown-value", f"--corpus {name}=...: the study {runs[0].study.name} reads {', '.join(known)}"
+                "unknown-value",
+                f"corpus '{name}' is unknown; the study {runs[0].study.name} reads {', '.join(known)}",
+                option="corpora",
             )
     needed = corpora_of(runs) if runs[0].at_scale.is_trained else []
     return {name: named.get(name, Path("corpora") / name) for name in needed}
@@ -107,7 +111,8 @@ def list_places(parent: Path) -> list[Path]:
     found = sorted({path.parent for path in parent.glob("*/*-seed-*.json")})
     if not found:
         raise DataError(
-            "no-finished-arm", f"{parent} has no folder with a finished arm of a study (ARM-seed-1.json): name one"
+            "no-finished-arm",
+            f"{parent} has no folder with a finished arm of a study (ARM-seed-1.json): name such a folder",
         )
     return found
 
@@ -116,7 +121,7 @@ def read_arm_report(path: Path) -> Report:
     """The report of a finished arm."""
     report = read_sealed(path, fix="delete it to run this arm again")
     if report.get("format") != FORMAT_VERSION or not report.keys() >= _NEEDED.keys():
-        raise DataError("corrupt-file", f"{path} is no report of a study's arm that this litebert reads")
+        raise DataError("corrupt-file", f"{path} is not an arm's report that this version of litebert can read")
     check_keys(path, report, _NEEDED)
     try:
         _check_recipes(report)
@@ -128,7 +133,7 @@ def read_arm_report(path: Path) -> Report:
 
 
 def _check_recipes(report: Report) -> None:
-    """Build the recipes, which are compared with the study's: keys may have gone since, or a hand been at work."""
+    """Build the recipes, which are compared with the study's: keys may have been removed since, or the file edited."""
     for text in (report["recipe"], *report["ancestors"].values()):
         build_recipe(parse_toml(text, where="recipe"))
     for task in report["measures"]["tasks"]:
@@ -138,7 +143,7 @@ def _check_recipes(report: Report) -> None:
 
 
 def keep_study_file(source: str, study: Study, folder: Path) -> None:
-    """Lay somebody's own study and its recipes beside its results, which cannot be read without them."""
+    """Copy a user's own study and its recipes next to its results, which cannot be read without them."""
     if not source.endswith(".toml"):
         return
     files = {STUDY_FILE: source}
@@ -146,15 +151,15 @@ def keep_study_file(source: str, study: Study, folder: Path) -> None:
         files[_kept_recipe(scale)] = spec.recipe
         files |= {_kept_recipe(scale, task): task.recipe for task in spec.tasks}
     for name, path in files.items():
-        if Path(path).is_file():  # not one by the name of a recipe that comes with litebert
+        if Path(path).is_file():  # otherwise it names a recipe that comes with litebert
             with atomic_path(folder / name) as temporary:
                 temporary.write_bytes(Path(path).read_bytes())
         else:
-            (folder / name).unlink(missing_ok=True)  # of the study as it was
+            (folder / name).unlink(missing_ok=True)  # left by an earlier version of the study
 
 
 def find_study(folder: Path, name: str) -> Study:
-    """The study of a folder's reports: somebody's own lies beside them, with its recipes; others come with litebert."""
+    """The study of a folder's reports: a user's own, stored next to them, or one that comes with litebert."""
     own = folder / STUDY_FILE
     if not own.is_file():
         return load_study(name)

@@ -1,4 +1,4 @@
-"""The reports of a study's finished arms, put together: means and spreads, beside what the paper printed."""
+"""The reports of a study's finished arms combined: means and spreads, compared with the published numbers."""
 
 import math
 import shlex
@@ -277,7 +277,7 @@ def read_results(folder: Path) -> list[Results]:
 
 
 def check_company(runs: Sequence[ArmRun], folder: Path, texts: Texts) -> None:
-    """Refuse to run arms in a folder whose finished ones could not stand in one table with them, before any begins."""
+    """Raise, before any arm starts, if a folder has finished arms that are not comparable with these."""
     study, scale, words = runs[0].study, runs[0].scale, runs[0].words
     for path, report in _read_reports(folder).items():
         if (report["study"], report["scale"]) != (study.name, scale):
@@ -285,8 +285,9 @@ def check_company(runs: Sequence[ArmRun], folder: Path, texts: Texts) -> None:
         if tuple(report["words"]) != words:
             raise ConfigError(
                 "options-changed",
-                f"{path} was run with other words ({_words(report)}; now {' '.join(words) or 'none'}), and such arms "
-                "do not go into one table: choose another --out",
+                f"{path} was run with other overrides ({_words(report)}; now {' '.join(words) or 'none'}), so the arms "
+                "are not comparable: use another folder",
+                option="out",
             )
         check_current(path, report, _run_of(study, path, report), texts)
 
@@ -299,30 +300,32 @@ def _read_reports(folder: Path) -> dict[Path, Report]:
 def _run_of(study: Study, path: Path, report: Report) -> ArmRun:
     scale, arm, seed, words = report["scale"], report["arm"], report["seed"], tuple(report["words"])
     if arm not in study.arms_at(scale):
-        raise ConfigError("unknown-arm", f"{path}: the study {study.name} has no arm '{arm}' any more; delete the file")
+        raise ConfigError(
+            "unknown-arm", f"{path}: the study {study.name} no longer has an arm '{arm}'; delete the file"
+        )
     return ArmRun(study, scale, arm, seed, build_arm_recipe(study, scale, arm, seed, words), words)
 
 
 def _check_measured_as_meant(path: Path, report: Report, run: ArmRun) -> None:
-    """Arms that were measured in different ways do not stand in one table."""
+    """Raise if an arm was measured differently from what the study specifies."""
     changes = list_other_measures(report, run)
     if changes:
         raise ConfigError(
             "options-changed",
-            f"{path} was measured otherwise than {run.study.name} says now ({'; '.join(changes[:4])}): run the study "
-            "again, which measures the arms it has and trains nothing twice",
+            f"{path} was measured differently from what {run.study.name} specifies now ({'; '.join(changes[:4])}): "
+            "run the study again, which measures its finished arms without training them again",
         )
 
 
 def _check_alike(reports: dict[Path, Report]) -> None:
-    """Only arms on the same text and by the same words can stand in one table."""
+    """Raise unless all arms read the same text and have the same overrides."""
     first_path, first = next(iter(reports.items()))
     seen: dict[str, tuple[Path, str]] = {}  # what would be wrong with another -> who read it first, and its hash
     for path, report in reports.items():
         if report["words"] != first["words"]:
             raise ConfigError(
                 "options-changed",
-                f"{path} and {first_path} were run with other words ({_words(report)}; {_words(first)})",
+                f"{path} and {first_path} were run with different overrides ({_words(report)}; {_words(first)})",
             )
         texts = {f"trained on other texts (corpus {name})": f["fingerprint"] for name, f in report["corpora"].items()}
         tasks = {f"tuned on other examples (task {name})": content for name, content in report["task_data"].items()}
@@ -337,7 +340,7 @@ def _words(report: Report) -> str:
 
 
 def list_commands(results: Results) -> Sequence[str]:
-    """What was said to get these results: TEXT is the folder of the text, DATA that of the tasks' files.
+    """The commands that gave these results. TEXT is the folder of the text, DATA that of the tasks' files.
 
     Tokenizers and corpora are named by how their fingerprints begin: each study finds its own.
     """

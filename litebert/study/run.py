@@ -46,17 +46,17 @@ class StudyRequest:
 
 
 class Ended(NamedTuple):
-    """The reports of the arms that are finished, and which arms other processes are still working on."""
+    """The reports of the arms that are finished, and which arms other processes are still running."""
 
     reports: dict[str, dict[str, Any]]
     elsewhere: list[str]
 
 
 def run_arms(request: StudyRequest, runs: Sequence[ArmRun], jobs: int = 1) -> Ended:
-    """Run what is not finished, `jobs` at a time; a report of another study than this one is an error."""
+    """Run what is not finished, `jobs` at a time; a report of another version of the study is an error."""
     place, ranks = open_place(runs, request.folder, request.corpora, request.data), read_ranks()
     if ranks.world_size > 1 and len(runs) > 1:
-        raise ConfigError("one-arm", f"torchrun trains one arm, and these are {len(runs)}: run them one by one")
+        raise ConfigError("one-arm", f"torchrun runs a single arm, but {len(runs)} are selected: run them one by one")
     if not ranks.is_main:
         help_arm(runs[0], place)
         return Ended({}, [])

@@ -1,4 +1,4 @@
-"""A study's table: what each cell says, for a page, for Markdown, for CSV and for JSON."""
+"""A study's table, for HTML, Markdown, CSV and JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ SIGNS: dict[Outcome, str] = {
 _UNSURE: dict[Outcome, str] = {
     "leans": "towards the paper",
     "opposes": "away from it",
-    "unlearned": "of models that learned too little",
+    "unlearned": "because the models learned too little",
 }
-WITHOUT_NETWORK = "without a network"
+BASELINE = "baseline"
 AT_LEVEL = "○"
 
 
@@ -34,7 +34,7 @@ class TableCell:
     difference: str = ""  # from the reference arm
     paper: str = ""
     paper_difference: str = ""
-    mark: str = ""  # of what is not above what needs no network
+    mark: str = ""  # not above the baseline
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class TableRow:
 
 
 def list_rows(results: Results) -> list[TableRow]:
-    """The rows of the table, each with a cell for every column; last what bags of words or constant answers reach."""
+    """The rows of the table, each with a cell for every column; last the baselines (bag of words, constant answers)."""
     rows = [
         TableRow(
             results.title(arm),
@@ -59,8 +59,8 @@ def list_rows(results: Results) -> list[TableRow]:
         for arm in results.arms
     ]
     levels = {name: results.level(name) for name in results.columns}
-    without = [TableCell(_show(describe(name), level)) for name, level in levels.items()]
-    return [*rows, TableRow(WITHOUT_NETWORK, "", False, without)] if any(cell.ours for cell in without) else rows
+    baselines = [TableCell(_show(describe(name), level)) for name, level in levels.items()]
+    return [*rows, TableRow(BASELINE, "", False, baselines)] if any(cell.ours for cell in baselines) else rows
 
 
 def _build_cell(results: Results, arm: str, name: str) -> TableCell:
@@ -87,14 +87,14 @@ def _show(metric: Metric, value: float | None) -> str:
 def count_outcomes(verdicts: Sequence[Verdict]) -> str:
     """How many claims agree, in one sentence."""
     counts = {outcome: sum(v.outcome == outcome for v in verdicts) for outcome in SIGNS}
-    told = len(verdicts) - counts["missing"]
-    if not told:
+    measured = len(verdicts) - counts["missing"]
+    if not measured:
         return "None of the paper's claims was measured."
     is_exact = all(describe(verdict.claim.metric).is_exact for verdict in verdicts)
-    parts = [f"{counts['agrees']} of {told} claims agree{'' if is_exact else ' beyond the spread'}"]
+    parts = [f"{counts['agrees']} of {measured} claims agree{'' if is_exact else ' beyond the spread'}"]
     unsure = [f"{counts[outcome]} {words}" for outcome, words in _UNSURE.items() if counts[outcome]]
     if unsure:
-        parts.append(f"{sum(counts[outcome] for outcome in _UNSURE)} cannot be told ({', '.join(unsure)})")
+        parts.append(f"{sum(counts[outcome] for outcome in _UNSURE)} inconclusive ({', '.join(unsure)})")
     if counts["disagrees"]:
         parts.append(f"{counts['disagrees']} {'disagrees' if counts['disagrees'] == 1 else 'disagree'}")
     if counts["missing"]:
@@ -115,7 +115,7 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
                 f"{corpus['documents']:,} documents, {corpus['tokens']:,} tokens, vocabulary {corpus['vocab_size']:,}; "
                 f"{_describe_building(corpus)}; "
                 f"held out {corpus['held_out_documents']:,} documents, {corpus['held_out_tokens']:,} tokens"
-                f"{f'. Meant: {words}' if words else ''}",
+                f"{f'. The study asks for {words}' if words else ''}",
             )
         )
     trained = [report for report in reports if report["timed"].get("hours", 0.0) >= 0.005]  # not the untrained
@@ -123,7 +123,7 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
     if tokens:
         low, high = min(tokens) / 1e6, max(tokens) / 1e6
         span = f"{low:,.1f}M" if round(low, 1) == round(high, 1) else f"{low:,.1f}M to {high:,.1f}M"
-        facts.append(("Read", f"{span} tokens by each arm and seed"))
+        facts.append(("Read", f"{span} tokens per arm and seed"))
         hours = [report["timed"]["hours"] for report in trained]
         clock = "processor hours" if all(report["machine"]["device"] == "cpu" for report in trained) else "hours"
         each = f"{min(hours):,.2f} to {max(hours):,.2f} each"
@@ -131,7 +131,7 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
     measuring = sum(report["timed"].get("measuring_hours", 0.0) for report in reports)
     if measuring >= 0.05:
         facts.append(
-            ("Besides" if trained else "Time", f"{measuring:,.1f} processor hours of measuring and fine-tuning")
+            ("Measuring" if trained else "Time", f"{measuring:,.1f} processor hours of measuring and fine-tuning")
         )
     seeds = sorted({report["seed"] for report in reports})
     facts.append(("Runs", f"{len(reports)}, with seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"))

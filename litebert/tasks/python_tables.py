@@ -76,7 +76,13 @@ def _write_rows(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
         raise DataError("no-rows", f"{file.stem} has no rows")
     with file.open("w", encoding="utf-8") as stream:
         for row in rows:
-            stream.write(json.dumps(dict(row), default=_to_plain) + "\n")
+            cells = {key: None if _is_missing(value) else value for key, value in row.items()}
+            stream.write(json.dumps(cells, default=_to_plain) + "\n")
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell is what pandas puts where there is nothing: NaN, NaT or NA."""
+    return (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _to_plain(value: Any) -> Any:

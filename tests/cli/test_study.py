@@ -184,7 +184,7 @@ def test_a_report_is_written_and_told(tmp_path: Path, capsys: pytest.CaptureFixt
         write_invented(tmp_path / "fig", run, **invent_everything(run))
     assert study("report", str(tmp_path / "fig")) == 0
     shown = capsys.readouterr().out
-    assert "Held-out words gain when dropout is removed" in shown
+    assert "Removing dropout raises masked-token accuracy on held-out text" in shown
     assert (tmp_path / "fig" / "report" / "index.html").is_file()
     assert json.loads((tmp_path / "fig" / "report" / "results.json").read_text())[0]["study"] == "figure-2b"
 

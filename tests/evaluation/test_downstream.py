@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from refusals import refuses
+from small_configs import NARROW
 from small_runs import make_recipe
 from small_tasks import invent_rows, write_rows
 
@@ -29,9 +30,7 @@ from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from tests.conftest import invent_documents
 
-CONFIG = ModelConfig(
-    vocab_size=100, embedding_size=8, hidden_size=16, ffn_size=24, num_layers=2, num_heads=2, max_positions=32
-)
+CONFIG = NARROW
 HEADS = (HeadSpec("mlm"), HeadSpec("sentence", 2))
 OPTIONS = IntrinsicOptions(pairs=64)
 

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from small_configs import TINY
 
 import litebert
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
@@ -16,7 +18,6 @@ from litebert.graph.precision import FloatArray, quantize_columns
 from litebert.graph.writer import FLOAT
 from litebert.inference.engines.graphs import EngineName
 from litebert.inference.export_folder import EXPORT_FILE
-from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
 from litebert.tasks.choices import ChoiceExample, Choices
@@ -54,10 +55,7 @@ TASKS: dict[str, tuple[FinetuneTask, Callable[[str], Any]]] = {
 
 
 def save_untrained(folder: Path, task: FinetuneTask, tokenizer: Tokenizer) -> Path:
-    config = ModelConfig(
-        vocab_size=tokenizer.vocab_size, embedding_size=16, hidden_size=32, ffn_size=64, num_layers=3, num_heads=2,
-        max_positions=64, initializer_range=0.3,
-    )  # fmt: skip
+    config = replace(TINY, vocab_size=tokenizer.vocab_size, num_layers=3, initializer_range=0.3)  # fmt: skip
     content = CheckpointContent(step=0, task=task_facts(task, max_length=48))
     save_checkpoint(folder, build_model(config, task.heads, seed=2), tokenizer, content)
     return folder

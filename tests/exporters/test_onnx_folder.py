@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from refusals import refuses
 from shown_code import read_shown
+from small_configs import TINY
 
 import litebert
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
@@ -18,7 +20,6 @@ from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
 from litebert.exporters.int8 import export_int8
 from litebert.exporters.onnx_folder import export_onnx
-from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
 from litebert.tasks.classification import Classification
@@ -70,10 +71,7 @@ def test_the_code_of_the_documentation_gives_our_answers(
     tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It cuts, pads, names labels, pools and normalizes, all from the files of the export."""
-    config = ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size, embedding_size=16, hidden_size=32, ffn_size=64, num_layers=2,
-        num_heads=2, max_positions=64, initializer_range=0.3,
-    )  # fmt: skip
+    config = replace(TINY, vocab_size=tiny_tokenizer.vocab_size, initializer_range=0.3)  # fmt: skip
     task = Classification("sst-2", ("dull", "fine", "odd"))
     content = CheckpointContent(step=0, task=task_facts(task, max_length=48))
     save_checkpoint(tmp_path / "model", build_model(config, task.heads, seed=3), tiny_tokenizer, content)

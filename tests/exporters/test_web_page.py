@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import refuses
+from small_configs import TINY
 from small_text import SIZES, make_sentences
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
@@ -25,7 +26,6 @@ from litebert.exporters.web_model import describe_for_page
 from litebert.inference.engines.graphs import OneGraph
 from litebert.inference.engines.onnx_engine import OnnxEngine
 from litebert.inference.predictor import Predictor
-from litebert.model.config import ModelConfig
 from litebert.model.engine import HeadName
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
@@ -90,10 +90,7 @@ def unigram() -> Tokenizer:
 
 def save_model(folder: Path, task: Any, tokenizer: Tokenizer, *, num_layers: int = 3) -> Path:
     """A model with random weights, of a scale that makes it take sides."""
-    config = ModelConfig(
-        vocab_size=tokenizer.vocab_size, embedding_size=16, hidden_size=32, ffn_size=64, num_layers=num_layers,
-        num_heads=2, max_positions=64, initializer_range=0.3,
-    )  # fmt: skip
+    config = replace(TINY, vocab_size=tokenizer.vocab_size, num_layers=num_layers, initializer_range=0.3)  # fmt: skip
     content = CheckpointContent(step=0, task=task_facts(task, max_length=48))
     save_checkpoint(folder / "model", build_model(config, task.heads, seed=3), tokenizer, content)
     return folder / "model"

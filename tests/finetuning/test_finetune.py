@@ -1,6 +1,7 @@
 """Fine-tuning learns every kind of task, goes on as if it had never stopped, and says what cannot be meant."""
 
 import json
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -488,7 +489,7 @@ def test_recipe_steps_and_time_are_announced_before_the_first_step_and_change_no
     line = "recipe adaptive: 12 steps of 8 examples (3 epochs of 32), length 32, adamw at 0.01, evaluated every"
     assert line in said
     assert "stops early after 2 evaluations without improvement" in said
-    assert "at most about 0 s on this cpu" in said
+    assert re.search(r"at most about \d+ s on this cpu", said)
     assert said.index(line) < said.index("step 1/12")
     monkeypatch.setattr(story, "announce", lambda *_: None)
     finetune(job, tmp_path / "b" / "run")

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from refusals import refuses
+from small_configs import TINY
 from small_tasks import invent_rows, tag_words, write_rows
 from torch import Tensor
 
@@ -20,7 +22,6 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.inference.engines.choosing import Trial, choose_engine
 from litebert.inference.engines.graphs import EngineName
 from litebert.inference.engines.threads import choose_threads, count_cores
-from litebert.model.config import ModelConfig
 from litebert.model.engine import HeadInputs, HeadName
 from litebert.model.model import build_model
 from litebert.tasks.catalog import read_dataset, task_facts
@@ -37,10 +38,7 @@ OTHERS = ("onnx", "openvino")
 
 def untrained(folder: Path, task: FinetuneTask, tokenizer: Tokenizer) -> Path:
     """A model that was never trained for its task: its answers are as good as any to compare."""
-    config = ModelConfig(
-        vocab_size=tokenizer.vocab_size, embedding_size=16, hidden_size=32, ffn_size=64, num_layers=3, num_heads=2,
-        max_positions=64, initializer_range=0.3,
-    )  # fmt: skip
+    config = replace(TINY, vocab_size=tokenizer.vocab_size, num_layers=3, initializer_range=0.3)  # fmt: skip
     content = CheckpointContent(step=0, task=task_facts(task, max_length=48))
     save_checkpoint(folder, build_model(config, task.heads, seed=2), tokenizer, content)
     return folder

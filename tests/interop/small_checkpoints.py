@@ -1,10 +1,12 @@
 """Checkpoints of a few kilobytes, and what they are compared by."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from small_configs import NARROW
 from torch import Tensor
 
 from litebert import load_checkpoint
@@ -15,16 +17,7 @@ from litebert.model.model import Model, build_model
 from litebert.text.tokenizer import Tokenizer
 
 TO_HUGGINGFACE = ConvertOptions(to="huggingface")
-ALBERT = ModelConfig(
-    vocab_size=100,
-    embedding_size=8,
-    hidden_size=16,
-    ffn_size=24,
-    num_layers=4,
-    num_heads=2,
-    max_positions=64,
-    initializer_range=0.3,
-)
+ALBERT = replace(NARROW, num_layers=4, max_positions=64, initializer_range=0.3)
 PRETRAINING = (HeadSpec("mlm"), HeadSpec("sentence"))
 
 

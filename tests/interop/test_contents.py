@@ -10,19 +10,18 @@ import pytest
 import torch
 from refusals import refuses
 from safetensors.torch import load_file, save_file
+from small_configs import NARROW
 from torch import Tensor
 
 from litebert import load_checkpoint
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.errors import DataError
 from litebert.interop.convert import ConvertOptions, convert
-from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
 from litebert.text.tokenizer import Tokenizer
 
-CONFIG = ModelConfig(
-    vocab_size=100, embedding_size=8, hidden_size=16, ffn_size=24, num_layers=2, num_heads=2, max_positions=32
-)
+CONFIG = NARROW
 QUERY = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query.weight"
 
 

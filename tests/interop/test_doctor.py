@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_configs import NARROW
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.cli.main import _run
@@ -22,17 +23,7 @@ from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.text.tokenizer import Tokenizer
 
-CONFIG = ModelConfig(
-    vocab_size=100,
-    embedding_size=8,
-    hidden_size=128,
-    ffn_size=24,
-    num_layers=4,
-    num_heads=2,
-    max_positions=32,
-    hidden_dropout_rate=0.0,
-    attention_dropout_rate=0.0,
-)
+CONFIG = replace(NARROW, hidden_size=128, num_layers=4, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
 PRETRAINING = (HeadSpec("mlm"), HeadSpec("sentence"))
 QUERY = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query.weight"
 

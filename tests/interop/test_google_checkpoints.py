@@ -11,6 +11,7 @@ import torch
 import transformers
 from bundles import BundleOptions, write_bundle
 from refusals import refuses
+from small_configs import NARROW
 from torch import Tensor
 
 from litebert import load_checkpoint
@@ -24,18 +25,7 @@ from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import build_model
 from litebert.text.tokenizer import Tokenizer
 
-CONFIG = ModelConfig(
-    vocab_size=100,
-    embedding_size=8,
-    hidden_size=16,
-    ffn_size=24,
-    num_layers=4,
-    num_heads=2,
-    max_positions=32,
-    hidden_dropout_rate=0.0,
-    attention_dropout_rate=0.0,
-    initializer_range=0.3,
-)
+CONFIG = replace(NARROW, num_layers=4, hidden_dropout_rate=0.0, attention_dropout_rate=0.0, initializer_range=0.3)
 PRETRAINING = (HeadSpec("mlm"), HeadSpec("sentence"))
 NO_HEADS = Wishes(allows_missing_heads=True)
 

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 import torch
 import transformers
+from small_configs import NARROW
 from small_text import SIZES, make_sentences
 
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
@@ -17,16 +18,7 @@ from litebert.model.sharing import Sharing
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
-ALBERT = ModelConfig(
-    vocab_size=100,
-    embedding_size=8,
-    hidden_size=16,
-    ffn_size=24,
-    num_layers=4,
-    num_heads=2,
-    max_positions=32,
-    initializer_range=0.3,
-)
+ALBERT = replace(NARROW, num_layers=4, initializer_range=0.3)
 BERT = replace(ALBERT, embedding_size=16, sharing="none")
 PRETRAINING = [HeadSpec("mlm"), HeadSpec("sentence")]
 

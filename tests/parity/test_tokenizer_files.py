@@ -16,6 +16,7 @@ import torch
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
+from small_configs import NARROW
 from small_text import SIZES, make_sentences
 from tokenizers import Regex, normalizers
 from varied_lines import FRAGMENTS, iter_rare_lines, iter_varied_lines
@@ -23,7 +24,7 @@ from varied_lines import FRAGMENTS, iter_rare_lines, iter_varied_lines
 from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpoint
 from litebert.core.files import write_json
 from litebert.interop.tokenizer_files import write_tokenizer_files
-from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
 from litebert.text.normalize import Normalization, normalize
 from litebert.text.sentencepiece_backend import SentencePieceBackend
@@ -34,16 +35,7 @@ Feature = Callable[[str], object]
 SPECIAL_NAMES = re.compile(r"\[(CLS|SEP|MASK|PAD|UNK)\]|<(pad|unk|s|/s|mask)>")
 CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 FILES = ["spiece.model", "tokenizer.json", "tokenizer_config.json"]
-ALBERT = ModelConfig(
-    vocab_size=SIZES["unigram"],
-    embedding_size=8,
-    hidden_size=16,
-    ffn_size=24,
-    num_layers=2,
-    num_heads=2,
-    max_positions=32,
-    initializer_range=0.3,
-)
+ALBERT = replace(NARROW, vocab_size=SIZES["unigram"], initializer_range=0.3)
 BERT = replace(ALBERT, embedding_size=16, sharing="none")
 ROBERTA = replace(BERT, vocab_size=SIZES["bpe"], num_segments=1, activation="gelu")
 MODELS = {"unigram": ALBERT, "wordpiece": BERT, "bpe": ROBERTA}

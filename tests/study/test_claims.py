@@ -127,10 +127,7 @@ def test_seeds_that_do_not_differ_make_nothing_sure() -> None:
     for seeds in (alike, rounded):
         results = make_results(seeds)
         assert results.half_width_between("mlm", "a", "b") is None
-        assert (
-            judge_all(results)[0].words
-            == "agrees in direction, not beyond the spread (its seeds do not tell the spread)"
-        )
+        assert judge_all(results)[0].words == "agrees in direction, not beyond the spread (seeds show no spread)"
 
 
 def test_layers_that_have_come_to_rest_in_every_seed_have_an_interval() -> None:
@@ -180,20 +177,20 @@ def test_what_spreads_in_proportion_is_pooled_in_proportion() -> None:
 
 
 @pytest.mark.parametrize(("own", "expected"), [(40.0, "agrees"), (6.0, "unlearned")])
-def test_a_claim_of_arms_that_do_not_reach_what_needs_no_network_cannot_be_told(own: float, expected: str) -> None:
+def test_a_claim_of_arms_that_do_not_reach_the_baseline_is_inconclusive(own: float, expected: str) -> None:
     seeds = {"a": [{"mlm": 5.0}, {"mlm": 5.1}], "b": [{"mlm": own}, {"mlm": own + 0.15}]}
     results = make_results(seeds, levels={"mlm": 6.2})
     assert outcomes(results)[0] == expected
     assert results.is_above_level("a", "mlm") is False
-    # of a claim against a number the level is told, and decides nothing
-    assert "; without a network 6.2" in judge_all(results)[1].ours
+    # for a claim against a number the baseline is shown, and decides nothing
+    assert "; baseline 6.2" in judge_all(results)[1].ours
 
 
 def test_sentence_pairs_above_chance_are_learned_though_a_bag_of_words_tells_as_much() -> None:
     seeds = {"a": [{"sop": 50.1}, {"sop": 50.0}], "b": [{"sop": 66.0}, {"sop": 66.2}]}
     results = make_results(seeds, levels={"sop": 67.0})
     verdict = judge(Claim(text="", metric="sop", arm="b", relation="above", to="a"), results)
-    assert (verdict.outcome, verdict.ours) == ("agrees", "66.1 against 50.0, ± 1.9; without a network 67.0")
+    assert (verdict.outcome, verdict.ours) == ("agrees", "66.1 against 50.0, ± 1.9; baseline 67.0")
     assert results.is_above_level("b", "sop") is False
     none = {"a": [{"sop": 50.0}, {"sop": 49.9}], "b": [{"sop": 50.4}, {"sop": 50.2}]}
     assert judge(verdict.claim, make_results(none, levels={"sop": 67.0})).outcome == "unlearned"

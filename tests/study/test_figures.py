@@ -46,7 +46,7 @@ def test_sizes_of_another_order_do_not_stand_on_one_axis() -> None:
 
 def test_no_line_is_broken_inside_an_equation() -> None:
     dots = [Dot("attention shared, E = H", (1.0, 2.0), 1.5, 1.0, 3.0)]
-    (axes,) = draw_picture([DotPanel("Hidden words: points against “not shared, E = H”", dots, level=0.5)]).axes
+    (axes,) = draw_picture([DotPanel("Masked tokens: points against “not shared, E = H”", dots, level=0.5)]).axes
     for text in (axes.title.get_text(), axes.get_yticklabels()[0].get_text()):
         assert "\n" in text
         assert "E\u00a0=\u00a0H" in text

@@ -1,14 +1,15 @@
 """What the campaign's jobs read: text, tokenizer, corpus, checkpoint, labelled rows, recipes. Built once per folder."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.files import atomic_directory
 from litebert.corpus.build import BuildOptions, build_corpus
-from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+from tests.small_configs import TINY
 from tests.small_tasks import find_animal, invent_rows, write_rows
 
 WORDS = "the a small large old new cat dog bird house tree river sees likes finds leaves follows and or but near below"
@@ -80,9 +81,7 @@ def build_materials(folder: Path) -> Path:
         tokenizer.save(made / "tokenizer")
         options = BuildOptions(valid_share=0.1, is_quiet=True)
         build_corpus([str(made / "text")], tokenizer, made / "corpus", options)
-        config = ModelConfig(
-            vocab_size=100, embedding_size=16, hidden_size=32, ffn_size=64, num_layers=2, num_heads=2, max_positions=64
-        )
+        config = replace(TINY, initializer_range=0.02)
         model = build_model(config, ["mlm", "sentence"])
         save_checkpoint(made / "checkpoint", model, tokenizer, CheckpointContent(step=0))
         write_rows(made / "rows", invent_rows())

@@ -35,7 +35,7 @@ from litebert.inference.export_folder import open_export
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import name_table
 from litebert.interop.opening import TRIALS_FILE, load_checkpoint
-from litebert.model.config import HeadSpec, ModelConfig
+from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
 from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import build_recipe, load_recipe, with_paths
@@ -49,6 +49,7 @@ from litebert.text.tokenizer import Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 from litebert.verify import verify
 from tests.interop.bundles import BundleOptions, write_bundle
+from tests.small_configs import NARROW
 from tests.small_runs import make_recipe
 from tests.small_tasks import find_animal, invent_rows, split_pairs, tag_words, write_rows
 from tests.torture.materials import RECIPE, STUDY
@@ -398,9 +399,7 @@ def _write_tables(made: Path) -> None:
 
 # --- other people's models and tokenizers ---
 
-ALBERT = ModelConfig(
-    vocab_size=100, embedding_size=8, hidden_size=16, ffn_size=24, num_layers=2, num_heads=2, max_positions=32
-)
+ALBERT = NARROW
 HEADS = (HeadSpec("mlm"), HeadSpec("sentence"))
 GOOGLE = ("albert_config.json", "vocab.txt", "model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001")
 SENTENCES = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")

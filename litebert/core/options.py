@@ -15,6 +15,22 @@ from litebert.core.errors import ConfigError, suggest
 from litebert.core.ranges import check_values
 
 T = TypeVar("T")
+# what other programs call our keys
+_OTHER_NAMES = {
+    "lr": ("learning_rate",),
+    "wd": ("weight_decay",),
+    "batch_size": ("batch_size", "sequences"),
+    "max_steps": ("steps",),
+    "num_steps": ("steps",),
+    "num_epochs": ("epochs",),
+    "num_train_epochs": ("epochs",),
+    "warmup": ("warmup_steps",),
+    "grad_clip": ("clip_norm",),
+    "max_grad_norm": ("clip_norm",),
+    "max_seq_length": ("max_length",),
+    "layers": ("num_layers",),
+    "dropout": ("dropout_rate", "hidden_dropout_rate"),
+}
 
 
 def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
@@ -28,8 +44,8 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
     hints = get_type_hints(kind)
     for name in values:
         if name not in known:
-            inside = [f"{prefix}{section}.{name}" for section, hint in hints.items() if name in _field_names(hint)]
-            remedy = f"did you mean '{inside[0]}'?" if inside else suggest(name, known)
+            named = find_keys(kind, name)
+            remedy = f"did you mean '{prefix}{named[0]}'?" if named else suggest(name, known)
             raise ConfigError("unknown-key", f"unknown key '{prefix}{name}'; {remedy}")
     for name, field in known.items():
         if name not in values and field.default is MISSING and field.default_factory is MISSING:
@@ -45,9 +61,21 @@ def build_options(kind: type[T], values: Mapping[str, Any], *, where: str = "") 
     return options
 
 
-def _field_names(hint: Any) -> set[str]:
-    """The keys of a section; empty for other types."""
-    return {field.name for field in fields(hint)} if isinstance(hint, type) and is_dataclass(hint) else set()
+def find_keys(kind: type, name: str) -> list[str]:
+    """The dotted keys of the dataclass `kind` that end with `name`, or with our word for it."""
+    names = _OTHER_NAMES.get(name, (name,))
+    return [key for key in _list_keys(kind) if key.rpartition(".")[2] in names]
+
+
+@cache
+def _list_keys(kind: type) -> list[str]:
+    hints = get_type_hints(kind)
+    keys = []
+    for field in fields(kind):
+        hint = hints[field.name]
+        is_section = isinstance(hint, type) and is_dataclass(hint)
+        keys += [f"{field.name}.{key}" for key in _list_keys(hint)] if is_section else [field.name]
+    return keys
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
@@ -96,6 +124,8 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
         return value  # check_values knows the choices
     if hint == tuple[str, ...] and isinstance(value, str):
         value = [value]  # data.corpora=corpus on the command line
+    if isinstance(value, float) and value.is_integer() and hint in (int, int | None):
+        value = int(value)  # train.steps=1e5
     try:
         # through JSON: strict about types, but an array may become a tuple
         return _adapter(hint).validate_json(json.dumps(value, default=str), strict=True)

@@ -1,9 +1,10 @@
-"""Learning curves of several runs in one figure: one panel per metric, one line per run."""
+"""Learning curves of runs in one figure: training and validation in one panel per metric, one colour per run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
 LINES = tuple(product(DASHES, COLORS))
+_QUIET = "#666666"
 _INCHES_A_LETTER, _INCHES_A_LINE = 0.085, 0.7  # of the legend
 SMOOTH_FROM = 60  # points: a longer curve is drawn faintly, with its running mean on top
 
@@ -34,22 +36,55 @@ class Curve(NamedTuple):
 
 
 Run = dict[str, Curve]  # by the name of the metric
+Levels = Mapping[str, Mapping[str, float]]  # metric -> name of a baseline, such as chance -> its value
+
+MAX_PANELS = 4  # unless metrics are named
+# the panels to draw first; a run has only some of these metrics
+PREFERRED = ("mlm_loss", "mlm_accuracy", "sentence_accuracy", "accuracy", "f1", "loss", "learning_rate")
+_TITLES = {"mlm_loss": "masked-token loss", "mlm_accuracy": "masked-token accuracy"}
+_EXACT = {"learning_rate", "tokens"}  # without noise
+_TRAINING = "training (with points: validation)"
+_PREFIXES = {"valid": "validation", "dev": "validation", "train": "training"}
 
 
-def plot_runs(paths: Sequence[Path], output: Path, *, metrics: Sequence[str] = ()) -> list[str]:
-    """Draw the runs' curves into `output` (PNG) and return the metrics drawn: those named, or all."""
+def plot_runs(
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    metrics: Sequence[str] = (),
+    levels: Levels = MappingProxyType({}),
+    stages: Sequence[int] = (),
+) -> list[str]:
+    """Draw the runs' curves into `output` (PNG) and return the panels drawn: the metrics named, or up to four.
+
+    A panel has a metric's training and validation curves, its baselines (`levels`), and marks where `stages` begin.
+    """
     if len(paths) > len(LINES):
         raise ConfigError("too-many-runs", f"cannot draw {len(paths)} runs in one figure: draw at most {len(LINES)}")
     runs = dict(zip(_name_runs(paths), map(read_run, paths), strict=True))
     known = list(dict.fromkeys(metric for run in runs.values() for metric in run))
+    panels = list(dict.fromkeys(map(_base, known)))
     for metric in metrics:
-        if metric not in known:
-            raise ConfigError("unknown-metric", f"no run has the metric '{metric}'; {suggest(metric, known)}")
-    chosen = list(metrics) or known
-    figure = build_figure(runs, chosen)
+        if metric not in (*known, *panels):
+            raise ConfigError("unknown-metric", f"no run has the metric '{metric}'; {suggest(metric, panels)}")
+    chosen = list(metrics) or _choose_panels(panels)
+    figure = build_figure(runs, chosen, levels=levels, stages=stages)
     with atomic_path(output) as temporary:
         figure.savefig(temporary, format="png", dpi=150)
     return chosen
+
+
+def _base(metric: str) -> str:
+    """The panel of a metric: valid_loss is drawn with loss."""
+    prefix, _, rest = metric.partition("_")
+    return rest if prefix in _PREFIXES else metric
+
+
+def _choose_panels(panels: Sequence[str]) -> list[str]:
+    known = [name for name in PREFERRED if name in panels]
+    if "mlm_loss" in known:
+        known.remove("loss")  # the sum of its parts
+    return [*known, *(name for name in panels if name not in PREFERRED)][:MAX_PANELS]
 
 
 def read_run(path: Path) -> Run:
@@ -84,8 +119,14 @@ def smooth(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
     return means
 
 
-def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":
-    """The figure: one panel per metric in two columns, and a common legend."""
+def build_figure(
+    runs: dict[str, Run],
+    metrics: Sequence[str],
+    *,
+    levels: Levels = MappingProxyType({}),
+    stages: Sequence[int] = (),
+) -> "Figure":
+    """The figure: panels in two columns, and a common legend of runs and kinds of lines."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -94,10 +135,13 @@ def build_figure(runs: dict[str, Run], metrics: Sequence[str]) -> "Figure":
     num_rows = -(-len(metrics) // num_columns)
     figure = Figure(figsize=(6.4 * num_columns, 3.8 * num_rows), layout="constrained")
     for place, metric in enumerate(metrics, start=1):
-        _draw_panel(figure.add_subplot(num_rows, num_columns, place), metric, runs)
-    width = max(len(name) for name in runs) * _INCHES_A_LETTER + _INCHES_A_LINE
-    legend_columns = max(1, min(len(runs), 4, int(figure.get_figwidth() / width)))
-    figure.legend(*_legend_entries(figure.axes), loc="outside lower center", ncols=legend_columns, frameon=False)
+        panel = figure.add_subplot(num_rows, num_columns, place)
+        _draw_panel(panel, metric, runs)
+        _draw_background(panel, levels.get(metric, {}), stages)
+    handles, names = _legend_entries(figure.axes)
+    width = max(map(len, names)) * _INCHES_A_LETTER + _INCHES_A_LINE
+    legend_columns = max(1, min(len(names), 4, int(figure.get_figwidth() / width)))
+    figure.legend(handles, names, loc="outside lower center", ncols=legend_columns, frameon=False)
     return figure
 
 
@@ -112,26 +156,60 @@ def _name_runs(paths: Sequence[Path]) -> list[str]:
 
 
 def _draw_panel(panel: "Axes", metric: str, runs: dict[str, Run]) -> None:
+    """Training, smoothed where there are many points, and validation on top of it, with points."""
     for (dash, color), (name, run) in zip(LINES, runs.items(), strict=False):
-        if metric not in run:
-            continue
-        steps, values = run[metric]
-        if len(values) >= SMOOTH_FROM:
-            panel.plot(steps, values, color=color, alpha=0.2, linewidth=0.8)
-            values = smooth(values, len(values) // 30)
-        marker = "o" if len(values) < 3 else None  # a line of one point would be invisible
-        panel.plot(steps, values, color=color, linestyle=dash, linewidth=1.8, marker=marker, label=name)
-    panel.set_title(metric.replace("_", " "))
+        style: dict[str, Any] = {"color": color, "linestyle": dash}
+        validation = next((run[key] for key in (f"valid_{metric}", f"dev_{metric}") if key in run), None)
+        training = next((run[key] for key in (metric, f"train_{metric}") if key in run), None)
+        if training is not None:
+            steps, values = training
+            if len(values) >= SMOOTH_FROM and metric not in _EXACT:
+                panel.plot(steps, values, color=color, alpha=0.15, linewidth=0.8)
+                values = smooth(values, len(values) // 30)
+            label, alpha = (name, 1.0) if validation is None else (_TRAINING, 0.45)
+            marker = "o" if len(values) < 3 else None  # a line of one point would be invisible
+            panel.plot(steps, values, alpha=alpha, linewidth=1.8, marker=marker, label=label, **style)
+        if validation is not None:
+            panel.plot(*validation, linewidth=2, marker="o", markersize=3.5, label=name, **style)
+    panel.set_title(_TITLES.get(metric, metric.replace("_", " ")))
     panel.set_xlabel("step")
     panel.grid(alpha=0.3)
     panel.spines[["top", "right"]].set_visible(False)
     panel.ticklabel_format(axis="x", style="plain")
 
 
+def _draw_background(panel: "Axes", levels: Mapping[str, float], stages: Sequence[int]) -> None:
+    """Dotted lines: a baseline across, and the beginning of a stage."""
+    for name, value in levels.items():
+        panel.axhline(value, color=_QUIET, linewidth=1.2, linestyle=":")
+        panel.annotate(
+            name,
+            (1, value),
+            (-3, 3),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            color=_QUIET,
+        )
+    for number, step in enumerate(stages, start=2):
+        panel.axvline(step, color=_QUIET, linewidth=1, linestyle=":")
+        panel.annotate(
+            f"stage {number}",
+            (step, 1),
+            (3, -3),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="top",
+            color=_QUIET,
+        )
+
+
 def _legend_entries(panels: Sequence["Axes"]) -> tuple[list["Artist"], list[str]]:
-    """Each run once, though it may be missing from some panels."""
+    """Each run once, though it may be missing from some panels; then what the faint lines are."""
     entries: dict[str, Artist] = {}
     for panel in panels:
         for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(str(name), handle)
+    if _TRAINING in entries:
+        entries[_TRAINING] = entries.pop(_TRAINING)  # last
     return list(entries.values()), list(entries)

@@ -51,6 +51,26 @@ def test_a_slip_is_named_with_its_full_key(values: dict[str, Any], code: str) ->
         build_options(Outer, values, where="run")
 
 
+@pytest.mark.parametrize("word", ["1e3", "1000", "1_000", "1000.0"])
+def test_an_integer_may_be_written_with_an_exponent(word: str) -> None:
+    steps = build_options(Outer, parse_assignments([f"steps={word}"])).steps
+    assert (steps, type(steps)) == (1000, int)
+
+
+@pytest.mark.parametrize(("word", "key"), [("optim.lr=1", "optim.learning_rate"), ("lr=1", "optim.learning_rate")])
+def test_another_programs_name_of_a_key_is_answered_with_ours(word: str, key: str) -> None:
+    @dataclass(frozen=True)
+    class Optim:
+        learning_rate: float = 0.1
+
+    @dataclass(frozen=True)
+    class Recipe:
+        optim: Optim = Optim()
+
+    with pytest.raises(ConfigError, match=f"did you mean '{key}'"):
+        build_options(Recipe, parse_assignments([word]))
+
+
 @pytest.mark.parametrize("word", ["steps", "=3", "a..b=1", "3a=1"])
 def test_a_word_that_is_no_assignment_is_refused(word: str) -> None:
     with refuses(ConfigError, "bad-override"):

@@ -35,7 +35,7 @@ def test_a_metric_need_not_be_on_every_line(tmp_path: Path) -> None:
 
 def test_runs_of_one_name_are_drawn_into_one_png(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / "a" / "nano"), write_run(tmp_path / "b" / "nano", 5)]
-    assert plot_runs([runs[0], runs[1] / METRICS_FILE], tmp_path / "new" / "curves.png") == ["loss", "valid_loss"]
+    assert plot_runs([runs[0], runs[1] / METRICS_FILE], tmp_path / "new" / "curves.png") == ["loss"]
     assert (tmp_path / "new" / "curves.png").read_bytes().startswith(PNG_SIGNATURE)
 
 
@@ -45,7 +45,28 @@ def test_each_metric_has_a_panel_and_each_run_one_line_in_the_legend(tmp_path: P
     runs["second"]["only_here"] = runs["second"]["loss"]
     figure = build_figure(runs, ["loss", "valid_loss", "only_here"])
     assert [panel.get_title() for panel in figure.axes] == ["loss", "valid loss", "only here"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second"]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named == ["first", "second", "training (with points: validation)"]
+
+
+def test_training_and_validation_share_a_panel_with_baselines_and_stages(tmp_path: Path) -> None:
+    runs = {"first": read_run(write_run(tmp_path / "first"))}
+    [panel] = build_figure(runs, ["loss"], levels={"loss": {"unigram": 5.0}}, stages=[40]).axes
+    training, smoothed, validation, level, stage = panel.lines
+    assert len(training.get_xdata()) == len(smoothed.get_xdata()) == 100
+    assert list(validation.get_xdata()) == [50, 100]
+    assert list(level.get_ydata()) == [5.0, 5.0]
+    assert list(stage.get_xdata()) == [40, 40]
+    assert [text.get_text() for text in panel.texts] == ["unigram", "stage 2"]
+
+
+def test_at_most_four_panels_are_drawn_unless_metrics_are_named(tmp_path: Path) -> None:
+    names = ["loss", "mlm_loss", "mlm_accuracy", "sentence_loss", "sentence_accuracy", "learning_rate", "tokens"]
+    record = json.dumps({"step": 1, **dict.fromkeys(names, 1), "valid_mlm_loss": 1})
+    (tmp_path / METRICS_FILE).write_text(record + "\n")
+    drawn = plot_runs([tmp_path], tmp_path / "x.png")
+    assert drawn == ["mlm_loss", "mlm_accuracy", "sentence_accuracy", "learning_rate"]
+    assert plot_runs([tmp_path], tmp_path / "x.png", metrics=names) == names
 
 
 @pytest.mark.parametrize("metrics", [["loss"], ["loss", "valid_loss"]])

@@ -20,9 +20,9 @@ def list_presets(incomplete: str) -> list[str]:
 
 
 def list_tasks(incomplete: str) -> list[str]:
-    from litebert.tasks.catalog import READERS
+    from litebert.tasks.catalog import list_readers
 
-    return [name for name in READERS if name.startswith(incomplete)]
+    return [name for name in list_readers() if name.startswith(incomplete)]
 
 
 def list_hardware(incomplete: str) -> list[str]:

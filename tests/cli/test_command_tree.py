@@ -20,7 +20,7 @@ from litebert.cli.help import EXAMPLES, list_arguments, list_options, name_argum
 from litebert.cli.main import Commands, _run, app
 from litebert.corpus.formats.parsers import FORMATS
 from litebert.study.spec import SCALES
-from litebert.text.sentencepiece_front import DigitComma
+from litebert.text.sentencepiece_backend import DigitComma
 from litebert.text.train_tokenizer import VocabularyOptions
 from tests.conftest import invent_documents
 

@@ -163,3 +163,9 @@ def test_help_answers_without_importing_torch(words: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_two_test_files_have_the_same_name() -> None:
+    """pytest imports them by name, without their folders."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert len(names) == len(set(names)), {name for name in names if names.count(name) > 1}

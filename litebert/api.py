@@ -416,7 +416,7 @@ def evaluate_intrinsic(
     """Measure what a model knows of plain text: masked-token accuracy, sentence order and next sentences.
 
     The corpus was built with the model's tokenizer; `pairs` are tested for each kind of sentence pair. Every score has
-    a 95 % interval, and a baseline that needs no network. The report is written to `out`, if it is named.
+    a 95 % interval and a baseline. The report is written to `out`, if it is named.
 
     >>> scores = litebert.evaluate_intrinsic("runs/small", "corpus", pairs=16)
     >>> 0 <= scores.metrics["mlm_accuracy"] <= 1
@@ -650,8 +650,10 @@ def iter_answers(
     options = TableOptions(text=text, text_b=text_b, encoding=encoding, has_header=header, choices=choices)
     if isinstance(texts, str | os.PathLike):
         texts = [Path(texts)]
-    if hasattr(texts, "tolist"):  # a column of a pandas table, or an array
+    elif hasattr(texts, "tolist"):  # a column of a pandas table, or an array
         texts = texts.tolist()
+    elif isinstance(texts, Sequence):  # also a column of `datasets`
+        texts = list(texts)
     if isinstance(texts, list) and all(isinstance(one, Path) for one in texts):
         examples = read_inputs(predictor, texts, options)
         return iter_records(predictor, examples, names_files=len(texts) > 1)

@@ -1,7 +1,7 @@
 """The story of one arm: pre-train, measure, fine-tune, report.
 
-Killed at any moment and started again, it goes on where it was: pre-training and fine-tuning are ordinary runs, and the
-report is written last, for it says that all is there.
+If it is killed and started again, it resumes: pre-training and fine-tuning are ordinary runs, and the report is written
+last, because it marks a complete arm.
 """
 
 import json
@@ -40,17 +40,17 @@ from litebert.study.place import FORMAT_VERSION, Place, Report, read_arm_report,
 from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE, check_is_ours, checkpoint_path
 
 BEGINNING = "begun-with.json"  # in the folder of an arm's pre-training
-PLACES = "places"  # where that lay, in the same file
+PLACES = "places"  # the folders, in the same file
 
 Say = Callable[[str], None]
 
 
 def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
-    """The report of one arm and seed, which is run as far as it is not yet; another process on it is an error.
+    """Run what is missing of one arm and seed, and return its report; raises if another process is running it.
 
-    Started by torchrun, pre-training is spread over its processes; the first of them does all the rest.
+    Under torchrun, pre-training is distributed over its processes; the first one does everything else.
     """
-    describe_measures(run)  # builds the tasks' recipes: a wrong word in one is told now, not after hours of training
+    describe_measures(run)  # builds the tasks' recipes, so that a wrong key is found before hours of training
     with exclusive_lock(place.lock_folder(run.name), purpose="running this arm"):
         remove_own_leftovers(run, place)
         texts = describe_texts([run], place)
@@ -74,7 +74,7 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
 
 
 def help_arm(run: ArmRun, place: Place) -> None:
-    """What all processes but torchrun's first do for an arm: pre-train with it."""
+    """The part of all processes of torchrun but the first: they only pre-train."""
     texts = describe_texts([run], place)
     is_finished = find_report(run, place, texts) is not None
     if run.at_scale.is_trained and not is_finished:
@@ -82,20 +82,20 @@ def help_arm(run: ArmRun, place: Place) -> None:
 
 
 def train(run: ArmRun, recipe: Recipe, place: Place) -> Path:
-    """Pre-train; on a CPU by processor time, for other arms may run beside this one."""
+    """Pre-train; on a CPU the clock is processor time, because other arms may run in parallel."""
     is_on_cpu = choose_runtime(recipe.runtime).device.type == "cpu"
     clock = time.process_time if is_on_cpu else time.perf_counter
     return pretrain(recipe, place.run_folder(run.name), clock=clock, branch_steps=run.branch_steps)
 
 
 def settle_recipe(run: ArmRun, place: Place, start: Path | None) -> Recipe:
-    """The recipe with the places of text and first weights; what trains nothing reads neither."""
+    """The recipe with the paths of text and initial weights, unless nothing is trained."""
     return run.recipe_with(place.corpora, start) if place.corpora else run.recipe
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Forget torchrun's other processes, which have ended with pre-training."""
+    """Run as a single process: the other processes of torchrun have ended with pre-training."""
     ranks = {name: os.environ.pop(name) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ}
     try:
         yield
@@ -104,13 +104,13 @@ def alone() -> Iterator[None]:
 
 
 def remove_own_leftovers(run: ArmRun, place: Place) -> None:
-    """Delete what a killed process left of this arm's report; those of other arms may be being written."""
+    """Delete what a killed process left of this arm's report, but not of other arms, which may be running."""
     for path in place.folder.glob(f".{report_file(place.folder, run).name}.*.tmp"):
         path.unlink()
 
 
 def find_report(run: ArmRun, place: Place, texts: Texts) -> Report | None:
-    """The report of an arm that is finished, and measured as the study says; one trained otherwise is refused."""
+    """The report of a finished arm whose measurements are up to date; raises if its training is not."""
     path = report_file(place.folder, run)
     if not path.is_file():
         return None
@@ -122,7 +122,7 @@ def find_report(run: ArmRun, place: Place, texts: Texts) -> Report | None:
 
 
 def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
-    """The checkpoint that an arm begins with, of the arm it starts from, as the study means that now."""
+    """The checkpoint that an arm starts from, if the arm that made it is up to date with the study."""
     start = start_of(run) if run.at_scale.is_trained else None
     if start is None:
         return None
@@ -138,14 +138,14 @@ def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
         of_step = f" of step {run.starts_at:,}" if run.starts_at else ""
         raise ConfigError(
             "missing-file",
-            f"{run.name} starts from {start.name}, whose weights{of_step} are not in {folder}: bring them from where "
-            f"it was run, or delete {path} and that folder, and run that one again",
+            f"{run.name} starts from {start.name}, whose weights{of_step} are not in {folder}: copy them from where "
+            f"it was run, or delete {path} and that folder and run it again",
         )
     return saved[-1]
 
 
 def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) -> None:
-    """Note what a new arm is begun with; refuse to go on with one whose text or first weights are others now.
+    """Record what a new arm starts with; raise if the text or initial weights of an arm under way have changed.
 
     The recipe, which pre-training compares, knows only where they lie. Where the same lies elsewhere, it is told.
     """
@@ -159,16 +159,16 @@ def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) 
     file = folder / BEGINNING
     if not list_checkpoints(folder / CHECKPOINTS):
         check_is_ours(folder)
-        with exclusive_lock(folder, purpose="training"):  # by its file, pre-training knows the folder as a run's
+        with exclusive_lock(folder, purpose="training"):  # its file tells pre-training that the folder is a run
             write_sealed(file, {**now, PLACES: places})
         return
-    before = read_sealed(file) if file.is_file() else {}  # a run of an earlier litebert has none
+    before = read_sealed(file) if file.is_file() else {}  # runs of earlier versions have none
     changed = [name for name in now if before.get(name, now[name]) != now[name]]
     if changed:
         raise ConfigError(
             "input-changed",
-            f"{folder} was begun before {' and '.join(changed)} changed: put back what it was begun with, or delete "
-            f"the folder to begin again",
+            f"{folder} was begun before {' and '.join(changed)} changed: restore what it "
+            "was begun with, or delete the folder to start again",
         )
     places_before = before.get(PLACES, places)
     check_keys(file, {PLACES: places_before}, {PLACES: dict})
@@ -181,7 +181,7 @@ def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) 
 
 
 def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, say: Say) -> Measured:
-    """All that the study measures."""
+    """Everything that the study measures."""
     subject = Subject(recipe, run.at_scale, None if checkpoint is None else place.run_folder(run.name))
     measured = Measured()
     for name in run.at_scale.measures:
@@ -193,7 +193,7 @@ def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, 
 
 
 def build_report(run: ArmRun, texts: Texts, measured: Measured, checkpoint: Path | None) -> Report:
-    """All that tables and figures are made of; the last two differ between runs of the same words."""
+    """Everything that tables and figures need; only the last two differ between runs with the same options."""
     state = load_checkpoint(checkpoint).state if checkpoint else {}
     seconds = {"hours": float(state["seconds"]) / 3600} if state else {}
     return {

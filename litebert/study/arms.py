@@ -1,4 +1,4 @@
-"""From a study to the runs it is made of: each arm and seed with its recipe."""
+"""The runs of a study: each arm and seed with its recipe."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ MAIN_CORPUS = "main"
 
 @dataclass(frozen=True)
 class ArmRun:
-    """One arm with one seed. Its recipe calls corpora and the arm it starts from by their names in the study."""
+    """One arm with one seed. Its recipe refers to corpora and to the arm it starts from by their names in the study."""
 
     study: Study
     scale: Scale
     arm: str
     seed: int
     recipe: Recipe
-    words: tuple[str, ...]  # that somebody added to the recipe of every arm
+    words: tuple[str, ...]  # overrides of the recipe of every arm
 
     @property
     def name(self) -> str:
@@ -40,23 +40,23 @@ class ArmRun:
 
     @property
     def starts_from(self) -> str:
-        """The run that this one begins with; empty: none."""
+        """The run whose weights this one starts from; empty: none."""
         return name_run(self.spec.starts_from, self.seed) if self.spec.starts_from else ""
 
     @property
     def starts_at(self) -> int:
-        """The step of that run which this one goes on from; 0: it trains anew, with that one's last weights."""
+        """The step of that run from which this one continues; 0: a new training that starts from its last weights."""
         return self.spec.at(self.scale).starts_at
 
     @property
     def branch_steps(self) -> frozenset[int]:
-        """The steps of this run that others go on from."""
+        """The steps of this run from which others continue."""
         arms = self.study.arms_at(self.scale).values()
         return frozenset(arm.at(self.scale).starts_at for arm in arms if arm.starts_from == self.arm) - {0}
 
     @property
     def model(self) -> ModelConfig:
-        """The model that its training ends with."""
+        """The model at the end of its training."""
         return self.recipe.at(self.recipe.train.steps - 1).model
 
     def recipe_of(self, task: TaskSpec, words: Sequence[str] = ()) -> FinetuneRecipe:
@@ -68,7 +68,7 @@ class ArmRun:
             raise ConfigError(error.code, f"{self.study.name}, task {task.metric}: {error}") from None
 
     def recipe_with(self, corpora: Mapping[str, Path], start: Path | None) -> Recipe:
-        """The recipe to run: whole paths in the place of names."""
+        """The recipe to run, with paths instead of names."""
         paths = {**corpora, self.recipe.init.source: start} if start else corpora
         return with_paths(self.recipe, lambda name: str(paths[name].absolute()) if name in paths else name)
 
@@ -85,11 +85,12 @@ def plan_arms(
     arms: Sequence[str] = (),
     seeds: Sequence[int] = (),
 ) -> list[ArmRun]:
-    """The runs of a study, all arms with one seed before the next: those named (patterns such as `e128-*`), or all."""
+    """The runs of a study, all arms of one seed before the next; `arms` are names or patterns such as `e128-*`."""
     chosen = choose_arms(study, scale, arms)
     if len(set(seeds)) < len(seeds):
         raise ConfigError(
-            "repeated-value", f"seeds {', '.join(map(str, seeds))}: each once; the same seed gives the same run"
+            "repeated-value",
+            f"seeds {', '.join(map(str, seeds))}: name each seed once; the same seed gives the same run",
         )
     return [
         ArmRun(study, scale, name, seed, build_arm_recipe(study, scale, name, seed, words), tuple(words))
@@ -99,7 +100,7 @@ def plan_arms(
 
 
 def choose_arms(study: Study, scale: Scale, patterns: Sequence[str]) -> list[str]:
-    """The names of the arms that patterns mean, in the study's order."""
+    """The names of the arms that match patterns, in the study's order."""
     known = study.arms_at(scale)
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in known):
@@ -110,7 +111,7 @@ def choose_arms(study: Study, scale: Scale, patterns: Sequence[str]) -> list[str
 
 
 def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Sequence[str] = ()) -> Recipe:
-    """The base recipe with what the scale, the arm and somebody's words change."""
+    """The base recipe with the changes of the scale, the arm and the overrides."""
     spec, at_scale = study.arms[arm], study.at(scale)
     values = read_recipe_values(at_scale.recipe)
     changes = ({"data": {"corpora": [MAIN_CORPUS]}}, at_scale.change, spec.change, spec.at(scale).change)
@@ -122,7 +123,7 @@ def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Seq
         raise ConfigError(error.code, f"{study.name}, arm {arm}, scale {scale}: {error}") from None
     if not spec.starts_from:
         return recipe
-    # a name for now: the place of its checkpoint is known when it has run
+    # a name for now: the path of its checkpoint is known when it has run
     at = spec.at(scale).starts_at
     if not at:
         return replace(recipe, init=replace(recipe.init, source=f"arm {spec.starts_from}"))
@@ -132,21 +133,22 @@ def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Seq
 
 
 def _check_branch(recipe: Recipe, trunk: Recipe, at: int, where: str) -> None:
-    """Refuse a run that goes on from a step which the other does not come to, or beyond its own end."""
+    """Raise if a run continues from a step that the other does not reach, or that is beyond its own end."""
     for options in (recipe.train, trunk.train):
         if options.tokens or options.hours:
             raise ConfigError(
-                "bad-arm-start", f"{where} goes on from step {at:,}: train by steps, not by train.tokens or train.hours"
+                "bad-arm-start",
+                f"{where} continues from step {at:,}: set train.steps instead of train.tokens or train.hours",
             )
         if at >= options.steps:
             raise ConfigError(
                 "bad-arm-start",
-                f"{where} goes on from step {at:,}, and train.steps = {options.steps:,}: set more steps",
+                f"{where} continues from step {at:,}, but train.steps = {options.steps:,}: set more steps",
             )
 
 
 def start_of(run: ArmRun) -> ArmRun | None:
-    """The run that another begins with; None: that one draws its own weights."""
+    """The run that another starts from; None: it starts from random weights."""
     name = run.spec.starts_from
     if not name:
         return None
@@ -154,7 +156,7 @@ def start_of(run: ArmRun) -> ArmRun | None:
 
 
 def list_ancestors(run: ArmRun) -> dict[str, Recipe]:
-    """The recipes of the arms that a run's first weights come from, by name, the nearest first."""
+    """The recipes of the arms that a run's initial weights come from, by name, the nearest first."""
     ancestors: dict[str, Recipe] = {}
     start = start_of(run)
     while start:
@@ -164,7 +166,7 @@ def list_ancestors(run: ArmRun) -> dict[str, Recipe]:
 
 
 def title_of(study: Study, arm: str, scale: Scale) -> str:
-    """What an arm is called in tables."""
+    """The title of an arm in tables."""
     spec = study.arms[arm]
     return spec.at(scale).title or spec.title or arm
 

@@ -1,4 +1,4 @@
-"""What an arm's model is worth for tasks: fine-tuned for each, as often as the study says."""
+"""Downstream scores of an arm's model: fine-tuned for each task with as many seeds as the study says."""
 
 import math
 import shutil
@@ -31,7 +31,7 @@ def tune_all(run: ArmRun, place: Place, checkpoint: Path) -> Measured:
 
 
 def average(tasks: Sequence[str], measured: Measured) -> Measured:
-    """The mean over tasks, with what the choice of their examples leaves open, and what needs no reading."""
+    """The mean over tasks, with its interval from the choice of examples, and its baseline."""
     if not tasks:
         return Measured()
     # SQuAD counts in the paper's average by the mean of F1 and exact match
@@ -47,7 +47,7 @@ def average(tasks: Sequence[str], measured: Measured) -> Measured:
 
 
 def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measured:
-    """One task, with each of its seeds; their median counts, as in the paper."""
+    """One task with all of its seeds; the score is their median, as in the paper."""
     assert place.data is not None, "open_place has looked for the tasks' data"
     dataset = read_dataset(task.task, place.data / task.data)
     folders = [place.task_folder(run, task, number) for number in range(1, task.seeds + 1)]
@@ -57,7 +57,7 @@ def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measure
         recipe = run.recipe_of(task, [f"seed={100 * run.seed + number}"])
         job = Job(load_checkpoint(source, FOR_TRAINING), dataset, recipe, predicts_test=False)
         if list_job_changes(folder, job.with_lengths()):
-            shutil.rmtree(folder)  # the study measures otherwise now
+            shutil.rmtree(folder)  # the study measures differently now
         reports.append(finetune(job, folder))
     measured = _summarize(task, reports)
     if not task.has_ensemble:
@@ -68,7 +68,7 @@ def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measure
 
 
 def name_scores(task: str, metric: str, scores: Mapping[str, float]) -> dict[str, float]:
-    """A task's scores by their names in tables: the one that counts, exact matches, and of parts (RACE's levels)."""
+    """A task's scores by their names in tables: its metric, exact match, and levels (RACE)."""
     named = {task: scores[metric]}
     if "exact" in scores:
         named[task + EXACT] = scores["exact"]
@@ -91,7 +91,7 @@ def _summarize(task: TaskSpec, reports: Sequence[Mapping[str, Any]]) -> Measured
 
 
 def _average(run: ArmRun, task: TaskSpec, folders: Sequence[Path], dataset: Dataset, place: Place) -> dict[str, Any]:
-    """The dev facts of the ensemble of a task's runs; averaged anew, for these may not be the runs of the last time."""
+    """The dev facts of the ensemble of a task's runs, averaged again because the runs may have changed."""
     folder = place.run_folder(f"{run.name}-{task.metric}{ENSEMBLE}")
     shutil.rmtree(folder, ignore_errors=True)
     report = make_ensemble(folders, dataset, folder, selects=False)

@@ -1,4 +1,4 @@
-"""What a training step takes: how fast it is, and what it keeps in memory. No text is needed: any ids will do."""
+"""Speed and memory of a training step, measured on random token ids."""
 
 import time
 
@@ -18,7 +18,7 @@ _WARM_UP_STEPS = 1  # the first step builds the optimizer's state
 
 
 def measure_speed(recipe: Recipe, *, num_steps: int) -> float:
-    """Tokens a second of whole updates of one micro-batch, by the fastest of some: the others waited for something."""
+    """Tokens per second of updates of one micro-batch: the fastest of several, because others may have waited."""
     engine, batch = build_engine(recipe), make_batch(recipe)
     engine.model.train()
     seconds = []
@@ -34,7 +34,7 @@ def measure_memory(recipe: Recipe) -> int:
     model = build_objective(recipe).build_model(recipe.model, seed=recipe.seed)
     batch = make_batch(recipe)
     parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    kept: list[Tensor] = []  # holding on to them keeps their addresses apart
+    kept: list[Tensor] = []  # keeping references keeps their addresses distinct
 
     def keep(tensor: Tensor) -> Tensor:
         kept.append(tensor)

@@ -1,4 +1,4 @@
-"""What a study would cost: by the estimates of `litebert recipes plan` for training, by arithmetic for the tasks."""
+"""The estimated cost of a study: training by `litebert recipes plan`, tasks by arithmetic."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,27 +13,27 @@ from litebert.study.spec import TaskSpec
 
 @dataclass(frozen=True)
 class Cost:
-    """What one arm with one seed would take on some devices."""
+    """The cost of one arm with one seed on given devices."""
 
-    train_hours: float | None  # None: it fits on none of them
+    train_hours: float | None  # None: it does not fit
     task_hours: float
     flops: float  # of training
     tokens: int
-    num_uncounted: int  # tasks whose length depends on data that nobody has looked at
+    num_uncounted: int  # tasks whose length depends on data that was not read
 
     @property
     def hours(self) -> float:
-        """All of it, as far as it is known."""
+        """Training and tasks, as far as known."""
         return (self.train_hours or 0.0) + self.task_hours
 
 
 def threads_of_one(jobs: int) -> int:
-    """The share of the cores that each of some jobs has."""
+    """The number of threads for each of several parallel jobs."""
     return max(1, len(list_processors()) // jobs)
 
 
 def load_share(device_name: str, jobs: int) -> Device:
-    """A device as each of some jobs side by side has it: of this CPU, its share of the cores."""
+    """A device as each of several parallel jobs has it: for this CPU, its share of the cores."""
     if device_name == THIS_CPU and jobs > 1:
         import torch
 
@@ -56,7 +56,7 @@ def estimate_end(runs: Sequence[ArmRun], hours: Mapping[str, float], jobs: int) 
 
 
 def estimate_arm(run: ArmRun, device: Device, num_devices: int = 1) -> Cost:
-    """The cost of one run. The recipe's own way of spreading is taken if it fits, else the fastest that does."""
+    """The cost of one run. The recipe's own distribution is used if it fits, otherwise the fastest that does."""
     task_hours = [estimate_task(run, task, device) for task in run.at_scale.tasks]
     known = sum(hours for hours in task_hours if hours is not None)
     if not run.at_scale.is_trained:

@@ -1,4 +1,4 @@
-"""Panels drawn: as SVG in the colours of a web page, light or dark, or as a PNG for documents.
+"""Draws panels as SVG in the colours of a web page, light or dark, or as PNG for documents.
 
 Ours is filled and solid; the paper is hollow and dashed, always. Colours are Okabe and Ito's, distinct to colour-blind
 eyes; no meaning rests on colour alone.
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 _WIDTH = 4.4  # inches of one panel
 _LINE_HEIGHT = 3.0
-_SIDE = 0.1  # inches left free at the sides: the page's letters may be wider than those that matplotlib measures by
+_SIDE = 0.1  # inches of margin: the page's font may be wider than the one matplotlib measures
 _ROW_HEIGHT, _AROUND_ROWS = 0.34, 1.25
 _MATRIX_HEIGHT = 3.4
 _MAX_NUMBERS = 8  # layers up to which each field of a matrix shows its number
 _MAX_LABEL = 34
 _TITLE_WIDTH, _TICK_WIDTH = 46, 20  # characters
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # of curves, beside their colours
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # distinguish curves in addition to colours
 _MAX_MARKERS = 12
 _LINE_COLUMNS, _DOT_COLUMNS = 2, 3  # of the legend
-_LEGEND_ROW, _AROUND_LEGEND = 13, 7  # points, of which an inch has 72
+_LEGEND_ROW, _AROUND_LEGEND = 13, 7  # points (1/72 inch)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Palette:
     lines: tuple[str, ...]
 
 
-# Numbers that stand for the page's own colours, which are put in afterwards
+# Placeholders that are replaced by the page's own colours
 _PAGE_LINES = {f"#0303{number:02x}": f"var(--line-{number})" for number in range(len(COLORS))}
 PAGE = Palette(INK, GRID, next(iter(_PAGE_LINES)), tuple(_PAGE_LINES))
 PAPER = Palette("#333333", "#dddddd", COLORS[0], COLORS)
@@ -64,14 +64,14 @@ def draw_svg(panel: Panel) -> str:
 
 
 def write_png(panels: Sequence[Panel], path: Path) -> None:
-    """Panels two beside each other in one picture on white."""
+    """Panels in two columns in one picture on white."""
     figure = draw_picture(panels)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=140, facecolor="white")
 
 
 def draw_picture(panels: Sequence[Panel]) -> "Figure":
-    """Panels two beside each other, each below its title, with the legend between."""
+    """Panels in two columns, each below its title, with the legend in between."""
     _load_matplotlib()
     columns = min(2, len(panels))
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
@@ -228,5 +228,5 @@ def _in_two_lines(label: str) -> str:
 
 
 def _keep_equations(label: str) -> str:
-    """Without a place to break a line inside "E = H"."""
+    """The text with no line break possible inside "E = H"."""
     return label.replace(" = ", "\u00a0=\u00a0")

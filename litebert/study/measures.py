@@ -1,4 +1,4 @@
-"""What studies measure of a model: its size, its speed, what it knows of held-out text, what its layers do."""
+"""The measures of studies: a model's size, speed, scores on held-out text, and what its layers do."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -25,9 +25,9 @@ from litebert.study.measured import Measured
 from litebert.study.spec import Measure, ScaleSpec
 
 _DISTANCE_BATCHES = 8
-_FURTHER = 4  # times the layers, to see whether one that is shared comes to rest
+_FURTHER = 4  # times the depth, to see whether a shared layer converges
 _SIMILARITY_BATCHES = 2
-_MAX_POINTS = 200  # of a curve: a report is small
+_MAX_POINTS = 200  # of a curve, so that reports stay small
 _CURVES = {
     "mlm": ("valid_mlm_accuracy", 100.0),
     "sentence": ("valid_sentence_accuracy", 100.0),
@@ -38,7 +38,7 @@ _CURVES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a recipe with its paths, and where it was trained, its run."""
+    """What is measured: a recipe with its paths, and its run if it was trained."""
 
     recipe: Recipe
     spec: ScaleSpec
@@ -46,7 +46,7 @@ class Subject:
 
     @property
     def last_recipe(self) -> Recipe:
-        """What training ended with."""
+        """The checkpoint at the end of training."""
         return self.recipe.at(self.recipe.train.steps - 1)
 
     def load_model(self) -> Model:
@@ -64,13 +64,13 @@ def count(subject: Subject) -> Measured:
 
 
 def time_steps(subject: Subject) -> Measured:
-    """How many tokens a second a training step learns from."""
+    """Tokens per second of a training step."""
     rate = measure_speed(subject.last_recipe, num_steps=subject.spec.speed_steps)
     return Measured(timed={"tokens_per_second": rate})
 
 
 def weigh(subject: Subject) -> Measured:
-    """What autograd keeps of a training step."""
+    """The memory that autograd keeps for a training step."""
     return Measured(values={"memory": measure_memory(subject.last_recipe) / 1e6})
 
 
@@ -79,7 +79,8 @@ def ask(subject: Subject) -> Measured:
     assert subject.run is not None
     options = IntrinsicOptions(pairs=subject.spec.pairs, length=subject.spec.length or None)
     report = evaluate_intrinsic(subject.run, Path(subject.recipe.data.corpora[0]), options)
-    if report.sop is None or report.nsp is None or "mlm" in report.skipped:  # a study's arms are compared on all
+    # the arms of a study are compared on all of them
+    if report.sop is None or report.nsp is None or "mlm" in report.skipped:
         raise DataError(
             "cannot-measure",
             "; ".join(f"{name} cannot be measured: {reason}" for name, reason in report.skipped.items()),
@@ -93,7 +94,7 @@ def ask(subject: Subject) -> Measured:
 
 
 def _of_pairs(name: str, pairs: SentencePairs) -> Measured:
-    """A task's scores: of the model's own head, where it has one, and of a probe."""
+    """The scores of a sentence task: by the model's own head, if it has one, and by a probe."""
     asked = {f"{name}_probe": pairs.probe} | ({name: pairs.head} if pairs.head else {})
     scores: dict[str, Score] = {}
     levels: dict[str, float] = {}
@@ -114,7 +115,7 @@ def _of_scores(scores: Mapping[str, Score]) -> Measured:
 
 
 def follow_layers(subject: Subject) -> Measured:
-    """How far each layer moves its input, whether evenly, and at least how far."""
+    """How far each layer moves its input: the curve, its roughness and its least value."""
     model, batches = subject.load_model(), _draw_unmasked(subject)[:_DISTANCE_BATCHES]
     distances = measure_distances(model, batches)
     curves = {"l2": distances.l2, "degrees": distances.degrees}
@@ -131,7 +132,7 @@ def follow_layers(subject: Subject) -> Measured:
 
 
 def summarize_curve(name: str, values: list[float]) -> dict[str, float]:
-    """The least value of a curve over the layers, and how rough it is: 0 for one that is straight."""
+    """The least value of a curve over the layers, and its roughness, which is 0 for a straight line."""
     bends = [
         abs(before - 2 * here + after) for before, here, after in zip(values, values[1:], values[2:], strict=False)
     ]
@@ -142,7 +143,7 @@ def summarize_curve(name: str, values: list[float]) -> dict[str, float]:
 
 
 def compare_layers(subject: Subject) -> Measured:
-    """How alike the layers are, in their weights and in what they do."""
+    """How similar the layers are, in their weights and in their effects."""
     model = subject.load_model()
     matrices = {
         "layer_weights": compare_weights(model),
@@ -152,14 +153,14 @@ def compare_layers(subject: Subject) -> Measured:
 
 
 def _draw_unmasked(subject: Subject) -> list[Batch]:
-    """Held-out batches of the main corpus with nothing hidden."""
+    """Held-out batches of the main corpus without masks."""
     recipe = subject.last_recipe
     plain = replace(recipe, masking=replace(recipe.masking, rate=0.0, final_rate=None, rate_steps=0))
     return draw_validation(plain, subject.recipe.data.corpora[0])
 
 
 def trace(subject: Subject) -> Measured:
-    """The curves of a run over its steps: on held-out text, and of the loss in training."""
+    """The curves of a run over its steps: scores on held-out text, and the training loss."""
     assert subject.run is not None
     records = read_log(subject.run / METRICS_FILE)
     series = {name: _curve(records, key, scale) for name, (key, scale) in _CURVES.items()}
@@ -169,12 +170,12 @@ def trace(subject: Subject) -> Measured:
 
 def _curve(records: list[dict[str, Any]], key: str, scale: float) -> dict[str, list[float]]:
     points = [(float(record["step"]), scale * record[key]) for record in records if key in record]
-    points = [*points[:: max(1, -(-len(points) // _MAX_POINTS))][:-1], *points[-1:]]  # the end is what counts
+    points = [*points[:: max(1, -(-len(points) // _MAX_POINTS))][:-1], *points[-1:]]  # the last point is always kept
     return {"x": [step for step, _ in points], "y": [value for _, value in points]}
 
 
 def _smooth_curve(records: list[dict[str, Any]], key: str) -> dict[str, list[float]]:
-    """A curve of single batches, which scatter: each point is the mean of the steps since the one before."""
+    """A curve of noisy batches: each point is the mean of the steps since the previous point."""
     points = [(float(record["step"]), record[key]) for record in records if key in record]
     width = max(1, -(-len(points) // _MAX_POINTS))
     groups = [points[start : start + width] for start in range(0, len(points), width)]

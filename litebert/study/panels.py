@@ -1,4 +1,4 @@
-"""The panels that a study's figures are made of: what is drawn, not how."""
+"""The panels of a study's figures: what is drawn, not how."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from litebert.study.metrics import MATRICES, SERIES, describe
 from litebert.study.results import Cell, Results
 from litebert.study.spec import FigureSpec
 
-_APART = 10.0  # times as large: no axis shows both
+_APART = 10.0  # a ratio too large for one axis
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Dot:
     """An arm in a panel of dots."""
 
     label: str
-    seeds: tuple[float, ...]  # empty: the paper alone has it
+    seeds: tuple[float, ...]  # empty: only the paper has it
     mean: float | None
     half: float | None  # of a 95 % interval; None: not known
     paper: float | None
@@ -23,17 +23,17 @@ class Dot:
 
 @dataclass(frozen=True)
 class DotPanel:
-    """A metric of all arms: ours with spread, the paper's beside it."""
+    """A metric of all arms: ours with spread, compared with the paper's."""
 
     title: str
     dots: Sequence[Dot]
-    level: float | None = None  # what needs no learning
+    level: float | None = None  # the baseline
     chance: float | None = None
     is_difference: bool = False
 
     @property
     def num_marks(self) -> int:
-        """How many kinds of marks a legend has to explain."""
+        """The number of entries in the legend."""
         has_paper = any(dot.paper is not None for dot in self.dots)
         return 1 + has_paper + (self.level is not None) + (self.chance is not None)
 
@@ -73,7 +73,7 @@ Panel = DotPanel | LinePanel | MatrixPanel
 
 
 def list_panels(figure: FigureSpec, results: Results) -> list[Panel]:
-    """The panels of a figure, as far as there are numbers for them."""
+    """The panels of a figure that have numbers to show."""
     if figure.kind in ("values", "differences"):
         dots = [_dot_panel(name, results, is_difference=figure.kind == "differences") for name in figure.of]
         return [panel for panel in dots if panel]
@@ -113,13 +113,13 @@ def _dot_panel(metric: str, results: Results, *, is_difference: bool) -> DotPane
 
 
 def _is_of_another_order(dots: Sequence[Dot]) -> bool:
-    """Whether the paper's sizes are so much larger that ours would lie on one spot beside them."""
+    """Whether the paper's values are so much larger that ours would collapse into one point."""
     ours = max(dot.mean for dot in dots if dot.mean is not None)
     return ours * _APART < max((dot.paper for dot in dots if dot.paper is not None), default=0.0)
 
 
 def _differences(cell: Cell, base: Cell) -> tuple[float, ...]:
-    """Seed by seed, as the interval of the difference is; of a seed that the reference lacks, from its mean."""
+    """Differences seed by seed, like their interval; if the reference lacks a seed, from its mean."""
     by_seed = dict(zip(base.seeds, base.values, strict=True))
     return tuple(value - by_seed.get(seed, base.mean) for seed, value in zip(cell.seeds, cell.values, strict=True))
 
@@ -139,7 +139,7 @@ def _line_panel(name: str, results: Results, *, is_paper: bool) -> LinePanel:
 
 
 def _gap_panel(name: str, results: Results) -> LinePanel:
-    """How far the curves of our arms are from the reference's, where they lie too close together to be told apart."""
+    """The differences of our arms' curves from the reference's, if the curves are too close to distinguish."""
     x_label, title = SERIES[name]
     reference = results.study.reference
     lines = []

@@ -1,4 +1,4 @@
-"""The story of a study's report: arms' reports become one page, Markdown, CSV, JSON and figures."""
+"""The report of studies: arms' reports become a page, Markdown, CSV, JSON and figures."""
 
 import csv
 import os
@@ -42,7 +42,7 @@ class Section:
 
 
 def write_report(folders: Sequence[Path], out: Path, markdown: Path | None = None) -> list[Section]:
-    """Write the report of the studies in some folders into another; its Markdown there, or where it is wanted."""
+    """Write the report of the studies in some folders to `out`, its Markdown to `markdown` if given."""
     sections = gather_sections(folders)
     for section in sections:
         for number, panels in enumerate(section.figures, start=1):
@@ -56,13 +56,13 @@ def write_report(folders: Sequence[Path], out: Path, markdown: Path | None = Non
 
 
 def gather_sections(folders: Sequence[Path]) -> list[Section]:
-    """The studies of some folders in the order of reading, each once."""
+    """The studies of some folders in reading order, each once."""
     sections = [build_section(results) for folder in folders for results in read_results(folder)]
     names = [section.name for section in sections]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(
-            "repeated-value", f"{', '.join(twice)} lies in two of the folders: a report has each study once"
+            "repeated-value", f"{', '.join(twice)} is in two of the folders: a report has each study once"
         )
     return sorted(sections, key=lambda section: reading_order(section.name))
 
@@ -73,7 +73,7 @@ def build_section(results: Results) -> Section:
 
 
 def build_page(sections: Sequence[Section]) -> str:
-    """One HTML page with everything in it, which asks nobody for anything."""
+    """One self-contained HTML page."""
     try:
         import jinja2
     except ImportError as error:
@@ -103,7 +103,7 @@ def _describe_section(section: Section) -> dict[str, Any]:
 
 
 def _path_between(start: Path, end: Path) -> str:
-    """The way from one folder to another in a link."""
+    """The relative path from one folder to another in a link."""
     relative = Path(os.path.relpath(end.resolve(), start.resolve())).as_posix()
     return "" if relative == "." else f"{relative}/"
 

@@ -19,10 +19,10 @@ from litebert.study.spec import TASK_SETS, Scale, Study
 from litebert.study.spread import Spread, pool, pool_paired
 
 REMARKS_FILE = "notes.md"
-_OWN_SEEDS = 3  # from which on an arm's own spread is taken
-_FEW_FILES = 3  # of a corpus, which a command names one by one
-_SHORT = 4  # letters of a fingerprint that tell one from others
-_RESULT_NAMES = frozenset({"results.json"})  # what a report writes into a folder is no arm of it
+_OWN_SEEDS = 3  # with at least as many, an arm has its own spread
+_FEW_FILES = 3  # so few files of a corpus are named one by one in a command
+_SHORT = 4  # letters of a fingerprint that distinguish it from others
+_RESULT_NAMES = frozenset({"results.json"})  # files that a report writes, which are not arms
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Cell:
 
     values: tuple[float, ...]
     seeds: tuple[int, ...]
-    text_half: float = 0.0  # half of the mean 95 % interval of the text or examples measured on; 0: not known
+    text_half: float = 0.0  # half of the mean 95 % interval due to the choice of text or examples; 0: unknown
 
     @property
     def mean(self) -> float:
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def deviation(self) -> float | None:
-        """Over the seeds; None of a single one."""
+        """The standard deviation over the seeds; None for a single one."""
         return math.sqrt(variance(self.values)) if len(self.values) > 1 else None
 
 
@@ -60,18 +60,18 @@ class Results:
     study: Study
     scale: Scale
     reports: tuple[Report, ...]
-    remarks: str = ""  # what a person has to say of them
-    is_own: bool = False  # a study of somebody's own, in a file
+    remarks: str = ""  # comments written by hand
+    is_own: bool = False  # a user's own study, in a file
 
     @cached_property
     def arms(self) -> list[str]:
-        """Arms that were run, or that the paper alone has, in the study's order."""
+        """Arms that were run or that only the paper has, in the study's order."""
         run = {report["arm"] for report in self.reports}
         return [name for name, arm in self.study.arms.items() if name in run or (not arm.scales and arm.published)]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the study's file has to say of it at this scale."""
+        """The notes of the study at this scale."""
         return *self.study.notes, *self.study.at(self.scale).notes
 
     def title(self, arm: str) -> str:
@@ -81,7 +81,7 @@ class Results:
         return [report for report in self.reports if report["arm"] == arm]
 
     def cell(self, arm: str, metric: str) -> Cell | None:
-        """What was measured; None where it was not."""
+        """The measured values of an arm; None if there are none."""
         if metric == SPEEDUP:
             return self._speedup(arm)
         found = [r for r in self.of_arm(arm) if metric in r["values"] or metric in r["timed"]]
@@ -92,7 +92,7 @@ class Results:
         return Cell(tuple((r["values"] | r["timed"])[metric] for r in found), tuple(r["seed"] for r in found), half)
 
     def _speedup(self, arm: str) -> Cell | None:
-        """Against the reference arm, seed by seed where both have it: what disturbed one sitting disturbed both."""
+        """The difference from the reference arm, seed by seed where both have the seed."""
         own, reference = (self.cell(name, "tokens_per_second") for name in (arm, self.study.reference))
         if not own or not reference:
             return None
@@ -101,7 +101,7 @@ class Results:
         return Cell(tuple(value / by_seed.get(seed, reference.mean) for seed, value in pairs), own.seeds)
 
     def published(self, arm: str, metric: str) -> float | None:
-        """What the paper printed, or what follows from its curve."""
+        """The published value, or the end of the published curve."""
         spec = self.study.arms[arm]
         if metric == AVERAGE:
             return self._published_average(spec.published)
@@ -129,19 +129,19 @@ class Results:
         return fmean(fmean(published[name] for name in of_task) for of_task in names)
 
     def level(self, metric: str) -> float | None:
-        """What needs no learning, the mean over all runs."""
+        """The baseline, as the mean over all runs."""
         levels = [report["levels"][metric] for report in self.reports if metric in report["levels"]]
         return fmean(levels) if levels else None
 
     @cached_property
     def columns(self) -> list[str]:
-        """The metrics of the table: the study's, as far as there are numbers; without any, all that there are."""
+        """The metrics of the table: those of the study that have numbers; all metrics if the study names none."""
         known = [name for report in self.reports for name in (*report["values"], *report["timed"])]
         wanted = self.study.columns or tuple(dict.fromkeys(known))
         return [name for name in wanted if any(self._has_number(arm, name) for arm in self.arms)]
 
     def _has_number(self, arm: str, metric: str) -> bool:
-        """Whether a column has something to show: ours, or at the paper's scale what nobody but others has run."""
+        """Whether a column has something to show: our values, or at paper scale published ones."""
         spec = self.study.arms[arm]
         is_theirs = self.scale == "paper" and not spec.scales and metric in spec.published
         return is_theirs or self.cell(arm, metric) is not None
@@ -156,7 +156,7 @@ class Results:
         return own - reference if own is not None and reference is not None else None
 
     def half_width(self, metric: str, arm: str) -> float | None:
-        """Half of a 95 % interval of an arm's mean; None: one seed tells no spread.
+        """Half of the 95 % interval of an arm's mean; None for one seed.
 
         The spread over seeds is the arm's own if it has three of them, for one arm may learn by luck what another never
         begins with; else that of all arms, pooled. The choice of the text measured on comes to it.
@@ -168,7 +168,7 @@ class Results:
         return math.hypot(self._of_seeds(spread, metric, [cell]), cell.text_half)
 
     def half_width_between(self, metric: str, arm: str, other: str) -> float | None:
-        """Half of a 95 % interval of the difference of two arms, on the text that both were measured on.
+        """Half of the 95 % interval of the difference of two arms, on the same text.
 
         Arms of the same seeds have read the same text in the same order, so their differences are taken seed by seed.
         What differs in proportion to its size (speeds, perplexities) spreads in proportion, within arms.
@@ -186,11 +186,11 @@ class Results:
         return spread.half * math.sqrt(2 / len(seeds)) if spread and spread.is_seen else None
 
     def _is_one(self, arm: str, metric: str) -> bool:
-        """The reference is as fast as itself, whatever happened."""
+        """The speed of the reference relative to itself is 1 for every seed."""
         return metric == SPEEDUP and arm == self.study.reference
 
     def _own_spread(self, metric: str, cells: Sequence[Cell]) -> Spread | None:
-        """The spread within some arms if each has three seeds, else within all of the study."""
+        """The spread within some arms if each has three seeds, otherwise within all arms of the study."""
         if metric == SPEEDUP or any(len(cell.values) < _OWN_SEEDS for cell in cells):
             return self._pool(metric)
         return pool([cell.values for cell in cells], is_relative=describe(metric).is_relative)
@@ -205,11 +205,11 @@ class Results:
         return spread.half * math.hypot(*(s / math.sqrt(len(c.values)) for s, c in zip(scales, cells, strict=True)))
 
     def is_above_level(self, arm: str, metric: str) -> bool | None:
-        """Whether an arm does better than what needs no network, beyond its interval; None: nothing tells."""
+        """Whether an arm is above the baseline, beyond its interval; None: unknown."""
         return self._is_above(arm, metric, self.level(metric))
 
     def has_learned(self, arm: str, metric: str) -> bool | None:
-        """Whether an arm does better than one that has learned nothing: the same, or than chance where that is less."""
+        """Whether an arm is above the baseline, or above chance where chance is lower."""
         chance = describe(metric).chance
         return self._is_above(arm, metric, self.level(metric) if chance is None else chance)
 
@@ -221,7 +221,7 @@ class Results:
         return cell.mean - (cell.text_half if half is None else half) > level
 
     def curve(self, arm: str, name: str) -> Curve | None:
-        """A curve's mean and range over the seeds, at the places that all of them have."""
+        """A curve's mean and range over the seeds, at the points that all of them have."""
         return _summarize(list(self._points(arm, name).values()))
 
     def curve_difference(self, arm: str, name: str) -> Curve | None:
@@ -231,7 +231,7 @@ class Results:
         return _summarize([{x: y - other[x] for x, y in points.items() if x in other} for points, other in pairs])
 
     def _points(self, arm: str, name: str) -> dict[int, dict[float, float]]:
-        """A curve's value at each place, by seed."""
+        """A curve's value at each point, by seed."""
         reports = [report for report in self.of_arm(arm) if name in report["series"]]
         series = {report["seed"]: report["series"][name] for report in reports}
         return {seed: dict(zip(one["x"], one["y"], strict=True)) for seed, one in series.items()}
@@ -246,7 +246,7 @@ class Results:
 
 
 def _summarize(curves: list[dict[float, float]]) -> Curve | None:
-    """The mean and range of curves, at the places that all of them have."""
+    """The mean and range of curves, at the points that all of them have."""
     places = [x for x in curves[0] if all(x in other for other in curves)] if curves else []
     if not places:
         return None
@@ -255,7 +255,7 @@ def _summarize(curves: list[dict[float, float]]) -> Curve | None:
 
 
 def read_results(folder: Path) -> list[Results]:
-    """The results in a folder, one for each study and scale; arms of another study than it is now are refused."""
+    """The results in a folder, one for each study and scale; raises if an arm is from another version of its study."""
     reports = _read_reports(folder)
     if not reports:
         raise DataError("no-finished-arm", f"{folder} has no finished arm (ARM-seed-1.json): is it a study's folder?")
@@ -320,7 +320,7 @@ def _check_measured_as_meant(path: Path, report: Report, run: ArmRun) -> None:
 def _check_alike(reports: dict[Path, Report]) -> None:
     """Raise unless all arms read the same text and have the same overrides."""
     first_path, first = next(iter(reports.items()))
-    seen: dict[str, tuple[Path, str]] = {}  # what would be wrong with another -> who read it first, and its hash
+    seen: dict[str, tuple[Path, str]] = {}  # complaint about a different arm -> the first arm, and its hash
     for path, report in reports.items():
         if report["words"] != first["words"]:
             raise ConfigError(
@@ -373,7 +373,7 @@ def _name_corpus(name: str, facts: Mapping[str, Any]) -> str:
 
 
 def _commands_of_corpus(name: str, facts: Mapping[str, Any]) -> list[str]:
-    """How the text of that name was built, but for where it lies."""
+    """The command that built the corpus of that name, without its path."""
     first = f" --first-sentences {facts['first_sentences']}" if facts["first_sentences"] else ""
     share = f" --valid-share {facts['valid_share']:g}"
     few = [f"TEXT/{file}" for file in facts["file_names"]] if facts["files"] <= _FEW_FILES else ["TEXT"]

@@ -22,11 +22,11 @@ Scale = Literal["paper", "laptop"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 Measure = Literal["parameters", "speed", "memory", "intrinsic", "distances", "similarity", "curves"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-# What can be said of a recipe alone; the others ask a trained model.
+# Measures that need a recipe only; the others need a trained model.
 UNTRAINED: frozenset[Measure] = frozenset({"parameters", "speed", "memory"})
 Relation = Literal["above", "below", "near"]
 FigureKind = Literal["values", "differences", "series", "series-differences", "matrix"]
-# The figures of something else than metrics, and what they can be of.
+# The figures that do not show metrics, and what they can show.
 DRAWN: dict[FigureKind, Collection[str]] = {"series": SERIES, "series-differences": SERIES, "matrix": MATRICES}
 
 
@@ -44,11 +44,11 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmAtScale:
-    """What an arm is at one scale, beside what it is at both."""
+    """What an arm changes at one scale only."""
 
     title: str = ""
     change: dict[str, Any] = field(default_factory=dict)
-    starts_at: int = 0  # goes on from this step of the arm it starts from, with its optimizer; 0: has its last weights
+    starts_at: int = 0  # the step from which it continues that arm, with its optimizer; 0: from its last weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class ArmSpec:
 
     title: str = ""
     change: dict[str, Any] = field(default_factory=dict)  # recipe keys
-    starts_from: str = ""  # the arm whose weights are the first, at its end or where `starts_at` says
+    starts_from: str = ""  # the arm whose weights it starts from, at its end or at step `starts_at`
     scales: tuple[Scale, ...] = SCALES
     published: dict[str, float] = field(default_factory=dict)  # by metric, in the paper's units
     series: dict[str, Series] = field(default_factory=dict)  # published curves, by name
@@ -74,10 +74,10 @@ class TaskSpec:
     """A task that every arm is fine-tuned for."""
 
     task: str
-    data: str  # below the folder of task data
+    data: str  # inside the folder of task data
     name: str = ""  # the metric's name; without it, the task's
     recipe: str = "two-core"  # or "paper"
-    change: tuple[str, ...] = ()  # words as for `litebert finetune`
+    change: tuple[str, ...] = ()  # overrides as for `litebert finetune`
     seeds: int = 1  # fine-tuning runs of each pre-trained model; their median counts
     starts_from: str = ""  # another task of the list, whose best model is tuned further (RTE from MNLI)
     has_ensemble: bool = False  # score also the average of the seeds' answers
@@ -87,7 +87,7 @@ class TaskSpec:
         return self.name or self.task
 
 
-# Tasks that many studies share, by the word for them: `tasks = "paper"`.
+# Sets of tasks that many studies share, by name: `tasks = "paper"`.
 _SMALL = ("optim.learning_rate=3e-4", "train.evaluations=5")
 TASK_SETS: dict[str, tuple[TaskSpec, ...]] = {
     # the five columns of ALBERT's tables, by its Table 14
@@ -121,9 +121,9 @@ class ScaleSpec:
     pairs: int = 4096  # of intrinsic evaluation
     length: int = 0  # of its pairs; 0: as trained
     speed_steps: int = 5  # timed updates
-    corpora: dict[str, str] = field(default_factory=dict)  # a name in data.corpora -> what lies there
+    corpora: dict[str, str] = field(default_factory=dict)  # a name in data.corpora -> a description of the text
     cost: str = ""  # what a person should know before starting
-    notes: tuple[str, ...] = ()  # beside the study's, what is to be said of it at this scale
+    notes: tuple[str, ...] = ()  # in addition to the study's, for this scale
 
     def __post_init__(self) -> None:
         if not self.seeds:
@@ -131,13 +131,13 @@ class ScaleSpec:
 
     @property
     def is_trained(self) -> bool:
-        """Whether anything is measured that needs training."""
+        """Whether any of its measures needs training."""
         return bool(self.tasks) or not set(self.measures) <= UNTRAINED
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A sentence of the paper that two numbers can agree with or not."""
+    """A sentence of the paper that two numbers can support or contradict."""
 
     text: str
     metric: str
@@ -163,7 +163,7 @@ class Study:
 
     name: str
     title: str
-    source: str  # where the paper has it
+    source: str  # the table or figure of the paper
     about: str  # one sentence
     reference: str  # the arm that the others are compared with
     arms: dict[str, ArmSpec]
@@ -185,7 +185,7 @@ class Study:
 
 
 def load_study(source: str | Path) -> Study:
-    """A study by the name of one that comes with litebert, or from somebody's file."""
+    """A study by its name, if it comes with litebert, or from a file."""
     path = Path(source)
     if path.suffix == ".toml":
         if not path.is_file():
@@ -206,7 +206,7 @@ def list_studies() -> list[Study]:
 
 
 def parse_study(text: str, *, name: str, where: str) -> Study:
-    """A study from the text of its file; whatever is wrong is said with the file's name."""
+    """A study from the text of its file; errors name the file."""
     values = parse_toml(text, where=where, code="bad-study")
     try:
         return _build_study(values, name)
@@ -317,11 +317,11 @@ def _shallow(value: Any) -> dict[str, Any]:
 
 
 def _check(study: Study) -> None:
-    """What no type can say: names that must be known, and that can be names of files."""
+    """Check what types cannot express: names must be known and usable as file names."""
     for name in study.arms:
         if not _FILE_SAFE.fullmatch(name):
             raise ConfigError(
-                "bad-study", f"arms: '{name}' is to be a file's name: small letters, digits and . + = _ - only"
+                "bad-study", f"arms: '{name}' must be usable as a file name: only small letters, digits and . + = _ -"
             )
     if not study.scales:
         raise ConfigError("bad-study", f"a study needs a scale: [{'] or ['.join(SCALES)}]")
@@ -338,14 +338,12 @@ def _check(study: Study) -> None:
     _check_metrics(study)
     for scale, spec in study.scales.items():
         if not study.arms_at(scale):
-            raise ConfigError(
-                "bad-study", f"[{scale}] has no arm: name it in the scales of one, or leave the section out"
-            )
+            raise ConfigError("bad-study", f"[{scale}] has no arm: add it to the scales of one, or remove the section")
         _check_tasks(spec.tasks, scale)
 
 
 def _check_metrics(study: Study) -> None:
-    """Whatever tables, claims and figures speak of has a name that something can measure."""
+    """Check that tables, claims and figures only name metrics that something measures."""
     tasks = {task.metric for spec in study.scales.values() for task in spec.tasks}
     named = [("columns", name) for name in study.columns]
     named += [(f"arms.{name}.published", metric) for name, arm in study.arms.items() for metric in arm.published]
@@ -365,7 +363,7 @@ def _check_metrics(study: Study) -> None:
 
 
 def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:
-    """Tasks have names of their own, and start from models that are there by then."""
+    """Check that tasks have different names and start only from earlier tasks."""
     before: dict[str, TaskSpec] = {}
     for task in tasks:
         where = f"{scale}.tasks: '{task.metric}'"
@@ -385,7 +383,7 @@ def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:
 
 
 def _check_starts(study: Study) -> None:
-    """An arm starts from one that stands before it, so that the order of the table is one to run in."""
+    """Check that an arm starts from an earlier one, so that the order of the table is an order to run in."""
     seen: list[str] = []
     for name, arm in study.arms.items():
         if arm.starts_from and arm.starts_from not in seen:
@@ -400,7 +398,7 @@ def _check_starts(study: Study) -> None:
 
 
 def reading_order(name: str) -> list[tuple[int, str]]:
-    """A key that puts names of studies in the order of reading: table-2 before table-10."""
+    """A sort key for names of studies: table-2 before table-10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 

@@ -1,4 +1,4 @@
-"""How sure means over seeds are: spreads pooled over the arms of a study, by Student's t."""
+"""Confidence intervals of means over seeds: spreads pooled over the arms of a study, by Student's t."""
 
 import math
 from collections.abc import Sequence
@@ -11,36 +11,36 @@ _ROUNDING = 1e-9
 
 
 class Spread(NamedTuple):
-    """A standard deviation over seeds, and how many degrees of freedom it rests on."""
+    """A standard deviation over seeds, and its degrees of freedom."""
 
     deviation: float
     freedom: int
 
     @property
     def half(self) -> float:
-        """Half of the 95 % interval of a single value that spreads so."""
+        """Half of the 95 % interval of a single value with this spread."""
         return student(self.freedom) * self.deviation
 
     @property
     def is_seen(self) -> bool:
-        """Whether seeds differ at all; where they do not, by luck or rounding, nothing tells how sure they are."""
+        """Whether seeds differ at all; if they do not, by luck or rounding, the uncertainty is unknown."""
         return self.deviation > _ROUNDING
 
 
 def pool(groups: Sequence[Sequence[float]], *, is_relative: bool = False) -> Spread | None:
-    """The spread within groups, as if it were the same in all, or (relative) the same share of their means."""
+    """The spread within groups, assumed to be the same in all, or (relative) the same share of their means."""
     several = [group for group in groups if len(group) > 1]
     freedom = sum(len(group) - 1 for group in several)
     if not freedom:
         return None
-    # what spreads in proportion is never negative: where the mean is 0, all are, and nothing spreads
+    # relative metrics are never negative: if the mean is 0, all values are 0 and there is no spread
     scales = [(fmean(group) or 1.0) if is_relative else 1.0 for group in several]
     squares = [(len(g) - 1) * variance(g) / scale**2 for g, scale in zip(several, scales, strict=True)]
     return Spread(math.sqrt(sum(squares) / freedom), freedom)
 
 
 def pool_paired(rows: Sequence[Sequence[float]]) -> Spread | None:
-    """The spread of arms (rows) over the same seeds (columns) that is left when each seed's own luck is taken out.
+    """The spread of arms (rows) over the same seeds (columns) that remains after removing each seed's own effect.
 
     Of two arms it is that of their differences, seed by seed, over the square root of two.
     """

@@ -1,4 +1,4 @@
-"""What a person sees while a study runs: every arm at work with its bar, and the time left over all of them."""
+"""The display while a study runs: a bar for each running arm, and the total time left."""
 
 import sys
 import time
@@ -14,16 +14,16 @@ from rich.text import Text
 
 from litebert.core.view import format_seconds
 
-_LINE_SECONDS = 60.0  # between two lines in a file or a pipe
+_LINE_SECONDS = 60.0  # between two lines in a file or pipe
 
 
 @dataclass(frozen=True)
 class GridStatus:
-    """Where a study stands."""
+    """The progress of a study."""
 
     num_finished: int
     num_arms: int
-    running: Mapping[str, float]  # arms at work -> share done
+    running: Mapping[str, float]  # running arms -> share done
     share: float  # of all the work
     seconds_left: float
 
@@ -37,7 +37,7 @@ class GridStatus:
 
 
 class GridView:
-    """Bars that are redrawn on a terminal, a line now and then elsewhere."""
+    """Bars that are redrawn on a terminal; elsewhere a line per minute."""
 
     def __init__(self, title: str, stream: TextIO | None = None) -> None:
         self._title = title
@@ -66,7 +66,7 @@ class GridView:
 
 
 def draw_grid(title: str, status: GridStatus) -> Group:
-    """The picture: all of the study on one bar, and one for each arm at work."""
+    """A bar for the whole study, and one for each running arm."""
     table = Table.grid(padding=(0, 2), expand=True)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)

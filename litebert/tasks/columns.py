@@ -194,7 +194,7 @@ def _check_is_rows(table: Table) -> None:
 
 
 def _holds_objects(value: Any) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict | list))
 
 
 def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> dict[str, str]:

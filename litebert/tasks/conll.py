@@ -1,6 +1,7 @@
 """CoNLL files: a word and its tag in each line, a blank line between sentences.
 
-The word is the first column and the tag the last, unless others are named: by number, or in CoNLL-U by name.
+The word is the first column and the tag the last, unless others are named: by number, or by name in CoNLL-U and where
+the first line names the columns.
 """
 
 import re
@@ -12,6 +13,7 @@ from litebert.core.errors import ConfigError, DataError
 from litebert.core.ranges import read_whole_number
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.tables import read_text
+from litebert.tasks.tagged_tables import TAG, WORD
 from litebert.tasks.token_tags import TaggedWords
 
 DOCUMENT = "-DOCSTART-"  # marks a line between documents
@@ -40,18 +42,22 @@ def read_conll(file: Path, options: TableOptions, *, needs_tags: bool, notes: li
         )
     text = read_text(file, options.encoding)
     names = _name_columns(file, text)
-    blocks = _cut_at_blanks(text)
-    sentences = _drop_inner_ids(_drop_comments(blocks)) if names else _drop_comments(blocks)
+    blocks, is_conllu = _cut_at_blanks(text), bool(names)
+    if not is_conllu and blocks and _is_header(blocks[0][0]):
+        names = tuple(cell.lower() for cell in blocks[0][0].cells)
+        notes.append(f"{file.name}: the first row is used as the header: {', '.join(names)}")
+        blocks = [block for block in (blocks[0][1:], *blocks[1:]) if block]
+    sentences = _drop_inner_ids(_drop_comments(blocks)) if is_conllu else _drop_comments(blocks)
     if not sentences:
         raise DataError("empty-file", f"{file}: no sentences found")
     num_dropped = sum(map(len, blocks)) - sum(map(len, sentences))
     if num_dropped:
-        kind = "comment lines and parts of words" if names else "comment lines (# above a sentence)"
+        kind = "comment lines and parts of words" if is_conllu else "comment lines (# above a sentence)"
         notes.append(f"{file.name}: skipped {num_dropped:,} {kind}")
     _check_columns(file, sentences, needs_tags=needs_tags)
     width = len(sentences[0][0].cells)
-    word = _find_column(options.text, "form" if names else "1", names, width, file)
-    tag = _find_column(options.label, "upos" if names else str(width), names, width, file)
+    word = _find_column(options.text, "form" if is_conllu else "1", names, width, file)
+    tag = _find_column(options.label, "upos" if is_conllu else str(width), names, width, file)
     if names:
         notes.append(f"columns of {file.name}: words = '{names[word]}', tags = '{names[tag]}'")
     return [_tagged_lines(lines, number, file, word, tag) for number, lines in enumerate(sentences)]
@@ -63,6 +69,11 @@ def _name_columns(file: Path, text: str) -> tuple[str, ...]:
     if first.startswith(_GLOBAL_COLUMNS):
         return tuple(first.removeprefix(_GLOBAL_COLUMNS).lower().split())
     return CONLLU if file.suffix.lower() == ".conllu" else ()
+
+
+def _is_header(line: Line) -> bool:
+    """Whether a line names the columns, as in `word pos tag`, and is no word with its tag."""
+    return len(line.cells) > 1 and line.cells[0].lower() in WORD and line.cells[-1].lower() in TAG
 
 
 def _find_column(said: str | None, usual: str, names: Sequence[str], width: int, file: Path) -> int:

@@ -19,11 +19,15 @@ SENTENCE = ("sentence #", "sentence_id", "sentence_idx", "sentence_no", "sentenc
 
 
 def is_table(file: Path) -> bool:
-    """Whether its sentences are rows with columns that have names; of TSV, if they are called word and tag."""
+    """Whether its rows are words or sentences in columns that have names.
+
+    A TSV is one if its columns are called word and tag, and a column, not blank lines as in CoNLL, separates sentences.
+    """
     if file.suffix.lower() == ".tsv" and file.is_file():
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            names = {name.strip().lower() for name in lines.readline().split("\t")}
-        return bool(names & {*WORD} and names & {*TAG})
+        first, *rest = file.read_text(encoding="utf-8", errors="replace").rstrip().split("\n")
+        names = {name.strip().lower() for name in first.split("\t")}
+        is_cut = bool(names & {*SENTENCE}) or all(line.strip() for line in rest)
+        return bool(names & {*WORD} and names & {*TAG}) and is_cut
     return file.suffix.lower() in (".jsonl", ".json", ".csv") or is_columnar(file)
 
 

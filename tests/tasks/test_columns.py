@@ -169,7 +169,10 @@ def test_a_column_of_ids_is_no_text_whatever_its_case(name: str, tmp_path: Path)
     assert [(one.text, one.label) for one in dataset.train] == [("so it is", "x"), ("so it is not", "y")]
 
 
-@pytest.mark.parametrize("value", [{"data": [{"text": "a", "label": "x"}]}, {"text": {"0": "a"}, "label": {"0": "x"}}])
+@pytest.mark.parametrize(
+    "value",
+    [{"data": [{"text": "a", "label": "x"}]}, {"train": [["a", "x"]]}, {"text": {"0": "a"}, "label": {"0": "x"}}],
+)
 def test_rows_inside_one_json_object_are_refused_with_the_reason(value: dict[str, object], tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(value))

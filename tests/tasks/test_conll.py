@@ -167,3 +167,17 @@ def test_a_tag_that_only_dev_has_counts_as_wrong_and_is_told(tmp_path: Path) -> 
     (tmp_path / "dev.conll").write_text("a DT\ncat NN\n")
     with refuses(DataError, "unknown-label", at="dev.conll:1"):
         read_dataset("tags", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.txt", "a.tsv"])
+@pytest.mark.parametrize("mark", [" ", "\t"])
+def test_a_first_line_that_names_the_columns_is_no_word(name: str, mark: str, tmp_path: Path) -> None:
+    lines = ["Word POS Tag", "Ada NNP B-P", "ran VBD O", "", "Bob NNP B-P", "", ""]
+    path = tmp_path / name
+    path.write_text("\n".join(line.replace(" ", mark) for line in lines))
+    for label, tags in ((None, [("B-P", "O"), ("B-P",)]), ("pos", [("NNP", "VBD"), ("NNP",)])):
+        dataset = read_dataset("tags", path, TableOptions(dev_share=0.0, label=label))
+        assert [(one.words, one.label) for one in dataset.train] == list(
+            zip([("Ada", "ran"), ("Bob",)], tags, strict=True)
+        )
+        assert f"{name}: the first row is used as the header: word, pos, tag" in dataset.notes

@@ -135,6 +135,17 @@ def test_a_light_module_loads_nothing_heavy_through_any_import(module: str) -> N
     assert not way, " -> ".join(way)
 
 
+def test_one_reader_of_toml_refuses_whatever_is_in_it() -> None:
+    importers = {
+        module
+        for module, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and any(name.startswith("tomllib") for name in imported_names(node))
+    }
+    assert importers == {"core.options"}
+
+
 def test_no_module_imports_itself_through_others() -> None:
     for module in MODULES:
         way = find_way(module, lambda name, module=module: our_module(name) == module)  # type: ignore[misc]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from litebert.core.errors import DataError
-from litebert.core.files import read_json, write_json
+from litebert.core.files import parse_json_value, read_json, write_json
 from litebert.interop.own_files import checked_file
 from litebert.model.pooling import EmbeddingSpec, Pooling
 
@@ -78,9 +78,9 @@ def write_sentence_folder(spec: EmbeddingSpec, folder: Path, *, hidden_size: int
 def _read_modules(file: Path) -> list[tuple[str, str]]:
     """The kind and the folder of each module."""
     try:
-        listed = json.loads(file.read_text("utf-8"))
+        listed = parse_json_value(file.read_bytes(), str(file))
         return [(str(one["type"]).rpartition(".")[2], str(one["path"])) for one in listed]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (DataError, KeyError, TypeError):
         raise DataError("corrupt-file", f"{file} must be a list of modules with path and type") from None
 
 

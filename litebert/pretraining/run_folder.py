@@ -90,9 +90,8 @@ def join_run(folder: Path, recipe: Recipe) -> Iterator[tuple[Runtime, View]]:
                 yield runtime, view
             except TrainingError as error:
                 saved = list_checkpoints(folder / CHECKPOINTS)
-                raise TrainingError(
-                    error.code, f"{error}; the last checkpoint is {saved[-1] if saved else 'none'}"
-                ) from error
+                last = f"the last checkpoint is {saved[-1]}" if saved else "no checkpoint was saved yet"
+                raise TrainingError(error.code, f"{error}; {last}") from error
 
 
 def open_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View, branch_steps: Collection[int] = ()) -> Run:

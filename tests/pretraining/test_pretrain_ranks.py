@@ -195,7 +195,7 @@ def test_a_loss_that_is_not_a_number_ends_several_processes_once_and_in_one_line
     done = run_two(make_recipe(tiny_corpus, model__initializer_range=1e30), tmp_path / "run")
     assert done.returncode == 2, done.stderr
     refused = [line for line in done.stderr.splitlines() if line.startswith("error")]
-    assert refused == ["error[loss-not-finite]: the loss of step 1 is nan; the last checkpoint is none"]
+    assert refused == ["error[loss-not-finite]: the loss of step 1 is nan; no checkpoint was saved yet"]
     assert "Traceback" not in done.stderr
     assert "restarts left" not in done.stderr
 

@@ -95,7 +95,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_command(
         f"litebert pretrain nano data.corpora=corpus --out runs/nano model.num_layers=2 {' '.join(PRETRAIN)}", folder
     )
-    shutil.copytree(folder / "runs/nano", folder / "runs/cpu-small")
+    run_command(f"litebert pretrain cpu-small data.corpora=corpus --out runs/cpu-small {shlex.join(PRETRAIN)}", folder)
     run_command(f"litebert convert runs/nano {HUB_NAME} --to huggingface", folder)
     run_command("litebert convert runs/nano SOURCE --to huggingface", folder)
     for run, task, data in (
@@ -112,6 +112,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run_command(shlex.join(["litebert", "finetune", "runs/nano", *words]), folder)
     (folder / "CHECKPOINT").symlink_to("runs/nano/checkpoints/step-00000004")
     (folder / "runs/squad").symlink_to("squad-v2")
+    for name in ("RUN", "RUN1", "RUN2", "RUN3"):
+        (folder / name).symlink_to("runs/squad-v2")
     return folder
 
 
@@ -216,9 +218,10 @@ def _shorten(block: Block) -> Iterator[str]:
         for shown, smaller in SMALLER.items():
             line = re.sub(shown, smaller, line)
         if re.search("litebert (pretrain|check) ", line):
-            line = _change(line, [*PRETRAIN, "data.corpora=corpus"])
+            own_vocabulary = "init.from=models/" in line
+            line = _change(line, [*(PRETRAIN[:3] if own_vocabulary else PRETRAIN), "data.corpora=corpus"])
         if "litebert adapt " in line:
-            line = _change(line, PRETRAIN[:2])
+            line += "".join(f" --set {change}" for change in PRETRAIN[:2])
         if "litebert finetune " in line:
             line = _change(line, FINETUNE)
         yield line

@@ -123,9 +123,9 @@ def test_an_error_names_the_argument_and_the_command_line_its_flag(
     litebert.train_tokenizer(texts, tmp_path / "tok", kind="wordpiece", vocab_size=90)
     with pytest.raises(litebert.ConfigError, match="or replace it") as raised:
         litebert.train_tokenizer(texts, tmp_path / "tok", kind="wordpiece", vocab_size=90)
-    assert raised.value.option == "replace"
+    assert raised.value.option == "overwrite"
     assert _run(["tokenizer", "train", __file__, "--out", f"{tmp_path}/tok"], debug=False) == 2
-    assert capsys.readouterr().err.endswith("or replace it (--force)\n")
+    assert capsys.readouterr().err.endswith("or replace it (--overwrite)\n")
     assert _run(["export", str(tiny_checkpoint), f"{tmp_path}/x", "--max-drop", "1"], debug=False) == 2
     assert capsys.readouterr().err.endswith("(--int8)\n")
 

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections import UserList
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -237,6 +238,7 @@ def test_a_table_from_python_trains_the_same_model_as_a_file(
         for source in (
             texts,
             np.array(texts),
+            UserList(texts),
             {"text": texts},
         ):  # lists and tables count from 0, lines of a file from 1
             answers = litebert.predict(one, source)

@@ -1,4 +1,4 @@
-"""Is `litebert plan` right about this machine? Short training runs beside what it predicts for them.
+"""Is `litebert recipes plan` right about this machine? Short training runs beside what it predicts for them.
 
     python benchmarks/plan.py [--only NAME ...] [--steps 10] [--threads 2] [--json results.json]
 

@@ -15,6 +15,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 from typer.main import get_command
 
+from litebert.cli.help import EXAMPLES, describe_option, list_arguments, list_options, name_argument, name_option
 from litebert.cli.main import app
 
 ROOT = Path(__file__).parent.parent
@@ -112,59 +113,33 @@ def describe_commands() -> str:
 
 
 def _walk(path: str, command: Any) -> list[tuple[str, Any]]:
-    found = []
-    for name, below in getattr(command, "commands", {}).items():
-        if not below.hidden:
-            found += [(f"{path} {name}", below), *_walk(f"{path} {name}", below)]
-    return found
+    """Every command and group below `command`, in the order of the help page."""
+    below = getattr(command, "commands", {})
+    names = [name for names in getattr(command, "sections", {}).values() for name in names] or list(below)
+    return [one for name in names for one in ((f"{path} {name}", below[name]), *_walk(f"{path} {name}", below[name]))]
 
 
 def _describe(path: str, command: Any) -> str:
-    level = "##" if path.count(" ") == 1 else "###"
-    lines = [f"{level} {path}", "", (command.help or "").strip(), ""]
+    lines = [f"{'##' if path.count(' ') == 1 else '###'} {path}", "", (command.help or "").strip(), ""]
     if getattr(command, "commands", None):
         return "\n".join(lines)
-    arguments = [
-        one for one in command.params if one.param_type_name == "argument" and not getattr(one, "hidden", False)
-    ]
-    options = [
-        one for one in command.params if one.param_type_name == "option" and not one.hidden and one.name != "help"
-    ]
-    usage = " ".join([path, *(["[OPTIONS]"] if options else []), *(_name_argument(one) for one in arguments)])
+    arguments, options = list_arguments(command), list_options(command)
+    usage = " ".join([path, *(["[OPTIONS]"] if options else []), *map(name_argument, arguments)])
     lines += ["```text", usage, "```", ""]
     if arguments:
         lines += ["| argument | meaning |", "|---|---|"]
+        lines += [f"| `{name_argument(one)}` | {_escape(str(one.help))} |" for one in arguments]
+        lines.append("")
+    for title in dict.fromkeys(one.rich_help_panel or "Options" for one in options):
+        lines += [f"| {title.lower()} | meaning |", "|---|---|"]
         lines += [
-            f"| `{_escape(_name_argument(one))}` | {_escape(getattr(one, 'help', '') or '')} |" for one in arguments
+            f"| `{name_option(one)}` | {_escape(describe_option(one))} |"
+            for one in options
+            if (one.rich_help_panel or "Options") == title
         ]
         lines.append("")
-    if options:
-        lines += ["| option | default | meaning |", "|---|---|---|"]
-        for one in options:
-            names = ", ".join(f"`{name}`" for name in [*one.opts, *one.secondary_opts])
-            lines.append(f"| {names} | {_default(one)} | {_escape(one.help or '')} |")
-        lines.append("")
-    if command.epilog:
-        lines += [*_describe_epilog(command.epilog), ""]
-    return "\n".join(lines)
-
-
-def _describe_epilog(epilog: str) -> list[str]:
-    """Its examples as a block to copy."""
-    title, *rest = [line.strip("\b").rstrip() for line in epilog.strip().splitlines()]
-    return [title, "", "```text", *(line.strip() for line in rest if line.strip()), "```"]
-
-
-def _name_argument(argument: Any) -> str:
-    return str(argument.metavar or argument.name.upper()).replace("{", "").replace("}", "")
-
-
-def _default(option: Any) -> str:
-    if option.required:
-        return "required"
-    if option.is_flag or option.default in (None, (), [], ""):
-        return ""
-    return f"`{getattr(option.default, 'value', option.default)}`"
+    examples = [line.strip() for line in (command.epilog or "").splitlines()[1:]]
+    return "\n".join([*lines, EXAMPLES, "", "```text", *examples, "```", ""])
 
 
 def _escape(text: str) -> str:

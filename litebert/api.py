@@ -15,6 +15,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 Texts = Any  # PathLike, a list of Paths, or strings: see the module's docstring
 Changes = Mapping[str, Any] | Sequence[str]  # {"train.steps": 500}, {"train": {"steps": 500}} or ["train.steps=500"]
+_MODEL_FILES = ("litebert.json", "config.json", "export.json", "facts.json")  # one is in each folder we write
 MAX_DROP = 1.0  # points that int8 may lose on labelled examples
 
 
@@ -83,13 +85,13 @@ def train_tokenizer(
     format: str = "auto",  # noqa: A002
     field: str = "text",
     on_error: Literal["fail", "skip"] = "fail",
-    replace: bool = False,
+    overwrite: bool = False,
 ) -> Result:
     """Learn a vocabulary from text; the same text always gives the same one.
 
     `kind` is unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa). Capitals and accents are kept if `cased`; by
     default only bpe keeps them. `chinese` makes each Chinese character a piece. A tokenizer that is already in `out` is
-    kept unless `replace`.
+    an error unless `overwrite`.
 
     >>> tokenizer = litebert.train_tokenizer("texts/", "tokenizer", vocab_size=200)
     >>> tokenizer.metrics["vocab_size"]
@@ -101,7 +103,7 @@ def train_tokenizer(
     from litebert.text.train_tokenizer import VocabularyOptions
 
     folder = Path(out)
-    check_output(folder, is_replaced=replace)
+    check_output(folder, is_replaced=overwrite)
     if chinese and kind != "wordpiece":
         raise ConfigError(
             "kind-not-chinese",
@@ -121,7 +123,7 @@ def train_tokenizer(
     notes = Notes(on_error)
     paths, values = _find_texts(texts, field)
     tokenizer = train_from_files(paths, options, ReadOptions(format=format, field=field), notes=notes, texts=values)
-    tokenizer.save(folder, replaces=replace)
+    tokenizer.save(folder, replaces=overwrite)
     facts = {"kind": tokenizer.kind, "vocab_size": tokenizer.vocab_size, "fingerprint": tokenizer.fingerprint}
     report = {**facts, "skipped": notes.examples, "counts": dict(notes.counts)}
     return Result("train_tokenizer", folder, None, {"vocab_size": tokenizer.vocab_size}, report, tokenizer)
@@ -191,7 +193,7 @@ def pretrain(
     processes: int = 1,
     restarts: int = 3,
 ) -> Result:
-    """Pre-train by a recipe (`litebert recipes` lists them), or continue an interrupted run in the same folder.
+    """Pre-train by a recipe (`litebert recipes list` lists them), or continue an interrupted run in the same folder.
 
     `changes` are keys of the recipe, such as {"train.steps": 500, "data.corpora": "corpus"}. The folder is
     runs/RECIPE unless `out` names one. More than one of `processes` share each step; one that dies is replaced
@@ -326,6 +328,7 @@ def convert(
     classifier: Literal["classification", "tokens", "choice"] | None = None,
     tokenizer: PathLike | None = None,
     config: PathLike | None = None,
+    overwrite: bool = False,
 ) -> Result:
     """Convert a model from anywhere exactly: nothing missing, nothing left over, or an error.
 
@@ -348,10 +351,11 @@ def convert(
         dtype=dtype,
     )
     wishes = _build_wishes(allow_missing, classifier, tokenizer, config)
-    done = convert_model(os.fspath(model), Path(out), options, wishes)
+    with _folder_to_write(out, overwrite=overwrite) as folder:
+        done = convert_model(os.fspath(model), folder, options, wishes)
     report = {"written_as": done.written_as, "num_parameters": done.num_parameters, "notes": list(done.notes)}
-    checkpoint = done.path if to == "litebert" else None
-    return Result("convert", done.path, checkpoint, {"num_parameters": done.num_parameters}, report, done)
+    checkpoint = Path(out) if to == "litebert" else None
+    return Result("convert", Path(out), checkpoint, {"num_parameters": done.num_parameters}, report, done)
 
 
 def doctor(
@@ -666,6 +670,7 @@ def export(
     layers: int = 0,
     max_drop: float | None = None,
     runtime: PathLike | None = None,
+    overwrite: bool = False,
 ) -> Result:
     """Write a model for onnxruntime, or as a page that answers in the browser (always in int8).
 
@@ -699,24 +704,26 @@ def export(
         raise ConfigError("only-web", "runtime is for the format web: leave it out", option="format")
     checkpoint = load_checkpoint(os.fspath(model))
     checkpoint = truncate(checkpoint, layers) if layers else checkpoint
-    folder, notes = Path(out), []
+    notes = []
     options = Int8Options(None if dev is None else Path(dev), MAX_DROP if max_drop is None else max_drop, print)
     accuracy, in_float = None, tuple[str, ...]()
-    if is_web:
-        page = export_web(checkpoint, folder, options, head=head, runtime=None if runtime is None else Path(runtime))
-        chosen, num_bytes, accuracy = page.head, page.num_bytes, page.accuracy
-        if num_bytes > MAX_BYTES:
-            size = f"{num_bytes / 1e6:.0f} MB"
-            notes.append(f"visitors load a model of {size}; a smaller one, or fewer layers, would load faster")
-    else:
-        if int8:
+    with _folder_to_write(out, overwrite=overwrite) as folder:
+        if is_web:
+            files = None if runtime is None else Path(runtime)
+            page = export_web(checkpoint, folder, options, head=head, runtime=files)
+            chosen, num_bytes, accuracy = page.head, page.num_bytes, page.accuracy
+        elif int8:
             result = export_int8(checkpoint, folder, options, head=head)
-            done, accuracy, in_float = result.exported, result.accuracy, result.in_float
+            chosen, num_bytes = result.exported.head, result.exported.num_bytes
+            accuracy, in_float = result.accuracy, result.in_float
         else:
             done = export_onnx(checkpoint, folder, head=head)
-        chosen, num_bytes = done.head, done.num_bytes
-        if learned_exits(checkpoint, chosen) and not has_exits(checkpoint, chosen):
-            notes.append("its layers differ, so the graph cannot leave them early: it always computes all of them")
+            chosen, num_bytes = done.head, done.num_bytes
+    if is_web and num_bytes > MAX_BYTES:
+        size = f"{num_bytes / 1e6:.0f} MB"
+        notes.append(f"visitors load a model of {size}; a smaller one, or fewer layers, would load faster")
+    if not is_web and learned_exits(checkpoint, chosen) and not has_exits(checkpoint, chosen):
+        notes.append("its layers differ, so the graph cannot leave them early: it always computes all of them")
     if (int8 or is_web) and accuracy is None:
         notes.insert(0, "what int8 costs was not measured; give labelled examples (dev)")
     report = {
@@ -728,7 +735,21 @@ def export(
         "notes": notes,
     }
     metrics = {"num_bytes": num_bytes} | ({"int8_score": accuracy.int8_score} if accuracy else {})
-    return Result("export", folder, None, metrics, report, accuracy)
+    return Result("export", Path(out), None, metrics, report, accuracy)
+
+
+@contextmanager
+def _folder_to_write(out: PathLike, *, overwrite: bool) -> Iterator[Path]:
+    """Where to write a model to; only a folder with a model is ever replaced."""
+    from litebert.core.files import directory_to_write
+
+    folder = Path(out)
+    if overwrite and folder.exists() and not any((folder / name).is_file() for name in _MODEL_FILES):
+        raise ConfigError(
+            "output-exists", f"{folder} exists and does not contain a model: choose another", option="out"
+        )
+    with directory_to_write(folder, replaces=overwrite) as place:
+        yield place
 
 
 def run_study(

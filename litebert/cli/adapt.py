@@ -1,43 +1,48 @@
 """`litebert adapt`: continue the pre-training of any model on your own text."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from litebert import api
-from litebert.cli.words import CheckpointPath, name_files
+from litebert.cli.words import ModelPath, OnBadText, TextField, TextFormat, Texts, name_files
+
+_OVERRIDE = re.compile(r"[a-z]\w*(\.\w+)*=")  # a file of such a name can be given as ./a=b
 
 
 def adapt_model(
-    model: CheckpointPath,
-    texts: Annotated[
-        list[str], typer.Argument(metavar="TEXTS...", help="Text files, folders or globs; - reads standard input.")
+    model: ModelPath,
+    texts: Texts,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Run folder; an interrupted run is resumed.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write the run to.")],
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a recipe key, such as train.steps=500."),
-    ] = None,
-    text_format: Annotated[str, typer.Option("--format", help="Text format; auto detects it per file.")] = "auto",
-    field: Annotated[str, typer.Option(help="Name of the text field (JSONL and Parquet).")] = "text",
-    on_error: Annotated[str, typer.Option(help="On bad input: fail, or skip and count it.")] = "fail",
+    text_format: TextFormat = "auto",
+    field: TextField = "text",
+    on_error: OnBadText = "fail",
     valid_share: Annotated[float, typer.Option(help="Share of documents to hold out for evaluation.")] = 0.1,
 ) -> None:
-    """Continue pre-training a model on your own text; report masked-token accuracy on held-out text before and after.
+    """Continue pre-training a model on your own text.
 
-    Tokenizer, architecture and sequence length come from the model. To resume an interrupted run, repeat the command.
+    Masked-token accuracy on held-out text is reported before and after. Tokenizer, architecture and sequence length
+    come from the model. To resume an interrupted run, repeat the command.
 
-    Example: litebert adapt models/cpu-small-en my-texts/ --out runs/adapted
+    TEXTS may be followed by recipe keys to override, as KEY=VALUE.
+
+    Examples:
+      litebert adapt models/cpu-small-en texts/ --out runs/adapted
+      litebert adapt models/cpu-small-en texts/ train.steps=500 --out runs/adapted-500
     """
+    changes = [word for word in texts if _OVERRIDE.match(word)]
     result = api.adapt(
         str(model),
-        name_files(texts),
+        name_files([word for word in texts if word not in changes]),
         out,
-        changes or [],
+        changes,
         format=text_format,
         field=field,
-        on_error=on_error,  # type: ignore[arg-type]  # checked there
+        on_error=on_error,
         valid_share=valid_share,
     )
     numbers = result.metrics

@@ -1,10 +1,14 @@
-"""What `litebert corpus show` and `litebert corpus stats --batches` print: real examples, and statistics of batches."""
+"""`litebert corpus show` and `litebert recipes batches`: real examples, and statistics of batches."""
 
+import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from litebert.cli.printing import open_console
+from litebert.cli.words import AsJson, CorpusPath, Overrides, RecipeName
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -14,9 +18,6 @@ if TYPE_CHECKING:
     from litebert.pretraining.recipe import Recipe
     from litebert.text.tokenizer import Tokenizer
 
-Overrides = Annotated[
-    list[str] | None, typer.Argument(help="Overrides, such as segments.task=nsp or data.compat=google.")
-]
 _SEGMENT_STYLES = ("cyan", "green")
 _ACTION_STYLES = {"masked": "bold reverse", "random": "bold white on red", "kept": "bold underline"}
 _LABELS: dict[str, tuple[str, ...]] = {
@@ -28,24 +29,27 @@ _LABELS: dict[str, tuple[str, ...]] = {
 
 
 def show_examples(
-    corpus: Annotated[Path, typer.Argument(help="Corpus directory.")],
+    corpus: CorpusPath,
     overrides: Overrides = None,
-    count: Annotated[int, typer.Option("-n", min=1, max=1000, help="Number of examples to show.")] = 5,
-    split: Annotated[str, typer.Option(help="Split to read: train or valid.")] = "train",
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=1000, help="Number of examples to show.")] = 5,
+    split: Annotated[Literal["train", "valid"], typer.Option(help="Split to read.")] = "train",
     step: Annotated[int, typer.Option(min=0, help="Training step whose batch to show.")] = 0,
 ) -> None:
-    """Print real training examples: segments, masks, n-grams, labels, and why each token was chosen."""
-    from rich.console import Console
+    """Print real training examples, with their segments, masks, n-grams and labels.
 
+    Examples:
+      litebert corpus show corpora/en -n 2
+      litebert corpus show corpora/en segments.task=nsp masking.max_ngram=1
+    """
     from litebert.batches.inspection import read_examples
     from litebert.batches.options import DataOptions
     from litebert.batches.stream import open_stream
     from litebert.text.tokenizer import load_tokenizer
 
     options = _stream_options(count, overrides or [])
-    stream, corpora = open_stream(DataOptions(corpora=(str(corpus),)), options, split=split)  # type: ignore[arg-type]
+    stream, corpora = open_stream(DataOptions(corpora=(str(corpus),)), options, split=split)
     tokenizer = load_tokenizer(corpora[0].tokenizer_path)
-    console = Console(highlight=False)
+    console = open_console()
     for number, example in enumerate(read_examples(stream.rows(step), limit=count), start=1):
         console.print(_describe(number, example, options))
         console.print(_paint(example, tokenizer))
@@ -53,30 +57,35 @@ def show_examples(
     console.print(_legend())
 
 
-def print_batch_statistics(source: str, overrides: Sequence[str], num_batches: int, *, as_json: bool = False) -> None:
-    """Make the first batches of a recipe and print their statistics."""
-    import json
-    from dataclasses import asdict
+def show_batches(
+    recipe: RecipeName,
+    overrides: Overrides = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of batches to make.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Make the first batches of a recipe, and count their labels, masks and padding.
 
-    from rich.console import Console
+    Examples:
+      litebert recipes batches nano data.corpora=corpora/en -n 5
+    """
     from rich.table import Table
 
     from litebert.batches.inspection import measure_batches
     from litebert.batches.stream import open_stream
     from litebert.pretraining.recipe import load_recipe
 
-    recipe = load_recipe(source, overrides)
-    stream, _ = open_stream(recipe.data, recipe.stream)
-    statistics = measure_batches(stream, num_batches)
+    resolved = load_recipe(recipe, overrides or [])
+    stream, _ = open_stream(resolved.data, resolved.stream)
+    statistics = measure_batches(stream, count)
     if as_json:
         print(json.dumps({"steps_per_epoch": stream.steps_per_epoch, **asdict(statistics)}, indent=2))
         return
-    table = Table(title=f"{num_batches} batches of {source}", title_justify="left", show_header=False)
+    table = Table(title=f"{count} batches of {recipe}", title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    for name, value in _statistics_rows(statistics, recipe, stream.steps_per_epoch):
+    for name, value in _statistics_rows(statistics, resolved, stream.steps_per_epoch):
         table.add_row(name, value)
-    Console(highlight=False).print(table)
+    open_console().print(table)
 
 
 def _stream_options(count: int, overrides: Sequence[str]) -> "StreamOptions":

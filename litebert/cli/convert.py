@@ -6,15 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from litebert import api
+from litebert.cli.words import ModelPath, OutFolder, Overwrite
 
-SourceName = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="Model: a Hugging Face folder or hub name, a TensorFlow checkpoint (model.ckpt-best), a litebert "
-        "checkpoint, or a run.",
-    ),
-]
 AllowMissing = Annotated[
     Literal["heads"] | None, typer.Option(help="heads: accept a model with missing or incomplete heads, and drop them.")
 ]
@@ -24,25 +17,29 @@ Classifier = Annotated[
 ]
 TokenizerPath = Annotated[
     Path | None,
-    typer.Option(help="Tokenizer, if it is not stored next to the weights."),
+    typer.Option(
+        "--tokenizer", "-t", metavar="PATH", help="Tokenizer, if it is not stored next to the weights; none: read ids."
+    ),
 ]
 ConfigPath = Annotated[
-    Path | None, typer.Option(help="TensorFlow: path of albert_config.json, if it is not next to the checkpoint.")
+    Path | None,
+    typer.Option(metavar="FILE", help="TensorFlow: albert_config.json, if it is not next to the checkpoint."),
 ]
 
 
 def convert_model(
-    source: SourceName,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; it must not exist.")],
+    model: ModelPath,
+    out: OutFolder,
     to: Annotated[
         Literal["litebert", "huggingface"], typer.Option(help="Format to write; huggingface is for transformers.")
-    ] = ("litebert"),
+    ] = "litebert",
     allow_missing: AllowMissing = None,
     keep_slots: Annotated[
         bool, typer.Option("--keep-slots", help="Keep the optimizer state, to continue training.")
     ] = False,
     heads: Annotated[
-        str | None, typer.Option(help="Keep only these heads, such as mlm,sentence; '' keeps none. Default: all.")
+        str | None,
+        typer.Option(metavar="NAMES", help="Keep only these heads, such as mlm,sentence; '' keeps none. Default: all."),
     ] = None,
     sharing: Annotated[
         Literal["none", "all"] | None,
@@ -60,13 +57,18 @@ def convert_model(
     classifier: Classifier = None,
     tokenizer: TokenizerPath = None,
     config: ConfigPath = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Convert a model exactly; a missing or unmatched weight is an error.
+    """Convert a model to litebert or to transformers, exactly.
 
-    Example: litebert convert albert-base-v2 models/albert-base
+    A missing or unmatched weight is an error.
+
+    Examples:
+      litebert convert albert/albert-base-v2 --out models/albert-base
+      litebert convert runs/reviews --to huggingface --out for-transformers
     """
     result = api.convert(
-        source,
+        str(model),
         out,
         to=to,
         allow_missing=allow_missing,
@@ -78,6 +80,7 @@ def convert_model(
         classifier=classifier,
         tokenizer=tokenizer,
         config=config,
+        overwrite=overwrite,
     )
     for note in result.report["notes"]:
         print(f"note: {note}")

@@ -7,50 +7,41 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from litebert import api
-from litebert.cli.batches import Overrides, print_batch_statistics, show_examples
+from litebert.cli.printing import open_console, print_json
 from litebert.cli.skipped import print_skipped
-from litebert.cli.words import name_files
+from litebert.cli.words import (
+    AsJson,
+    CorpusPath,
+    OnBadText,
+    TextField,
+    TextFormat,
+    Texts,
+    TokenizerOption,
+    name_files,
+)
 from litebert.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from litebert.corpus.build import BuildResult
     from litebert.corpus.statistics import CorpusStatistics, SplitStatistics
 
-app = typer.Typer(help="Build a tokenised corpus from raw text, check it and inspect it.", no_args_is_help=True)
 
-app.command("show")(show_examples)
-
-CorpusPath = Annotated[Path, typer.Argument(help="Corpus directory.")]
-
-
-@app.command("build")
 def build(
-    paths: Annotated[list[str], typer.Argument(help="Text files, folders or globs; - reads standard input.")],
-    tokenizer: Annotated[
+    texts: Texts,
+    tokenizer: TokenizerOption,
+    out: Annotated[
         Path,
         typer.Option(
-            "--tokenizer",
-            "-t",
-            help="Tokenizer: a litebert directory, an ALBERT .model, a vocab.txt or a tokenizer.json.",
+            "--out", "-o", metavar="FOLDER", help="Corpus folder; an interrupted build is resumed, a corpus extended."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Corpus directory to write; an existing corpus is continued or extended.")],
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="Text format: auto (detect per file), lines, prose, wrapped, wiki, gutenberg, jsonl, race or squad.",
-        ),
-    ] = "auto",
-    field: Annotated[str, typer.Option(help="Name of the text field (JSONL and Parquet).")] = "text",
-    on_error: Annotated[
-        str,
-        typer.Option(help="On bad input (not UTF-8, invalid JSON, truncated gzip, ...): fail, or skip and count it."),
-    ] = "fail",
+    text_format: TextFormat = "auto",
+    field: TextField = "text",
+    on_error: OnBadText = "fail",
     valid_share: Annotated[
         float, typer.Option(help="Share of documents in the validation split; 1 makes an evaluation-only corpus.")
     ] = 0.01,
-    deduplicate: Annotated[bool, typer.Option(help="Drop duplicate documents.")] = False,
+    deduplicate: Annotated[bool, typer.Option("--deduplicate", help="Drop duplicate documents.")] = False,
     first_sentences: Annotated[
         int | None,
         typer.Option(min=1, help="Keep only the first N sentences of each document. Default: all."),
@@ -61,15 +52,17 @@ def build(
 ) -> None:
     """Build a corpus. To resume an interrupted build, repeat the command; with more files it extends the corpus.
 
-    Example: litebert corpus build texts/ --tokenizer tokenizers/en --out corpora/en
+    Examples:
+      litebert corpus build texts/ --tokenizer tokenizers/en --out corpora/en
+      litebert corpus build books.jsonl --field text --tokenizer tokenizers/en --out corpora/books
     """
     result = api.build_corpus(
-        name_files(paths),
+        name_files(texts),
         out,
         tokenizer=tokenizer,
-        format=format_,
+        format=text_format,
         field=field,
-        on_error=on_error,  # type: ignore[arg-type]  # checked there
+        on_error=on_error,
         valid_share=valid_share,
         deduplicate=deduplicate,
         first_sentences=first_sentences,
@@ -78,9 +71,12 @@ def build(
     _print_build(result.details, out)
 
 
-@app.command("check")
 def check(corpus: CorpusPath) -> None:
-    """Verify the hash of every shard against the manifest."""
+    """Verify the hash of every shard against the manifest.
+
+    Examples:
+      litebert corpus check corpora/en
+    """
     from litebert.corpus.statistics import verify_corpus
 
     manifest, damages = verify_corpus(corpus)
@@ -93,39 +89,31 @@ def check(corpus: CorpusPath) -> None:
     print(f"{corpus}: {len(manifest.shards)} shards, {num_bytes / 1e6:,.1f} MB, verified")
 
 
-@app.command("stats")
 def stats(
-    corpus: Annotated[str, typer.Argument(help="Corpus directory, or with --batches a recipe.")],
-    overrides: Overrides = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Plot the lengths to this PNG file.")] = None,
-    batches: Annotated[
-        int, typer.Option(min=0, help="Make N batches of a recipe and show their statistics; 0 measures a corpus.")
-    ] = 0,
+    corpus: CorpusPath,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PNG file to draw the lengths to; drawn anew if it exists.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Count documents, sentences and tokens of a corpus, with their lengths, or what a recipe's batches contain."""
-    import json
+    """Count documents, sentences and tokens of a corpus, with their lengths.
+
+    Examples:
+      litebert corpus stats corpora/en
+      litebert corpus stats corpora/en --json
+      litebert corpus stats corpora/en --plot lengths.png
+    """
     from dataclasses import asdict
 
     from litebert.corpus.statistics import measure_corpus, plot_statistics
 
-    if batches and plot:
-        raise ConfigError(
-            "conflicting-options",
-            "--plot draws the lengths of a corpus, but --batches measures a recipe; use one of them",
-        )
-    if batches:
-        print_batch_statistics(corpus, overrides or [], batches, as_json=as_json)
-        return
-    if overrides:
-        raise ConfigError("conflicting-options", f"'{overrides[0]}' overrides a recipe: it needs --batches")
     if plot and plot.is_dir():
         raise ConfigError("is-a-folder", f"--plot {plot} is a folder; name a PNG file")
-    statistics = measure_corpus(Path(corpus))
+    statistics = measure_corpus(corpus)
     if plot:
         plot_statistics(statistics, plot)
     if as_json:
-        print(json.dumps(asdict(statistics), indent=2, ensure_ascii=False))
+        print_json(asdict(statistics))
     else:
         _print_statistics(statistics)
 
@@ -149,15 +137,13 @@ def _print_build(result: "BuildResult", out: Path) -> None:
 
 
 def _print_statistics(statistics: "CorpusStatistics") -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = open_console()
     facts = statistics.tokenizer
     console.print(
         f"{statistics.path}: {statistics.num_sources:,} sources, {statistics.text_bytes / 1e6:,.1f} MB of text, "
-        f"{facts['kind']} vocabulary of {facts['vocab_size']:,}",
-        highlight=False,
+        f"{facts['kind']} vocabulary of {facts['vocab_size']:,}"
     )
     table = Table("", *statistics.splits, title="Corpus", title_justify="left")
     for column in table.columns[1:]:
@@ -166,7 +152,7 @@ def _print_statistics(statistics: "CorpusStatistics") -> None:
         table.add_row(title, *cells, end_section=title in ("unknown rate", "longest sentence"))
     console.print(table)
     for kind, count in statistics.counts.items():
-        console.print(f"{kind.replace('_', ' ')}: {count:,}", highlight=False)
+        console.print(f"{kind.replace('_', ' ')}: {count:,}")
 
 
 def _rows(splits: "list[SplitStatistics]") -> list[tuple[str, list[str]]]:

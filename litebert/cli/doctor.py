@@ -3,23 +3,33 @@
 import typer
 
 from litebert import api
-from litebert.cli.convert import AllowMissing, Classifier, ConfigPath, SourceName, TokenizerPath
+from litebert.cli.convert import AllowMissing, Classifier, ConfigPath, TokenizerPath
+from litebert.cli.printing import print_json
+from litebert.cli.words import AsJson, ModelPath
 
 
 def examine(
-    source: SourceName,
+    model: ModelPath,
     allow_missing: AllowMissing = None,
     classifier: Classifier = None,
     tokenizer: TokenizerPath = None,
     config: ConfigPath = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Describe a checkpoint and diagnose problems; exit code 0 if it is usable, 1 if not.
+    """Describe a checkpoint and diagnose problems.
 
-    Example: litebert doctor runs/nano
+    Exit code 0 if it is usable, 1 if not.
+
+    Examples:
+      litebert doctor runs/nano
+      litebert doctor models/cpu-small-en --json
     """
     report = api.doctor(
-        source, allow_missing=allow_missing, classifier=classifier, tokenizer=tokenizer, config=config
+        str(model), allow_missing=allow_missing, classifier=classifier, tokenizer=tokenizer, config=config
     ).report
+    if as_json:
+        print_json(report)
+        raise typer.Exit(0 if report["is_sound"] else 1)
     width = max(map(len, report["facts"]))
     for name, value in report["facts"].items():
         print(f"{name:{width}}  {value}")

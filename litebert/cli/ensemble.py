@@ -1,12 +1,14 @@
-"""`litebert scores`, `ensemble` and `submission`: compare runs, average them, submit their answers."""
+"""`litebert compare`, `ensemble` and `submission`: compare runs, average them, submit their answers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from litebert.cli.printing import print_json
 from litebert.cli.scores import describe_baseline, describe_scores, print_split
 from litebert.cli.words import (
+    AsJson,
     ChoicesField,
     DataPath,
     DevFile,
@@ -18,11 +20,15 @@ from litebert.cli.words import (
     MaxLabels,
     MetricName,
     OnErrorWord,
+    OutFolder,
+    Overwrite,
     PositiveLabel,
+    Runs,
     TaskName,
     TestFile,
     TextBColumn,
     TextColumn,
+    check_new,
 )
 from litebert.core.errors import ConfigError
 from litebert.inference.task_request import tell_notes
@@ -32,15 +38,26 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 12  # per kind of finding; each GLUE table may have one
 
-Runs = Annotated[list[Path], typer.Argument(help="Folders of finished fine-tuning runs.", show_default=False)]
 
+def compare_runs(runs: Runs, as_json: AsJson = False) -> None:
+    """Compare the dev scores of finished runs, with chance and baselines.
 
-def show_scores(runs: Runs) -> None:
-    """Show the dev scores of finished runs next to chance, and the GLUE average if complete."""
+    If all tasks of GLUE are there, their average is shown.
+
+    Examples:
+      litebert compare runs/reviews runs/reviews-scratch
+      litebert compare runs/reviews runs/reviews-scratch --json
+    """
     from litebert.tasks.report import read_report
     from litebert.tasks.scoreboard import glue_average, missing_tasks
 
     reports = {str(run): read_report(run) for run in runs}
+    missing = missing_tasks(list(reports.values()))
+    average = None if missing else glue_average(list(reports.values()))
+    if as_json:
+        dev = {name: {"task": report["task"], "dev": report["dev"]} for name, report in reports.items()}
+        print_json({"runs": dev, "glue_average": average})
+        return
     width = max(len(name) for name in reports)
     for name, report in reports.items():
         for split, facts in report["dev"].items():
@@ -49,18 +66,17 @@ def show_scores(runs: Runs) -> None:
             print(f"{name:{width}}  {report['task']} {split}: {scores} ({chance})")
             if "baseline" in facts:
                 print(f"{'':{width}}  {describe_baseline(facts['baseline'], report['metric'])}")
-    missing = missing_tasks(list(reports.values()))
-    if missing:
+    if average is None:
         print(f"no GLUE average: {', '.join(missing)} missing")
     else:
-        print(f"GLUE average (dev, without WNLI): {100 * glue_average(list(reports.values())):.1f}")
+        print(f"GLUE average (dev, without WNLI): {100 * average:.1f}")
 
 
 def run_ensemble(
     runs: Runs,
     task: TaskName,
     data: DataPath,
-    out: Annotated[Path, typer.Option(help="Folder for the predictions and report.")],
+    out: OutFolder,
     select: Annotated[
         bool, typer.Option("--select/--all", help="Select members greedily on dev, or use all runs.")
     ] = True,
@@ -78,15 +94,21 @@ def run_ensemble(
     max_labels: MaxLabels = 500,
     choices: ChoicesField = None,
     on_error: OnErrorWord = "fail",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Average the outputs of several runs; members are selected on dev, one by one, while the score improves.
+    """Average the outputs of several runs. Members are selected on dev, one by one, while the score improves.
 
     Give the same data options as for fine-tuning.
+
+    Examples:
+      litebert ensemble runs/reviews runs/reviews-scratch --task classification --data reviews.csv --out runs/both
     """
     from litebert.tasks.catalog import read_dataset
-    from litebert.tasks.ensemble import make_ensemble
+    from litebert.tasks.ensemble import check_out, make_ensemble
     from litebert.tasks.reading import TableOptions
 
+    check_out(out, overwrite=overwrite)
     options = TableOptions(
         dev,
         test,
@@ -106,6 +128,9 @@ def run_ensemble(
     dataset = read_dataset(task, data, options)
     tell_notes(dataset)
     report = make_ensemble(runs, dataset, out, selects=select)
+    if as_json:
+        print_json(report)
+        return
     for name, value in report["member_scores"].items():
         print(f"{value:.4f}  {name}{'  (member)' if name in report['members'] else ''}")
     for split, facts in {**report["dev"], **report["test"]}.items():
@@ -113,24 +138,42 @@ def run_ensemble(
 
 
 def write_submission(
-    runs: Annotated[list[Path] | None, typer.Argument(help="Finished runs or ensembles, one per task.")] = None,
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUNS", help="Finished runs or ensembles, one per task.")
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write. Default: submission.zip, or submission.json for SQuAD and RACE.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File to write. Default: submission.zip, or submission.json for SQuAD and RACE.",
+        ),
     ] = None,
-    check: Annotated[Path | None, typer.Option(help="Only check this zip or JSON file.")] = None,
+    check: Annotated[Path | None, typer.Option(metavar="FILE", help="Only check this zip or JSON file.")] = None,
     rank: Annotated[
-        Path | None, typer.Option(help="GLUE folder; answer WNLI and QNLI by ranking candidates, as in the paper.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="GLUE folder; answer WNLI and QNLI by ranking candidates, as in the paper."
+        ),
     ] = None,
-    split: Annotated[str, typer.Option(help="SQuAD and RACE: split to submit.")] = "test",
-    task: Annotated[str, typer.Option("--task", help="SQuAD and RACE: task whose questions to check against.")] = "",
+    split: Annotated[str, typer.Option(metavar="NAME", help="Split to submit (SQuAD and RACE).")] = "test",
+    task: Annotated[
+        str, typer.Option("--task", metavar="TASK", help="Task whose questions to check against (SQuAD and RACE).")
+    ] = "",
     data: Annotated[
-        Path | None, typer.Option("--data", help="SQuAD and RACE: folder or file with the questions of --task.")
+        Path | None,
+        typer.Option("--data", metavar="PATH", help="Task data: the questions of --task (SQuAD and RACE)."),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Write the test answers of runs as a submission (GLUE: zip; SQuAD and RACE: JSON) and check it.
+    """Write answers of runs as a GLUE, SQuAD or RACE submission, and check it.
 
     GLUE submissions are always checked. SQuAD and RACE need --task and --data for that.
     Exit code 1 if there are problems; the file is written anyway.
+
+    Examples:
+      litebert submission runs/squad --split dev --task squad-v1 --data squad.json --out answers.json
     """
     if not runs and check is None:
         raise ConfigError("missing-option", "name the runs to submit, or a file with --check")
@@ -139,6 +182,8 @@ def write_submission(
     if file.is_dir():
         flag, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
         raise ConfigError("is-a-folder", f"{flag} {file} is a folder; name a file, such as {file / usual}")
+    if check is None:
+        check_new(file, overwrite=overwrite)
     findings: Findings | None
     if is_glue:
         if task or data:

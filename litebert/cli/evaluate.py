@@ -1,6 +1,5 @@
 """`litebert evaluate`: evaluate a checkpoint, as a table or as JSON."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,9 +7,11 @@ import typer
 
 from litebert import api
 from litebert.cli.exit_curve import draw_exit_curve
+from litebert.cli.printing import open_console, print_json
 from litebert.cli.scores import print_split
 from litebert.cli.words import (
-    CheckpointPath,
+    RUNNING,
+    AsJson,
     ChoicesField,
     Encoding,
     EngineWord,
@@ -18,11 +19,14 @@ from litebert.cli.words import (
     HasHeader,
     LabelColumn,
     Layers,
+    ModelPath,
     OnErrorWord,
+    Overwrite,
     Patience,
     TextBColumn,
     TextColumn,
     Threads,
+    check_new,
 )
 from litebert.core.errors import ConfigError
 from litebert.inference.task_request import TaskRequest
@@ -34,42 +38,61 @@ if TYPE_CHECKING:
     from litebert.evaluation.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs
     from litebert.evaluation.intrinsic.score import PairScores, Score
 
-IntrinsicCorpus = Annotated[
-    Path | None, typer.Option(metavar="CORPUS", help="Evaluate masked tokens and sentence pairs on this corpus.")
+CORPUS_OPTIONS = "Options for --corpus"
+CorpusToMeasure = Annotated[
+    Path | None,
+    typer.Option(
+        "--corpus", metavar="FOLDER", help="Corpus folder: measure masked tokens and sentence pairs on its text."
+    ),
 ]
 SplitName = Annotated[
     str,
     typer.Option(
+        metavar="NAME",
         help="Split. Corpus: valid (default) or train. Task folder: dev (default), train or test; MNLI: dev_matched, "
         "dev_mismatched, test_matched or test_mismatched. File: all; the file the model was fine-tuned on: dev "
-        "(default, the held-out rows), train or all."
+        "(default, the held-out rows), train or all.",
     ),
 ]
 OutFile = Annotated[
     Path | None,
     typer.Option(
-        help="File to write. --intrinsic: JSON report; --data: answers as JSON lines, or in SQuAD's format if the name "
-        "ends in .json; --exit-curve: PNG."
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="File to write. --corpus: JSON report; --data: answers as JSON lines, or in SQuAD's format if the name "
+        "ends in .json; --exit-curve: PNG.",
     ),
 ]
 
 
 def run_evaluation(
-    checkpoint: CheckpointPath,
-    intrinsic: IntrinsicCorpus = None,
+    model: ModelPath,
+    corpus: CorpusToMeasure = None,
     task: Annotated[
         str | None,
-        typer.Option("--task", help="Task of --data, such as ax. Default: the task the model was fine-tuned on."),
+        typer.Option(
+            "--task", metavar="TASK", help="Task of --data, such as ax. Default: the task the model was fine-tuned on."
+        ),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of the task or of GLUE, or a labelled file.")
+        Path | None,
+        typer.Option(
+            "--data", metavar="PATH", help="Task data: the folder of the task or of GLUE, or a labelled file."
+        ),
     ] = None,
     split: SplitName = "",
-    pairs: Annotated[int, typer.Option(min=16, help="Number of sentence pairs for each of SOP and NSP.")] = 4096,
+    pairs: Annotated[
+        int,
+        typer.Option(min=16, help="Number of sentence pairs for each of SOP and NSP.", rich_help_panel=CORPUS_OPTIONS),
+    ] = 4096,
     length: Annotated[
-        int | None, typer.Option(min=8, help="Tokens per pair. Default: as in training, at most 128.")
+        int | None,
+        typer.Option(
+            min=8, help="Tokens per pair. Default: as in training, at most 128.", rich_help_panel=CORPUS_OPTIONS
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of --intrinsic.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed for sampling pairs.", rich_help_panel=CORPUS_OPTIONS)] = 1,
     text: TextColumn = None,
     text_b: TextBColumn = None,
     label: LabelColumn = None,
@@ -84,30 +107,40 @@ def run_evaluation(
     layers: Layers = 0,
     exit_curve: Annotated[
         bool,
-        typer.Option("--exit-curve", help="With --data: measure score, layers and time at every patience and depth."),
+        typer.Option(
+            "--exit-curve",
+            help="With --data: measure score, layers and time at every patience and depth.",
+            rich_help_panel=RUNNING,
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     out: OutFile = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Evaluate a checkpoint on a corpus (--intrinsic) or on labelled task data (--data).
+    """Evaluate a model on labelled task data, or on plain text.
 
-    Example: litebert evaluate runs/sst-2 --data glue/
+    Examples:
+      litebert evaluate runs/reviews --data reviews.csv
+      litebert evaluate runs/reviews --data more-reviews.csv --out answers.jsonl
+      litebert evaluate runs/nano --corpus corpora/en --pairs 200
     """
     computing: dict[str, Any] = {"engine": engine, "threads": threads, "patience": patience, "layers": layers}
     columns: dict[str, Any] = {"text": text, "text_b": text_b, "label": label, "encoding": encoding, "group": group}
     columns |= {"header": header, "choices": choices, "on_error": on_error}
     if out and out.is_dir():
         raise ConfigError("is-a-folder", f"--out {out} is a folder; name a file in it")
-    if bool(intrinsic) == bool(data) or (task and not data):
-        raise ConfigError("missing-option", "name the data to evaluate on: --intrinsic CORPUS or --data FILES")
-    if intrinsic:
+    if out:
+        check_new(out, overwrite=overwrite)
+    if bool(corpus) == bool(data) or (task and not data):
+        raise ConfigError("missing-option", "name the data to evaluate on: --corpus FOLDER or --data PATH")
+    if corpus:
         if exit_curve or any(computing.values()):
             raise ConfigError(
                 "conflicting-options", "--engine, --threads, --patience, --layers and --exit-curve need --data"
             )
         result = api.evaluate_intrinsic(
-            checkpoint,
-            intrinsic,
+            model,
+            corpus,
             split=split or "valid",  # type: ignore[arg-type]  # checked there
             pairs=pairs,
             length=length,
@@ -122,13 +155,13 @@ def run_evaluation(
             )
         assert data is not None, "one of the two is given"
         columns["has_header"] = columns.pop("header")
-        draw_exit_curve(TaskRequest(checkpoint, task, data, split, columns, computing, out, as_json))
+        draw_exit_curve(TaskRequest(model, task, data, split, columns, computing, out, as_json))
         return
     else:
-        result = api.evaluate(checkpoint, data, task=task, split=split, out=out, **columns, **computing)
+        result = api.evaluate(model, data, task=task, split=split, out=out, **columns, **computing)
     if as_json:
-        print(json.dumps(result.report, indent=2, ensure_ascii=not intrinsic))
-    elif intrinsic:
+        print_json(result.report)
+    elif corpus:
         _print_intrinsic(result.details)
     elif result.report:
         print_split(
@@ -140,9 +173,7 @@ def run_evaluation(
 
 
 def _print_intrinsic(report: "IntrinsicReport") -> None:
-    from rich.console import Console
-
-    print_report(report, Console(highlight=False))
+    print_report(report, open_console())
 
 
 def print_report(report: "IntrinsicReport", console: "Console") -> None:

@@ -1,4 +1,4 @@
-"""`litebert finetune`: fine-tune a checkpoint on a task."""
+"""`litebert finetune`: fine-tune a model on a task."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from litebert import api
+from litebert.cli.printing import print_json
 from litebert.cli.scores import print_split
 from litebert.cli.words import (
-    CheckpointPath,
+    COLUMNS,
+    AsJson,
     ChoicesField,
     DataPath,
     DevFile,
@@ -20,6 +22,7 @@ from litebert.cli.words import (
     LabelColumn,
     MaxLabels,
     MetricName,
+    ModelPath,
     OnErrorWord,
     PositiveLabel,
     TaskName,
@@ -29,22 +32,34 @@ from litebert.cli.words import (
 )
 
 
+def complete_recipe(incomplete: str) -> list[str]:
+    """Names for --recipe."""
+    return [name for name in ("adaptive", "paper", "two-core") if name.startswith(incomplete)]
+
+
 def run_finetuning(
-    checkpoint: CheckpointPath,
+    model: ModelPath,
     task: TaskName,
     data: DataPath,
     overrides: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY=VALUE]...", help="Overrides, such as train.epochs=5 optim.learning_rate=1e-4 seed=2."
+            metavar="KEY=VALUE", help="Recipe keys to override, such as train.epochs=5 optim.learning_rate=1e-4 seed=2."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder. Default: runs/TASK.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="Run folder; an interrupted run is resumed. Default: runs/TASK."
+        ),
+    ] = None,
     recipe: Annotated[
         str,
         typer.Option(
+            metavar="RECIPE",
+            autocompletion=complete_recipe,
             help="Recipe: adaptive (steps by data size, early stopping), paper, two-core, or a .toml file. "
-            "Default: adaptive; paper for its tasks on a GPU with a model as wide as BERT-base."
+            "Default: adaptive; paper for its tasks on a GPU with a model as wide as BERT-base.",
         ),
     ] = "",
     from_scratch: Annotated[
@@ -67,27 +82,32 @@ def run_finetuning(
     on_error: OnErrorWord = "fail",
     metric: MetricName = None,
     positive: PositiveLabel = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds to run; reports their median and spread.")] = 1,
     balanced: Annotated[
         bool | None,
         typer.Option(
             "--balanced/--no-balanced",
             help="Weight rare labels as much as frequent ones. Default: if macro-F1 selects the model.",
+            rich_help_panel=COLUMNS,
         ),
     ] = None,
+    num_seeds: Annotated[int, typer.Option(min=1, help="Number of seeds to run; reports their median and spread.")] = 1,
+    as_json: AsJson = False,
 ) -> None:
-    """Fine-tune a checkpoint on a task. To resume an interrupted run, repeat the command.
+    """Fine-tune a model on a task. To resume an interrupted run, repeat the command.
 
-    Example: litebert finetune runs/nano --task sst-2 --data glue/
+    Examples:
+      litebert finetune runs/nano --task classification --data reviews.csv --out runs/reviews
+      litebert finetune albert/albert-base-v2 --task sst-2 --data glue/ train.epochs=2
+      litebert finetune runs/nano --task classification --data reviews.csv --num-seeds 3 --out runs/three
     """
     result = api.finetune(
-        checkpoint,
+        model,
         task,
         data,
         overrides or [],
         out=out,
         recipe=recipe,
-        seeds=seeds,
+        seeds=num_seeds,
         from_scratch=from_scratch,
         answers_test=answers_test,
         dev=dev,
@@ -106,6 +126,9 @@ def run_finetuning(
         positive=positive,
         balanced=balanced,
     )
+    if as_json:
+        print_json(result.report)
+        return
     folder = out or Path("runs") / task
     (print_trials if "runs" in result.report else print_report)(result.report, folder)
 

@@ -1,16 +1,17 @@
-"""The `litebert` command: registers the subcommands and prints errors as one line with an exit code."""
+"""The `litebert` command: the tree of commands, and errors as one line with an exit code."""
 
 import os
 import sys
 import traceback
 import warnings
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 
 from litebert import __version__
 from litebert.cli import (
     adapt,
+    batches,
     convert,
     corpus,
     demo,
@@ -24,12 +25,16 @@ from litebert.cli import (
     plot,
     predict,
     pretrain,
+    recipes,
     score,
     serve,
     study,
     tokenizer,
     verify,
 )
+from litebert.cli.help import Group, add_command, add_group
+from litebert.cli.overrides import suggest_override
+from litebert.cli.spellings import describe_hint, modernize
 from litebert.core.errors import LitebertWarning, describe_refusal, escape_controls
 from litebert.core.view import discard_output
 from litebert.training.launcher import report_to_launcher
@@ -38,38 +43,78 @@ from litebert.training.launcher import report_to_launcher
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
 _PYTHONS_WARNING = warnings.formatwarning
 # arguments of Python functions that are named differently on the command line
-_OPTIONS = {"replace": "force", "format": "format_", "allow_hosts": "allow_host", "origins": "origin"}
+_OPTIONS = {
+    "format": {"to", "text_format"},
+    "allow_hosts": {"allow_host"},
+    "origins": {"origin"},
+    "seeds": {"num_seeds"},
+}
 INTERRUPTED = 130  # typer's exit code for Ctrl-C
+
+
+class Commands(Group):
+    """All commands, in the order of work."""
+
+    sections: ClassVar = {
+        "Start here": ("demo",),
+        "Data": ("tokenizer", "corpus"),
+        "Train": ("recipes", "pretrain", "adapt", "finetune"),
+        "Use": ("predict", "serve", "convert", "export"),
+        "Inspect": ("models", "evaluate", "score", "doctor", "verify", "plot"),
+        "Research": ("study", "compare", "ensemble", "submission"),
+    }
+
 
 app = typer.Typer(
     name="litebert",
+    cls=Commands,
     help="Pretrain, study, fine-tune and ship lite BERTs: ALBERT, and the BERT and RoBERTa baselines.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.run_demo)
-app.command("convert")(convert.convert_model)
-app.command("doctor")(doctor.examine)
-app.command("verify")(verify.verify_directories)
-app.command("models")(models.show_models)
-app.add_typer(tokenizer.app, name="tokenizer")
-app.add_typer(corpus.app, name="corpus")
-app.command("recipes")(pretrain.show_recipes)
-app.command("check")(pretrain.check_recipe)
-app.command("plan")(plan.plan_recipe)
-app.command("pretrain")(pretrain.run_pretraining)
-app.command("adapt")(adapt.adapt_model)
-app.command("finetune")(finetune.run_finetuning)
-app.command("evaluate")(evaluate.run_evaluation)
-app.command("predict")(predict.predict_texts)
-app.command("export")(export.export_model)
-app.command("score")(score.score_predictions)
-app.command("scores")(ensemble.show_scores)
-app.command("ensemble")(ensemble.run_ensemble)
-app.command("submission")(ensemble.write_submission)
-app.command("plot")(plot.plot_runs)
-app.command("serve")(serve.serve_models)
-app.add_typer(study.app, name="study")
+add_command(app, "demo", demo.run_demo)
+
+tokenizers = add_group(app, "tokenizer", "Train a tokenizer, inspect one, or tokenize a text.")
+add_command(tokenizers, "train", tokenizer.train)
+add_command(tokenizers, "show", tokenizer.show)
+add_command(tokenizers, "info", tokenizer.info)
+corpora = add_group(app, "corpus", "Build a tokenised corpus from text, check it and look at it.")
+add_command(corpora, "build", corpus.build)
+add_command(corpora, "check", corpus.check)
+add_command(corpora, "stats", corpus.stats)
+add_command(corpora, "show", batches.show_examples)
+
+all_recipes = add_group(app, "recipes", "List pre-training recipes, check them and plan runs.")
+add_command(all_recipes, "list", recipes.show_recipes)
+add_command(all_recipes, "show", recipes.show_recipe)
+add_command(all_recipes, "check", recipes.check_recipe)
+add_command(all_recipes, "plan", plan.plan_recipe)
+add_command(all_recipes, "batches", batches.show_batches)
+add_command(app, "pretrain", pretrain.run_pretraining)
+add_command(app, "adapt", adapt.adapt_model)
+add_command(app, "finetune", finetune.run_finetuning)
+
+add_command(app, "predict", predict.predict_texts)
+add_command(app, "serve", serve.serve_models)
+add_command(app, "convert", convert.convert_model)
+add_command(app, "export", export.export_model)
+
+presets = add_group(app, "models", "Count parameters, FLOPs and memory of model presets.")
+add_command(presets, "list", models.list_models)
+add_command(presets, "show", models.show_model)
+add_command(app, "evaluate", evaluate.run_evaluation)
+add_command(app, "score", score.score_predictions)
+add_command(app, "doctor", doctor.examine)
+add_command(app, "verify", verify.verify_directories)
+add_command(app, "plot", plot.plot_runs)
+
+studies = add_group(app, "study", "Reproduce the papers' tables and figures, or run your own studies.")
+add_command(studies, "list", study.show_list)
+add_command(studies, "show", study.show_study)
+add_command(studies, "run", study.run_study)
+add_command(studies, "report", study.report_studies)
+add_command(app, "compare", ensemble.compare_runs)
+add_command(app, "ensemble", ensemble.run_ensemble)
+add_command(app, "submission", ensemble.write_submission)
 
 
 def main() -> NoReturn:
@@ -90,11 +135,22 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any, 
 
 
 def _run(arguments: list[str], *, debug: bool) -> int:
+    root: Any = typer.main.get_command(app)
+    words = modernize(arguments, root)
+    if words != arguments:
+        print(describe_hint(words), file=sys.stderr)
+    if not words or (words == [words[0]] and hasattr(root.commands.get(words[0]), "commands")):
+        words = [*words, "--help"]  # no command: what there is
     try:
-        code: int = app(arguments, prog_name="litebert", standalone_mode=False) or 0
+        code: int = app(words, prog_name="litebert", standalone_mode=False) or 0
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "litebert"
-        print(f"error: {error.format_message()} (see: {command} --help)", file=sys.stderr)
+        fix = suggest_override(getattr(error, "option_name", None), words)
+        if fix:
+            error.possibilities = None  # options that look alike
+        else:
+            fix = f"see: {command} --help"
+        print(f"error: {_in_one_line(error)} ({fix})", file=sys.stderr)
         return 2
     except SystemExit as ending:
         if not isinstance(ending.__context__, BrokenPipeError):
@@ -108,11 +164,16 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         report_to_launcher(error)
-        print(refusal.line + _name_flag(error, arguments), file=sys.stderr)
+        print(refusal.line + _name_flag(error, words), file=sys.stderr)
         return refusal.exit_code
     if code == INTERRUPTED:
         print("interrupted", file=sys.stderr)
     return code
+
+
+def _in_one_line(error: Any) -> str:
+    """A parser's message, without a name for what every message is."""
+    return escape_controls(" ".join(error.format_message().replace("Value error, ", "").split()))
 
 
 def _name_flag(error: Exception, arguments: list[str]) -> str:
@@ -123,7 +184,7 @@ def _name_flag(error: Exception, arguments: list[str]) -> str:
     command = typer.main.get_command(app)
     for word in arguments:
         command = getattr(command, "commands", {}).get(word, command)
-    names = {_OPTIONS.get(option, option), option}
+    names = {option, *_OPTIONS.get(option, ())}
     flags = [parameter.opts[0] for parameter in command.params if parameter.name in names and parameter.opts]
     return f" ({flags[0]})" if flags and flags[0].startswith("--") else ""
 

@@ -1,11 +1,13 @@
-"""`litebert models`: parameters and cost of each preset, and the paper's tables next to our counts."""
+"""`litebert models list` and `show`: parameters and cost of each preset, and the paper's tables next to our counts."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from litebert.cli import completion
+from litebert.cli.printing import open_console, print_json
+from litebert.cli.words import AsJson
 from litebert.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -13,43 +15,61 @@ if TYPE_CHECKING:
     from litebert.model.presets import PaperRow
 
 
-def show_models(
-    preset: Annotated[str | None, typer.Argument(help="Preset, such as albert-base. Default: all.")] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE]...", help="Overrides of the preset, such as embedding_size=64 sharing=none."
-        ),
-    ] = None,
-    table: Annotated[
-        int | None, typer.Option(help="Show table 1, 3 or 4 of the ALBERT paper next to our counts.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch, for activation memory.")] = 8,
-    length: Annotated[int, typer.Option(min=1, help="Tokens per sequence, for FLOPs and activation memory.")] = 512,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-) -> None:
-    """Show exact parameters, FLOPs and training memory of all presets, or of one with overrides.
+BatchSize = Annotated[int, typer.Option(min=1, help="Sequences per batch, for activation memory.")]
+Length = Annotated[int, typer.Option(min=1, help="Tokens per sequence, for FLOPs and activation memory.")]
 
-    Example: litebert models albert-base embedding_size=64
+
+def list_models(
+    paper_table: Annotated[
+        int | None, typer.Option(help="Compare our counts with table 1, 3 or 4 of the ALBERT paper.")
+    ] = None,
+    batch_size: BatchSize = 8,
+    length: Length = 512,
+    as_json: AsJson = False,
+) -> None:
+    """List all presets with their exact parameters, FLOPs and training memory.
+
+    Examples:
+      litebert models list
+      litebert models list --paper-table 4
     """
     from litebert.model.presets import PAPER_TABLES, PRESETS
 
-    if table is not None:
-        if preset is not None:
-            raise ConfigError("conflicting-options", f"--table shows the models of the paper: leave out '{preset}'")
-        if table not in PAPER_TABLES:
-            raise ConfigError(
-                "unknown-value", f"--table {table} is not available; choose {', '.join(map(str, PAPER_TABLES))}"
-            )
-        rows = [_paper_facts(row) for row in PAPER_TABLES[table]]
-        _print_json(rows) if as_json else _print_paper_table(table, rows)
+    if paper_table is None:
+        facts = [_facts(name, entry.config, batch_size, length) for name, entry in PRESETS.items()]
+        print_json(facts) if as_json else _print_presets(facts, batch_size, length)
         return
-    if preset is None:
-        chosen = {name: entry.config for name, entry in PRESETS.items()}
-    else:
-        chosen = {" ".join([preset, *(overrides or [])]): _resolve(preset, overrides or [])}
-    facts = [_facts(name, config, batch_size, length) for name, config in chosen.items()]
-    _print_json(facts) if as_json else _print_presets(facts, batch_size, length)
+    if paper_table not in PAPER_TABLES:
+        raise ConfigError(
+            "unknown-value", f"--paper-table {paper_table} is not available; choose {', '.join(map(str, PAPER_TABLES))}"
+        )
+    rows = [_paper_facts(row) for row in PAPER_TABLES[paper_table]]
+    print_json(rows) if as_json else _print_paper_table(paper_table, rows)
+
+
+def show_model(
+    preset: Annotated[
+        str,
+        typer.Argument(metavar="PRESET", help="Preset, such as albert-base.", autocompletion=completion.list_presets),
+    ],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Keys to override, such as embedding_size=64 sharing=none."),
+    ] = None,
+    batch_size: BatchSize = 8,
+    length: Length = 512,
+    as_json: AsJson = False,
+) -> None:
+    """Show exact parameters, FLOPs and training memory of a preset.
+
+    Examples:
+      litebert models show albert-base
+      litebert models show albert-base embedding_size=64 sharing=none
+      litebert models show albert-large --length 128 --batch-size 32
+    """
+    name = " ".join([preset, *(overrides or [])])
+    facts = [_facts(name, _resolve(preset, overrides or []), batch_size, length)]
+    print_json(facts) if as_json else _print_presets(facts, batch_size, length)
 
 
 def _resolve(preset_name: str, overrides: list[str]) -> "ModelConfig":
@@ -123,10 +143,6 @@ def _paper_facts(row: "PaperRow") -> dict[str, Any]:
     }
 
 
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
-
-
 def _print_presets(facts: list[dict[str, Any]], batch_size: int, length: int) -> None:
     size_rows, cost_rows = [], []
     for fact in facts:
@@ -176,12 +192,9 @@ def _print_paper_table(number: int, rows: list[dict[str, Any]]) -> None:
 
 def _print_table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], *, caption: str) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    if not console.is_terminal:
-        console.width = 160  # do not wrap in files and pipes
+    console = open_console()
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", box=box.SIMPLE_HEAD)
     for index, column in enumerate(columns):
         is_text = index == 0 or column == "note"

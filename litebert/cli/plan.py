@@ -1,13 +1,13 @@
-"""`litebert plan`: estimate what a recipe needs on other machines; trains nothing."""
+"""`litebert recipes plan`: estimate what a recipe needs on other machines; trains nothing."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from litebert.cli.words import Overrides, RecipeName
+from litebert.cli.printing import open_console, print_json
+from litebert.cli.words import AsJson, Hardware, NumDevices, Overrides, RecipeName
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 def plan_recipe(
     recipe: RecipeName,
     overrides: Overrides = None,
-    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 1,
-    device: Annotated[
-        str,
-        typer.Option(help="Device: a100-80g, a100-40g, h100-80g, v100-32g, tpu-v3, this-cpu, or a .toml file."),
-    ] = "this-cpu",
+    hardware: Hardware = "this-cpu",
+    devices: NumDevices = 1,
     efficiency: Annotated[
-        float | None, typer.Option(help="Share of peak FLOP/s that training reaches. Default: the device's.")
+        float | None, typer.Option(help="Share of peak FLOP/s that training reaches. Default: the hardware's.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Estimate memory, communication volume and hours of a recipe on given devices, with DDP and FSDP.
+    """Estimate memory, communication volume and hours of a recipe on some hardware.
 
-    Example: litebert plan albert-base --device a100-80g --devices 8
+    DDP and FSDP are compared; nothing is trained.
+
+    Examples:
+      litebert recipes plan albert-base --hardware a100-80g --devices 8
+      litebert recipes plan albert-base batch.sequences=512 train.steps=10000 --hardware v100-32g --json
     """
     from litebert.plan.advice import advise
     from litebert.plan.devices import load_device, with_efficiency
@@ -38,10 +39,10 @@ def plan_recipe(
     from litebert.pretraining.recipe import load_recipe
 
     resolved = load_recipe(recipe, overrides or [])
-    plan = plan_run(resolved, with_efficiency(load_device(device), efficiency), devices)
+    plan = plan_run(resolved, with_efficiency(load_device(hardware), efficiency), devices)
     advice = advise(resolved, plan)
     if as_json:
-        print(json.dumps(_as_values(plan) | {"advice": advice}, indent=2))
+        print_json(_as_values(plan) | {"advice": advice})
     else:
         _print(recipe, plan, advice)
 
@@ -62,11 +63,7 @@ def _as_values(plan: "Plan") -> dict[str, Any]:
 
 
 def _print(name: str, plan: "Plan", advice: list[str]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 110  # do not wrap in files and pipes
+    console = open_console()
     machine, device = plan.machine, plan.machine.device
     peak = device.peak_flops(machine.dtype)
     console.print(

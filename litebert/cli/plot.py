@@ -7,17 +7,36 @@ import typer
 
 
 def plot_runs(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or their metrics.jsonl files.", show_default=False)],
-    output: Annotated[Path, typer.Option("--out", "-o", help="PNG file to write.")] = Path("curves.png"),
+    runs: Annotated[list[Path], typer.Argument(metavar="RUNS", help="Run folders, or their metrics.jsonl files.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="PNG file to write; drawn anew if it exists.")
+    ] = Path("curves.png"),
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="Metric to plot; repeat for more. Default: all.")
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help="Metric to plot, such as loss; repeat for more. Default: the four most telling.",
+        ),
     ] = None,
 ) -> None:
-    """Plot the training curves of one or more runs as one PNG.
+    """Plot the learning curves of one or more runs as one PNG.
 
-    Example: litebert plot runs/a runs/b --metric loss
+    A panel shows training and validation, next to chance and a unigram model where these are known.
+
+    Examples:
+      litebert plot runs/nano --out curves.png
+      litebert plot runs/nano runs/adapted --metric loss
     """
     from litebert.plots import curves
+    from litebert.pretraining.baselines import find_baselines
 
-    drawn = curves.plot_runs(runs, output, metrics=metric or [])
-    print(f"{output}: {', '.join(drawn)} of {len(runs)} run{'s' if len(runs) > 1 else ''}")
+    found = [find_baselines(run) for run in runs]
+    levels: dict[str, dict[str, float]] = {}
+    for one in found:
+        for name, (label, value) in one.levels.items():
+            levels.setdefault(name, {})[label] = value  # of several corpora, the last
+    stages = {step for one in found for step in one.stages}
+    drawn = curves.plot_runs(runs, out, metrics=metric or [], levels=levels, stages=sorted(stages))
+    print(f"{out}: {', '.join(drawn)} of {len(runs)} run{'s' if len(runs) > 1 else ''}")

@@ -8,12 +8,12 @@ import typer
 
 from litebert import api
 from litebert.cli.words import (
-    CheckpointPath,
     ChoicesField,
     Encoding,
     EngineWord,
     HasHeader,
     Layers,
+    ModelPath,
     Patience,
     TextBColumn,
     TextColumn,
@@ -22,9 +22,10 @@ from litebert.cli.words import (
 
 
 def predict_texts(
-    checkpoint: CheckpointPath,
+    model: ModelPath,
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Text files with one text per line, or tables. Default: standard input.")
+        list[Path] | None,
+        typer.Argument(metavar="FILES", help="Text files with one text per line, or tables. Default: standard input."),
     ] = None,
     text: TextColumn = None,
     text_b: TextBColumn = None,
@@ -37,14 +38,17 @@ def predict_texts(
     patience: Patience = 0,
     layers: Layers = 0,
 ) -> None:
-    """Predict for texts: one per line (a tab separates a pair), or tables (.csv, .tsv, .jsonl, ...).
+    """Predict for texts, one per line, or for the rows of tables.
 
-    A model that was only pre-trained predicts the tokens at [MASK].
+    A tab separates the texts of a pair. A model that was only pre-trained predicts the tokens at [MASK].
 
-    Example: litebert predict runs/sst-2 reviews.txt
+    Examples:
+      litebert predict runs/reviews more.txt
+      litebert predict runs/reviews more.txt --table
+      litebert predict runs/nano masked.txt
     """
     answers = api.iter_answers(
-        checkpoint,
+        model,
         files or [],
         text=text,
         text_b=text_b,

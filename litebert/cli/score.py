@@ -1,14 +1,15 @@
 """`litebert score`: score a file of answers from any model against a task's labels."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from litebert.cli.printing import print_json
 from litebert.cli.scores import print_split
 from litebert.cli.words import (
+    AsJson,
     ChoicesField,
     DataPath,
     DevShare,
@@ -32,7 +33,8 @@ def score_predictions(
     predictions: Annotated[
         Path,
         typer.Argument(
-            help="Answers: JSON lines with id and answer (as predict and evaluate write), a JSON object from ids to "
+            metavar="ANSWERS",
+            help="JSON lines with id and answer (as predict and evaluate write), a JSON object from ids to "
             "answers, or a table of ids and answers.",
             exists=True,
             dir_okay=False,
@@ -43,8 +45,9 @@ def score_predictions(
     split: Annotated[
         str,
         typer.Option(
+            metavar="NAME",
             help="Split of a folder: train, dev, test, ... Default: dev; for a file, all rows. dev without a dev file: "
-            "the rows that fine-tuning holds out."
+            "the rows that fine-tuning holds out.",
         ),
     ] = "",
     text: TextColumn = None,
@@ -59,11 +62,14 @@ def score_predictions(
     on_error: OnErrorWord = "fail",
     metric: MetricName = None,
     positive: PositiveLabel = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Score a file of answers against a task's labels, with intervals and a baseline.
+    """Score the answers of any model against a task's labels.
 
-    Example: litebert score predictions.jsonl --task sst-2 --data glue/
+    Scores have intervals, and are compared with a baseline.
+
+    Examples:
+      litebert score answers.jsonl --task classification --data more-reviews.csv
     """
     from litebert.inference.evaluation import choose_examples
     from litebert.tasks.answer_scores import read_answers, score_answers
@@ -96,6 +102,6 @@ def score_predictions(
         dataset, chosen.examples, read_answers(predictions), where=str(predictions), to_learn=chosen.to_learn
     )
     if as_json:
-        print(json.dumps({"split": chosen.split, **facts}, indent=2))
+        print_json({"split": chosen.split, **facts})
     else:
         print_split(f"{chosen.split}, {len(chosen.examples):,} examples", facts, facts["metric"])

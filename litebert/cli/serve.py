@@ -1,59 +1,85 @@
 """`litebert serve`: serve models over HTTP, with a demo page."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from litebert import api
-from litebert.cli.words import EngineWord, Threads
+from litebert.cli.words import RUNNING, EngineWord, Threads
 from litebert.core.errors import ConfigError
+
+LIMITS = "Limits"
 
 
 def serve_models(
-    checkpoints: Annotated[
-        list[str], typer.Argument(metavar="CKPT...", help="Models to serve; NAME=PATH sets the name.")
-    ],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Models to serve; NAME=MODEL sets the name.")],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 accepts other machines (set --token-file).")
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Address to listen on; 0.0.0.0 accepts other machines (set --token-file)."
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8000,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with the bearer token that clients must send.", exists=True, dir_okay=False),
+        typer.Option(
+            metavar="FILE", help="File with the bearer token that clients must send.", exists=True, dir_okay=False
+        ),
     ] = None,
     origin: Annotated[
-        list[str] | None, typer.Option(help="Additional site to allow by CORS, such as https://example.org.")
+        list[str] | None,
+        typer.Option(metavar="URL", help="Additional site to allow by CORS, such as https://example.org."),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Additional Host header to accept. Default: only local names."),
+        typer.Option(metavar="NAME", help="Additional Host header to accept. Default: only local names."),
     ] = None,
-    root_path: Annotated[str, typer.Option(help="Path prefix behind a proxy, such as /bert.")] = "",
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or mps.")] = "auto",
+    root_path: Annotated[str, typer.Option(metavar="PREFIX", help="Path prefix behind a proxy, such as /bert.")] = "",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Device to compute on.", rich_help_panel=RUNNING)
+    ] = "auto",
     engine: EngineWord = None,
     threads: Threads = 0,
-    max_batch: Annotated[int, typer.Option(help="Maximum number of texts per batch.")] = 64,
-    max_wait_ms: Annotated[float, typer.Option(help="Milliseconds to wait for a batch to fill.")] = 2.0,
-    max_queue: Annotated[int, typer.Option(help="Maximum number of waiting texts; more get status 429.")] = 512,
-    max_inputs: Annotated[int, typer.Option(help="Maximum number of texts per request; more get status 422.")] = 64,
+    max_batch: Annotated[int, typer.Option(help="Maximum number of texts per batch.", rich_help_panel=LIMITS)] = 64,
+    max_wait_ms: Annotated[
+        float, typer.Option(help="Milliseconds to wait for a batch to fill.", rich_help_panel=LIMITS)
+    ] = 2.0,
+    max_queue: Annotated[
+        int, typer.Option(help="Maximum number of waiting texts; more get status 429.", rich_help_panel=LIMITS)
+    ] = 512,
+    max_inputs: Annotated[
+        int, typer.Option(help="Maximum number of texts per request; more get status 422.", rich_help_panel=LIMITS)
+    ] = 64,
     max_characters: Annotated[
-        int, typer.Option(help="Maximum number of characters per input, normalized; more get status 422.")
+        int,
+        typer.Option(
+            help="Maximum number of characters per input, normalized; more get status 422.", rich_help_panel=LIMITS
+        ),
     ] = 20_000,
     max_tokens: Annotated[
-        int, typer.Option(help="Maximum number of tokens per input, over all windows; more get status 422.")
+        int,
+        typer.Option(
+            help="Maximum number of tokens per input, over all windows; more get status 422.", rich_help_panel=LIMITS
+        ),
     ] = 16_384,
     max_body: Annotated[
-        int, typer.Option(help="Maximum number of bytes per request; more get status 413.")
+        int, typer.Option(help="Maximum number of bytes per request; more get status 413.", rich_help_panel=LIMITS)
     ] = 1_000_000,
-    timeout: Annotated[float, typer.Option(help="Seconds until a request gets status 503.")] = 30.0,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds until a request gets status 503.", rich_help_panel=LIMITS)
+    ] = 30.0,
 ) -> None:
-    """Serve models over HTTP, with a demo page at / and the API documentation at /docs.
+    """Serve models over HTTP, with a demo page and API documentation.
 
-    Example: litebert serve sentiment=runs/sst-2
+    The page is at /, the documentation at /docs.
+
+    Examples:
+      litebert serve runs/reviews
+      litebert serve sentiment=runs/reviews masked=runs/nano --port 8080
     """
     api.serve(
-        checkpoints,
+        models,
         host=host,
         port=port,
         token="" if token_file is None else _read_token(token_file),

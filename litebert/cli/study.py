@@ -3,36 +3,56 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from litebert import api
+from litebert.cli import completion
+from litebert.cli.printing import print_json
+from litebert.cli.words import AsJson, Hardware, NumDevices
 
 if TYPE_CHECKING:
     from litebert.study.arms import ArmRun
     from litebert.study.estimate import Cost
     from litebert.study.run import StudyRequest
-    from litebert.study.spec import Scale, Study
+    from litebert.study.spec import Study
 
-app = typer.Typer(help="Reproduce the papers' tables and figures, or run your own studies.", no_args_is_help=True)
-
+Scale = Literal["laptop", "paper"]
 STUDIES = Path("runs") / "studies"
 _UNCOUNTED = "not counted"
 _FIX_STALE = (
     "the study, its overrides or its corpora have changed since; run it as before, choose another --out, or delete "
     "ARM.json, runs/ARM and runs/ARM-* to run them again"
 )
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="Study name, such as table-5, or a .toml file.")]
-ScaleName = Annotated[str, typer.Option("--scale", help="Scale: laptop (two cores) or paper (the full configuration).")]
+StudyName = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="Study name, such as table-5, or a .toml file.",
+        autocompletion=completion.list_studies,
+    ),
+]
+_SCALE = typer.Option("--scale", help="Scale: laptop (two cores) or paper (the full configuration).")
 
 
-@app.command("list")
-def show_list() -> None:
-    """List the studies that come with litebert."""
+def show_list(as_json: AsJson = False) -> None:
+    """List the studies that come with litebert.
+
+    Examples:
+      litebert study list
+    """
     from litebert.study.spec import list_studies
 
     studies = list_studies()
+    if as_json:
+        print_json(
+            [
+                {"name": study.name, "source": study.source, "title": study.title, "scales": list(study.scales)}
+                for study in studies
+            ]
+        )
+        return
     width = max(len(study.name) for study in studies)
     source_width = max(len(study.source) for study in studies)
     for study in studies:
@@ -40,13 +60,20 @@ def show_list() -> None:
         print(f"{study.name:{width}}  {study.source:{source_width}}  {study.title}{scales}")
 
 
-@app.command("show")
-def show_study(name: StudyName, scale: ScaleName = "") -> None:
-    """Show a study: its arms, metrics, claims and cost."""
+def show_study(name: StudyName, scale: Annotated[Scale | None, _SCALE] = None, as_json: AsJson = False) -> None:
+    """Show a study: its arms, metrics, claims and cost.
+
+    Examples:
+      litebert study show table-5
+      litebert study show table-5 --scale laptop
+    """
     from litebert.study.spec import load_study
 
     study = load_study(name)
-    scales = [_scale(scale)] if scale else list(study.scales)
+    scales = [scale] if scale else list(study.scales)
+    if as_json:
+        print_json(_describe_study(study, scales))
+        return
     print(f"{study.title} ({study.source})\n{study.about}")
     if study.claims:
         print("\nClaims")
@@ -58,7 +85,38 @@ def show_study(name: StudyName, scale: ScaleName = "") -> None:
         print(f"\n{note}")
 
 
-def _print_scale(study: "Study", scale: "Scale") -> None:
+def _describe_study(study: "Study", scales: list[Scale]) -> dict[str, Any]:
+    from litebert.core.options import flatten
+    from litebert.study.arms import title_of
+
+    at_scales = {}
+    for scale in scales:
+        spec = study.at(scale)
+        arms = {
+            name: {"title": title_of(study, name, scale), "change": flatten(arm.change) | flatten(arm.at(scale).change)}
+            for name, arm in study.arms_at(scale).items()
+        }
+        at_scales[scale] = {
+            "recipe": spec.recipe,
+            "seeds": list(spec.seeds),
+            "measures": list(spec.measures),
+            "tasks": [task.metric for task in spec.tasks],
+            "change": flatten(spec.change),
+            "corpora": spec.corpora,
+            "cost": spec.cost,
+            "arms": arms,
+        }
+    return {
+        "name": study.name,
+        "title": study.title,
+        "source": study.source,
+        "about": study.about,
+        "claims": [claim.text for claim in study.claims],
+        "scales": at_scales,
+    }
+
+
+def _print_scale(study: "Study", scale: Scale) -> None:
     from litebert.core.options import flatten
     from litebert.study.arms import title_of
     from litebert.study.metrics import describe
@@ -84,62 +142,71 @@ def _print_scale(study: "Study", scale: "Scale") -> None:
         print(f"  {note}")
 
 
-def _scale(word: str) -> "Scale":
-    from litebert.core.errors import ConfigError, suggest
-    from litebert.study.spec import SCALES
-
-    for scale in SCALES:
-        if scale == word:
-            return scale
-    raise ConfigError("unknown-value", f"--scale {word} is unknown; {suggest(word, SCALES)}")
-
-
-@app.command("run")
 def run_study(
     name: StudyName,
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Overrides of the recipe of every arm, such as train.steps=500."),
+        typer.Argument(metavar="KEY=VALUE", help="Recipe keys to override in every arm, such as train.steps=500."),
     ] = None,
-    scale: ScaleName = "laptop",
+    scale: Annotated[Scale, _SCALE] = "laptop",
     arms: Annotated[
-        str, typer.Option(help="Run only these arms: names or patterns, such as 'e768-*,e128-all'. Default: all.")
+        str,
+        typer.Option(
+            metavar="NAMES", help="Run only these arms: names or patterns, such as 'e768-*,e128-all'. Default: all."
+        ),
     ] = "",
-    seeds: Annotated[str, typer.Option(help="Run these seeds, such as 1,2,3. Default: the study's.")] = "",
+    seeds: Annotated[
+        str, typer.Option(metavar="LIST", help="Run these seeds, such as 1,2,3. Default: the study's.")
+    ] = "",
     corpus: Annotated[
         list[str] | None,
-        typer.Option(help="Corpus to read; NAME=PATH for each if the study has several. Default: corpora/NAME."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Corpus folder; NAME=FOLDER for each if the study has several. Default: corpora/NAME.",
+        ),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder of task data (glue/, squad/, ...). Default: $LITEBERT_DATA.")
+        Path | None,
+        typer.Option(metavar="PATH", help="Task data: the folder of glue/, squad/, ... Default: $LITEBERT_DATA."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Study folder to write. Default: runs/studies/STUDY-SCALE.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Study folder; an interrupted study is resumed. Default: runs/studies/STUDY-SCALE.",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of arms to run in parallel, sharing the cores.")] = 1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run and its estimated hours; run nothing.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="Print one command per arm, for a scheduler.")] = False,
-    device: Annotated[
-        str, typer.Option(help="With --dry-run: estimate for this device, as in `litebert plan`.")
-    ] = "this-cpu",
-    devices: Annotated[int, typer.Option(min=1, help="With --dry-run: number of devices.")] = 1,
+    hardware: Hardware = "this-cpu",
+    devices: NumDevices = 1,
 ) -> None:
     """Run a study. To resume an interrupted study, repeat the command; finished arms are not run again.
 
-    Example: litebert study run table-5 --corpus corpora/en
+    --hardware and --devices are for --dry-run.
+
+    Examples:
+      litebert study run table-1 --scale paper
+      litebert study run table-5 --corpus corpora/en --dry-run
+      litebert study run table-5 --corpus corpora/en --arms sop --seeds 1 train.steps=500
     """
     from litebert.core.runtime import read_ranks
     from litebert.study.arms import plan_arms
     from litebert.study.run import StudyRequest
     from litebert.study.spec import load_study
 
-    study, chosen_scale = load_study(name), _scale(scale)
-    folder = out or STUDIES / f"{study.name}-{chosen_scale}"
+    study = load_study(name)
+    folder = out or STUDIES / f"{study.name}-{scale}"
     if not (list_ or dry_run):
         result = api.run_study(
             name,
             overrides or [],
-            scale=chosen_scale,
+            scale=scale,
             arms=_split(arms),
             seeds=_whole_numbers(seeds),
             corpora=corpus or (),
@@ -154,12 +221,12 @@ def run_study(
             print(f"{'' if elsewhere else 'done: '}litebert study report {folder}")
         return
     words = tuple(overrides or [])
-    runs = plan_arms(study, chosen_scale, words=words, arms=_split(arms), seeds=_whole_numbers(seeds))
+    runs = plan_arms(study, scale, words=words, arms=_split(arms), seeds=_whole_numbers(seeds))
     request = StudyRequest(name, folder, tuple(corpus or ()), data)
     if list_:
         _print_commands(request, runs)
     else:
-        _print_costs(request, runs, jobs, (device, devices))
+        _print_costs(request, runs, jobs, (hardware, devices))
 
 
 def _split(words: str) -> list[str]:
@@ -300,24 +367,34 @@ def _print_uncounted(left: "list[ArmRun]", costs: "dict[str, Cost]") -> None:
         print("not counted: evaluation; this study trains nothing")
 
 
-@app.command("report")
 def report_studies(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR]...", help="Study folders, or folders of their reports. Default: all in runs/studies."
+            metavar="FOLDERS", help="Study folders, or folders of their reports. Default: all in runs/studies."
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write. Default: DIR/report, or runs/studies/report for several.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Folder to write; a report is drawn anew. Default: FOLDER/report, or runs/studies/report for several.",
+        ),
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Markdown file to write. Default: results.md in the report folder.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Markdown file to write. Default: results.md in the report folder."),
     ] = None,
 ) -> None:
-    """Write a report of studies with finished arms: HTML page, Markdown, CSV, JSON and figures.
+    """Write a report of studies with finished arms.
 
-    Example: litebert study report runs/studies/table-5-laptop
+    It consists of an HTML page, Markdown, CSV, JSON and figures.
+
+    Examples:
+      litebert study report runs/studies/table-1-paper
+      litebert study report --out report
     """
     from litebert.study.place import list_places
     from litebert.study.report import PAGE, write_report

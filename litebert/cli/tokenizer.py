@@ -1,48 +1,48 @@
 """`litebert tokenizer`: train a tokenizer, inspect one, and tokenize a text."""
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from litebert import api
+from litebert.cli.printing import open_console, print_json
 from litebert.cli.skipped import print_skipped
-from litebert.cli.words import name_files
+from litebert.cli.words import (
+    AsJson,
+    OnBadText,
+    OutFolder,
+    Overwrite,
+    TextField,
+    TextFormat,
+    Texts,
+    TokenizerOption,
+    name_files,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from litebert.text.tokenizer import Tokenizer
 
-app = typer.Typer(help="Train a tokenizer, inspect one, or tokenize a text.", no_args_is_help=True)
-
-TokenizerPath = Annotated[
-    Path,
-    typer.Option(
-        "--tokenizer",
-        "-t",
-        help="Tokenizer: a litebert directory, an ALBERT .model, a BERT vocab.txt, a RoBERTa vocab.json or a "
-        "tokenizer.json.",
-    ),
-]
 DigitCommaMode = Annotated[
-    str | None,
+    Literal["intended", "google_py3", "off"] | None,
     typer.Option(
-        help="Digit-comma splitting of an ALBERT .model: intended, google_py3 or off. Default: as saved, or intended."
+        metavar="MODE",
+        help="Digit-comma splitting of an ALBERT .model: intended, google_py3 or off. Default: as saved, or intended.",
     ),
 ]
 # Two alternating shades make neighbouring pieces distinguishable.
 SHADES = ("black on bright_cyan", "black on bright_yellow")
 
 
-@app.command("train")
 def train(
-    paths: Annotated[list[str], typer.Argument(help="Text files, folders or globs; - reads standard input.")],
-    out: Annotated[Path, typer.Option(help="Directory to write.")],
+    texts: Texts,
+    out: OutFolder,
     kind: Annotated[
-        str, typer.Option(help="Tokenizer type: unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa).")
+        Literal["unigram", "wordpiece", "bpe"],
+        typer.Option(help="Tokenizer type: unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa)."),
     ] = "unigram",
     vocab_size: Annotated[int, typer.Option(help="Number of pieces, including special tokens.")] = 30_000,
     cased: Annotated[
@@ -52,29 +52,29 @@ def train(
     chinese: Annotated[
         bool,
         typer.Option(
-            help="Chinese: segment words with jieba for n-gram masking, up to 8,000 characters. Needs wordpiece."
+            "--chinese",
+            help="Chinese: segment words with jieba for n-gram masking, up to 8,000 characters. Needs wordpiece.",
         ),
     ] = False,
     coverage: Annotated[float, typer.Option(help="unigram: share of characters that get a piece.")] = 0.99995,
     max_sentences: Annotated[
         int, typer.Option(help="unigram: maximum number of sentences to sample into memory.")
     ] = 10_000_000,
-    text_format: Annotated[str, typer.Option("--format", help="Text format; auto detects it per file.")] = "auto",
-    field: Annotated[str, typer.Option(help="Name of the text field (JSONL and Parquet).")] = "text",
-    on_error: Annotated[
-        str,
-        typer.Option(help="On bad input (not UTF-8, invalid JSON, truncated gzip, ...): fail, or skip and report it."),
-    ] = "fail",
-    force: Annotated[bool, typer.Option(help="Replace an existing tokenizer.")] = False,
+    text_format: TextFormat = "auto",
+    field: TextField = "text",
+    on_error: OnBadText = "fail",
+    overwrite: Overwrite = False,
 ) -> None:
     """Train a tokenizer on text; the same text always gives the same tokenizer.
 
-    Example: litebert tokenizer train texts/ --out tokenizers/en
+    Examples:
+      litebert tokenizer train texts/ --out tokenizers/en
+      litebert tokenizer train texts/ --kind wordpiece --vocab-size 1e3 --out tokenizers/wordpiece
     """
     report = api.train_tokenizer(
-        name_files(paths),
+        name_files(texts),
         out,
-        kind=kind,  # type: ignore[arg-type]  # checked there
+        kind=kind,
         vocab_size=vocab_size,
         cased=cased,
         chinese=chinese,
@@ -82,21 +82,25 @@ def train(
         max_sentences=max_sentences,
         format=text_format,
         field=field,
-        on_error=on_error,  # type: ignore[arg-type]
-        replace=force,
+        on_error=on_error,
+        overwrite=overwrite,
     ).report
     print_skipped(report["skipped"], report["counts"])
     print(f"{out}: {report['kind']}, {report['vocab_size']:,} pieces, fingerprint {report['fingerprint'][:12]}")
 
 
-@app.command("show")
 def show(
-    text: Annotated[str, typer.Argument(help="Text to tokenize; - reads standard input.")],
-    tokenizer: TokenizerPath,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text to tokenize; - reads standard input.")],
+    tokenizer: TokenizerOption,
     digit_comma: DigitCommaMode = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show the pieces of a text in colour, with their ids and character offsets."""
+    """Show the pieces of a text in colour, with their ids and character offsets.
+
+    Examples:
+      litebert tokenizer show "A lite BERT." --tokenizer tokenizers/en
+      litebert tokenizer show "A lite BERT." --tokenizer tokenizers/en --json
+    """
     loaded = _load(tokenizer, digit_comma)
     text = sys.stdin.read() if text == "-" else text
     encoding = loaded.encode_with_offsets(text)
@@ -108,16 +112,19 @@ def show(
             encoding.token_ids, pieces, encoding.offsets, marks, strict=True
         )
     ]
-    print(json.dumps(rows, ensure_ascii=False, indent=2)) if as_json else _print_pieces(loaded, rows)
+    print_json(rows) if as_json else _print_pieces(loaded, rows)
 
 
-@app.command("info")
 def info(
-    tokenizer: TokenizerPath,
+    tokenizer: TokenizerOption,
     digit_comma: DigitCommaMode = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show a tokenizer's kind, size, special tokens, normalisation and fingerprint."""
+    """Show a tokenizer's kind, size, special tokens, normalisation and fingerprint.
+
+    Examples:
+      litebert tokenizer info --tokenizer tokenizers/en
+    """
     loaded = _load(tokenizer, digit_comma)
     special = {name: getattr(loaded, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
     facts: dict[str, Any] = {
@@ -129,7 +136,7 @@ def info(
         "fingerprint": loaded.fingerprint,
     }
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        print_json(facts)
         return
     names = loaded.pieces(list(special.values()))
     facts["special_ids"] = ", ".join(f"{name} {i}" for name, i in zip(names, special.values(), strict=True))
@@ -151,11 +158,10 @@ def _load(path: Path, digit_comma: str | None) -> "Tokenizer":
 
 
 def _print_pieces(tokenizer: "Tokenizer", rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = open_console()
     first, last = tokenizer.pieces([tokenizer.cls_id, tokenizer.sep_id])
     cells = [_paint(row, number, tokenizer.unk_id) for number, row in enumerate(rows)]
     console.print(Text(" ").join([Text(first, style="bold magenta"), *cells, Text(last, style="bold magenta")]))

@@ -64,6 +64,30 @@ def atomic_directory(path: Path, *, replaces: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def directory_to_write(path: Path, *, replaces: bool) -> Iterator[Path]:
+    """Where to write a new directory: `path`, or a hidden place from which it replaces an existing `path`.
+
+    For writers that refuse an existing directory. A kill at any moment leaves the old or the new one.
+    """
+    if not (replaces and path.exists()):
+        yield path
+        return
+    _remove_abandoned(path)
+    hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    handle = os.open(hidden, os.O_RDONLY)
+    _lock(handle)
+    try:
+        with _named(hidden / path.name, path):
+            yield hidden / path.name
+            new = hidden.with_name(f"{hidden.stem}-new.tmp")
+            (hidden / path.name).rename(new)
+            _replace_directory(path, new)
+    finally:
+        os.close(handle)
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
 def make_directories(directory: Path) -> None:
     """Make a directory and its parents, and sync them so that they survive a power loss."""
     missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]

@@ -40,7 +40,7 @@ def check_output(out: Path, *, is_replaced: bool) -> None:
             option="out",
         )
     if out.exists() and not is_replaced:
-        raise ConfigError("output-exists", f"{out} exists; choose another folder, or replace it", option="replace")
+        raise ConfigError("output-exists", f"{out} exists; choose another folder, or replace it", option="overwrite")
     nearest = next(folder for folder in out.absolute().parents if folder.exists())
     try:
         tempfile.TemporaryDirectory(prefix=".litebert-", dir=nearest).cleanup()

@@ -107,4 +107,6 @@ def _describe_for_others(checkpoint: Checkpoint, head: HeadName, tokenizer: Toke
 
 def check_is_new(out: Path) -> None:
     if out.exists():
-        raise ConfigError("output-exists", f"{out} already exists: choose another name, or remove it", option="out")
+        raise ConfigError(
+            "output-exists", f"{out} already exists: choose another name, or overwrite it", option="overwrite"
+        )

@@ -105,7 +105,9 @@ def convert(
 
 def _check_options(options: ConvertOptions, out: Path) -> None:
     if out.exists():
-        raise ConfigError("output-exists", f"{out} already exists; choose another name or remove it")
+        raise ConfigError(
+            "output-exists", f"{out} already exists: choose another name, or overwrite it", option="overwrite"
+        )
     if options.sharing:
         check_reshares(options.sharing)
     if options.keeps_slots and (options.to == "huggingface" or options.sharing or options.layers or options.dtype):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from litebert.core.errors import DataError
 
-_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 # what a model needs; never a pickle where safetensors are to be had, and no code
 _WANTED = [
     "*.json",

@@ -47,7 +47,9 @@ def open_source(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -> Ch
     if path.exists() or find_bundle(path):
         return _open_path(path, wishes)
     if not is_hub_name(str(source)):
-        raise DataError("missing-file", f"{source}: no such file or directory; expected a model")
+        raise DataError(
+            "missing-file", f"{source}: no such folder; expected a model, or a hub name such as albert/albert-base-v2"
+        )
     return _open_path(fetch_from_hub(str(source)), wishes)
 
 

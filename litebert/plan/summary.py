@@ -1,4 +1,4 @@
-"""The cost of a recipe, as `litebert check` shows it: counted, and measured on its first batches."""
+"""The cost of a recipe before it runs, counted and measured on its first batches: see `litebert recipes check`."""
 
 import math
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Summary:
     """The cost of a recipe."""
 
     parameters: ParameterCount
-    memory: DeviceMemory  # of one device, as litebert plan counts it
+    memory: DeviceMemory  # of one device, as `litebert recipes plan` counts it
     micro_batch: int  # sequences; in the stage that needs the most memory
     length: int  # tokens of these sequences
     missing_corpora: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a study would cost before anything runs: by `litebert plan` for training, by arithmetic for the tasks."""
+"""What a study would cost: by the estimates of `litebert recipes plan` for training, by arithmetic for the tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

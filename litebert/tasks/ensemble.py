@@ -127,11 +127,15 @@ def list_members(path: Path) -> list[Path]:
     return members
 
 
-def check_out(out: Path) -> None:
-    """Raise unless `out` is new, empty or an older ensemble, which is replaced."""
+def check_out(out: Path, *, overwrite: bool = True) -> None:
+    """Raise unless `out` is new, empty, or with `overwrite` an older ensemble, which is replaced."""
     if out.exists() and not is_ensemble(out) and any(out.iterdir()):
         raise ConfigError(
             "output-exists", f"{out} is not empty and not an ensemble; choose another folder", option="out"
+        )
+    if out.exists() and is_ensemble(out) and not overwrite:
+        raise ConfigError(
+            "output-exists", f"{out} already exists: choose another name, or overwrite it", option="overwrite"
         )
 
 

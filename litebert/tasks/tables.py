@@ -68,6 +68,7 @@ def read_table(
     """
     if is_columnar(path):
         return _read_columnar(path)
+    _check_file(path)  # before its type: a misspelled name is not a wrong format
     if path.suffix.lower() not in SUFFIXES:
         raise DataError(
             "unknown-file-type", f"{path}: unknown file type; save the table as one of {', '.join(SUFFIXES)}"
@@ -103,10 +104,14 @@ def _name(value: Any, names: Sequence[str]) -> Any:
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """A file's text; raises at a byte that is invalid in this encoding, and suggests another."""
+    _check_file(path)
+    return decode(path.read_bytes(), encoding, where=str(path))
+
+
+def _check_file(path: Path) -> None:
     if not path.is_file():
         what = "a folder, not a file; name a file in it" if path.is_dir() else "no such file; is the name right?"
-        raise DataError("bad-encoding", f"{path}: {what}")
-    return decode(path.read_bytes(), encoding, where=str(path))
+        raise DataError("missing-file", f"{path}: {what}")
 
 
 def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:

@@ -1,4 +1,4 @@
-"""What a person types and sees: `litebert models`, wrong words, exit codes."""
+"""What a person types and sees: `litebert models list` and `show`, wrong words, exit codes."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def test_version() -> None:
 
 
 def test_the_table_has_every_preset_and_albert_bases_exact_count() -> None:
-    done = litebert("models")
+    done = litebert("models", "list")
     assert done.returncode == 0, done.stderr
     assert all(name in done.stdout for name in PRESETS)
     assert "11,683,584" in done.stdout
@@ -29,7 +29,7 @@ def test_the_table_has_every_preset_and_albert_bases_exact_count() -> None:
 
 
 def test_json_holds_the_same_facts() -> None:
-    facts = {fact["name"]: fact for fact in json.loads(litebert("models", "--json").stdout)}
+    facts = {fact["name"]: fact for fact in json.loads(litebert("models", "list", "--json").stdout)}
     assert facts.keys() == PRESETS.keys()
     assert facts["albert-base"]["parameters"]["with_heads"] == 11_813_810
     assert facts["albert-base"]["memory_bytes"]["optimizer"] == 2 * 4 * 11_813_810
@@ -37,9 +37,9 @@ def test_json_holds_the_same_facts() -> None:
 
 @pytest.mark.parametrize("table", ["1", "3", "4"])
 def test_the_papers_tables_are_shown_beside_ours(table: str) -> None:
-    rows = json.loads(litebert("models", "--table", table, "--json").stdout)
+    rows = json.loads(litebert("models", "list", "--paper-table", table, "--json").stdout)
     assert len(rows) == {"1": 7, "3": 8, "4": 8}[table]
-    shown = litebert("models", "--table", table).stdout
+    shown = litebert("models", "list", "--paper-table", table).stdout
     for row in rows:
         assert row["name"] in shown
         assert f"{row['printed_millions']}M" in shown
@@ -47,20 +47,20 @@ def test_the_papers_tables_are_shown_beside_ours(table: str) -> None:
 
 
 def test_a_shape_of_table_4_is_one_override_away() -> None:
-    done = litebert("models", "albert-base", "sharing=attention", "--json")
+    done = litebert("models", "show", "albert-base", "sharing=attention", "--json")
     assert json.loads(done.stdout)[0]["parameters"]["with_pooler"] == 63_647_232
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["models", "albert-bse"], "unknown preset 'albert-bse'; did you mean 'albert-base'?"),
-        (["models", "nano", "shring=all"], "unknown key 'shring'; did you mean 'sharing'?"),
-        (["models", "nano", "num_layers=two"], "num_layers = 'two': input should be a valid integer"),
-        (["models", "nano", "num_heads=3"], "hidden_size = 128 is not a multiple of num_heads = 3"),
-        (["models", "nano", "--length", "513"], "--length 513 is more than the 512 positions of nano"),
-        (["models", "--table", "2"], "--table 2 is not available; choose 1, 3, 4"),
-        (["models", "--tabel", "1"], "No such option: --tabel"),
+        (["models", "show", "albert-bse"], "unknown preset 'albert-bse'; did you mean 'albert-base'?"),
+        (["models", "show", "nano", "shring=all"], "unknown key 'shring'; did you mean 'sharing'?"),
+        (["models", "show", "nano", "num_layers=two"], "num_layers = 'two': input should be a valid integer"),
+        (["models", "show", "nano", "num_heads=3"], "hidden_size = 128 is not a multiple of num_heads = 3"),
+        (["models", "show", "nano", "--length", "513"], "--length 513 is more than the 512 positions of nano"),
+        (["models", "list", "--paper-table", "2"], "--paper-table 2 is not available; choose 1, 3, 4"),
+        (["models", "list", "--tabel", "1"], "No such option: --tabel"),
         (["modles"], "No such command 'modles'"),
     ],
 )
@@ -73,7 +73,7 @@ def test_wrong_words_give_one_line_and_exit_code_2(words: list[str], message: st
 
 
 def test_debug_shows_the_traceback() -> None:
-    done = litebert("models", "nope", "--debug")
+    done = litebert("models", "show", "nope", "--debug")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
 

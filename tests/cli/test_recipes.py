@@ -1,4 +1,4 @@
-"""`litebert recipes` and `check`: what there is to train by, and what it comes to."""
+"""`litebert recipes list` and `check`: what there is to train by, and what it comes to."""
 
 import dataclasses
 import re
@@ -22,15 +22,15 @@ SHIPPED = sorted(path.stem for path in (Path(litebert.__file__).parent / "pretra
 
 
 def test_every_shipped_recipe_is_listed_with_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(["recipes"], debug=False) == 0
+    assert _run(["recipes", "list"], debug=False) == 0
     rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert list(rows) == SHIPPED
     assert rows["nano"].startswith("the smallest ALBERT that trains")
 
 
 def check(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, dict[str, str]]:
-    """The recipe that `litebert check` prints, and its facts by name."""
-    assert _run(["check", *words], debug=False) == 0
+    """The recipe that `litebert recipes check` prints, and its facts by name."""
+    assert _run(["recipes", "check", *words], debug=False) == 0
     recipe, _, facts = capsys.readouterr().out.rpartition("\n\n")
     return recipe, {line[:13].strip(): line[14:] for line in facts.splitlines()}
 

@@ -57,7 +57,7 @@ def test_a_name_that_the_hub_does_not_know_is_refused_with_what_to_do(monkeypatc
         load_checkpoint("a/b--c")
 
 
-@pytest.mark.parametrize("slip", ["runs/modle", "model.safetensors", "./here", "runs/model.bin"])
+@pytest.mark.parametrize("slip", ["nothing", "runs/modle", "model.safetensors", "./here", "runs/model.bin"])
 def test_a_slip_in_a_path_is_not_looked_for_on_the_hub(
     slip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

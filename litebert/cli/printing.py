@@ -1,0 +1,24 @@
+"""Tables and JSON on standard output."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDE = 160  # columns in files and pipes, where nothing should be wrapped
+
+
+def open_console() -> "Console":
+    """A console for tables: as wide as the terminal, without colours if it is none or NO_COLOR is set."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDE
+    return console
+
+
+def print_json(value: Any) -> None:
+    """Print indented JSON."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -53,8 +53,9 @@ def build_page(run: Path, recipe: Recipe, evaluation: Evaluation, times: dict[st
         words=describe_scores(evaluation),
         sureness=describe_fillings(evaluation),
         gaps=list_gaps(evaluation),
-        curves=[(chart.title, draw_chart(chart)) for chart in plot_learning(curves, evaluation)],
+        curves=[(chart.title, draw_chart(chart)) for chart in plot_learning(recipe, curves, evaluation)],
         layers=[(chart.title, draw_chart(chart)) for chart in plot_distances(recipe, evaluation)],
+        has_stages=bool(recipe.stages),
         facts=list_facts(recipe, curves),
         times=times.items(),
         total_seconds=sum(seconds or 0 for seconds in times.values()),
@@ -99,12 +100,13 @@ def list_facts(recipe: Recipe, curves: Run) -> list[tuple[str, str]]:
     ]
 
 
-def plot_learning(curves: Run, evaluation: Evaluation) -> list[Chart]:
-    """Loss and both accuracies by step, for training and validation."""
+def plot_learning(recipe: Recipe, curves: Run, evaluation: Evaluation) -> list[Chart]:
+    """Loss and both accuracies by step, for training and validation; a mark where the second stage begins."""
+    second_stage = recipe.stages[0].at if recipe.stages else None
 
     def draw(title: str, metric: str, **options: Any) -> Chart:
         lines = [_thin(curves, "training", metric, "faint"), _held_out(curves, metric)]
-        return Chart(title, [line for line in lines if line], **options)
+        return Chart(title, [line for line in lines if line], mark_x=second_stage, **options)
 
     masked = evaluation.constant.masked.value
     return [

@@ -96,7 +96,7 @@ def run_demo(demo: Demo, *, is_fresh: bool = False, console: Console | None = No
         check_same_demo(demo)
         remove_leftovers(demo.folder)
         if all(stage.is_done(demo) for stage in STAGES):
-            console.print(f"The demo in {demo.folder} is already complete; delete the folder to run it again.\n")
+            console.print(f"The demo in {demo.folder} is already complete; this is its result.\n")
         else:
             console.print(f"[bold]A small ALBERT learns from Python's own documentation[/] ({demo.folder})")
             console.print("This takes about five minutes. If interrupted, run the same command to resume.\n")
@@ -224,7 +224,8 @@ def show_result(demo: Demo, console: Console) -> None:
     for line in describe_scores(evaluation):
         console.print(escape(line))
     console.print(draw_fillings(evaluation))
-    console.print(describe_fillings(evaluation))
+    if caution := describe_fillings(evaluation):
+        console.print(caution)
     console.print(f"\nReport with learning curves: [bold]{demo.folder / REPORT}[/]")
     console.print("\nNext, train on your own text (a file or folder of plain text, .gz, .zst, JSONL or Parquet):")
     for command in next_commands():
@@ -264,7 +265,7 @@ def check_same_demo(demo: Demo) -> None:
                 "options-changed",
                 f"{demo.folder} contains a demo with another recipe or litebert version: start over, or use an "
                 "empty folder",
-                option="fresh",
+                option="overwrite",
             )
     elif any(path.name != LOCK_FILE for path in demo.folder.iterdir()):
         raise ConfigError(

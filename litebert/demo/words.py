@@ -4,6 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -60,11 +61,11 @@ def _describe_pairs(evaluation: Evaluation) -> str:
 
 
 def describe_fillings(evaluation: Evaluation) -> str:
-    """How confident the model is in its predictions."""
+    """A caution if the model is not confident in its predictions; else nothing."""
     best = [guesses[0].probability for guesses in evaluation.fillings]
     if sum(best) / len(best) < _SURE:
         return "Probabilities are low: in a few minutes the model mostly learns which words are frequent."
-    return "Bar length shows probability."
+    return ""
 
 
 def format_share(share: Share) -> str:
@@ -99,7 +100,8 @@ def find_command() -> str:
 
 def draw_scores(evaluation: Evaluation) -> Table:
     """The scores with their 95 % intervals, as a table."""
-    table = Table(title="Accuracy on the validation split (95 % interval)", title_justify="left")
+    title = "Accuracy on the validation split (95 % interval)"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("masked tokens", justify="right")
     table.add_column("sentence order", justify="right")

@@ -44,7 +44,7 @@ def test_a_study_is_shown_with_its_arms_and_claims(capsys: pytest.CaptureFixture
 def test_a_dry_run_counts_arms_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     totals = []
     for jobs in ("1", "2"):
-        assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--jobs", jobs) == 0
+        assert study("run", "table-5", "--dry-run", "--hardware", "a100-80g", "--jobs", jobs) == 0
         line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("total"))
         totals.append(float(line.split()[1]))
     assert totals[1] == pytest.approx(totals[0] / 2, abs=0.02)
@@ -52,7 +52,7 @@ def test_a_dry_run_counts_arms_side_by_side(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("scale", ["laptop", "paper"])
 def test_a_dry_run_says_what_would_run_and_how_long(scale: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--scale", scale, "--dry-run", "--device", "a100-80g", "--devices", "8"]
+    words = ["--scale", scale, "--dry-run", "--hardware", "a100-80g", "--devices", "8"]
     assert study("run", "table-5", *words) == 0
     shown = capsys.readouterr().out
     assert "on 8 x NVIDIA A100 80 GB" in shown
@@ -66,7 +66,7 @@ def test_a_dry_run_knows_what_is_finished(
     monkeypatch.chdir(tmp_path)  # where there is no corpora/main
     run = plan_arms(load_study("table-5"), "laptop")[0]
     write_invented(tmp_path, run, {"mlm": 1.0})
-    assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--out", str(tmp_path)) == 0
+    assert study("run", "table-5", "--dry-run", "--hardware", "a100-80g", "--out", str(tmp_path)) == 0
     shown = capsys.readouterr().out
     assert "for 8 unfinished" in shown
     assert "none-seed-1" in next(line for line in shown.splitlines() if "finished  " in line)
@@ -82,7 +82,7 @@ def test_a_dry_run_counts_what_is_left_of_an_unfinished_arm(tmp_path: Path, caps
             with RunLog(tmp_path / "runs" / run.name) as log:
                 log.write(run.recipe.train.steps // 4, metrics={"tokens": 1}, timing={"seconds": 1.0})
             (tmp_path / "runs" / run.name / "recipe.toml").write_text(recipe)
-        assert study(*words, "--dry-run", "--device", "a100-80g", "--devices", "8") == 0
+        assert study(*words, "--dry-run", "--hardware", "a100-80g", "--devices", "8") == 0
         _, line, total, *_ = capsys.readouterr().out.splitlines()
         totals.append(float(total.split()[1].replace(",", "")))
         assert line.endswith("25% done  BERT-large") == (recipe == begun)
@@ -98,7 +98,7 @@ def test_a_dry_run_tells_an_arm_that_a_run_would_refuse_from_a_finished_one(
     path = write_invented(tmp_path, changed, {"mlm": 1.0}, corpora={"main": {"fingerprint": now}})
     path.write_text(path.read_text().replace("learning_rate = 0.001", "learning_rate = 0.002"))
     write_invented(tmp_path, other_text, {"mlm": 1.0})
-    words = ["--dry-run", "--device", "a100-80g", "--out", str(tmp_path), "--corpus", str(tiny_corpus)]
+    words = ["--dry-run", "--hardware", "a100-80g", "--out", str(tmp_path), "--corpus", str(tiny_corpus)]
     assert study("run", "table-5", *words, "--seeds", "1") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("none-seed-1")
@@ -118,7 +118,7 @@ def test_a_dry_run_tells_an_arm_that_would_be_measured_again(
     report = json.loads(path.read_text())
     report["measures"]["pairs"] += 1
     path.write_text(json.dumps(report))
-    assert study("run", "table-5", "--dry-run", "--device", "a100-80g", "--out", str(tmp_path)) == 0
+    assert study("run", "table-5", "--dry-run", "--hardware", "a100-80g", "--out", str(tmp_path)) == 0
     shown = capsys.readouterr().out
     pairs = run.at_scale.pairs
     assert f"measure again (pairs: {pairs + 1} -> {pairs})  None" in shown
@@ -130,7 +130,7 @@ def test_a_dry_run_tells_an_arm_that_would_be_measured_again(
 def test_a_dry_run_estimates_nothing_of_a_study_that_trains_nothing(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert study("run", name, "--dry-run", "--device", "a100-80g") == 0
+    assert study("run", name, "--dry-run", "--hardware", "a100-80g") == 0
     shown = capsys.readouterr().out
     assert "0.00 h" not in shown
     assert "albert-base-seed-1     not counted  ALBERT-base\n" in shown
@@ -192,7 +192,7 @@ def test_a_report_is_written_and_told(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["run", "table-5", "--scale", "lap"], "did you mean 'laptop'"),
+        (["run", "table-5", "--scale", "lap"], "'lap' is not one of 'laptop', 'paper'"),
         (["run", "table-5", "--seeds", "one"], "whole numbers"),
         (["run", "table-5", "--arms", "sopp", "--dry-run"], "did you mean 'sop'"),
         (["run", "table-9", "--dry-run"], "has no scale 'laptop', only paper"),

@@ -18,7 +18,7 @@ from litebert.tasks.squad.task import SpanTask
 def submit(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
     """The exit code, and what is printed, errors too."""
     capsys.readouterr()
-    code = _run(["submission", *map(str, words)], debug=False)
+    code = _run(["submission", *map(str, words), "--overwrite"], debug=False)
     printed = capsys.readouterr()
     return code, printed.out + printed.err
 

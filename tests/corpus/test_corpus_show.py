@@ -1,4 +1,4 @@
-"""`litebert corpus show` and `litebert corpus stats --batches`, from built corpora to what a person sees."""
+"""`litebert corpus show` and `litebert recipes batches`, from built corpora to what a person sees."""
 
 import json
 import random
@@ -85,7 +85,7 @@ def test_show_follows_its_words(corpus: Path, litebert: Command, words: list[str
 
 def test_stats_of_batches_count_labels_masks_groups_and_padding(corpus: Path, litebert: Command) -> None:
     words = (f"data.corpora={corpus}", "batch.sequences=8", "masking.rate=0.15")
-    code, shown, _ = litebert("corpus", "stats", "--batches", "20", "nano", *words)
+    code, shown, _ = litebert("recipes", "batches", "-n", "20", "nano", *words)
     assert code == 0
     for row in ("label 0: in order", "masked share", "groups of 3 words", "padding efficiency", "sequences/s"):
         assert row in shown
@@ -95,7 +95,7 @@ def test_stats_of_batches_count_labels_masks_groups_and_padding(corpus: Path, li
 
 def test_stats_of_batches_can_be_json(corpus: Path, litebert: Command) -> None:
     words = (f"data.corpora={corpus}", "batch.sequences=8")
-    code, shown, _ = litebert("corpus", "stats", "--batches", "3", "nano", *words, "--json")
+    code, shown, _ = litebert("recipes", "batches", "-n", "3", "nano", *words, "--json")
     assert code == 0
     found = json.loads(shown)
     assert (found["num_batches"], found["num_sequences"]) == (3, 24)
@@ -108,7 +108,7 @@ def test_long_looking_says_how_far_it_has_come(
 ) -> None:
     monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
     assert re.search(r"counting: .*million sentences/s, .* left", litebert("corpus", "stats", corpus)[2])
-    _, _, shown = litebert("corpus", "stats", "--batches", "2", "nano", f"data.corpora={corpus}", "batch.sequences=2")
+    _, _, shown = litebert("recipes", "batches", "-n", "2", "nano", f"data.corpora={corpus}", "batch.sequences=2")
     assert re.search(r"making batches: 50% \(1 of 2 batches\), .* left", shown)
 
 
@@ -123,11 +123,11 @@ def test_a_plot_is_a_png_whatever_its_name(corpus: Path, litebert: Command, tmp_
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("corpus", "stats", "--batches", "2", "nano", "--plot", "x.png"), "use one of them"),
+        (("recipes", "batches", "-n", "0", "nano"), "greater than or equal to 1"),
         (("corpus", "build", "x", "-t", "y", "--out", "z", "--processes", "0"), "greater than or equal to 1"),
-        (("corpus", "stats", "--batches", "2", "nano", "batch.sequnces=2"), "did you mean 'sequences'"),
-        (("corpus", "stats", "--batches", "2", "nano", "data.corpora=absent"), "not a finished corpus"),
-        (("corpus", "stats", "absent", "batch.sequences=2"), "it needs --batches"),
+        (("recipes", "batches", "-n", "2", "nano", "batch.sequnces=2"), "did you mean 'sequences'"),
+        (("recipes", "batches", "-n", "2", "nano", "data.corpora=absent"), "not a finished corpus"),
+        (("corpus", "stats", "absent", "batch.sequences=2"), "unexpected extra argument"),
         (("corpus", "show", "absent", "-n", "100000"), "less than or equal to 1000"),
         (("corpus", "show", "absent", "data=3"), "unknown key 'data'"),
         (("corpus", "show", "absent"), "not a finished corpus"),

@@ -42,9 +42,9 @@ def test_train_does_not_replace_unless_forced(
     command = ("tokenizer", "train", text_file, "--kind", "wordpiece", "--out", tmp_path / "tok", "--vocab-size")
     assert run(*command, 150) == 0
     assert run(*command, 160) == 2
-    assert "--force" in capsys.readouterr().err
+    assert "--overwrite" in capsys.readouterr().err
     assert load_tokenizer(tmp_path / "tok").vocab_size == 150
-    assert run(*command, 160, "--force") == 0
+    assert run(*command, 160, "--overwrite") == 0
     assert load_tokenizer(tmp_path / "tok").vocab_size == 160
 
 
@@ -58,12 +58,12 @@ def test_force_keeps_the_old_tokenizer_until_the_new_one_is_whole(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "write_bytes", breaks)
-    assert run(*command, 160, "--force") == 130
+    assert run(*command, 160, "--overwrite") == 130
     assert load_tokenizer(tmp_path / "tok").vocab_size == 150
 
 
 def test_force_never_removes_what_is_no_tokenizer(text_file: Path, tmp_path: Path) -> None:
-    assert run("tokenizer", "train", text_file, "--out", tmp_path, "--force") == 2
+    assert run("tokenizer", "train", text_file, "--out", tmp_path, "--overwrite") == 2
     assert text_file.exists()
 
 
@@ -94,7 +94,7 @@ def test_bad_input_stops_the_training_or_is_skipped_and_named(
     assert run(*command) == 2
     assert "(--on-error)" in capsys.readouterr().err
     assert run(*command, "--on-error", "ignore") == 2
-    assert "valid: fail, skip" in capsys.readouterr().err
+    assert "is not one of 'fail', 'skip'" in capsys.readouterr().err
     assert run(*command, "--on-error", "skip") == 0
     shown = capsys.readouterr()
     assert f"skipped: {text_file}:801: byte 0xe9" in shown.err

@@ -93,7 +93,7 @@ def describe_option(option: TyperOption) -> str:
     elif option.is_flag:
         shown = f"default: {(option.opts if default else option.secondary_opts)[0]}"
     else:
-        shown = f"default: {default:,}" if isinstance(default, int) else f"default: {default}"
+        shown = f"default: {default}"
     return f"{option.help} [{shown}]" if shown else str(option.help)
 
 

@@ -24,7 +24,7 @@ class Baselines:
 
 def find_baselines(run: Path) -> Baselines:
     """The baselines of a pre-training run; those of the text only if its corpus is still there."""
-    folder = run if run.is_dir() else run.parent
+    folder = run.parent if run.is_file() else run
     try:
         recipe = build_recipe(read_recipe_values(folder / RECIPE_FILE))
     except (LitebertError, OSError):  # a fine-tuning run, or a metrics file alone

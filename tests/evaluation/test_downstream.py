@@ -187,9 +187,7 @@ def test_one_table_that_is_impossible_does_not_take_the_others_with_it(
     assert report.sop
     assert report.nsp is None
     assert report.skipped.keys() == {"nsp"}
-    assert (
-        _run(["evaluate", str(checkpoint), "--intrinsic", str(tmp_path / "corpus"), "--pairs", "64"], debug=False) == 0
-    )
+    assert _run(["evaluate", str(checkpoint), "--corpus", str(tmp_path / "corpus"), "--pairs", "64"], debug=False) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "NSP was not measured: " in shown
     assert "too few documents to draw random next segments" in shown
@@ -215,7 +213,7 @@ def test_the_papers_dev_set_can_be_built_and_evaluated_on(real_data: Path, tmp_p
 def test_the_command_prints_tables_and_writes_json(
     checkpoint: Path, tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["evaluate", str(checkpoint), "--intrinsic", str(tiny_corpus), "--pairs", "64"]
+    words = ["evaluate", str(checkpoint), "--corpus", str(tiny_corpus), "--pairs", "64"]
     assert _run([*words, "--out", str(tmp_path / "report.json")], debug=False) == 0
     tables = capsys.readouterr().out
     for expected in ("Masked tokens (MLM)", "[MASK]", "trained head", "linear probe", "bag of words", "word overlap"):
@@ -232,7 +230,7 @@ def test_the_table_says_what_a_checkpoint_has_not(
 ) -> None:
     recipe = "[segments]\nmax_length = 16\n"
     bare = save_model(tmp_path / "[bare]", tiny_tokenizer, (), recipe_toml=recipe)
-    words = ["evaluate", str(bare), "--intrinsic", str(tiny_corpus), "--pairs", "32", "--length", "32"]
+    words = ["evaluate", str(bare), "--corpus", str(tiny_corpus), "--pairs", "32", "--length", "32"]
     assert _run(words, debug=False) == 0
     tables = capsys.readouterr().out
     assert "[bare] (step 7)" in tables.replace("\n", "")
@@ -244,13 +242,13 @@ def test_the_table_says_what_a_checkpoint_has_not(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "--intrinsic CORPUS or --data FILES"),
-        (("--intrinsic", "nowhere"), "nowhere is not a finished corpus"),
-        (("--intrinsic", "CORPUS", "--split", "test"), "a corpus has no split 'test'; valid: train, valid"),
-        (("--intrinsic", "CORPUS", "--pairs", "3"), "Invalid value for '--pairs'"),
-        (("--intrinsic", "CORPUS", "--out", "FOLDER"), "is a folder; name a file in it"),
-        (("--intrinsic", "FEW"), "too few to score"),
-        (("--intrinsic", "ONE"), "too few to score"),
+        ((), "--corpus FOLDER or --data PATH"),
+        (("--corpus", "nowhere"), "nowhere is not a finished corpus"),
+        (("--corpus", "CORPUS", "--split", "test"), "a corpus has no split 'test'; valid: train, valid"),
+        (("--corpus", "CORPUS", "--pairs", "3"), "Invalid value for '--pairs'"),
+        (("--corpus", "CORPUS", "--out", "FOLDER"), "is a folder; name a file in it"),
+        (("--corpus", "FEW"), "too few to score"),
+        (("--corpus", "ONE"), "too few to score"),
     ],
 )
 def test_bad_input_is_one_line(

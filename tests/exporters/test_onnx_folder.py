@@ -118,7 +118,7 @@ def test_a_damaged_export_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> N
 def test_the_command_says_what_it_wrote(
     tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["export", str(tiny_checkpoint), str(tmp_path / "out"), "--task-head"]
+    words = ["export", str(tiny_checkpoint), "--out", str(tmp_path / "out"), "--head"]
     assert _run([*words, "tokens"], debug=False) == 2
     assert "the model has no head 'tokens'; it has mlm, sentence, embedding" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -134,13 +134,13 @@ def test_the_command_says_what_it_wrote(
         (["--dev", "x.tsv"], "(--int8)"),
         (["--max-drop", "2"], "(--int8)"),
         (["--int8", "--max-drop", "2"], "(--dev)"),
-        (["--runtime", "x"], "(--format)"),
+        (["--runtime", "x"], "(--to)"),
     ],
 )
 def test_words_that_would_do_nothing_are_refused(
     words: list[str], flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run(["export", str(tmp_path), str(tmp_path / "out"), *words], debug=False) == 2
+    assert _run(["export", str(tmp_path), "--out", str(tmp_path / "out"), *words], debug=False) == 2
     assert capsys.readouterr().err.endswith(f"{flag}\n")
 
 

@@ -1,7 +1,7 @@
 """`litebert recipes`: list recipes, show one, and count what a run would cost."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litebert.cli.words import AsJson, Overrides, RecipeName
 
@@ -33,10 +33,11 @@ def show_recipe(recipe: RecipeName, overrides: Overrides = None, as_json: AsJson
       litebert recipes show nano > my-recipe.toml
       litebert recipes show albert-base train.steps=4000
     """
+    from litebert.core.options import parse_toml
     from litebert.pretraining.recipe import load_recipe
 
-    resolved = load_recipe(recipe, overrides or [])
-    print(json.dumps(_to_values(resolved.to_toml()), indent=2) if as_json else resolved.to_toml())
+    toml = load_recipe(recipe, overrides or []).to_toml()
+    print(json.dumps(parse_toml(toml, where=recipe), indent=2) if as_json else toml)
 
 
 def check_recipe(recipe: RecipeName, overrides: Overrides = None, as_json: AsJson = False) -> None:
@@ -48,6 +49,7 @@ def check_recipe(recipe: RecipeName, overrides: Overrides = None, as_json: AsJso
       litebert recipes check nano data.corpora=corpora/en
       litebert recipes check albert-base train.steps=4000
     """
+    from litebert.core.options import parse_toml
     from litebert.plan.summary import summarize
     from litebert.pretraining.recipe import load_recipe
 
@@ -55,17 +57,11 @@ def check_recipe(recipe: RecipeName, overrides: Overrides = None, as_json: AsJso
     summary = summarize(resolved)
     facts = _list_facts(summary, hours=resolved.train.hours)
     if as_json:
-        print(json.dumps({"recipe": _to_values(resolved.to_toml()), **facts}, indent=2))
+        print(json.dumps({"recipe": parse_toml(resolved.to_toml(), where=recipe), **facts}, indent=2))
         return
     print(resolved.to_toml())
     for name, value in facts.items():
         print(f"{name:13} {value}")
-
-
-def _to_values(toml: str) -> dict[str, Any]:
-    import tomllib
-
-    return tomllib.loads(toml)
 
 
 def _list_facts(summary: "Summary", *, hours: float) -> dict[str, str]:

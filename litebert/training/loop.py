@@ -33,7 +33,9 @@ from litebert.training.options import TrainOptions
 from litebert.training.schedule import step_by_clock
 
 # what helps where memory is short, and no key of a batch does
-SMALLER_MODEL = "use a smaller model: lower model.hidden_size or model.num_layers (`litebert plan` shows what fits)"
+SMALLER_MODEL = (
+    "use a smaller model: lower model.hidden_size or model.num_layers (`litebert recipes plan` says what fits)"
+)
 SCALER = "scaler_"  # prefix of a loss scaler's numbers in a checkpoint's state
 Clock = Callable[[], float]  # seconds since an arbitrary moment; measures train.hours
 

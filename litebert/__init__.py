@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         Result,
         adapt,
         build_corpus,
+        build_index,
         convert,
         doctor,
         evaluate,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from litebert.model.model import Model, build_model
     from litebert.model.presets import PRESETS, preset
     from litebert.pretraining.recipe import Recipe, load_recipe
+    from litebert.search.index import SearchIndex
     from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 __version__ = version("litebert")
@@ -40,6 +42,7 @@ __version__ = version("litebert")
 _VERBS = (  # what litebert does; the other names are what it works with
     "adapt",
     "build_corpus",
+    "build_index",
     "convert",
     "doctor",
     "evaluate",
@@ -77,6 +80,7 @@ _PUBLIC = {
     "preset": "litebert.model.presets",
     "Recipe": "litebert.pretraining.recipe",
     "load_recipe": "litebert.pretraining.recipe",
+    "SearchIndex": "litebert.search.index",
     "Tokenizer": "litebert.text.tokenizer",
     "load_tokenizer": "litebert.text.tokenizer",
 }
@@ -95,11 +99,13 @@ __all__ = [
     "Predictor",
     "Recipe",
     "Result",
+    "SearchIndex",
     "Stream",
     "Tokenizer",
     "TrainingError",
     "adapt",
     "build_corpus",
+    "build_index",
     "build_model",
     "convert",
     "doctor",

@@ -629,6 +629,66 @@ def predict(
     return [one.record for one in answers]
 
 
+def build_index(
+    texts: Texts,
+    out: PathLike,
+    *,
+    model: "PathLike | Predictor",
+    precision: Literal["int8", "float32"] = "int8",
+    passage_tokens: int | None = None,
+    format: str = "auto",  # noqa: A002
+    field: str = "text",
+    on_error: Literal["fail", "skip"] = "fail",
+    engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
+    threads: int = 0,
+) -> Result:
+    """Embed the passages of texts for `litebert.SearchIndex`, or bring an index up to date with them.
+
+    What is new is embedded, what is gone is removed. After a kill the same call continues. Passages are whole sentences
+    of up to `passage_tokens` tokens: 128, or what the model reads if that is less.
+
+    >>> index = litebert.build_index("texts/", "index", model="runs/small")
+    >>> len(litebert.SearchIndex(index).search("a cat", k=3))
+    3
+    """
+    from litebert.core.progress import ProgressBar
+    from litebert.corpus.documents import ReadOptions, iter_documents
+    from litebert.corpus.notes import Notes
+    from litebert.inference.predictor import Predictor, load
+    from litebert.search.build import IndexOptions
+    from litebert.search.build import build_index as build
+
+    _check_one_of("on_error", on_error, ("fail", "skip"))
+    _check_one_of("precision", precision, ("int8", "float32"))
+    loaded = model if isinstance(model, Predictor) else load(model, engine=engine, threads=threads)
+    notes = Notes(on_error)
+    paths, values = _find_texts(texts, field)
+    with ProgressBar("reading and embedding", total=100, unit="%", scale=1) as progress:
+        documents = iter_documents(
+            paths,
+            ReadOptions(format=format, field=field, on_error=on_error),
+            notes=notes,
+            texts=values,
+            report=lambda share: progress.move_to(100 * share),
+        )
+        options = IndexOptions(precision, passage_tokens)
+        built = build(documents, Path(out), loaded, options, title=str(loaded.checkpoint.path))
+    facts = {
+        "passages": built.record.num_passages,
+        "documents": built.num_documents,
+        "new": built.num_new,
+        "removed": built.num_removed,
+        "size": sum(file.stat().st_size for file in Path(out).iterdir()),
+    }
+    report = {
+        **facts,
+        "elapsed_seconds": built.elapsed_seconds,
+        "skipped": notes.examples,
+        "counts": dict(notes.counts),
+    }
+    return Result("build_index", Path(out), None, facts, report, built)
+
+
 def iter_answers(
     model: "PathLike | Predictor",
     texts: Any,

@@ -18,6 +18,7 @@ from litebert.corpus.encode import read_part
 from litebert.corpus.unfinished import read_plan, read_progress, read_sources
 from litebert.interop.opening import EXPORT_FILE, TRIALS_FILE
 from litebert.pretraining.recipe import build_recipe, list_changes, with_paths
+from litebert.search.index import INDEX_FILE, read_index
 from litebert.tasks.report import REPORT_FILE, read_report
 from litebert.text.tokenizer import is_saved_tokenizer, load_tokenizer
 from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE
@@ -165,6 +166,10 @@ def _check_demo(folder: Path) -> list[str]:
     return []
 
 
+def _check_search_index(folder: Path) -> list[str]:
+    return [change for segment in read_index(folder).segments for change in find_changed(folder, segment.sha256)]
+
+
 def _read_root(path: Path) -> list[str]:
     read_sealed(path)
     return []
@@ -176,6 +181,7 @@ _ROOTS: tuple[tuple[str, str, Callable[[Path], list[str]]], ...] = (
     (checkpoint.MANIFEST, "checkpoint", _check_checkpoint),
     (EXPORT_FILE, "export", _check_export),
     ("facts.json", "web export", _check_web_export),
+    (INDEX_FILE, "search index", _check_search_index),
     (REPORT_FILE, "finished run", _check_finished_run),
     (TRIALS_FILE, "summary of runs", _check_trials),
     ("demo.json", "demo", _check_demo),

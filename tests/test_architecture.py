@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "interop": ("core", "text", "model", "corpus", "tasks", "checkpoint", "interop"),
     "graph": ("core", "model", "graph"),
     "inference": ("core", "text", "model", "tasks", "checkpoint", "interop", "graph", "inference"),
+    "search": ("core", "text", "corpus", "inference", "search"),
     "exporters": ("core", "text", "model", "tasks", "checkpoint", "interop", "graph", "inference", "exporters"),
     "evaluation.intrinsic": (
         *("core", "text", "model", "corpus", "batches", "tasks", "objectives", "evaluation.intrinsic"),

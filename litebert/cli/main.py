@@ -27,6 +27,7 @@ from litebert.cli import (
     pretrain,
     recipes,
     score,
+    search,
     serve,
     study,
     tokenizer,
@@ -59,7 +60,7 @@ class Commands(Group):
         "Start here": ("demo",),
         "Data": ("tokenizer", "corpus"),
         "Train": ("recipes", "pretrain", "adapt", "finetune"),
-        "Use": ("predict", "serve", "convert", "export"),
+        "Use": ("predict", "search", "serve", "convert", "export"),
         "Inspect": ("models", "evaluate", "score", "doctor", "verify", "plot"),
         "Research": ("study", "compare", "ensemble", "submission"),
     }
@@ -94,6 +95,9 @@ add_command(app, "adapt", adapt.adapt_model)
 add_command(app, "finetune", finetune.run_finetuning)
 
 add_command(app, "predict", predict.predict_texts)
+searches = add_group(app, "search", "Find the passages of your texts that are nearest in meaning to a question.")
+add_command(searches, "index", search.index_texts)
+add_command(searches, "query", search.query_index)
 add_command(app, "serve", serve.serve_models)
 add_command(app, "convert", convert.convert_model)
 add_command(app, "export", export.export_model)

@@ -16,7 +16,8 @@ def verify_directories(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FOLDERS", help="Corpora, tokenizers, runs, checkpoints, exports, studies, or folders with these."
+            metavar="FOLDERS",
+            help="Corpora, tokenizers, runs, checkpoints, exports, search indexes, studies, or folders with these.",
         ),
     ],
     as_json: AsJson = False,

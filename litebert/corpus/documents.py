@@ -6,7 +6,7 @@ for document in iter_documents(["wiki/*.gz", "books/"], ReadOptions(on_error="sk
 
 import dataclasses
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from litebert.core.errors import ConfigError, suggest
 from litebert.corpus.chunks import Limits, Stretch, iter_chunks
 from litebert.corpus.formats.parsers import FORMATS, Document, guess_format, parse_stretch
 from litebert.corpus.notes import Notes, OnError
-from litebert.corpus.sources import STDIN, Source, detect_packing, find_files, read_head, spool_stdin
+from litebert.corpus.sources import STDIN, Source, detect_packing, find_files, read_head, spool_stdin, spool_texts
 
 __all__ = ["Document", "ReadOptions", "check_format", "describe_source", "iter_documents", "read_stretch"]
 
@@ -33,11 +33,16 @@ class ReadOptions:
 
 
 def iter_documents(
-    paths: Sequence[str | Path], options: ReadOptions | None = None, *, notes: Notes | None = None
+    paths: Sequence[str | Path],
+    options: ReadOptions | None = None,
+    *,
+    notes: Notes | None = None,
+    texts: Iterable[str] | None = None,
+    report: Callable[[float], object] = lambda _: None,
 ) -> Iterator[Document]:
-    """The documents of files, folders, globs and standard input ("-"), in order.
+    """The documents of files, folders, globs and standard input ("-"), in order, and then of `texts`.
 
-    `notes` collects what was skipped, with reasons.
+    `notes` collects what was skipped, with reasons; `report` gets the share of the files' bytes that has been read.
     """
     options = options or ReadOptions()
     notes = notes or Notes(options.on_error)
@@ -45,10 +50,13 @@ def iter_documents(
     with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:
         if STDIN in patterns:
             patterns[patterns.index(STDIN)] = str(spool_stdin(Path(spool)))
+        patterns += [] if texts is None else [str(spool_texts(texts, Path(spool)))]
         sources = [describe_source(path, options) for path in find_files(patterns)]
+        num_bytes = max(1, sum(source.num_bytes for source in sources))
         for chunk in iter_chunks(sources, limits=options.limits):
             for stretch in chunk.stretches:
                 yield from read_stretch(stretch, options, notes)
+            report(chunk.raw_position / num_bytes)
 
 
 def read_stretch(stretch: Stretch, options: ReadOptions, notes: Notes) -> Iterator[Document]:

@@ -77,6 +77,7 @@ def test_a_command_says_what_it_does_and_shows_examples(path: str, command: Any)
 
 ARGUMENTS = {
     *("MODEL", "MODEL...", "RECIPE", "PRESET", "STUDY", "CORPUS", "TEXT", "TEXTS...", "ANSWERS", "FOLDERS..."),
+    *("INDEX", "[QUESTIONS]..."),
     *("RUNS...", "[RUNS]...", "[FILES]...", "[FOLDERS]...", "[KEY=VALUE]..."),
 }
 
@@ -92,6 +93,7 @@ MEANINGS = {
     | {("FOLDER", "Study folder"), ("FILE", "File to write"), ("FILE", "PNG file to")},
     "--data": {("PATH", "Task data")},
     "--corpus": {("FOLDER", "Corpus folder")},
+    "--model": {("MODEL", "Model")},
     "--split": {("NAME", "Split"), ("train|valid", "Split")},
     "--count": {("N", "Number of")},
     "--device": {("auto|cpu|cuda|mps", "Device to compute")},

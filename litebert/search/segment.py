@@ -1,0 +1,132 @@
+"""A segment of an index: passages and their vectors, written once.
+
+NAME.vectors    one record per passage: where its line starts, a scale, and a vector of unit length in int8 or float32
+NAME.jsonl      one line per passage: its text, its document and the document's fingerprint
+
+Both are mapped or read in place: a query loads the lines of what it found, and nothing else.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litebert.core.errors import DataError
+from litebert.core.files import atomic_path, check_keys, hash_file, parse_json
+
+Precision = Literal["int8", "float32"]
+_BLOCK_ROWS = 1 << 15  # computed at once: 16 MB of float32 at width 128
+
+
+class Passage(NamedTuple):
+    """Some text of a document; `document` names the file and the line that it came from."""
+
+    text: str
+    document: str
+    fingerprint: str  # of the document's whole text
+
+
+@dataclass(frozen=True)
+class SegmentRecord:
+    """What the index's root file says of a segment."""
+
+    name: str
+    num_passages: int
+    sha256: dict[str, str]  # of its files
+    removed: tuple[tuple[int, int], ...] = ()  # ranges of passages that the index has no longer
+
+    @property
+    def num_removed(self) -> int:
+        return sum(end - start for start, end in self.removed)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment, opened."""
+
+    folder: Path
+    record: SegmentRecord
+    width: int
+    precision: Precision
+
+    @cached_property
+    def rows(self) -> NDArray[np.void]:
+        """The records, mapped."""
+        path, kind = self.folder / f"{self.record.name}.vectors", row_type(self.width, self.precision)
+        expected = self.record.num_passages * kind.itemsize
+        if not path.is_file() or path.stat().st_size != expected:
+            raise DataError("corrupt-file", f"{path} is missing or does not have {expected:,} bytes; build it again")
+        return np.memmap(path, kind, "r")
+
+    def score(self, queries: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """The cosine of each query with each passage (rows, queries), block by block, with the block's first row."""
+        for start in range(0, len(self.rows), _BLOCK_ROWS):
+            block = self.rows[start : start + _BLOCK_ROWS]
+            scores = block["vector"].astype(np.float32) @ queries.T
+            scores *= block["scale"][:, None]
+            for first, end in self.record.removed:
+                scores[max(0, first - start) : max(0, end - start)] = -np.inf
+            yield start, scores
+
+    def vectors(self, start: int, end: int) -> NDArray[np.float32]:
+        """Some vectors, as a search uses them."""
+        block = self.rows[start:end]
+        vectors: NDArray[np.float32] = block["vector"].astype(np.float32) * block["scale"][:, None]
+        return vectors
+
+    def read_passages(self, numbers: Sequence[int]) -> list[Passage]:
+        """The passages with these numbers."""
+        path = self.folder / f"{self.record.name}.jsonl"
+        with path.open("rb") as file:
+            found = []
+            for number in numbers:
+                file.seek(int(self.rows["start"][number]))
+                found.append(_parse_passage(file.readline(), f"{path}, passage {number}"))
+        return found
+
+    def iter_kept(self) -> Iterator[tuple[int, Passage]]:
+        """The passages that have not been removed, with their numbers, in order."""
+        path = self.folder / f"{self.record.name}.jsonl"
+        removed = {number for start, end in self.record.removed for number in range(start, end)}
+        with path.open("rb") as file:
+            for number, line in enumerate(file):
+                if number not in removed:
+                    yield number, _parse_passage(line, f"{path}, passage {number}")
+
+
+def row_type(width: int, precision: Precision) -> np.dtype[np.void]:
+    """The record of a passage; the offset and the scale keep it from being a plain matrix, so one file holds all."""
+    kind = {"int8": "i1", "float32": "<f4"}[precision]
+    return np.dtype([("start", "<i8"), ("scale", "<f4"), ("vector", kind, (width,))])
+
+
+def write_segment(
+    folder: Path, name: str, passages: Sequence[Passage], vectors: NDArray[np.float32], precision: Precision
+) -> SegmentRecord:
+    """Write passages with their vectors of unit length."""
+    lines = [
+        json.dumps(passage._asdict(), ensure_ascii=False).encode("utf-8", "replace") + b"\n" for passage in passages
+    ]
+    rows = np.zeros(len(passages), row_type(vectors.shape[1], precision))
+    rows["start"] = np.cumsum([0, *map(len, lines[:-1])])
+    if precision == "int8":
+        rows["scale"] = np.maximum(np.abs(vectors).max(1), 1e-12) / 127
+        rows["vector"] = np.rint(vectors / rows["scale"][:, None])
+    else:
+        rows["scale"], rows["vector"] = 1, vectors
+    for suffix, content in (("jsonl", b"".join(lines)), ("vectors", rows.tobytes())):
+        with atomic_path(folder / f"{name}.{suffix}") as temporary:
+            temporary.write_bytes(content)
+    files = [f"{name}.jsonl", f"{name}.vectors"]
+    return SegmentRecord(name, len(passages), {file: hash_file(folder / file) for file in files})
+
+
+def _parse_passage(line: bytes, where: str) -> Passage:
+    value: dict[str, Any] = parse_json(line, where)
+    check_keys(Path(where), value, dict.fromkeys(Passage._fields, str))
+    return Passage(**{name: value[name] for name in Passage._fields})

@@ -35,7 +35,8 @@ def index_texts(
 ) -> None:
     """Embed the passages of texts, or bring an index up to date with them.
 
-    Repeat the command after an interruption, or when texts were added, changed or removed: only what is new is embedded.
+    Repeat the command after an interruption, or when texts were added, changed or
+    removed: only what is new is embedded.
 
     Examples:
       litebert search index texts --model models/cpu-small-en --out index

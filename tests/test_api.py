@@ -129,6 +129,9 @@ def test_an_error_names_the_argument_and_the_command_line_its_flag(
     assert capsys.readouterr().err.endswith("or replace it (--overwrite)\n")
     assert _run(["export", str(tiny_checkpoint), f"{tmp_path}/x", "--max-drop", "1"], debug=False) == 2
     assert capsys.readouterr().err.endswith("(--int8)\n")
+    words = ["study", "run", "table-5", "--corpus", f"{tmp_path}/nowhere", "--out", f"{tmp_path}/study"]
+    assert _run(words, debug=False) == 2
+    assert capsys.readouterr().err.endswith("(--corpus)\n")
 
 
 COMMANDS = {"train_tokenizer": "tokenizer train", "build_corpus": "corpus build", "run_study": "study run"}

@@ -48,6 +48,7 @@ _OPTIONS = {
     "format": {"to", "text_format"},
     "allow_hosts": {"allow_host"},
     "origins": {"origin"},
+    "corpora": {"corpus"},
     "seeds": {"num_seeds"},
 }
 INTERRUPTED = 130  # typer's exit code for Ctrl-C

@@ -132,7 +132,7 @@ $(MODEL)/corpus/manifest.json: | $(MODEL)/tokenizer
 $(MODEL)/model: | $(MODEL)/corpus/manifest.json
 	OMP_NUM_THREADS=1 $(RUN) litebert pretrain cpu-small data.corpora=$(MODEL)/corpus --processes 2 --out $(MODEL)/run
 	$(RUN) litebert plot $(MODEL)/run --out $(MODEL)/curves.png
-	$(RUN) litebert convert $(MODEL)/run $@ --dtype float16
+	$(RUN) litebert convert $(MODEL)/run --out $@ --dtype float16
 
 # About nine hours on two cores in all. After an interruption the same command resumes; arms in docs/studies/ are not run
 # again. The results there are for English Wikipedia as TEXT, and TASKS with glue/ and pairs/.

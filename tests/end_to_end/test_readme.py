@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_command_of_the_readme_runs(command: str, folder: Path) -> None:
     if HUB_NAME in command:
         if not (folder / HUB_NAME).is_dir():  # no network here: a folder of the same name, in the same format
-            run_command(f"litebert convert runs/nano {HUB_NAME} --to huggingface", folder)
+            run_command(f"litebert convert runs/nano --out {HUB_NAME} --to huggingface", folder)
         command += " train.steps=20" if command.startswith("litebert finetune") else ""
     run_command(command, folder)
 
@@ -39,7 +39,7 @@ def test_a_snippet_of_the_readme_runs(
         (tmp_path / name).symlink_to(target)
     if HUB_NAME in snippet:
         (tmp_path / HUB_NAME).parent.mkdir()
-        run_command(f"litebert convert {folder / 'runs/nano'} {HUB_NAME} --to huggingface", tmp_path)
+        run_command(f"litebert convert {folder / 'runs/nano'} --out {HUB_NAME} --to huggingface", tmp_path)
         snippet = snippet.replace('"reviews.csv",', '"reviews.csv", {"train.steps": 4},')
     quick = snippet.replace('"train.steps": 100', '"train.steps": 2, "schedule.warmup_steps": 1, "stages": []')
     exec(compile(quick, "README.md", "exec"), {})

@@ -36,6 +36,6 @@ def test_everything_in_the_other_tutorials_runs(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     make_readers_folder(tmp_path)
     follow(DOCS / "tutorial-own-text.md", tmp_path)
-    run_command(f"litebert convert runs/nano {HUB_NAME} --to huggingface", tmp_path)
+    run_command(f"litebert convert runs/nano --out {HUB_NAME} --to huggingface", tmp_path)
     follow(DOCS / "tutorial-published-model.md", tmp_path)
     assert (tmp_path / "albert-onnx" / "model.onnx").is_file()

@@ -107,7 +107,7 @@ def test_what_is_no_squad_is_refused(tmp_path: Path, content: bytes, message: st
 
 
 def test_a_missing_file_and_an_empty_context_are_refused(tmp_path: Path) -> None:
-    with refuses(DataError, "bad-encoding"):
+    with refuses(DataError, "missing-file"):
         read_squad(tmp_path / "nothing.json")
     with refuses(DataError, "empty-cell", at="paragraphs[0].qas"):
         read_squad(squad_file(tmp_path, question(answers=...), context=" "))

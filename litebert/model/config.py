@@ -82,6 +82,18 @@ class ModelConfig:
         every = self.full_attention_every
         return self.attention != "full" and not (every and layer % every == 0)
 
+    @property
+    def query_block(self) -> int:
+        """How many queries a sparse layer computes with the same keys: more share them, fewer see keys they may not."""
+        return self.attention_width if self.attention == "block" else max(16, min(self.attention_width, 128))
+
+    def count_keys(self, layer: int, length: int) -> int:
+        """For how many keys per query a layer, numbered from 1, computes scores in a text of this length."""
+        keys = self.query_block + (2 * self.attention_width if self.attention == "window" else 0)
+        if not self.is_sparse(layer) or length <= max(keys, self.num_global_tokens):
+            return length
+        return keys + 2 * self.num_global_tokens  # as keys of all, and the whole text as keys of theirs
+
     def _check_attention(self) -> None:
         """The numbers of sparse attention belong to it alone."""
         if self.attention == "full":

@@ -167,7 +167,7 @@ def build_sparse_mask(config: ModelConfig, sequence_ids: Tensor, dtype: torch.dt
     is_window = config.attention == "window"
     if length <= max(width + is_window, config.num_global_tokens):
         return _sees_all(sequence_ids, dtype)
-    if is_window and length <= _block_size(width) + 2 * width:
+    if is_window and length <= config.query_block + 2 * width:
         return _to_scores(see_densely(config, sequence_ids)[:, 0], dtype)[:, None]
     is_first = _positions_in_sequences(sequence_ids) < config.num_global_tokens
     is_global = is_first & (sequence_ids > 0)  # (B, T)
@@ -372,7 +372,7 @@ def _take(x: Tensor, mask: SparseMask) -> Tensor:
 
 def _build_windows(config: ModelConfig, ids: Tensor, key_ids: Tensor, dtype: torch.dtype) -> Windows:
     length, width = ids.shape[1], config.attention_width
-    block_size = _block_size(width)
+    block_size = config.query_block
     is_uniform = bool((ids == 1).all())  # the rows are alike, and beyond the global tokens the blocks too
     if is_uniform:
         ids, key_ids = ids[:1], key_ids[:1]
@@ -415,11 +415,6 @@ def _build_blocks(config: ModelConfig, ids: Tensor, key_ids: Tensor, dtype: torc
     source = (number[:, None] + distances) % counts[run_of_block, None] + first[run_of_block, None]  # (M, N)
     seen = (of_slots >= 0).view(-1, width)[source][:, :, None]  # (M, N, 1, C)
     return Blocks(token_at, empty, slot_of, source, _to_scores(seen, dtype))
-
-
-def _block_size(width: int) -> int:
-    """How many queries are computed with the same keys: many share them, and few see keys they may not attend to."""
-    return max(16, min(width, 128))
 
 
 def _number_runs(sequence_ids: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from litebert.graph.heads import write_head
 from litebert.graph.parts import Parts
 from litebert.graph.precision import FloatArray, Precision
 from litebert.graph.writer import GraphWriter
-from litebert.model.config import ATTENTION_FIELDS, TRAINING_FIELDS, ModelConfig, check_attention, check_fields
+from litebert.model.config import ATTENTION_FIELDS, TRAINING_FIELDS, ModelConfig, check_fields
 from litebert.model.engine import HeadName
 from litebert.model.pooling import Pooling
 
@@ -49,7 +49,6 @@ def build_graph(
 ) -> Any:
     """The ONNX model of one head; with `has_exits`, a classifier that may answer early."""
     check_fields(config, FIELDS, writer="the ONNX graph")
-    check_attention(config, writer="the ONNX graph")
     graph = GraphWriter()
     parts = Parts(graph, config, weights, precision)
     if has_exits:

@@ -325,6 +325,10 @@ def convert(
     sharing: Literal["none", "all"] | None = None,
     dtype: Literal["float32", "float16", "bfloat16"] | None = None,
     layers: int = 0,
+    max_positions: int = 0,
+    new_positions: Literal["tiled", "continued"] = "continued",
+    attention: Literal["full", "window", "block"] | None = None,
+    attention_width: int = 0,
     classifier: Literal["classification", "tokens", "choice"] | None = None,
     tokenizer: PathLike | None = None,
     config: PathLike | None = None,
@@ -334,13 +338,15 @@ def convert(
 
     `model` is a Hugging Face folder or hub name, a TensorFlow checkpoint, or one of ours; `to` is litebert or
     huggingface (for transformers). `heads`, `sharing`, `layers` and `dtype` change the model on the way; `tokenizer`
-    names one that is not stored next to the weights ("none": the model reads ids).
+    names one that is not stored next to the weights ("none": the model reads ids). `max_positions` and `attention`
+    make it read longer texts, for which it must then be trained.
 
     >>> litebert.convert("runs/small", "for-transformers", to="huggingface").report["written_as"]
     'AlbertForPreTraining'
     """
     from litebert.interop.convert import ConvertOptions
     from litebert.interop.convert import convert as convert_model
+    from litebert.interop.lengthening import Lengthening
 
     options = ConvertOptions(
         to=to,
@@ -349,6 +355,7 @@ def convert(
         layers=layers,
         sharing=sharing or "",
         dtype=dtype,
+        lengthening=Lengthening(max_positions, new_positions, attention, attention_width),
     )
     wishes = _build_wishes(allow_missing, classifier, tokenizer, config)
     with _folder_to_write(out, overwrite=overwrite) as folder:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from litebert.core.errors import ConfigError, DataError, WorkersError
 
 if TYPE_CHECKING:
+    from litebert.inference.long_texts import LongTexts, WindowPooling
     from litebert.inference.predictor import Predictor
     from litebert.inference.records import Answered
     from litebert.interop.source import Wishes
@@ -606,6 +607,8 @@ def predict(
     encoding: str = "utf-8",
     header: bool | None = None,
     choices: str | None = None,
+    long: "LongTexts" = "truncate",
+    window_pooling: "WindowPooling" = "mean",
     engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
     threads: int = 0,
     patience: int = 0,
@@ -628,6 +631,8 @@ def predict(
         encoding=encoding,
         header=header,
         choices=choices,
+        long=long,
+        window_pooling=window_pooling,
         engine=engine,
         threads=threads,
         patience=patience,
@@ -705,6 +710,8 @@ def iter_answers(
     encoding: str,
     header: bool | None,
     choices: str | None,
+    long: "LongTexts" = "truncate",
+    window_pooling: "WindowPooling" = "mean",
     **computing: Any,
 ) -> "Iterator[Answered]":
     """`predict` as answers are computed, each as a record and as the row of a table; without texts, standard input."""
@@ -714,6 +721,8 @@ def iter_answers(
     from litebert.tasks.reading import TableOptions
 
     predictor = model if isinstance(model, Predictor) else load(model, **computing)
+    if long != "truncate":
+        predictor = predictor.with_long(long, window_pooling)
     options = TableOptions(text=text, text_b=text_b, encoding=encoding, has_header=header, choices=choices)
     if isinstance(texts, str | os.PathLike):
         texts = [Path(texts)]

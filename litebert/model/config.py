@@ -85,7 +85,7 @@ class ModelConfig:
     @property
     def query_block(self) -> int:
         """How many queries a sparse layer computes with the same keys: more share them, fewer see keys they may not."""
-        return self.attention_width if self.attention == "block" else max(16, min(self.attention_width, 128))
+        return self.attention_width if self.attention == "block" else max(16, min(self.attention_width, 64))
 
     def count_keys(self, layer: int, length: int) -> int:
         """For how many keys per query a layer, numbered from 1, computes scores in a text of this length."""

@@ -91,7 +91,7 @@ def test_a_graph_gives_what_torch_gives(head: HeadName, changes: dict[str, Any])
     "changes",
     [
         {"attention": "window", "attention_width": 5, "num_global_tokens": 2},
-        {"attention": "window", "attention_width": 140, "full_attention_every": 2},
+        {"attention": "window", "attention_width": 90, "full_attention_every": 2},
         {"attention": "window", "attention_width": 17, "num_global_tokens": 0},
         {"attention": "block", "attention_width": 8, "num_global_tokens": 2},
         {"attention": "block", "attention_width": 5, "num_global_tokens": 0, "full_attention_every": 3},

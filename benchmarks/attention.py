@@ -20,7 +20,6 @@ import json
 import math
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
@@ -101,9 +100,16 @@ def measure_peak(arguments: argparse.Namespace) -> int:
     contender, length = arguments.peak_of.split(",")
     model, compute = build(contender, shape(arguments, int(length)), arguments.width)
     run(model, compute, MODES[1], torch.zeros(1, 64, dtype=torch.long))  # libraries load, and gradients exist
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = read_status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     run(model, compute, MODES[1], torch.zeros(1, int(length), dtype=torch.long))
-    return 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    return read_status("VmHWM") - before
+
+
+def read_status(field: str) -> int:
+    """A size in bytes that the system knows of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
 def shape(arguments: argparse.Namespace, max_positions: int) -> ModelConfig:

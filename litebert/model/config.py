@@ -87,11 +87,18 @@ class ModelConfig:
         """How many queries a sparse layer computes with the same keys: more share them, fewer see keys they may not."""
         return self.attention_width if self.attention == "block" else max(16, min(self.attention_width, 64))
 
+    @property
+    def dense_length(self) -> int:
+        """Up to which length a sparse layer computes all scores of a text, which is faster there."""
+        if self.attention == "block":
+            return max(self.attention_width, self.num_global_tokens)
+        return max(2 * (self.query_block + 2 * self.attention_width), self.num_global_tokens)
+
     def count_keys(self, layer: int, length: int) -> int:
         """For how many keys per query a layer, numbered from 1, computes scores in a text of this length."""
-        keys = self.query_block + (2 * self.attention_width if self.attention == "window" else 0)
-        if not self.is_sparse(layer) or length <= max(keys, self.num_global_tokens):
+        if not self.is_sparse(layer) or length <= self.dense_length:
             return length
+        keys = self.query_block + (2 * self.attention_width if self.attention == "window" else 0)
         return keys + 2 * self.num_global_tokens  # as keys of all, and the whole text as keys of theirs
 
     def _check_attention(self) -> None:

@@ -160,14 +160,14 @@ class SparseMask:
 def build_sparse_mask(config: ModelConfig, sequence_ids: Tensor, dtype: torch.dtype) -> SparseMask | Tensor | None:
     """The mask of the sparse layers for tokens of these sequences (B, T), numbered from 1 in each row (0 = padding).
 
-    A text that is hardly longer than a block is computed faster in one piece: for it a dense mask, added to the scores,
-    or None if every token sees every other one.
+    A text that is not much longer than a window is computed faster in one piece: for it a dense mask, added to the
+    scores, or None if every token sees every other one.
     """
     length, width = sequence_ids.shape[1], config.attention_width
     is_window = config.attention == "window"
     if length <= max(width + is_window, config.num_global_tokens):
         return _sees_all(sequence_ids, dtype)
-    if is_window and length <= config.query_block + 2 * width:
+    if length <= config.dense_length:
         return _to_scores(see_densely(config, sequence_ids)[:, 0], dtype)[:, None]
     is_first = _positions_in_sequences(sequence_ids) < config.num_global_tokens
     is_global = is_first & (sequence_ids > 0)  # (B, T)

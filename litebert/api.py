@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from litebert.core.errors import ConfigError, DataError, WorkersError
 
 if TYPE_CHECKING:
+    from litebert.inference.long_texts import LongTexts, WindowPooling
     from litebert.inference.predictor import Predictor
     from litebert.inference.records import Answered
     from litebert.interop.source import Wishes
@@ -325,6 +326,10 @@ def convert(
     sharing: Literal["none", "all"] | None = None,
     dtype: Literal["float32", "float16", "bfloat16"] | None = None,
     layers: int = 0,
+    max_positions: int = 0,
+    new_positions: Literal["tiled", "continued"] = "continued",
+    attention: Literal["full", "window", "block"] | None = None,
+    attention_width: int = 0,
     classifier: Literal["classification", "tokens", "choice"] | None = None,
     tokenizer: PathLike | None = None,
     config: PathLike | None = None,
@@ -334,13 +339,15 @@ def convert(
 
     `model` is a Hugging Face folder or hub name, a TensorFlow checkpoint, or one of ours; `to` is litebert or
     huggingface (for transformers). `heads`, `sharing`, `layers` and `dtype` change the model on the way; `tokenizer`
-    names one that is not stored next to the weights ("none": the model reads ids).
+    names one that is not stored next to the weights ("none": the model reads ids). `max_positions` and `attention`
+    make it read longer texts, for which it must then be trained.
 
     >>> litebert.convert("runs/small", "for-transformers", to="huggingface").report["written_as"]
     'AlbertForPreTraining'
     """
     from litebert.interop.convert import ConvertOptions
     from litebert.interop.convert import convert as convert_model
+    from litebert.interop.lengthening import Lengthening
 
     options = ConvertOptions(
         to=to,
@@ -349,6 +356,7 @@ def convert(
         layers=layers,
         sharing=sharing or "",
         dtype=dtype,
+        lengthening=Lengthening(max_positions, new_positions, attention, attention_width),
     )
     wishes = _build_wishes(allow_missing, classifier, tokenizer, config)
     with _folder_to_write(out, overwrite=overwrite) as folder:
@@ -599,6 +607,8 @@ def predict(
     encoding: str = "utf-8",
     header: bool | None = None,
     choices: str | None = None,
+    long: "LongTexts" = "truncate",
+    window_pooling: "WindowPooling" = "mean",
     engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
     threads: int = 0,
     patience: int = 0,
@@ -621,6 +631,8 @@ def predict(
         encoding=encoding,
         header=header,
         choices=choices,
+        long=long,
+        window_pooling=window_pooling,
         engine=engine,
         threads=threads,
         patience=patience,
@@ -698,6 +710,8 @@ def iter_answers(
     encoding: str,
     header: bool | None,
     choices: str | None,
+    long: "LongTexts" = "truncate",
+    window_pooling: "WindowPooling" = "mean",
     **computing: Any,
 ) -> "Iterator[Answered]":
     """`predict` as answers are computed, each as a record and as the row of a table; without texts, standard input."""
@@ -707,6 +721,8 @@ def iter_answers(
     from litebert.tasks.reading import TableOptions
 
     predictor = model if isinstance(model, Predictor) else load(model, **computing)
+    if long != "truncate":
+        predictor = predictor.with_long(long, window_pooling)
     options = TableOptions(text=text, text_b=text_b, encoding=encoding, has_header=header, choices=choices)
     if isinstance(texts, str | os.PathLike):
         texts = [Path(texts)]

@@ -54,6 +54,20 @@ def convert_model(
         ),
     ] = None,
     layers: Annotated[int, typer.Option(min=0, help="Keep only the first N layers; 0 keeps all.")] = 0,
+    max_positions: Annotated[
+        int, typer.Option(min=0, help="Extend the model to this many positions, such as 4096; 0 keeps its own.")
+    ] = 0,
+    new_positions: Annotated[
+        Literal["tiled", "continued"],
+        typer.Option(help="Added positions: the learned ones repeated, or extrapolated by regression on waves."),
+    ] = "continued",
+    attention: Annotated[
+        Literal["full", "window", "block"] | None,
+        typer.Option(help="Change attention; window and block are linear in the length. Default: unchanged."),
+    ] = None,
+    attention_width: Annotated[
+        int, typer.Option(min=0, help="Tokens seen on either side (window) or per block; 0: unchanged, or 128.")
+    ] = 0,
     classifier: Classifier = None,
     tokenizer: TokenizerPath = None,
     config: ConfigPath = None,
@@ -66,6 +80,7 @@ def convert_model(
     Examples:
       litebert convert albert/albert-base-v2 --out models/albert-base
       litebert convert runs/reviews --to huggingface --out for-transformers
+      litebert convert albert/albert-base-v2 --out models/albert-4k --max-positions 4096 --attention window
     """
     result = api.convert(
         str(model),
@@ -77,6 +92,10 @@ def convert_model(
         sharing=sharing,
         dtype=dtype,
         layers=layers,
+        max_positions=max_positions,
+        new_positions=new_positions,
+        attention=attention,
+        attention_width=attention_width,
         classifier=classifier,
         tokenizer=tokenizer,
         config=config,

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -33,6 +33,13 @@ def predict_texts(
     header: HasHeader = None,
     choices: ChoicesField = None,
     as_table: Annotated[bool, typer.Option("--table", help="Print a table instead of JSON lines.")] = False,
+    long: Annotated[
+        Literal["truncate", "windows"],
+        typer.Option(help="Single texts longer than the model reads. windows: read all of it, and pool the answers."),
+    ] = "truncate",
+    pool_windows: Annotated[
+        Literal["mean", "max", "first"], typer.Option(help="How --long windows makes one answer of several.")
+    ] = "mean",
     engine: EngineWord = None,
     threads: Threads = 0,
     patience: Patience = 0,
@@ -55,6 +62,8 @@ def predict_texts(
         encoding=encoding,
         header=header,
         choices=choices,
+        long=long,
+        window_pooling=pool_windows,
         engine=engine,
         threads=threads,
         patience=patience,

@@ -22,6 +22,12 @@ def write_early_exit(parts: Parts) -> None:
             "early-exit-needs-one-layer",
             "a graph can answer early only if all layers are the same one: use the engine torch, or no patience",
         )
+    if parts.config.attention != "full" and parts.config.full_attention_every:
+        raise ConfigError(
+            "early-exit-needs-one-layer",
+            "a graph can answer early only if all layers attend alike, but full_attention_every = "
+            f"{parts.config.full_attention_every}: use the engine torch, or no patience",
+        )
     num_labels = len(parts.weights["heads.classification.output.bias"])
     token_ids, segment_ids, mask = add_inputs(parts)
     patience = graph.add_input(PATIENCE, INT64, ())
@@ -60,7 +66,7 @@ def _write_body(parts: Parts, patience: str, num_labels: int, num_layers: int) -
         "layers": (INT64, ("batch",)),
     }
     hidden, visible, rows, last, repeats, answers, layers = (body.add_input(n, *shapes[n]) for n in shapes)
-    hidden = write_layer(inner, hidden, visible, (0, 0))
+    hidden = write_layer(inner, hidden, visible, (0, 0), is_sparse=parts.config.attention != "full")
     logits = inner.exact_linear(write_pooled(inner, hidden), "heads.classification.output")
     guess, is_same = _compare(body, logits, last, num_labels)
     repeats = body.call("Where", is_same, body.call("Add", repeats, body.integer(1)), body.integer(0))

@@ -7,11 +7,11 @@ import numpy as np
 
 from litebert.graph.parts import Parts
 from litebert.graph.precision import MOSTLY_POSITIVE, FloatArray
+from litebert.graph.sparse import HIDDEN, attend_in_blocks
 from litebert.graph.writer import FLOAT, INT64
 from litebert.model.config import ModelConfig
 
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # named as in transformers
-_HIDDEN = -1e9  # added to the scores of padding
 
 
 def add_inputs(parts: Parts) -> tuple[str, str, str]:
@@ -27,7 +27,8 @@ def write_encoder(parts: Parts, inputs: tuple[str, str, str], *, reads_first: bo
     visible = write_mask(parts, mask)
     rows = parts.config.layer_plan.rows
     for number, row in enumerate(rows, start=1):
-        hidden = write_layer(parts, hidden, visible, row, reads_first=reads_first and number == len(rows))
+        is_sparse, is_last = parts.config.is_sparse(number), number == len(rows)
+        hidden = write_layer(parts, hidden, visible, row, is_sparse=is_sparse, reads_first=reads_first and is_last)
     return hidden
 
 
@@ -47,10 +48,18 @@ def write_mask(parts: Parts, mask: str) -> str:
     """Write what is added to attention scores (B, 1, 1, T)."""
     graph = parts.graph
     hidden = graph.call("Sub", graph.number(1.0), graph.call("Cast", mask, to=FLOAT))
-    return graph.call("Unsqueeze", graph.call("Mul", hidden, graph.number(_HIDDEN)), graph.integers(1, 2))
+    return graph.call("Unsqueeze", graph.call("Mul", hidden, graph.number(HIDDEN)), graph.integers(1, 2))
 
 
-def write_layer(parts: Parts, hidden: str, visible: str, row: tuple[int, int], *, reads_first: bool = False) -> str:
+def write_layer(
+    parts: Parts,
+    hidden: str,
+    visible: str,
+    row: tuple[int, int],
+    *,
+    is_sparse: bool = False,
+    reads_first: bool = False,
+) -> str:
     """Write one layer: what `Layer` computes with these blocks (attention, feed-forward)."""
     attention, ffn = f"encoder.attention.{row[0]}", f"encoder.ffn.{row[1]}"
     graph, read = parts.graph, hidden
@@ -58,9 +67,15 @@ def write_layer(parts: Parts, hidden: str, visible: str, row: tuple[int, int], *
     # Queries are scaled in their weights, which saves a pass over all scores.
     parts = replace(parts, weights=_scale_queries(parts.weights, projections[0], parts.config))
     query, key, value = graph.call_many("Split", parts.linear(hidden, *projections), count=3, num_outputs=3, axis=-1)
-    if reads_first:
+    if reads_first and not (is_sparse and not parts.config.num_global_tokens):
         query, read = (take_first(parts, states) for states in (query, hidden))
-    context = _attend(parts, query, key, value, visible)
+        context = _attend(parts, query, key, value, visible)  # of a first token that sees all
+    elif is_sparse:
+        context = _attend_sparsely(parts, query, key, value, visible)
+        if reads_first:
+            context, read = (take_first(parts, states) for states in (context, hidden))
+    else:
+        context = _attend(parts, query, key, value, visible)
     hidden = parts.norm(graph.call("Add", read, parts.linear(context, f"{attention}.output")), f"{attention}.norm")
     inner = parts.activate(parts.linear(hidden, f"{ffn}.up"))
     update = parts.linear(inner, f"{ffn}.down", zero=MOSTLY_POSITIVE)
@@ -91,6 +106,17 @@ def _attend(parts: Parts, query: str, key: str, value: str, visible: str) -> str
     context = graph.call("MatMul", graph.call("Softmax", scores, axis=-1), value)  # (B, N, Q, D)
     context = graph.call("Transpose", context, perm=[0, 2, 1, 3])
     return graph.call("Reshape", context, graph.integers(0, 0, config.hidden_size))
+
+
+def _attend_sparsely(parts: Parts, query: str, key: str, value: str, visible: str) -> str:
+    graph, num_global = parts.graph, parts.config.num_global_tokens
+    context = attend_in_blocks(parts, query, key, value, visible)
+    if not num_global:
+        return context
+    start, end, axis = graph.integers(0), graph.integers(num_global), graph.integers(1)
+    of_rows = _attend(parts, graph.call("Slice", query, start, end, axis), key, value, visible)  # they see all
+    length = graph.call("Shape", query, start=1, end=2)
+    return graph.call("Concat", of_rows, graph.call("Slice", context, end, length, axis), axis=1)
 
 
 def _scale_queries(weights: Mapping[str, FloatArray], name: str, config: ModelConfig) -> dict[str, FloatArray]:

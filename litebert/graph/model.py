@@ -8,29 +8,33 @@ from litebert.graph.heads import write_head
 from litebert.graph.parts import Parts
 from litebert.graph.precision import FloatArray, Precision
 from litebert.graph.writer import GraphWriter
-from litebert.model.config import TRAINING_FIELDS, ModelConfig, check_fields
+from litebert.model.config import ATTENTION_FIELDS, TRAINING_FIELDS, ModelConfig, check_fields
 from litebert.model.engine import HeadName
 from litebert.model.pooling import Pooling
 
 # The fields of a configuration that a graph follows, or may ignore.
-FIELDS = TRAINING_FIELDS | {
-    "vocab_size",
-    "embedding_size",
-    "hidden_size",
-    "ffn_size",
-    "num_layers",
-    "num_heads",
-    "max_positions",
-    "num_segments",
-    "activation",
-    "norm_epsilon",
-    "sharing",
-    "num_groups",
-    "num_inner",
-    "layer_map",
-    "projection",
-    "has_pooler",
-}
+FIELDS = (
+    TRAINING_FIELDS
+    | ATTENTION_FIELDS
+    | {
+        "vocab_size",
+        "embedding_size",
+        "hidden_size",
+        "ffn_size",
+        "num_layers",
+        "num_heads",
+        "max_positions",
+        "num_segments",
+        "activation",
+        "norm_epsilon",
+        "sharing",
+        "num_groups",
+        "num_inner",
+        "layer_map",
+        "projection",
+        "has_pooler",
+    }
+)
 
 
 def build_graph(

@@ -7,9 +7,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -31,6 +32,7 @@ from litebert.inference.engines.threads import choose_threads
 from litebert.inference.engines.torch_engine import TorchEngine
 from litebert.inference.export_folder import Export, is_export, open_export
 from litebert.inference.fill_mask import Guess, encode_gaps, fill_gaps
+from litebert.inference.long_texts import LongTexts, WindowPooling, encode_windows, pool_windows
 from litebert.inference.session import Session
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.truncating import truncate
@@ -41,16 +43,18 @@ from litebert.model.model import Model
 from litebert.tasks.asking import to_inputs
 from litebert.tasks.catalog import KINDS, find_kind, restore_task
 from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.ensemble import is_ensemble, list_members
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.groups import Group, SequenceForm, build_form
 from litebert.tasks.report import read_report
 from litebert.tasks.squad.reading import Question
-from litebert.tasks.texts import TextExample, join_texts
+from litebert.tasks.texts import TextExample, check_num_texts, join_texts
 from litebert.tasks.token_tags import TaggedWords
 from litebert.text.tokenizer import Tokenizer
 
 Text = str | tuple[str, str]  # one, or a pair
+_POOLED = (Classification, MultiLabel, Regression)  # tasks whose outputs of several windows can be pooled
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,8 @@ class Predictor:
         self._tokenizer = tokenizer
         self.engine: BatchEngine = engine or TorchEngine(checkpoint.load_model().to(runtime.device).eval(), runtime)
         self.patience = 0  # early exit after this many consecutive layers with the same answer; 0: all layers
+        self.long: LongTexts = "truncate"  # what happens to texts that are longer than the model reads
+        self.window_pooling: WindowPooling = "mean"
         self.is_wanted: Callable[[], bool] | None = None  # asked before each batch
         self.report_layers: Callable[[Sequence[int]], object] | None = None  # given how many layers each text took
         self.members: tuple[Predictor, ...] = ()  # of an ensemble, whose outputs are averaged
@@ -145,6 +151,29 @@ class Predictor:
         changed.patience = patience
         return changed
 
+    def with_long(self, long: LongTexts, pooling: WindowPooling = "mean") -> "Predictor":
+        """The same predictor with another way to read single texts that are too long, in `predict` and `embed`.
+
+        "truncate" drops their end. "windows" reads all of them in overlapping windows, and pools the probabilities,
+        numbers or vectors: their "mean", their "max", or the "first" window's.
+        """
+        for name, value, known in (("long", long, LongTexts), ("window_pooling", pooling, WindowPooling)):
+            if value not in get_args(known):
+                raise ConfigError(
+                    "unknown-value", f"{name} = '{value}': choose {', '.join(get_args(known))}", option=name
+                )
+        if long == "windows" and self.checkpoint.task is not None and not isinstance(self.task, _POOLED):
+            raise ConfigError(
+                "unsupported-task",
+                f"{self.checkpoint.path} answers {self.task.name}, for which windows are not pooled: passages and tags "
+                "are read in windows anyway, choices are truncated",
+                option="long",
+            )
+        changed = copy(self)
+        changed.long, changed.window_pooling = long, pooling
+        changed.members = tuple(member.with_long(long, pooling) for member in self.members)
+        return changed
+
     def interruptible(self, is_wanted: Callable[[], bool]) -> "Predictor":
         """The same predictor, which raises `Interrupted` before a batch when `is_wanted` returns False."""
         changed = copy(self)
@@ -191,9 +220,35 @@ class Predictor:
         if self.members:
             return self._predict_together(examples, max_length, report, report_cut)
         form = self.form(max_length)
+        if self.long == "windows":
+            return self._predict_windows(examples, form, report, report_cut)
         groups = self.task.encode(examples, self.tokenizer, form)
         tell_cut(groups, form.max_length, report_cut)
         return self.session.predict(self.task, groups, report)
+
+    def _predict_windows(
+        self,
+        examples: Sequence[Any],
+        form: SequenceForm,
+        report: Callable[[int], None],
+        report_cut: ReportCut | None,
+    ) -> list[Output]:
+        """The pooled outputs of each text's windows."""
+        task = self.task
+        for example in examples:
+            check_num_texts(example, getattr(task, "num_texts", 0))
+        windows = encode_windows(examples, self.tokenizer, form)
+        tell_cut([of_text[0] for of_text in windows], form.max_length, report_cut)
+        done = np.cumsum([len(of_text) for of_text in windows])
+        flat = [group for of_text in windows for group in of_text]
+        outputs = iter(
+            self.session.predict(task, flat, lambda count: report(int(np.searchsorted(done, count, "right"))))
+        )
+        sums_to_one = isinstance(task, Classification)
+        return [
+            pool_windows([next(outputs) for _ in of_text], self.window_pooling, sums_to_one=sums_to_one).tolist()
+            for of_text in windows
+        ]
 
     def _predict_together(
         self,
@@ -295,15 +350,25 @@ class Predictor:
                 "members",
             )
         form = self.form(self.checkpoint.find_max_length(head))
-        sequences = join_texts(to_examples(texts), self.tokenizer, form)
         pooling = self.checkpoint.embedding_spec.pooling
-        groups = [Group((sequence,)) for sequence in sequences]
-        tell_cut(groups, form.max_length, report_cut)
+        if self.long == "windows" and head == "embedding":
+            windows = encode_windows(to_examples(texts), self.tokenizer, form)
+        else:
+            windows = [[Group((sequence,))] for sequence in join_texts(to_examples(texts), self.tokenizer, form)]
+        tell_cut([of_text[0] for of_text in windows], form.max_length, report_cut)
 
         session = self.session
-        return session.answer(
-            groups, lambda batch, _: list(session.run(head, to_inputs(batch)._replace(pooling=pooling))[name])
+        found = iter(
+            session.answer(
+                [group for of_text in windows for group in of_text],
+                lambda batch, _: list(session.run(head, to_inputs(batch)._replace(pooling=pooling))[name]),
+            )
         )
+        of_texts = ([next(found) for _ in of_text] for of_text in windows)
+        return [
+            one[0] if len(one) == 1 else torch.from_numpy(pool_windows([x.numpy() for x in one], self.window_pooling))
+            for one in of_texts
+        ]
 
     def _label(self, task: Any, output: Output) -> Label:
         answer, labels = task.decide(output), getattr(task, "labels", ())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from litebert.inference.predictor import Predictor
+from litebert.model.sparse import see_densely
 from litebert.text.backend import Encoding
 
 MAX_TOKENS = 128  # per trace: more would be unreadable, and L x T x T numbers are sent
@@ -47,8 +48,10 @@ def trace(predictor: Predictor, text: str, text_b: str | None = None, *, head: i
     encoder = predictor.model.encoder
     with torch.inference_mode():
         inputs = encoder(ids, segments, return_layers=True).layers  # (1, T, H) each: of L layers, and the last's output
+        is_sparse = encoder.config.attention != "full"
+        seen = see_densely(encoder.config, torch.ones_like(ids)) if is_sparse else None  # (1, 1 or N, T, T)
         weights = [
-            layer.attention.attention_weights(states)[0]  # (N, T, T)
+            layer.attention.attention_weights(states, seen if layer.is_sparse else None)[0]  # (N, T, T)
             for layer, states in zip(encoder.list_layers(), inputs[:-1], strict=True)
         ]
         attention = torch.stack([of.mean(0) if head is None else of[head] for of in weights])  # (L, T, T)

@@ -1,7 +1,7 @@
 """Model conversion: any supported model becomes a litebert checkpoint or a Hugging Face folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from litebert.interop.card import CARD, read_card, read_licence_files
 from litebert.interop.foreign_task import KEPT_KINDS, OUR_KEY
 from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.layout import to_theirs
+from litebert.interop.lengthening import Lengthening
 from litebert.interop.matching import list_some
 from litebert.interop.names import (
     CLASS_PREFIX,
@@ -62,6 +63,7 @@ class ConvertOptions:
     layers: int = 0  # only so many of the first; 0 = all
     sharing: str = ""  # none = each layer its own blocks, all = one block by averaging; empty = as it is
     dtype: StoredType | None = None  # of the stored weights; None = as they are
+    lengthening: Lengthening = field(default_factory=Lengthening)  # for longer texts
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def convert(
     tokenizer = checkpoint.load_tokenizer() if wishes.wants_tokenizer else None
     heads = _choose_heads(checkpoint.heads, options.heads)
     # fail before reading gigabytes if the model cannot be written
-    plan = _plan_export(_reshared_config(cut.config, options), heads, tokenizer, cut.layout, options)
+    plan = _plan_export(_changed_config(cut.config, options), heads, tokenizer, cut.layout, options)
     parts = _read_parts(
         cut, heads, options, notes=(*_note_source(checkpoint, cut), *_note_tokenizer(tokenizer, cut.config))
     )
@@ -110,7 +112,8 @@ def _check_options(options: ConvertOptions, out: Path) -> None:
         )
     if options.sharing:
         check_reshares(options.sharing)
-    if options.keeps_slots and (options.to == "huggingface" or options.sharing or options.layers or options.dtype):
+    changes = options.sharing or options.layers or options.dtype or options.lengthening.is_some
+    if options.keeps_slots and (options.to == "huggingface" or changes):
         raise ConfigError(
             "conflicting-options",
             "optimizer state can be kept only when the model is unchanged and written in litebert's format",
@@ -130,7 +133,8 @@ def _choose_heads(heads: tuple[HeadSpec, ...], wanted: tuple[str, ...] | None) -
     return tuple(spec for spec in heads if spec.kind in wanted)
 
 
-def _reshared_config(config: ModelConfig, options: ConvertOptions) -> ModelConfig:
+def _changed_config(config: ModelConfig, options: ConvertOptions) -> ModelConfig:
+    config = options.lengthening.change_config(config)
     return {"none": unroll_config, "all": average_config}.get(options.sharing, lambda same: same)(config)
 
 
@@ -153,7 +157,10 @@ def _read_parts(
     notes += tuple(f"{what}: {list_some(names)}" for what, names in find_empty(weights).items())
     if dropped:
         notes += (f"dropped heads: {', '.join(name.split('.')[1] for name in dropped)}",)
-    parts = _Parts(checkpoint.config, heads, weights, notes)
+    if (lengthening := options.lengthening).is_some:
+        weights = lengthening.change_weights(weights, checkpoint.config)
+        notes += lengthening.notes(checkpoint.config)
+    parts = _Parts(lengthening.change_config(checkpoint.config), heads, weights, notes)
     if options.sharing == "none":
         parts = _unrolled(parts)
     elif options.sharing == "all":

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from litebert.interop.names import FIELDS
-from litebert.model.config import HeadKind, HeadSpec, ModelConfig, check_fields
+from litebert.model.config import HeadKind, HeadSpec, ModelConfig, check_attention, check_fields
 
 GoogleFamily = Literal["albert", "bert"]
 
@@ -104,6 +104,7 @@ def name_table(
 ) -> dict[str, Variable]:
     """Our tensor names -> theirs, for a model of this family; `groups` where some of ALBERT's are read by no layer."""
     check_fields(config, FIELDS, writer="Google's checkpoint")
+    check_attention(config, writer="Google's checkpoint")
     table = {ours: Variable(theirs) for ours, theirs in EMBEDDINGS.items()}
     table |= _module("encoder.embeddings.norm", "bert/embeddings/LayerNorm")
     if config.has_projection:

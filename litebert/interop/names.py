@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from litebert.core.errors import ConfigError
-from litebert.model.config import HeadKind, HeadSpec, ModelConfig, check_fields
+from litebert.model.config import ATTENTION_FIELDS, HeadKind, HeadSpec, ModelConfig, check_attention, check_fields
 
 # The first three are also written; the others are read only. XLM-RoBERTa and CamemBERT have RoBERTa's names.
 Family = Literal["albert", "bert", "roberta", "ernie", "electra", "distilbert"]
@@ -120,6 +120,7 @@ HEADS["ernie"] = HEADS["bert"]
 def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = ()) -> dict[str, str]:
     """Our tensor names -> Hugging Face's, for a model of this family; what they cannot express is refused."""
     check_fields(config, FIELDS, writer="transformers")
+    check_attention(config, writer="transformers")
     modules = {ours: f"{family}.{theirs}" for ours, theirs in EMBEDDINGS.items()}
     if config.has_projection:
         if family not in PROJECTION:
@@ -219,18 +220,22 @@ CONFIG_KEYS = {
     "norm_epsilon": "layer_norm_eps",
 }
 # The others that a Hugging Face folder expresses: by other keys, its class, its tensors, or not at all (initializer).
-FIELDS = frozenset(CONFIG_KEYS) | {
-    "embedding_size",
-    "classifier_dropout_rate",
-    "activation",
-    "initializer",
-    "sharing",
-    "num_groups",
-    "num_inner",
-    "layer_map",
-    "projection",
-    "has_pooler",
-}
+FIELDS = (
+    frozenset(CONFIG_KEYS)
+    | ATTENTION_FIELDS
+    | {
+        "embedding_size",
+        "classifier_dropout_rate",
+        "activation",
+        "initializer",
+        "sharing",
+        "num_groups",
+        "num_inner",
+        "layer_map",
+        "projection",
+        "has_pooler",
+    }
+)
 CLASSIFIER_DROPOUT_KEY: dict[Family, str] = {
     "albert": "classifier_dropout_prob",
     "bert": "classifier_dropout",
@@ -286,6 +291,7 @@ def their_config(
 ) -> dict[str, object]:
     """The content of a Hugging Face config.json for this model; `special_ids` has pad, cls and sep."""
     check_fields(config, FIELDS, writer="transformers")
+    check_attention(config, writer="transformers")
     values: dict[str, object] = {theirs: getattr(config, ours) for ours, theirs in CONFIG_KEYS.items()}
     suffix = CLASS_SUFFIX[frozenset(spec.kind for spec in heads)]
     values |= {

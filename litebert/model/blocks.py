@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from litebert.model.config import Activation, ModelConfig
 from litebert.model.dropout import RowNoise, drop
 from litebert.model.lean import activated_linear, gelu_tanh
+from litebert.model.sparse import SparseMask, attend_sparsely
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": gelu_tanh,
@@ -42,15 +43,22 @@ class AttentionBlock(nn.Module):
         self,
         hidden: Tensor,
         fused: tuple[Tensor, Tensor] | None,
-        mask: Tensor | None,
+        mask: Tensor | SparseMask | None,
         read_at: Tensor | None = None,
         noise: RowNoise | None = None,
     ) -> Tensor:
         """The states (B, T, H) after attention; with `read_at` (B, Q) only those of these positions, (B, Q, H).
 
-        `mask` is added to the scores: (B, 1, 1, T), or (B, 1, T, T) where each position sees others of its own.
+        `mask` is added to the scores: (B, 1, 1, T), or (B, 1 or N, T, T) where each position sees others of its own.
         """
         weight, bias = fused or self.fuse()
+        rate = self.attention_dropout_rate if self.training else 0.0
+        if isinstance(mask, SparseMask) and (read_at is None or not mask.are_global(read_at)):
+            projected = F.linear(hidden, weight, bias)  # (B, T, 3 H)
+            context = attend_sparsely(projected, mask, self.num_heads, rate=rate, noise=noise)  # (B, T, H)
+            if read_at is not None:  # queries at any positions do not form blocks: all are computed
+                hidden, context = (gather_positions(states, read_at) for states in (hidden, context))  # (B, Q, H) each
+            return self._add(hidden, context, noise)
         if read_at is None:  # every position is queried: Q = T
             query, key, value = F.linear(hidden, weight, bias).chunk(3, dim=-1)  # (B, T, H) each
         else:
@@ -58,10 +66,9 @@ class AttentionBlock(nn.Module):
             key, value = F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1)  # (B, T, H) each
             hidden = gather_positions(hidden, read_at)  # (B, Q, H)
             query = F.linear(hidden, weight[:width], bias[:width])  # (B, Q, H)
-            if mask is not None and mask.shape[2] > 1:
-                mask = mask.gather(2, read_at[:, None, :, None].expand(-1, -1, -1, mask.shape[3]))  # (B, 1, Q, T)
+            mask = mask.see_sequences(read_at) if isinstance(mask, SparseMask) else _gather_rows(mask, read_at)
+        assert not isinstance(mask, SparseMask)
         query, key, value = self._split(query), self._split(key), self._split(value)  # (B, N, Q or T, D)
-        rate = self.attention_dropout_rate if self.training else 0.0
         if noise is None or rate == 0:
             context = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)  # (B, N, Q, D)
         else:
@@ -71,16 +78,23 @@ class AttentionBlock(nn.Module):
             # some.
             weights = noise.drop(weights.transpose(1, 2), rate, "probabilities").transpose(1, 2)
             context = weights @ value  # (B, N, Q, D)
-        update = self.output(context.transpose(1, 2).flatten(2))  # (B, Q, H)
+        return self._add(hidden, context.transpose(1, 2).flatten(2), noise)
+
+    def _add(self, hidden: Tensor, context: Tensor, noise: RowNoise | None) -> Tensor:
+        """What attention adds to the states (B, Q, H), by its context (B, Q, H)."""
+        update = self.output(context)  # (B, Q, H)
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "attention")
         normed: Tensor = self.norm(hidden + update)
         return normed
 
-    def attention_weights(self, hidden: Tensor) -> Tensor:
-        """How much each position attends to each other (B, N, T, T), for states (B, T, H) without padding."""
+    def attention_weights(self, hidden: Tensor, seen: Tensor | None = None) -> Tensor:
+        """How much each position attends to each other (B, N, T, T), for states (B, T, H) without padding.
+
+        `seen` (B, 1 or N, T, T): which it attends to at all; None: all.
+        """
         query, key = self._split(self.query(hidden)), self._split(self.key(hidden))  # (B, N, T, D)
         scores: Tensor = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # (B, N, T, T)
-        return scores.softmax(-1)
+        return (scores if seen is None else scores.masked_fill(~seen, -torch.inf)).softmax(-1)
 
     def _split(self, x: Tensor) -> Tensor:
         """Vectors (B, T, H) by head, (B, N, T, D)."""
@@ -105,6 +119,13 @@ class FeedForwardBlock(nn.Module):
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "feed-forward")
         normed: Tensor = self.norm(hidden + update)
         return normed
+
+
+def _gather_rows(mask: Tensor | None, read_at: Tensor) -> Tensor | None:
+    """The mask (B, 1 or N, Q, T) of some queries, where each has its own."""
+    if mask is None or mask.shape[2] == 1:
+        return mask
+    return mask.gather(2, read_at[:, None, :, None].expand(-1, mask.shape[1], -1, mask.shape[3]))
 
 
 def gather_positions(hidden: Tensor, read_at: Tensor) -> Tensor:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.ranges import DropRate, PositiveFloat, PositiveInt, check_values
+from litebert.core.ranges import DropRate, NonNegativeInt, PositiveFloat, PositiveInt, check_values
 from litebert.model.sharing import LayerPlan, Sharing, plan_layers
 
 Activation = Literal["gelu_tanh", "gelu", "relu"]
 Projection = Literal["auto", "always"]
 Initializer = Literal["normal", "neighbours"]
+Attention = Literal["full", "window", "block"]
 HeadKind = Literal["mlm", "sentence", "classification", "tokens", "span", "conditional_span", "choice"]
 
 
@@ -39,6 +40,10 @@ class ModelConfig:
     layer_map: tuple[tuple[int, int], ...] = ()  # read with sharing = "map"
     projection: Projection = "auto"  # "auto": none when E = H, as in Google's code; "always": as in Hugging Face's
     has_pooler: bool = True
+    attention: Attention = "full"  # "window" and "block": model/sparse.py
+    attention_width: PositiveInt = 128  # window: tokens seen on either side; block: tokens per block
+    num_global_tokens: NonNegativeInt = 1  # the first ones of a sequence, which see all of it and are seen by all of it
+    full_attention_every: NonNegativeInt = 0  # 2: layers 2, 4, ... are full; 0: none
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -50,6 +55,7 @@ class ModelConfig:
             )
         self.layer_plan  # noqa: B018 (checks sharing, groups and map)
         self._check_initializer()
+        self._check_attention()
 
     @property
     def layer_plan(self) -> LayerPlan:
@@ -70,6 +76,47 @@ class ModelConfig:
     @property
     def head_size(self) -> int:
         return self.hidden_size // self.num_heads
+
+    def is_sparse(self, layer: int) -> bool:
+        """Whether a layer, numbered from 1, attends sparsely."""
+        every = self.full_attention_every
+        return self.attention != "full" and not (every and layer % every == 0)
+
+    @property
+    def query_block(self) -> int:
+        """How many queries a sparse layer computes with the same keys: more share them, fewer see keys they may not."""
+        return self.attention_width if self.attention == "block" else max(16, min(self.attention_width, 64))
+
+    @property
+    def dense_length(self) -> int:
+        """Up to which length a sparse layer computes all scores of a text, which is faster there."""
+        if self.attention == "block":
+            return max(self.attention_width, self.num_global_tokens)
+        return max(2 * (self.query_block + 2 * self.attention_width), self.num_global_tokens)
+
+    def count_keys(self, layer: int, length: int) -> int:
+        """For how many keys per query a layer, numbered from 1, computes scores in a text of this length."""
+        if not self.is_sparse(layer) or length <= self.dense_length:
+            return length
+        keys = self.query_block + (2 * self.attention_width if self.attention == "window" else 0)
+        return keys + 2 * self.num_global_tokens  # as keys of all, and the whole text as keys of theirs
+
+    def _check_attention(self) -> None:
+        """The numbers of sparse attention belong to it alone."""
+        if self.attention == "full":
+            for name, default in (("attention_width", 128), ("num_global_tokens", 1), ("full_attention_every", 0)):
+                if getattr(self, name) != default:
+                    raise ConfigError(
+                        "conflicting-keys",
+                        f"{name} = {getattr(self, name)} is read only with attention = 'window' or 'block', "
+                        "but attention = 'full'",
+                    )
+        elif self.full_attention_every == 1:
+            raise ConfigError(
+                "conflicting-keys",
+                f"full_attention_every = 1 makes every layer full, but attention = '{self.attention}': "
+                "set attention = 'full', or full_attention_every to 2 or more",
+            )
 
     def _check_initializer(self) -> None:
         """A head that attends to a position reads waves: two numbers of its own, and four of the embedding."""
@@ -108,6 +155,20 @@ def check_fields(config: ModelConfig, known: Collection[str], *, writer: str) ->
         raise ConfigError(
             "unknown-model-field",
             f"{writer} does not know model.{unknown[0]}: it would be lost, and the model would compute something else",
+        )
+
+
+# What sparse attention is; where `attention` is "full", none of the others says anything.
+ATTENTION_FIELDS = frozenset({"attention", "attention_width", "num_global_tokens", "full_attention_every"})
+
+
+def check_attention(config: ModelConfig, *, writer: str) -> None:
+    """Raise if a model has sparse attention, for a writer that can express full attention only."""
+    if config.attention != "full":
+        raise ConfigError(
+            "unsupported-attention",
+            f"{writer} cannot express attention = '{config.attention}' (width {config.attention_width}): the model "
+            "would compute something else; use litebert's own format, or ONNX",
         )
 
 

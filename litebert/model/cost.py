@@ -61,11 +61,14 @@ def forward_flops_per_token(config: ModelConfig, length: int, *, mlm_rate: float
     Matrix multiplies only (two operations per multiply-add), with vocabulary logits at the masked tokens.
     """
     width = config.hidden_size
-    layer = 4 * width * width + 2 * width * config.ffn_size + 2 * length * width  # the last: scores and weighted sum
+    num_layers = len(config.layer_plan.rows)
+    linear = num_layers * (4 * width * width + 2 * width * config.ffn_size)
+    keys = sum(config.count_keys(layer, length) for layer in range(1, num_layers + 1))
+    layers = linear + 2 * keys * width  # scores and weighted sum
     projection = config.embedding_size * width if config.has_projection else 0
     mlm = width * config.embedding_size + config.embedding_size * config.vocab_size
     pooler = width * width / length if config.has_pooler else 0
-    return 2 * (len(config.layer_plan.rows) * layer + projection + mlm_rate * mlm + pooler)
+    return 2 * (layers + projection + mlm_rate * mlm + pooler)
 
 
 def training_flops_per_token(config: ModelConfig, length: int, *, mlm_rate: float = MLM_RATE) -> float:
@@ -126,18 +129,23 @@ def activation_memory(
     size = keeping.number_bytes
     tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
     read = masked + batch_size  # the last layer computes keys and values everywhere, the rest for these
-    layer = _layer_activations(config, length, keeping)
+    *others, last = (_layer_activations(config, layer, length, keeping) for layer in range(1, len(rows) + 1))
     per_last_token = size * 2 * width
     if size < BYTES:
         per_last_token += BYTES * width  # its input, of which those are gathered; in fp32, the keys' own
-    per_last_read = size * width + layer - size * 3 * width  # gathered input; no keys, values, last norm
+    per_last_read = size * width + last - size * 3 * width  # gathered input; no keys, values, last norm
+    if config.is_sparse(len(rows)) and length > config.count_keys(len(rows), length):
+        # queries and context are computed everywhere; only what follows is read at some positions
+        everywhere = size * 2 * width + _attention_statistics(config, len(rows), length, keeping)
+        per_last_token += everywhere
+        per_last_read -= everywhere - size * width
     per_masked = size * (width + 4 * embedding_size)  # gathered; dense, activation, norm; gradient of the loss
     gradients = size * config.vocab_size * (embedding_size + 1)  # the loss makes the table's and bias's at once
     ends = tokens * _embedding_activations(config, keeping) + masked * per_masked + gradients
     if keeping.recompute:
         inputs = tokens * BYTES * width * len(rows)
-        return inputs + tokens * layer + ends + _copied_weights(config, keeping)
-    layers = tokens * (len(rows) - 1) * layer + tokens * per_last_token + read * per_last_read
+        return inputs + tokens * max([*others, last]) + ends + _copied_weights(config, keeping)
+    layers = tokens * sum(others) + tokens * per_last_token + read * per_last_read
     return layers + ends + _copied_weights(config, keeping)
 
 
@@ -154,15 +162,25 @@ def working_memory(
     return max(layer, table + num_logits * (BYTES + copied))
 
 
-def _layer_activations(config: ModelConfig, length: int, keeping: Keeping) -> int:
-    """Bytes that one layer keeps per token."""
+def _layer_activations(config: ModelConfig, layer: int, length: int, keeping: Keeping) -> int:
+    """Bytes that one layer, numbered from 1, keeps per token."""
     width, size = config.hidden_size, keeping.number_bytes
     multiplied = 3 * width + width + width + width + config.ffn_size  # q, k, v; context; what up and q, k, v read; up
-    kept = size * multiplied + BYTES * (config.num_heads + 2 * width + 4)  # log-sums; residual sums; LayerNorms'
+    kept = size * multiplied + BYTES * (2 * width + 4)  # residual sums; LayerNorms'
     if config.hidden_dropout_rate > 0:
         kept += (1 if keeping.fuses_dropout else size) * 2 * width  # two masks
-    if config.attention_dropout_rate > 0 and not keeping.fuses_dropout:
-        kept += size * 3 * config.num_heads * length  # probabilities, mask, product
+    if config.count_keys(layer, length) < length and config.num_global_tokens:
+        kept += size * width  # the context of the neighbours alone, too
+    return kept + _attention_statistics(config, layer, length, keeping)
+
+
+def _attention_statistics(config: ModelConfig, layer: int, length: int, keeping: Keeping) -> int:
+    """Bytes per token of what softmax keeps: logarithms of its sums, or with dropout the probabilities."""
+    kept = BYTES * config.num_heads
+    is_sparse = config.count_keys(layer, length) < length
+    if config.attention_dropout_rate > 0 and (is_sparse or not keeping.fuses_dropout):
+        # probabilities, mask, product
+        kept += keeping.number_bytes * 3 * config.num_heads * config.count_keys(layer, length)
     return kept
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from litebert.model.encoder import attention_mask
-
 if TYPE_CHECKING:
     from litebert.model.engine import HeadInputs
     from litebert.model.model import Model
@@ -38,7 +36,7 @@ def exit_early(model: "Model", inputs: "HeadInputs", patience: int) -> ExitLogit
     """Compute layer after layer, each for the texts that have not left yet."""
     encoder = model.encoder
     hidden = encoder.embeddings(inputs.token_ids, inputs.segment_ids, None)  # (S, T, H)
-    visible = attention_mask(inputs.mask, None, hidden.dtype)
+    visible = encoder.see(hidden, inputs.mask)
     rows = torch.arange(len(hidden), device=hidden.device)  # the texts that are still here
     num_labels = next(spec.num_labels for spec in model.head_specs if spec.kind == "classification")
     left = ExitLogits(hidden.new_zeros(len(rows), num_labels), torch.zeros_like(rows))
@@ -60,7 +58,7 @@ def exit_early(model: "Model", inputs: "HeadInputs", patience: int) -> ExitLogit
             break
         if bool(leaves.any()):
             hidden, rows, answer, repeats = (values[stays] for values in (hidden, rows, answer, repeats))
-            visible = None if visible is None else visible[stays]
+            visible = visible.select(stays)
         previous = answer
     return left
 

@@ -16,6 +16,7 @@ from litebert.core.errors import DataError
 from litebert.model.blocks import AttentionBlock, FeedForwardBlock, gather_positions
 from litebert.model.config import ModelConfig
 from litebert.model.dropout import RowNoise, drop
+from litebert.model.sparse import SparseMask, build_sparse_mask
 
 
 class EncoderOutput(NamedTuple):
@@ -23,6 +24,18 @@ class EncoderOutput(NamedTuple):
 
     hidden: Tensor  # (B, T, H), or (B, Q, H) at the positions of `read_at`
     layers: tuple[Tensor, ...]  # with `return_layers`: the first layer's input, then each layer's output, (B, T, H)
+
+
+class Visible(NamedTuple):
+    """Which tokens see each other: the masks of full and of sparse layers. None: in them every token sees all."""
+
+    full: Tensor | None  # added to the scores: (B, 1, 1, T), or (B, 1, T, T) for packed sequences
+    sparse: SparseMask | Tensor | None = None
+
+    def select(self, rows: Tensor) -> "Visible":
+        """The same for some rows of the batch; `rows` is a mask (B,)."""
+        sparse = self.sparse.select(rows) if isinstance(self.sparse, SparseMask) else _select(self.sparse, rows)
+        return Visible(_select(self.full, rows), sparse)
 
 
 @dataclass(frozen=True)
@@ -37,15 +50,17 @@ class Layer:
     attention: AttentionBlock
     ffn: FeedForwardBlock
     fused: tuple[Tensor, Tensor] | None  # `AttentionBlock.fuse`, computed once for all layers that share the block
+    is_sparse: bool = False  # whether a token sees its neighbours and the global tokens only
 
     def __call__(
-        self, hidden: Tensor, mask: Tensor | None, read_at: Tensor | None = None, noise: RowNoise | None = None
+        self, hidden: Tensor, visible: Visible, read_at: Tensor | None = None, noise: RowNoise | None = None
     ) -> Tensor:
         """The layer's output (B, T, H) for its input (B, T, H); with `read_at` (B, Q) only there, (B, Q, H).
 
-        `mask` comes from `attention_mask`. Without `noise`, dropout in training draws from torch's global generator.
+        `visible` comes from `Encoder.see`. Without `noise`, dropout in training draws from torch's global generator.
         """
         noise = noise.at(self.number) if noise else None
+        mask = visible.sparse if self.is_sparse else visible.full
         hidden = self.attention(hidden, self.fused, mask, read_at, noise)  # (B, Q, H)
         output: Tensor = self.ffn(hidden, noise)
         return output
@@ -135,7 +150,7 @@ class Encoder(nn.Module):
         """
         noise = RowNoise(dropout_seeds) if self.training and dropout_seeds is not None else None
         hidden = self.embeddings(token_ids, segment_ids, position_ids, noise)  # (B, T, H)
-        visible = attention_mask(mask, sequence_ids, hidden.dtype)
+        visible = self.see(hidden, mask, sequence_ids)
         layers, states = self.list_layers(), [hidden]
         for layer in layers:
             queried = read_at if layer is layers[-1] and not return_layers else None
@@ -149,12 +164,29 @@ class Encoder(nn.Module):
             hidden = gather_positions(hidden, read_at)  # (B, Q, H)
         return EncoderOutput(hidden, tuple(states) if return_layers else ())
 
+    def see(self, hidden: Tensor, mask: Tensor | None, sequence_ids: Tensor | None = None) -> Visible:
+        """Which tokens see each other in states (B, T, H); `mask` and `sequence_ids` as in `forward`."""
+        sparse = {self.config.is_sparse(layer) for layer in range(1, len(self.plan.rows) + 1)}
+        full = attention_mask(mask, sequence_ids, hidden.dtype) if False in sparse else None
+        if True not in sparse:
+            return Visible(full)
+        if sequence_ids is None:
+            ones = torch.ones(hidden.shape[:2], dtype=torch.long, device=hidden.device)
+            sequence_ids = ones if mask is None else mask.long()
+        return Visible(full, build_sparse_mask(self.config, sequence_ids, hidden.dtype))
+
     def list_layers(self) -> list[Layer]:
         """The layers in the order they are computed."""
         # Fused once per pass where layers share a block; else in the block's own forward, where FSDP has gathered it.
         fused = [block.fuse() if self.is_shared else None for block in self.attention]  # type: ignore[operator]
         return [
-            Layer(number, self.attention[attention], self.ffn[ffn], fused[attention])  # type: ignore[arg-type]
+            Layer(
+                number,
+                self.attention[attention],  # type: ignore[arg-type]
+                self.ffn[ffn],  # type: ignore[arg-type]
+                fused[attention],
+                self.config.is_sparse(number),
+            )
             for number, (attention, ffn) in enumerate(self.plan.rows, start=1)
         ]
 
@@ -183,6 +215,10 @@ def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torc
         return None
     # Numbers, once: given a bool mask, every layer would make and keep numbers of its own.
     return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, -torch.inf)
+
+
+def _select(mask: Tensor | None, rows: Tensor) -> Tensor | None:
+    return mask[rows] if mask is not None and len(mask) == len(rows) else mask
 
 
 def _is_full(mask: Tensor) -> bool:

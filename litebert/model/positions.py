@@ -1,9 +1,12 @@
 """Positions as waves: sinusoids as initial values, and learned positions extrapolated beyond the trained length."""
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+NewPositions = Literal["tiled", "continued"]
 
 _SHORTEST_WAVE = math.pi  # in tokens: adjacent positions must differ
 _LONGEST_WAVE = 1024.0
@@ -38,3 +41,19 @@ def continue_positions(table: Tensor, num_known: int) -> Tensor:
     seen = features[learned]
     weights = torch.linalg.solve(seen.T @ seen + penalty, seen.T @ table[learned].double())  # (F, E)
     return torch.cat([table[:num_known], (features[num_known:] @ weights).to(table)])
+
+
+def extend_positions(table: Tensor, num_positions: int, how: NewPositions) -> Tensor:
+    """A longer position table (positions, E) that starts with this one: repeated, or continued as by waves.
+
+    Repeated, distances within each copy stay as they were learned; the first positions ([CLS] and the words after it),
+    which are special, are not repeated.
+    """
+    known = len(table)
+    assert num_positions >= known, (num_positions, known)
+    if how == "continued":
+        longer = torch.cat([table, table.new_zeros(num_positions - known, table.shape[1])])
+        return continue_positions(longer, known)
+    num_first = min(_NUM_FIRST, known // 4)
+    copies = table[num_first:].repeat(-(-num_positions // (known - num_first)), 1)
+    return torch.cat([table, copies[: num_positions - known]])

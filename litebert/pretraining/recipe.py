@@ -33,7 +33,13 @@ _SHIPPED = files("litebert") / "pretraining" / "recipes"
 # no metric or weight depends on these, so they may change when a run is resumed
 _FREE_KEYS = {"data.workers", "train.keep_last", "train.loggers", "runtime.num_threads"}
 # keys that version 0.1.0 did not have; with these values, a recipe has the same fingerprint as in 0.1.0
-_ADDED_KEYS = {"objective.name": "mlm"}
+_ADDED_KEYS = {
+    "objective.name": "mlm",
+    "model.attention": "full",
+    "model.attention_width": 128,
+    "model.num_global_tokens": 1,
+    "model.full_attention_every": 0,
+}
 # sections and keys that no stage can change
 _FIXED = {"runtime", "init", "stages"} | {
     f"train.{key}" for key in ("steps", "tokens", "hours", "parallel", "keep_last", "loggers")

@@ -87,6 +87,38 @@ def test_a_graph_gives_what_torch_gives(head: HeadName, changes: dict[str, Any])
             np.testing.assert_allclose(found[name], values.numpy(), atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attention": "window", "attention_width": 5, "num_global_tokens": 2},
+        {"attention": "window", "attention_width": 90, "full_attention_every": 2},
+        {"attention": "window", "attention_width": 17, "num_global_tokens": 0},
+        {"attention": "block", "attention_width": 8, "num_global_tokens": 2},
+        {"attention": "block", "attention_width": 5, "num_global_tokens": 0, "full_attention_every": 3},
+    ],
+    ids=lambda changes: "-".join(map(str, changes.values())),
+)
+@pytest.mark.parametrize("head", ["classification", "tokens"])
+def test_a_graph_of_sparse_attention_gives_what_torch_gives(head: HeadName, changes: dict[str, Any]) -> None:
+    model = build(replace(SMALL, **changes), head)
+    graph = graph_of(model, head)
+    for length, padding in ((300, 60), (6, 2), (160, 7), (33, 16)):
+        inputs = invent_inputs(3, length)
+        inputs.mask[1:2, -padding:] = False
+        expected, found = model.run(head, inputs)["logits"].numpy(), run(graph, head, inputs)["logits"]
+        is_real = inputs.mask.numpy() if head == "tokens" else slice(None)
+        np.testing.assert_allclose(found[is_real], expected[is_real], atol=2e-5, err_msg=str(length))
+
+
+def test_no_tensor_in_a_graph_of_sparse_attention_has_the_square_of_the_length() -> None:
+    config = replace(SMALL, attention="window", attention_width=16, max_positions=2048)
+    graph = graph_of(build(config, "tokens"), "tokens")
+    graph.graph.output.extend(onnx.ValueInfoProto(name=name) for node in graph.graph.node for name in node.output)
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    outputs = session.run(None, to_feeds("tokens", invent_inputs(1, 2048), 2048))
+    assert max(values.size for values in outputs) <= 2048 * config.num_heads * (3 * 16 + 1)
+
+
 def test_every_head_of_ours_has_a_graph() -> None:
     assert set(HEADS) == set(get_args(HeadName))
 

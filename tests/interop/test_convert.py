@@ -14,6 +14,7 @@ from litebert import load_checkpoint
 from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.interop.convert import ConvertOptions, Target, convert
+from litebert.interop.lengthening import Lengthening
 from litebert.model.config import HeadSpec
 from litebert.model.heads import SpanLogits
 from litebert.model.model import Model, build_model
@@ -272,3 +273,31 @@ def test_a_run_stands_for_its_last_checkpoint(tmp_path: Path, tiny_tokenizer: To
     assert load_checkpoint(tmp_path / "run").path.name == "step-00000002"
     save(tmp_path / "run/model", ALBERT, PRETRAINING, tiny_tokenizer)
     assert load_checkpoint(tmp_path / "run").path.name == "model"
+
+
+def test_a_model_with_more_positions_computes_the_same_where_the_old_ones_suffice(
+    tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    ours = save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
+    longer = Lengthening(max_positions=600, attention="window", attention_width=100)
+    done = convert(tmp_path / "ours", tmp_path / "longer", ConvertOptions(lengthening=longer))
+    assert "untrained" in done.notes[0]
+    checkpoint = load_checkpoint(tmp_path / "longer")
+    assert (checkpoint.config.max_positions, checkpoint.config.attention_width) == (600, 100)
+    model = checkpoint.load_model().eval()
+    token_ids = torch.arange(5, 45).view(2, 20)
+    torch.testing.assert_close(masked_lm_logits(model, token_ids), masked_lm_logits(ours, token_ids), atol=0, rtol=0)
+    assert masked_lm_logits(model, token_ids.repeat(1, 30)).isfinite().all()
+
+
+def test_what_cannot_express_sparse_attention_refuses_it(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)
+    window = Lengthening(attention="window")
+    with refuses(ConfigError, "no-transformers-class", at="attention = 'window'"):
+        convert(tmp_path / "ours", tmp_path / "theirs", ConvertOptions(to="huggingface", lengthening=window))
+    convert(tmp_path / "ours", tmp_path / "window", ConvertOptions(lengthening=window))
+    assert not (tmp_path / "window" / "config.json").exists()  # which would claim that transformers can load it
+    for lengthening in (Lengthening(max_positions=3), Lengthening(attention_width=5)):
+        with refuses(ConfigError, "out-of-range" if lengthening.max_positions else "conflicting-keys"):
+            convert(tmp_path / "ours", tmp_path / "none", ConvertOptions(lengthening=lengthening))
+    assert not (tmp_path / "none").exists()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -177,6 +177,30 @@ def test_activation_memory_is_what_autograd_keeps(config: ModelConfig) -> None:
     assert activation_memory(config, batch_size=batch_size, length=length) == pytest.approx(kept, rel=0.01)
 
 
+SPARSE = replace(preset("albert-tiny"), max_positions=512, attention="window", attention_width=16)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"full_attention_every": 2}, {"full_attention_every": 3}, {"attention": "block"}]
+)
+def test_activation_memory_of_sparse_attention_is_what_autograd_keeps(changes: dict[str, Any]) -> None:
+    config = replace(SPARSE, **changes)
+    kept = measure_kept_bytes(build_model(config, ["mlm"]), make_full_batch(1, 512, num_masked=77))
+    assert activation_memory(config, batch_size=1, length=512) == pytest.approx(kept, rel=0.03)
+
+
+def test_flops_of_sparse_attention_grow_with_the_length_and_not_with_its_square() -> None:
+    config = replace(SPARSE, max_positions=8192, full_attention_every=0)
+    short, long = (forward_flops_per_token(config, length, mlm_rate=0) for length in (1024, 8192))
+    assert long == pytest.approx(short, rel=0.001)
+    width, keys = config.hidden_size, 16 + 2 * 16 + 2  # a block, the neighbours on both sides, one global token twice
+    per_layer = 4 * width * width + 2 * width * config.ffn_size + 2 * keys * width
+    pooler = width * width / 1024
+    assert short == 2 * (4 * per_layer + config.embedding_size * width + pooler)
+    full = replace(config, attention="full", attention_width=128)
+    assert forward_flops_per_token(config, 48) == forward_flops_per_token(full, 48)
+
+
 @pytest.mark.parametrize("sharing", ["all", "none"])
 def test_in_bf16_autograd_keeps_half_of_what_is_multiplied(sharing: Sharing) -> None:
     # with E = H residual sums are fp32, as they are everywhere on a GPU
@@ -191,10 +215,12 @@ def test_the_memory_of_logits_is_that_of_one_chunk() -> None:
     assert LOGITS_AT_ONCE == CHUNK_LOGITS
 
 
-def make_full_batch(batch_size: int, length: int) -> Batch:
+def make_full_batch(batch_size: int, length: int, num_masked: int = 0) -> Batch:
     zeros = torch.zeros(batch_size, length, dtype=torch.long)
     # 38 = 15 % of 256, as evenly over the rows as goes
     masked = torch.cat([torch.arange(1, 1 + count) + 64 * row for row, count in enumerate((10, 10, 9, 9))])
+    if num_masked:
+        masked = torch.arange(1, 1 + num_masked)
     return Batch(
         token_ids=zeros,
         segment_ids=zeros,

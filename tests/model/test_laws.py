@@ -12,7 +12,7 @@ from torch import Tensor
 from litebert.core.errors import ConfigError, DataError
 from litebert.model.config import ModelConfig
 from litebert.model.dropout import RowNoise
-from litebert.model.encoder import Encoder, attention_mask
+from litebert.model.encoder import Encoder
 from litebert.model.model import Model, build_model
 from litebert.model.sharing import Sharing, group_of
 
@@ -189,7 +189,7 @@ def test_layers_called_one_by_one_give_what_the_encoder_gives(sharing: Sharing) 
     mask = torch.arange(9) < torch.tensor([9, 5])[:, None]
     hidden = encoder.embeddings(token_ids, None, None)
     for layer in encoder.list_layers():
-        hidden = layer(hidden, attention_mask(mask, None, hidden.dtype))
+        hidden = layer(hidden, encoder.see(hidden, mask))
     assert torch.equal(hidden, encoder(token_ids, mask=mask).hidden)
 
 

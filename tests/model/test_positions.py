@@ -2,7 +2,7 @@
 
 import torch
 
-from litebert.model.positions import continue_positions, sinusoids, wave_numbers
+from litebert.model.positions import continue_positions, extend_positions, sinusoids, wave_numbers
 
 
 def a_curve(num_positions: int, width: int) -> torch.Tensor:
@@ -47,3 +47,15 @@ def test_the_first_positions_are_not_used_for_extrapolation() -> None:
     table = curve.clone()
     table[:4] += 50
     assert torch.equal(continue_positions(table, 128)[128:], continue_positions(curve, 128)[128:])
+
+
+def test_an_extended_table_begins_with_the_learned_one() -> None:
+    table = a_curve(200, 32)
+    for how in ("tiled", "continued"):
+        extended = extend_positions(table, 1000, how)  # type: ignore[arg-type]
+        assert extended.shape == (1000, 32)
+        assert torch.equal(extended[:200], table)
+        assert torch.equal(extend_positions(table, 200, how), table)  # type: ignore[arg-type]
+    tiled = extend_positions(table, 1000, "tiled")
+    assert torch.equal(tiled[200:384], table[16:])  # the special first positions are not repeated
+    assert torch.equal(tiled[384:568], table[16:])

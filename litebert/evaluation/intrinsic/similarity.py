@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from litebert.batches.batch import Batch
-from litebert.model.encoder import attention_mask
 from litebert.model.model import Model
 
 Matrix = list[list[float]]
@@ -45,7 +44,7 @@ def compare_effects(model: Model, batches: Sequence[Batch]) -> Matrix:
     num_tokens = 0
     for batch in batches:
         output = model.encoder(batch.token_ids, batch.segment_ids, batch.mask, return_layers=True)
-        visible = attention_mask(batch.mask, None, output.hidden.dtype)
+        visible = model.encoder.see(output.hidden, batch.mask)
         num_tokens += int(batch.mask.sum())
         for number, (states, after) in enumerate(pairwise(output.layers)):  # (B, T, H) each
             own = (after - states)[batch.mask]  # (tokens, H)

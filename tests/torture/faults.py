@@ -60,7 +60,7 @@ def watch(folder: Path, observe: Observer) -> None:
 
     def report(operation: str, *targets: Any) -> None:
         paths = tuple(name_of(target) for target in targets)
-        if any(path.startswith(root) for path in paths):
+        if any(path == root or path.startswith(f"{root}/") for path in paths):  # not the log beside it
             observe(operation, paths)
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:

@@ -200,8 +200,12 @@ class Encoder(nn.Module):
         """The number format of the layers now, if not that of the weights: evaluation does not depend on training's."""
         return self.training_dtype if self.training else None
 
-    def list_layers(self, dtype: torch.dtype = torch.float32) -> list[Layer]:
-        """The layers in the order they are computed, to be called with states of this number format."""
+    def list_layers(self, dtype: torch.dtype | None = None) -> list[Layer]:
+        """The layers in the order they are computed, to be called with states of this number format.
+
+        None: that of the weights.
+        """
+        dtype = dtype or self.embeddings.token.weight.dtype
         # Weights are cast here, once per pass, where layers share them; else in the block's own forward, where FSDP has
         # gathered them.
         attention_weights, ffn_weights = (

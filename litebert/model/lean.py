@@ -47,10 +47,12 @@ def cast_linear(x: Tensor, linear: nn.Linear) -> Tensor:
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_rate: float = 0.0) -> Tensor:
     """Softmax attention (B, N, Q, D) of queries (B, N, Q, D) to keys and values (B, N, T, D).
 
-    `mask` (B, 1, 1 or Q, T) is added to the scores.
+    `mask` (B or 1, 1, 1 or Q, T) is added to the scores.
     """
     if not _is_bf16_on_cpu(query) or dropout_rate > 0 or torch.compiler.is_compiling():
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
+    if mask is not None:
+        mask = mask.expand(len(query), -1, -1, -1)
     context: Tensor = _Attention.apply(query, key, value, mask)  # type: ignore[no-untyped-call]
     return context
 

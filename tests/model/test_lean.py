@@ -123,9 +123,9 @@ def test_an_activation_in_bf16_is_the_exact_one_rounded_and_so_is_its_slope(
 
 
 @pytest.mark.parametrize("scores_at_once", [1, 2 * 3 * 7 * 9, 10**6])
-@pytest.mark.parametrize("mask_rows", [None, 1, 7])
+@pytest.mark.parametrize("mask_shape", [None, (4, 1, 1, 9), (4, 1, 7, 9), (1, 1, 7, 9)])
 def test_attention_in_bf16_is_near_the_exact_one_and_so_are_its_gradients(
-    scores_at_once: int, mask_rows: int | None, monkeypatch: pytest.MonkeyPatch
+    scores_at_once: int, mask_shape: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lean, "CHUNK_SCORES", scores_at_once)
     generator = torch.Generator().manual_seed(0)
@@ -133,8 +133,8 @@ def test_attention_in_bf16_is_near_the_exact_one_and_so_are_its_gradients(
     inputs = [torch.randn(shape, generator=generator).bfloat16().requires_grad_() for shape in shapes]
     exact = [x.detach().double().requires_grad_() for x in inputs]
     mask = None
-    if mask_rows:
-        is_hidden = torch.rand(4, 1, mask_rows, 9, generator=generator) < 0.3
+    if mask_shape:
+        is_hidden = torch.rand(mask_shape, generator=generator) < 0.3
         mask = torch.zeros(is_hidden.shape, dtype=torch.bfloat16).masked_fill(is_hidden, -torch.inf)
     ours = lean.attend(*inputs, mask)
     theirs = F.scaled_dot_product_attention(*exact, attn_mask=None if mask is None else mask.double())

@@ -11,7 +11,8 @@
 #   make chromium  the browser for the slow tests of the page, if apt has it; they skip without one
 #   make torture-server  attacks on a server, and SECONDS (1800) of saturation; see docs/serving.md
 #   make audit   known vulnerabilities of the pinned packages; needs the network
-#   make bench   benchmarks, ours compared with our peers'
+#   make bench   benchmarks, ours compared with our peers', under ten minutes; make bench-full: all of them, an hour or two;
+#                BENCH=--compare shows which ratios moved since the last time
 #   make model   train models/cpu-small-en again, in runs/cpu-small-en, on the folder of text that TEXT names
 #   make studies the studies of docs/results.md that are not yet in docs/studies/; make study-table-5: one of them
 #   make results docs/results.md and its figures from the studies' reports in docs/studies/
@@ -40,7 +41,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow coverage notebooks release-check torture torture-short torture-server audit chromium check docs package format bench model studies results pins clean broken
+.PHONY: demo test test-slow coverage notebooks release-check torture torture-short torture-server audit chromium check docs package format bench-full bench model studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -115,8 +116,19 @@ format: $(VENV)/.dev
 	$(RUN) ruff format .
 	$(RUN) ruff check --fix .
 
-bench: $(VENV)/.test
-	@for file in benchmarks/*.py; do echo "== $$file" && OMP_WAIT_POLICY=passive $(VENV)/bin/python $$file || exit 1; done
+# The peers are in an environment of their own, with pinned versions: what they install does not touch ours.
+bench: .venv-bench/.created
+	.venv-bench/bin/python benchmarks/suite/run.py $(BENCH)
+bench-full: .venv-bench/.created
+	.venv-bench/bin/python benchmarks/suite/run.py --full $(BENCH)
+
+.venv-bench/.created: pyproject.toml constraints.txt benchmarks/requirements.txt
+	@echo "Installing litebert and its peers into .venv-bench (some minutes the first time)"
+	@[ -x .venv-bench/bin/python ] || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/pip install --quiet --disable-pip-version-check $(INDEX) --constraint constraints.txt --editable '.[test]'
+	@.venv-bench/bin/pip install --quiet --disable-pip-version-check $(INDEX) --constraint constraints.txt \
+	  --requirement benchmarks/requirements.txt || echo "some peers cannot be installed here: what needs them is left out" >&2
+	@touch $@
 
 # About an hour on two cores. After an interruption the same command resumes.
 TEXT ?= $(if $(LITEBERT_DATA),$(LITEBERT_DATA)/corpora/enwiki)
@@ -178,7 +190,7 @@ pins:
 	mv .venv-pins/constraints.txt constraints.txt && rm -rf .venv-pins
 
 clean:
-	rm -rf $(VENV) dist build site coverage coverage.xml .coverage* .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench dist build site coverage coverage.xml .coverage* .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/.demo: pyproject.toml constraints.txt $(BROKEN)
 	$(call install,[plots])

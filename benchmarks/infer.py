@@ -42,6 +42,7 @@ import torch
 from finetune import CASES, read_lengths, save_theirs
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
+from litebert.core.errors import ConfigError
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.inference.engines.graphs import BatchEngine, CheckpointGraphs, OneGraph, load_arrays
 from litebert.inference.engines.onnx_engine import OnnxEngine
@@ -268,7 +269,7 @@ def iter_built(room: Room, names: Sequence[str]) -> Iterator[tuple[str, Answer]]
     for name in names:
         try:
             yield name, CONTENDERS[name](room)
-        except ImportError as error:
+        except (ImportError, ConfigError) as error:  # ours names the package and how to install it
             print(f"{name}: left out ({error})", flush=True)
 
 

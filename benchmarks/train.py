@@ -2,9 +2,11 @@
 
     python benchmarks/train.py [--quick] [--compiled] [--only NAME ...] [--rounds 7] [--json results.json]
 
-fp32, fused AdamW for both, no dropout, 15 % masked words and sentence order. Each contender has a process of its own,
-so that none inherits another's heap; they step in turn. Ratios are of medians, over wall-clock time and over the
-processor time that a step took: on a busy machine trust the second. Memory is the peak over what imports took.
+Both in fp32 and in bf16 (transformers under autocast, as its Trainer does it), fused AdamW, no dropout, 15 % masked
+words and sentence order. Each contender has a process of its own, so that none inherits another's heap; they step in
+turn. Ratios are of medians, over wall-clock time and over the processor time that a step took: on a busy machine trust
+the second. Memory is the peak over what imports took. bf16 needs a processor with instructions for it (AVX512_BF16,
+AMX): without them it is several times slower, and left out.
 --compiled adds torch.compile of transformers (a minute of warm-up each); --quick takes fewer rounds and no ablation.
 """
 
@@ -25,6 +27,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # whoever waits for its tur
 import torch
 from rich.console import Console
 from rich.table import Table
+from suite.machine import describe_in_line, describe_machine, list_instructions
 from training.batches import make_full_batch, make_real_batches, pad_like_a_collator
 from training.without import WITHOUT
 
@@ -45,7 +48,8 @@ class Case:
     preset: str
     length: int
     batch_size: int
-    floor: float  # times transformers' tokens/s
+    floor: float  # times transformers' tokens/s, both in fp32
+    bf16_floor: float  # ours in bf16, times transformers' in fp32
     memory_floor: float | None = None  # share of transformers' memory
 
     @property
@@ -54,9 +58,9 @@ class Case:
 
 
 CASES = {
-    "base-128": Case("albert-base-v2", 128, 8, floor=1.2, memory_floor=0.65),
-    "base-512": Case("albert-base-v2", 512, 4, floor=1.2, memory_floor=0.4),
-    "small-128": Case("albert-tiny", 128, 16, floor=2.5),
+    "base-128": Case("albert-base-v2", 128, 8, floor=1.2, bf16_floor=2.4, memory_floor=0.65),
+    "base-512": Case("albert-base-v2", 512, 4, floor=1.2, bf16_floor=2.4, memory_floor=0.4),
+    "small-128": Case("albert-tiny", 128, 16, floor=2.5, bf16_floor=5.0),
 }
 
 
@@ -67,6 +71,7 @@ class Contender(NamedTuple):
     case: Case
     layout: str = "full"  # else the layout of real lengths
     without: str = ""  # the technique of ours that is left out
+    dtype: str = "fp32"  # or bf16
 
 
 class Sample(NamedTuple):
@@ -99,9 +104,9 @@ class Result:
 def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
-    console, report = Console(width=130), {}
-    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    console.print(f"torch {torch.__version__}, {arguments.threads} threads, {load}")
+    console, machine = Console(width=130), describe_machine()
+    report: dict[str, Any] = {"machine": machine, "threads": arguments.threads}
+    console.print(f"{describe_in_line(machine)}, {arguments.threads} threads")
     rounds = arguments.rounds or (2 if arguments.quick else 7)
     for name in arguments.only or [*CASES, "real-text", *([] if arguments.quick else ["ablation"])]:
         if name in CASES:
@@ -129,21 +134,42 @@ def run_case(console: Console, name: str, rounds: int, arguments: argparse.Names
     case = CASES[name]
     if arguments.quick and case.memory_floor is None:
         case = replace(case, batch_size=case.batch_size // 2)
-    contenders = {who: Contender(who, case) for who in ("transformers", "litebert", "peak")}
+    dtypes = ("fp32", "bf16") if has_fast_bf16() else ("fp32",)
+    contenders = {
+        f"{who} {dtype}": Contender(who, case, dtype=dtype)
+        for dtype in dtypes
+        for who in ("transformers", "litebert", "peak")
+    }
     if arguments.compiled:
         contenders["transformers compiled"] = Contender("compiled", case)
     result = interleave(f"{name}: {case.batch_size} x {case.length}", contenders, case.num_tokens, rounds)
-    peak = PEAK_FLOP / statistics.median(sample.wall for sample in result.samples.pop("peak"))
+    peaks = {
+        dtype: PEAK_FLOP / statistics.median(sample.cpu for sample in result.samples.pop(f"peak {dtype}"))
+        for dtype in dtypes
+    }
     rows = print_rates(console, result)
     needed = training_flops_per_token(preset(case.preset), case.length)
     for row in rows:
-        row["share_of_peak"] = needed * row["tokens_per_second"] / peak
+        peak = peaks["bf16" if row["who"].endswith("bf16") else "fp32"]
+        row["share_of_peak"] = needed * row["tokens_per_second_by_cpu_time"] / (peak * arguments.threads)
     shares = ", ".join(f"{row['who']} {row['share_of_peak']:.0%}" for row in rows)
-    console.print(f"  needed FLOPs, share of the measured {peak / 1e9:.0f} GFLOP/s: {shares}")
-    memory_share = result.memory["litebert"] / result.memory["transformers"]
+    limits = ", ".join(f"{dtype} {peak / 1e9:.0f}" for dtype, peak in peaks.items())
+    console.print(f"  needed FLOPs, share of what matrix multiplies reach ({limits} GFLOP/s per core): {shares}")
+    memory_shares = {dtype: result.memory[f"litebert {dtype}"] / result.memory["transformers fp32"] for dtype in dtypes}
+    memory = ", ".join(f"{dtype} {share:.2f}" for dtype, share in memory_shares.items())
     floor = f" (floor {case.memory_floor})" if case.memory_floor else ""
-    console.print(f"  memory: {memory_share:.2f} of theirs{floor}; speed floor x{case.floor}\n")
-    return {"rates": rows, "peak_gflops": peak / 1e9, "memory_share": memory_share}
+    console.print(f"  memory, share of theirs in fp32: {memory}{floor}")
+    console.print(f"  speed floors over theirs in fp32: fp32 {case.floor}, bf16 {case.bf16_floor}\n")
+    return {
+        "rates": rows,
+        "peak_gflops_per_core": {dtype: peak / 1e9 for dtype, peak in peaks.items()},
+        "memory_shares": memory_shares,
+    }
+
+
+def has_fast_bf16() -> bool:
+    """Whether the processor multiplies in bf16; torch computes it without such instructions too, but slowly."""
+    return bool({"avx512_bf16", "amx_bf16"} & set(list_instructions()))
 
 
 def run_real_text(console: Console, rounds: int) -> dict[str, Any]:
@@ -203,7 +229,7 @@ def serve(line: Connection, contender: Contender, threads: int) -> None:
     torch.set_num_threads(threads)
     if contender.library in ("transformers", "compiled"):
         from transformers import AlbertForPreTraining  # noqa: F401 (so that the import is not measured)
-    multiply()  # nor the libraries' own buffers
+    multiply_in(contender.dtype)()  # nor the libraries' own buffers
     before = read_peak_memory()
     step = build_step(contender)
     line.send("built")
@@ -215,20 +241,21 @@ def serve(line: Connection, contender: Contender, threads: int) -> None:
 
 def build_step(contender: Contender) -> Step:
     if contender.library == "peak":
-        return multiply
+        return multiply_in(contender.dtype)
     config = preset(contender.case.preset)
     if contender.layout == "full":
         batches = [make_full_batch(contender.case.batch_size, contender.case.length, config.vocab_size)]
     else:
         batches = make_real_batches(config.vocab_size)[contender.layout]
     if contender.library == "litebert":
-        return build_ours(config, batches, without=contender.without)
-    return build_theirs(config, batches, is_compiled=contender.library == "compiled")
+        return build_ours(config, batches, dtype=contender.dtype, without=contender.without)
+    return build_theirs(config, batches, dtype=contender.dtype, is_compiled=contender.library == "compiled")
 
 
-def build_ours(config: ModelConfig, batches: list[Batch], *, without: str = "") -> Step:
+def build_ours(config: ModelConfig, batches: list[Batch], *, dtype: str = "fp32", without: str = "") -> Step:
     """A training step over each of these batches; `without` one of our techniques."""
     model = build_model(config, ["mlm", "sentence"])
+    model.encoder.training_dtype = torch.bfloat16 if dtype == "bf16" else None
     is_fused = without != "fused AdamW"
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=is_fused, foreach=None if is_fused else False)
 
@@ -245,7 +272,7 @@ def build_ours(config: ModelConfig, batches: list[Batch], *, without: str = "") 
     return step_without if without else step
 
 
-def build_theirs(config: ModelConfig, batches: list[Batch], *, is_compiled: bool = False) -> Step:
+def build_theirs(config: ModelConfig, batches: list[Batch], *, dtype: str = "fp32", is_compiled: bool = False) -> Step:
     """The same step with transformers, as a collator would feed it."""
     import transformers
 
@@ -266,7 +293,9 @@ def build_theirs(config: ModelConfig, batches: list[Batch], *, is_compiled: bool
 
     def step() -> None:
         for batch in inputs:
-            forward(**batch).loss.backward()
+            with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bf16"):
+                loss = forward(**batch).loss
+            loss.backward()
             optimizer.step()
             optimizer.zero_grad()
 
@@ -275,12 +304,16 @@ def build_theirs(config: ModelConfig, batches: list[Batch], *, is_compiled: bool
 
 PEAK_SIZE = 1536
 PEAK_FLOP = 4 * 2 * PEAK_SIZE**3
-MATRIX = torch.ones(PEAK_SIZE, PEAK_SIZE)
 
 
-def multiply() -> None:
-    for _ in range(4):
-        torch.mm(MATRIX, MATRIX)
+def multiply_in(dtype: str) -> Step:
+    matrix = torch.ones(PEAK_SIZE, PEAK_SIZE, dtype=torch.bfloat16 if dtype == "bf16" else torch.float32)
+
+    def multiply() -> None:
+        for _ in range(4):
+            torch.mm(matrix, matrix)
+
+    return multiply
 
 
 def print_rates(console: Console, result: Result) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ from litebert.tasks.report import (
 from litebert.tasks.seen_texts import write_seen_texts
 from litebert.training.card import write_task_card
 from litebert.training.kept_checkpoints import CHECKPOINTS, best_step, check_is_ours, checkpoint_path
-from litebert.training.loop import StepReport, check_finite, iter_updates, time_batch
+from litebert.training.loop import StepReport, check_finite, iter_updates, time_batch, with_fastest_dtype
 from litebert.training.schedule import learning_rate
 
 MODEL = "model"
@@ -74,6 +74,9 @@ def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
     recipe, length = run.job.recipe, run.length
     if run.progress.is_finished(length.options) or is_out_of_patience(run):
         return
+    if recipe.runtime.dtype == "auto" and not run.progress.step:
+        first = [run.train[n] for n in plan_batches(run).batches(0)[0]]
+        run.engine = with_fastest_dtype(run.engine, cut_batch(run, first)[0], view)
     announce(run, view)
     rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
         step, peak=recipe.optim.learning_rate, total_steps=length.options.steps, options=length.schedule

@@ -41,7 +41,15 @@ from litebert.training.kept_checkpoints import (
     find_last_checkpoint,
     rename_damaged,
 )
-from litebert.training.loop import SMALLER_MODEL, Engine, Progress, build_scaler, pack_scaler, unpack_scaler
+from litebert.training.loop import (
+    SMALLER_MODEL,
+    Engine,
+    Progress,
+    build_scaler,
+    encoder_dtype,
+    pack_scaler,
+    unpack_scaler,
+)
 from litebert.training.optimizers import build_optimizer
 
 
@@ -168,6 +176,7 @@ def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
     model = build_task_model(job)
     if last:
         model.load_state_dict(last.load_weights(), strict=True)
+    model.encoder.training_dtype = encoder_dtype(runtime)
     freeze(model, recipe.train.num_last_layers)
     model = model.to(runtime.device)
     optimizer = build_optimizer([(n, p) for n, p in model.named_parameters() if p.requires_grad], recipe.optim)

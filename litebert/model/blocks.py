@@ -1,6 +1,12 @@
-"""The two blocks that layers are made of: self-attention and feed-forward, each with the LayerNorm that follows it."""
+"""The two blocks that layers are made of: self-attention and feed-forward, each with the LayerNorm that follows it.
+
+A block computes in the number format of the states that it is given. Its parameters may be wider: the weights that it
+multiplies by are then copies (`cast_weights`), cast once per pass for all layers that share the block. LayerNorm's are
+used as they are, since it computes in float32 whatever it reads.
+"""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +14,7 @@ from torch.nn import functional as F
 
 from litebert.model.config import Activation, ModelConfig
 from litebert.model.dropout import RowNoise, drop
-from litebert.model.lean import activated_linear, gelu_tanh
+from litebert.model.lean import activated_linear, attend, gelu_tanh
 from litebert.model.sparse import SparseMask, attend_sparsely
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -16,6 +22,24 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "relu": F.relu,
 }
+
+
+class AttentionWeights(NamedTuple):
+    """The matrices and biases of attention, in the number format that it computes in."""
+
+    fused: Tensor  # (3 H, H) query, key and value as one: one large multiply is faster than three
+    fused_bias: Tensor  # (3 H,)
+    output: Tensor  # (H, H)
+    output_bias: Tensor  # (H,)
+
+
+class FeedForwardWeights(NamedTuple):
+    """The matrices and biases of the two linear maps, in the number format that they compute in."""
+
+    up: Tensor  # (F, H)
+    up_bias: Tensor  # (F,)
+    down: Tensor  # (H, F)
+    down_bias: Tensor  # (H,)
 
 
 class AttentionBlock(nn.Module):
@@ -34,15 +58,16 @@ class AttentionBlock(nn.Module):
         self.attention_dropout_rate = config.attention_dropout_rate
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
-    def fuse(self) -> tuple[Tensor, Tensor]:
-        """Query, key and value as one matrix (3 H, H) and bias (3 H,): one large multiply is faster than three."""
+    def cast_weights(self, dtype: torch.dtype) -> AttentionWeights:
+        """The weights to multiply states of this format by; gradients flow through to the parameters."""
         projections = (self.query, self.key, self.value)
-        return torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
+        fused, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
+        return AttentionWeights(*(x.to(dtype) for x in (fused, bias, self.output.weight, self.output.bias)))
 
     def forward(
         self,
         hidden: Tensor,
-        fused: tuple[Tensor, Tensor] | None,
+        weights: AttentionWeights | None,
         mask: Tensor | SparseMask | None,
         read_at: Tensor | None = None,
         noise: RowNoise | None = None,
@@ -51,14 +76,14 @@ class AttentionBlock(nn.Module):
 
         `mask` is added to the scores: (B, 1, 1, T), or (B, 1 or N, T, T) where each position sees others of its own.
         """
-        weight, bias = fused or self.fuse()
+        weight, bias, output, output_bias = weights or self.cast_weights(hidden.dtype)
         rate = self.attention_dropout_rate if self.training else 0.0
         if isinstance(mask, SparseMask) and (read_at is None or not mask.are_global(read_at)):
             projected = F.linear(hidden, weight, bias)  # (B, T, 3 H)
             context = attend_sparsely(projected, mask, self.num_heads, rate=rate, noise=noise)  # (B, T, H)
             if read_at is not None:  # queries at any positions do not form blocks: all are computed
                 hidden, context = (gather_positions(states, read_at) for states in (hidden, context))  # (B, Q, H) each
-            return self._add(hidden, context, noise)
+            return self._add(hidden, F.linear(context, output, output_bias), noise)
         if read_at is None:  # every position is queried: Q = T
             query, key, value = F.linear(hidden, weight, bias).chunk(3, dim=-1)  # (B, T, H) each
         else:
@@ -70,19 +95,18 @@ class AttentionBlock(nn.Module):
         assert not isinstance(mask, SparseMask)
         query, key, value = self._split(query), self._split(key), self._split(value)  # (B, N, Q or T, D)
         if noise is None or rate == 0:
-            context = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)  # (B, N, Q, D)
+            context = attend(query, key, value, mask, rate)  # (B, N, Q, D)
         else:
             scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, Q, T)
-            weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+            probabilities = torch.softmax(scores if mask is None else scores + mask, dim=-1)
             # Drawn by query position first, so that a position gets the same dropout mask whether all are queried or
             # some.
-            weights = noise.drop(weights.transpose(1, 2), rate, "probabilities").transpose(1, 2)
-            context = weights @ value  # (B, N, Q, D)
-        return self._add(hidden, context.transpose(1, 2).flatten(2), noise)
+            probabilities = noise.drop(probabilities.transpose(1, 2), rate, "probabilities").transpose(1, 2)
+            context = probabilities @ value  # (B, N, Q, D)
+        return self._add(hidden, F.linear(context.transpose(1, 2).flatten(2), output, output_bias), noise)
 
-    def _add(self, hidden: Tensor, context: Tensor, noise: RowNoise | None) -> Tensor:
-        """What attention adds to the states (B, Q, H), by its context (B, Q, H)."""
-        update = self.output(context)  # (B, Q, H)
+    def _add(self, hidden: Tensor, update: Tensor, noise: RowNoise | None) -> Tensor:
+        """The states (B, Q, H) with what attention adds to them, normalised."""
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "attention")
         normed: Tensor = self.norm(hidden + update)
         return normed
@@ -113,9 +137,17 @@ class FeedForwardBlock(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
-    def forward(self, hidden: Tensor, noise: RowNoise | None = None) -> Tensor:
+    def cast_weights(self, dtype: torch.dtype) -> FeedForwardWeights:
+        """The weights to multiply states of this format by; gradients flow through to the parameters."""
+        parameters = (self.up.weight, self.up.bias, self.down.weight, self.down.bias)
+        return FeedForwardWeights(*(x.to(dtype) for x in parameters))
+
+    def forward(
+        self, hidden: Tensor, weights: FeedForwardWeights | None = None, noise: RowNoise | None = None
+    ) -> Tensor:
         """States of the same shape, (B, T, H) or (B, Q, H)."""
-        update = activated_linear(self.up(hidden), self.down.weight, self.down.bias, self.activation)
+        up, up_bias, down, down_bias = weights or self.cast_weights(hidden.dtype)
+        update = activated_linear(F.linear(hidden, up, up_bias), down, down_bias, self.activation)
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "feed-forward")
         normed: Tensor = self.norm(hidden + update)
         return normed

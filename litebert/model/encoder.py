@@ -13,9 +13,16 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from litebert.core.errors import DataError
-from litebert.model.blocks import AttentionBlock, FeedForwardBlock, gather_positions
+from litebert.model.blocks import (
+    AttentionBlock,
+    AttentionWeights,
+    FeedForwardBlock,
+    FeedForwardWeights,
+    gather_positions,
+)
 from litebert.model.config import ModelConfig
 from litebert.model.dropout import RowNoise, drop
+from litebert.model.lean import cast_linear
 from litebert.model.sparse import SparseMask, build_sparse_mask
 
 
@@ -49,8 +56,10 @@ class Layer:
     number: int  # from 1
     attention: AttentionBlock
     ffn: FeedForwardBlock
-    fused: tuple[Tensor, Tensor] | None  # `AttentionBlock.fuse`, computed once for all layers that share the block
     is_sparse: bool = False  # whether a token sees its neighbours and the global tokens only
+    # `cast_weights` of the blocks, made once for all layers that share them; None: each block casts its own when called
+    cast_attention: AttentionWeights | None = None
+    cast_ffn: FeedForwardWeights | None = None
 
     def __call__(
         self, hidden: Tensor, visible: Visible, read_at: Tensor | None = None, noise: RowNoise | None = None
@@ -61,8 +70,8 @@ class Layer:
         """
         noise = noise.at(self.number) if noise else None
         mask = visible.sparse if self.is_sparse else visible.full
-        hidden = self.attention(hidden, self.fused, mask, read_at, noise)  # (B, Q, H)
-        output: Tensor = self.ffn(hidden, noise)
+        hidden = self.attention(hidden, self.cast_attention, mask, read_at, noise)  # (B, Q, H)
+        output: Tensor = self.ffn(hidden, self.cast_ffn, noise)
         return output
 
 
@@ -80,16 +89,22 @@ class Embeddings(nn.Module):
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
     def forward(
-        self, token_ids: Tensor, segment_ids: Tensor | None, position_ids: Tensor | None, noise: RowNoise | None = None
+        self,
+        token_ids: Tensor,
+        segment_ids: Tensor | None,
+        position_ids: Tensor | None,
+        noise: RowNoise | None = None,
+        dtype: torch.dtype | None = None,
     ) -> Tensor:
-        """What the first layer reads (B, T, H)."""
+        """What the first layer reads (B, T, H), projected in this number format; None: in that of the weights."""
         self._check_ids(token_ids, segment_ids)
         length = token_ids.shape[1]
         positions = self.position.weight[:length] if position_ids is None else self.position(position_ids)
         segments = self.segment.weight[0] if segment_ids is None else self.segment(segment_ids)
         embedded = self.norm(self.token(token_ids) + segments + positions)  # (B, T, E)
         embedded = drop(embedded, self.hidden_dropout_rate, self.training, noise, "embeddings")
-        return self.projection(embedded) if self.projection is not None else embedded  # (B, T, H)
+        embedded = embedded.to(dtype or embedded.dtype)
+        return cast_linear(embedded, self.projection) if self.projection is not None else embedded  # (B, T, H)
 
     def _check_ids(self, token_ids: Tensor, segment_ids: Tensor | None) -> None:
         length, max_positions = token_ids.shape[1], self.position.num_embeddings
@@ -121,6 +136,9 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        # The number format of the layers in training, if not that of the weights. Weights are cast to it, and receive
+        # gradients in their own format; embeddings, LayerNorm's statistics, softmax and losses stay in float32.
+        self.training_dtype: torch.dtype | None = None
         self.recompute = False  # in training keep only each layer's input, and recompute the rest in the backward pass
         self.plan = config.layer_plan
         self.is_shared = len(self.plan.rows) > min(self.plan.num_attention_blocks, self.plan.num_ffn_blocks)
@@ -149,9 +167,9 @@ class Encoder(nn.Module):
         masks follow from these instead of from torch's global generator.
         """
         noise = RowNoise(dropout_seeds) if self.training and dropout_seeds is not None else None
-        hidden = self.embeddings(token_ids, segment_ids, position_ids, noise)  # (B, T, H)
+        hidden = self.embeddings(token_ids, segment_ids, position_ids, noise, self.narrow_dtype)  # (B, T, H)
         visible = self.see(hidden, mask, sequence_ids)
-        layers, states = self.list_layers(), [hidden]
+        layers, states = self.list_layers(hidden.dtype), [hidden]
         for layer in layers:
             queried = read_at if layer is layers[-1] and not return_layers else None
             if self.recompute and self.training:
@@ -162,6 +180,8 @@ class Encoder(nn.Module):
                 states.append(hidden)
         if read_at is not None and return_layers:
             hidden = gather_positions(hidden, read_at)  # (B, Q, H)
+        if self.narrow_dtype:
+            hidden = hidden.float()  # what the heads read
         return EncoderOutput(hidden, tuple(states) if return_layers else ())
 
     def see(self, hidden: Tensor, mask: Tensor | None, sequence_ids: Tensor | None = None) -> Visible:
@@ -175,19 +195,33 @@ class Encoder(nn.Module):
             sequence_ids = ones if mask is None else mask.long()
         return Visible(full, build_sparse_mask(self.config, sequence_ids, hidden.dtype))
 
-    def list_layers(self) -> list[Layer]:
-        """The layers in the order they are computed."""
-        # Fused once per pass where layers share a block; else in the block's own forward, where FSDP has gathered it.
-        fused = [block.fuse() if self.is_shared else None for block in self.attention]  # type: ignore[operator]
+    @property
+    def narrow_dtype(self) -> torch.dtype | None:
+        """The number format of the layers now, if not that of the weights: evaluation does not depend on training's."""
+        return self.training_dtype if self.training else None
+
+    def list_layers(self, dtype: torch.dtype | None = None) -> list[Layer]:
+        """The layers in the order they are computed, to be called with states of this number format.
+
+        None: that of the weights.
+        """
+        dtype = dtype or self.embeddings.token.weight.dtype
+        # Weights are cast here, once per pass, where layers share them; else in the block's own forward, where FSDP has
+        # gathered them.
+        attention_weights, ffn_weights = (
+            [block.cast_weights(dtype) if self.is_shared else None for block in blocks]  # type: ignore[operator]
+            for blocks in (self.attention, self.ffn)
+        )
         return [
             Layer(
                 number,
-                self.attention[attention],  # type: ignore[arg-type]
-                self.ffn[ffn],  # type: ignore[arg-type]
-                fused[attention],
+                self.attention[a],  # type: ignore[arg-type]
+                self.ffn[f],  # type: ignore[arg-type]
                 self.config.is_sparse(number),
+                attention_weights[a],
+                ffn_weights[f],
             )
-            for number, (attention, ffn) in enumerate(self.plan.rows, start=1)
+            for number, (a, f) in enumerate(self.plan.rows, start=1)
         ]
 
     def pool(self, first: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from litebert.core.errors import ConfigError
 from litebert.model.blocks import ACTIVATIONS, gather_positions
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
+from litebert.model.lean import cast_linear
 
 FORBIDDEN = -1e30  # the logit of a position that cannot be an answer, as the official SQuAD 2.0 head
 
@@ -37,7 +38,7 @@ class MaskedLMHead(nn.Module):
 
     def transform(self, hidden: Tensor) -> Tensor:
         """The vectors (..., E) whose products with the token table are the logits."""
-        transformed: Tensor = self.norm(self.activation(self.dense(hidden)))
+        transformed: Tensor = self.norm(self.activation(cast_linear(hidden, self.dense)))
         return transformed
 
 

@@ -1,21 +1,33 @@
 """Operations that keep less memory for the backward pass than autograd would, and are not slower.
 
+Their forms for bfloat16 on CPUs, where matrix multiplies are so fast that the rest decides: an activation is looked up
+in a table of all 65,536 numbers, and attention is a handful of matrix multiplies.
+
 Each function starts with its plain form, which runs where nothing is kept or a graph is traced (compiling, exporting).
 R rows are all leading axes flattened: B * T tokens, or B * Q queried ones in the last layer. F is the feed-forward
 width; M and V are masked positions and the vocabulary.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from litebert.core.threads import run_threads
+from litebert.model import table_kernels
+
 CHUNK_LOGITS = 8_000_000  # at a time: 32 MB. Fewer make the multiplies thin, more do not fit the cache
+CHUNK_SCORES = 1_600_000  # of attention at a time: as many as fit the cache
 CHUNK_VALUES = 800_000  # of an activation at a time: several passes over them find them in the cache
+
+CHUNK_LOOKUPS = 1 << 18  # of a table's lookups, by one thread
 
 # sigmoid(2 z) = (1 + tanh z) / 2, and PyTorch's sigmoid is several times faster than its tanh on a CPU
 _TWICE = 2 * math.sqrt(2 / math.pi)
@@ -25,6 +37,74 @@ _CUBIC = 0.044715
 def gelu_tanh(x: Tensor) -> Tensor:
     """The GELU of the official code: the tanh approximation."""
     return F.gelu(x, approximate="tanh")
+
+
+def cast_linear(x: Tensor, linear: nn.Linear) -> Tensor:
+    """The linear map of x, computed in the number format of x."""
+    return F.linear(x, linear.weight.to(x.dtype), linear.bias.to(x.dtype))
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_rate: float = 0.0) -> Tensor:
+    """Softmax attention (B, N, Q, D) of queries (B, N, Q, D) to keys and values (B, N, T, D).
+
+    `mask` (B or 1, 1, 1 or Q, T) is added to the scores.
+    """
+    if not _is_bf16_on_cpu(query) or dropout_rate > 0 or torch.compiler.is_compiling():
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
+    if mask is not None:
+        mask = mask.expand(len(query), -1, -1, -1)
+    context: Tensor = _Attention.apply(query, key, value, mask)  # type: ignore[no-untyped-call]
+    return context
+
+
+class _Attention(torch.autograd.Function):
+    """Attention as matrix multiplies, some rows of the batch at a time; scores are computed again in the backward pass.
+
+    torch's fused kernel takes several times as long for bfloat16 on a CPU, and longer than for float32.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        scaled, key, value = (x.contiguous() for x in (query * query.shape[-1] ** -0.5, key, value))
+        ctx.save_for_backward(scaled, key, value, mask)
+        context = torch.empty_like(scaled)  # (B, N, Q, D)
+        for rows in _some_rows(scaled, key):
+            _multiply(_attention_probabilities(scaled, key, mask, rows), value[rows], context[rows])
+        return context
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        scaled, key, value, mask = ctx.saved_tensors
+        gradient = gradient.contiguous()  # (B, N, Q, D)
+        of_scaled, of_key, of_value = (torch.empty_like(x) for x in (scaled, key, value))
+        for rows in _some_rows(scaled, key):
+            probabilities = _attention_probabilities(scaled, key, mask, rows)  # (b, N, Q, T)
+            _multiply(probabilities.transpose(-2, -1), gradient[rows], of_value[rows])
+            of_probabilities = gradient[rows] @ value[rows].transpose(-2, -1)  # (b, N, Q, T)
+            of_scores = torch._softmax_backward_data(of_probabilities, probabilities, -1, probabilities.dtype)
+            _multiply(of_scores, key[rows], of_scaled[rows])
+            _multiply(of_scores.transpose(-2, -1), scaled[rows], of_key[rows])
+        return of_scaled.mul_(scaled.shape[-1] ** -0.5), of_key, of_value, None
+
+
+def _some_rows(query: Tensor, key: Tensor) -> list[slice]:
+    """Rows of a batch whose scores exist at the same time."""
+    num_rows = max(1, CHUNK_SCORES // (query.shape[1] * query.shape[2] * key.shape[2]))
+    return [slice(start, start + num_rows) for start in range(0, len(query), num_rows)]
+
+
+def _attention_probabilities(scaled: Tensor, key: Tensor, mask: Tensor | None, rows: slice) -> Tensor:
+    """The softmax of the scores (b, N, Q, T) of some rows; it is computed in float32 and rounded once."""
+    scores = scaled[rows] @ key[rows].transpose(-2, -1)
+    if mask is not None:
+        scores += mask[rows]
+    return torch.softmax(scores, -1)
+
+
+def _multiply(left: Tensor, right: Tensor, out: Tensor) -> None:
+    """Write the products of matrices of every row and head (b, N, ., .)."""
+    torch.bmm(left.flatten(0, 1), right.flatten(0, 1), out=out.flatten(0, 1))
 
 
 def activated_linear(x: Tensor, weight: Tensor, bias: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
@@ -56,6 +136,8 @@ class _ActivatedLinear(torch.autograd.Function):
 
 
 def _activate(activation: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    if _is_bf16_on_cpu(x):
+        return _look_up(x, _tabulate(activation)[:1])[0]
     if not _has_fast_form(activation, x):
         return activation(x)
     activated = torch.empty_like(x)
@@ -66,6 +148,9 @@ def _activate(activation: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 def _activate_with_slope(activation: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
     """activation(x) and its derivative at x, both in the shape of x."""
+    if _is_bf16_on_cpu(x):
+        activated, slope = _look_up(x, _tabulate(activation))
+        return activated, slope
     if not _has_fast_form(activation, x):
         with torch.enable_grad():
             x = x.detach().requires_grad_()
@@ -92,6 +177,39 @@ def _has_fast_form(activation: Callable[[Tensor], Tensor], x: Tensor) -> bool:
     return activation is gelu_tanh and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
 
 
+def _is_bf16_on_cpu(x: Tensor) -> bool:
+    return x.device.type == "cpu" and x.dtype == torch.bfloat16
+
+
+Table = NDArray[np.uint16]
+
+
+@cache
+def _tabulate(activation: Callable[[Tensor], Tensor]) -> tuple[Table, Table]:
+    """The activation and its derivative at each of the numbers that bfloat16 has, in the order of their bits."""
+    every = torch.arange(1 << 16, dtype=torch.int32).to(torch.uint16).view(torch.bfloat16)
+    exact = every.double()
+    # Forward differentiation keeps nothing for a backward pass; activation checkpointing would count it as a layer's.
+    activated, slope = torch.func.jvp(activation, (exact,), (torch.ones_like(exact),))[:2]
+    value, derivative = (y.bfloat16().view(torch.uint16).numpy() for y in (activated, slope))
+    return value, derivative
+
+
+def _look_up(x: Tensor, tables: Sequence[Table]) -> list[Tensor]:
+    """The entries of each table for the numbers of x, in the shape of x."""
+    x = x.contiguous()
+    found = [torch.empty_like(x) for _ in tables]
+    numbers, *outputs = (y.view(torch.uint16).view(-1).numpy() for y in (x, *found))
+    pieces = range(0, len(numbers), CHUNK_LOOKUPS)
+    calls = [
+        (numbers[start : start + CHUNK_LOOKUPS], table, output[start : start + CHUNK_LOOKUPS])
+        for start in pieces
+        for table, output in zip(tables, outputs, strict=True)
+    ]
+    run_threads(table_kernels.look_up, calls, torch.get_num_threads())
+    return found
+
+
 def _chunks(x: Tensor) -> tuple[Tensor, ...]:
     return torch.split(x.view(-1), CHUNK_VALUES)
 
@@ -109,8 +227,8 @@ def vocabulary_loss(
         loss = (losses if weights is None else losses * weights).sum()
         return loss, (logits.argmax(-1) == labels).sum()
     if torch.is_autocast_enabled(states.device.type):
-        dtype = torch.get_autocast_dtype(states.device.type)
-        states, table, bias = states.to(dtype), table.to(dtype), bias.to(dtype)
+        states = states.to(torch.get_autocast_dtype(states.device.type))
+    table, bias = table.to(states.dtype), bias.to(states.dtype)
     if not torch.is_grad_enabled():  # else an autograd function would still see that parameters require gradients
         states, table, bias = states.detach(), table.detach(), bias.detach()
     loss, correct = _VocabularyLoss.apply(states, table, bias, labels, weights)  # type: ignore[no-untyped-call]
@@ -143,12 +261,15 @@ class _VocabularyLoss(torch.autograd.Function):
             targets = labels[rows, None]  # (C, 1)
             logits = F.linear(states[rows], table, bias).to(loss.dtype)  # (C, V)
             of_label, largest = logits.gather(1, targets), logits.amax(-1, keepdim=True)  # (C, 1) each
+            # Logits that were rounded to few bits are often equal, and then only the first of them is the guess.
+            is_rounded = states.dtype != loss.dtype
+            is_right = logits.argmax(-1, keepdim=True) == targets if is_rounded else of_label == largest
             probabilities = torch.softmax(logits, -1, out=logits)  # (C, V), in the memory of the logits
             # The best token's probability is at least 1 / V: its logarithm is finite where the label's may not be.
             losses = largest - probabilities.amax(-1, keepdim=True).log() - of_label  # (C, 1)
             of_rows = None if weights is None else weights[rows, None].to(loss.dtype)
             loss += (losses if of_rows is None else losses * of_rows).sum()
-            correct += (of_label == largest).sum()
+            correct += is_right.sum()
             if is_training:
                 error = probabilities.scatter_add_(1, targets, -torch.ones_like(of_label))  # (C, V)
                 if of_rows is not None:
@@ -167,12 +288,13 @@ class _VocabularyLoss(torch.autograd.Function):
 def _add_gradients(gradients: list[Tensor], rows: slice, error: Tensor, states: Tensor, table: Tensor) -> None:
     """Add the gradients of a chunk whose logits are wrong by `error` (C, V), at its states (C, E)."""
     of_states, of_table, of_bias = gradients  # (M, E), (V, E), (V,)
-    of_states[rows] = error.to(table.dtype) @ table
+    of_bias += error.sum(0)
+    error = error.to(table.dtype)
+    of_states[rows] = error @ table
     # The first chunk is written rather than added: zeroing would be one more pass over the table.
     if states.dtype == of_table.dtype:
         of_table.addmm_(error.t(), states, beta=1 if rows.start else 0)
     elif rows.start:
-        of_table += error.to(states.dtype).t() @ states
+        of_table += error.t() @ states
     else:
-        of_table.copy_(error.to(states.dtype).t() @ states)
-    of_bias += error.sum(0)
+        of_table.copy_(error.t() @ states)

@@ -42,6 +42,7 @@ class Model(nn.Module):
         """The loss of the tokens `labels` (M,) at states (M, H), times `weights` (M,), summed, and the number right."""
         mlm = self.heads["mlm"]
         assert isinstance(mlm, MaskedLMHead)
+        states = states.to(self.encoder.narrow_dtype or states.dtype)
         return vocabulary_loss(mlm.transform(states), self.encoder.embeddings.token.weight, mlm.bias, labels, weights)
 
 

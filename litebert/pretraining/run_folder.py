@@ -58,6 +58,7 @@ class Run:
     progress: Progress
     state: State  # between stages; during a stage, its engine has it
     texts: dict[str, str] = field(default_factory=dict)  # path -> fingerprint of each corpus that was read
+    measures_dtype: bool = False  # runtime.dtype = "auto", and no checkpoint recorded what was chosen
     first_weights: str = ""  # fingerprint of the weights that it started from; empty if they were new
     branch_steps: Collection[int] = ()  # other runs start from these checkpoints
     at_chance: Mapping[str, str] = field(default_factory=dict)  # heads that have learned nothing yet -> a warning
@@ -118,7 +119,9 @@ def begin_run(folder: Path, recipe: Recipe, runtime: Runtime, view: View) -> Run
     start = start_from_checkpoint(recipe, source) if source else start_from_scratch(recipe, corpora)
     for note in start.notes:
         view.say(note)
-    return Run(folder, recipe, runtime, tokenizer, Progress(start.step), start.state, first_weights=start.fingerprint)
+    run = Run(folder, recipe, runtime, tokenizer, Progress(start.step), start.state, first_weights=start.fingerprint)
+    run.measures_dtype = recipe.runtime.dtype == "auto"
+    return run
 
 
 @naming_shortages("building the model", fix=SMALLER_MODEL)
@@ -131,7 +134,7 @@ def resume_run(last: Checkpoint, folder: Path, recipe: Recipe, runtime: Runtime)
     progress = Progress.of(last.path)
     state = State(last.load_weights(), last.load_optimizer(), unpack_scaler(last.state))
     texts, first_weights = begun_with.get("corpora", {}), begun_with.get("weights", "")
-    return Run(folder, recipe, runtime, last.load_tokenizer(), progress, state, texts, first_weights)
+    return Run(folder, recipe, runtime, last.load_tokenizer(), progress, state, texts, first_weights=first_weights)
 
 
 def open_log(run: Run) -> RunLog | NoLog:

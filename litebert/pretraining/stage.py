@@ -1,6 +1,7 @@
 """A stage: a part of a run during which the recipe does not change, with its model, optimizer and batches."""
 
 import dataclasses
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,17 @@ from litebert.pretraining.initialization import State, load_matching_moments, lo
 from litebert.pretraining.recipe import Recipe
 from litebert.pretraining.run_folder import Run, check_tokenizer, record_corpora
 from litebert.training.distributed import TaskLoss, gather_tensor, parallelize, reshard, shard_like
-from litebert.training.loop import SMALLER_MODEL, Engine, Progress, build_scaler, check_finite, measure, seed_dropout
+from litebert.training.loop import (
+    SMALLER_MODEL,
+    Engine,
+    Progress,
+    build_scaler,
+    check_finite,
+    encoder_dtype,
+    measure,
+    seed_dropout,
+    with_fastest_dtype,
+)
 from litebert.training.optimizers import build_optimizer
 from litebert.training.schedule import learning_rate
 
@@ -102,10 +113,16 @@ def begin_stage(run: Run, view: View) -> Stage:
     if not validation:
         view.say(f"no validation: {reason}")
     objective = build_objective(recipe)
+    engine = build_engine(run, recipe, objective)
+    if run.measures_dtype:
+        first = next(batches)
+        batches = itertools.chain([first], batches)
+        engine = with_fastest_dtype(engine, first[0], view)
+        run.runtime, run.measures_dtype = engine.runtime, False
     return Stage(
         recipe=recipe,
         objective=objective,
-        engine=build_engine(run, recipe, objective),
+        engine=engine,
         batches=batches,
         validation=validation,
         ends_at=min((stage.at for stage in run.recipe.stages if stage.at > begins_at), default=recipe.train.steps),
@@ -129,6 +146,7 @@ def build_engine(run: Run, recipe: Recipe, objective: Objective) -> Engine[Batch
     model = objective.build_model(recipe.model, seed=recipe.seed)
     load_matching_weights(model, run.state.weights, recipe)
     model.encoder.recompute = recipe.train.recompute
+    model.encoder.training_dtype = encoder_dtype(run.runtime)
     model = model.to(run.runtime.device)
     if recipe.train.compile:
         # a block is compiled for each combination of mask, number of positions and mode: more than the default of 8

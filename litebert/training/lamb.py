@@ -5,7 +5,6 @@ the squares of sharded parameters (DTensors) are summed over processes, in one s
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor, Partial, Replicate
 from torch.optim import Optimizer
 
+from litebert.core.threads import run_threads
 from litebert.training import lamb_kernels
 from litebert.training.lamb_kernels import Coefficients, Piece
 
@@ -151,29 +151,16 @@ def _accumulate_on_cpu(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
     wholes = [_as_arrays(update) for update in updates]
     coefficients = [_coefficients(update) for update in updates]
     pieces = [(index, piece) for index, whole in enumerate(wholes) for piece in lamb_kernels.cut(whole)]
-    _run_threads(lamb_kernels.accumulate, [(piece, coefficients[index]) for index, piece in pieces])
+    num_threads = torch.get_num_threads()
+    run_threads(lamb_kernels.accumulate, [(piece, coefficients[index]) for index, piece in pieces], num_threads)
 
     def apply(rates: Sequence[Tensor | float]) -> None:
         numbers = [np.float32(float(rate)) for rate in rates]
         # backwards, since the tensors that the first pass read last are still in the cache
         calls = [(piece, coefficients[index], numbers[index]) for index, piece in reversed(pieces)]
-        _run_threads(lamb_kernels.apply, calls)
+        run_threads(lamb_kernels.apply, calls, num_threads)
 
     return torch.from_numpy(np.stack([whole.squares.sum(0, dtype=np.float64) for whole in wholes])), apply
-
-
-def _run_threads(kernel: Callable[..., None], calls: Sequence[tuple[Any, ...]]) -> None:
-    num_threads = torch.get_num_threads()
-
-    def run_share(first: int) -> None:
-        for call in calls[first::num_threads]:
-            kernel(*call)
-
-    if num_threads == 1:
-        run_share(0)
-    else:
-        with ThreadPoolExecutor(num_threads) as pool:
-            list(pool.map(run_share, range(num_threads)))  # a list, so that a thread's exception is raised here
 
 
 def _as_arrays(update: Update) -> Piece:

@@ -25,6 +25,7 @@ from litebert.checkpoint import MANIFEST, read_manifest
 from litebert.core.errors import DataError, TrainingError, naming_shortages
 from litebert.core.memory import describe_shortage
 from litebert.core.runtime import Runtime
+from litebert.core.view import View
 from litebert.model.model import Model
 from litebert.tasks.task import AnyBatch, MicroBatch, Task
 from litebert.training.distributed import average_over_ranks, gradient_sync, sum_over_ranks
@@ -32,6 +33,7 @@ from litebert.training.optimizers import clip_gradients
 from litebert.training.options import TrainOptions
 from litebert.training.schedule import step_by_clock
 
+CLEAR_GAIN = 1.1  # how many times as fast bf16 has to be to be chosen: float32 is the same on every machine
 # what helps where memory is short, and no key of a batch does
 SMALLER_MODEL = (
     "use a smaller model: lower model.hidden_size or model.num_layers (`litebert recipes plan` says what fits)"
@@ -93,6 +95,37 @@ class StepReport(NamedTuple):
     metrics: dict[str, float]  # reproducible
     num_tokens: int
     seconds: float
+
+
+def encoder_dtype(runtime: Runtime) -> torch.dtype | None:
+    """What `Encoder.training_dtype` has to be for the runtime's number format.
+
+    In bf16 on a CPU the encoder casts weights itself: once per micro-batch, where autocast does it in every layer.
+    Everywhere else autocast knows better which operations stay in float32.
+    """
+    return torch.bfloat16 if runtime.device.type == "cpu" and runtime.dtype == torch.bfloat16 else None
+
+
+def with_dtype(engine: Engine[AnyBatch], name: str) -> Engine[AnyBatch]:
+    """The engine with another number format, and the same weights and optimizer."""
+    runtime = engine.runtime.in_format(name)
+    engine.model.encoder.training_dtype = encoder_dtype(runtime)
+    return replace(engine, runtime=runtime)
+
+
+def with_fastest_dtype(engine: Engine[AnyBatch], micro_batch: AnyBatch, view: View) -> Engine[AnyBatch]:
+    """The engine in the number format in which loss and gradients of this micro-batch take the least time.
+
+    Several processes measure at the same time, as they will train, and agree on one format.
+    """
+    seconds: dict[str, float] = {}
+    for name in ("fp32", "bf16") * 3:
+        candidate = with_dtype(engine, name)
+        seconds[name] = min(time_batch(candidate, [micro_batch]), seconds.get(name, math.inf))
+    gain = average_over_ranks(seconds["fp32"] / seconds["bf16"])
+    fastest = "bf16" if gain > CLEAR_GAIN else "fp32"
+    view.say(f"number format {fastest}: in bf16 the first micro-batch is {gain:.2f} times as fast as in fp32")
+    return with_dtype(engine, fastest)
 
 
 def build_scaler(runtime: Runtime) -> GradScaler:
@@ -186,7 +219,7 @@ def measure(engine: Engine[AnyBatch], batches: Sequence[AnyBatch]) -> dict[str, 
     totals = count_totals(engine.task, batches)
     sums: Counter[str] = Counter()
     for batch in batches:
-        with naming_shortages("validation", fix=SMALLER_MODEL), _number_format(engine.runtime):
+        with naming_shortages("validation", fix=SMALLER_MODEL), _autocast(engine.runtime):
             result = engine.compute_loss(batch.to(engine.runtime.device), dict(totals))
         sums.update({name: float(value) for name, value in result.sums.items()})
     return engine.task.summarize(sums, totals)
@@ -238,7 +271,7 @@ def _advising_on_memory(micro_batch: MicroBatch, where: str) -> Iterator[None]:
 
 def _backward(engine: Engine[AnyBatch], micro_batch: AnyBatch, totals: dict[str, int]) -> dict[str, float]:
     # `totals` is not a Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
-    with _number_format(engine.runtime):
+    with _autocast(engine.runtime):
         result = engine.compute_loss(micro_batch.to(engine.runtime.device), totals)
     # DDP and FSDP average over processes, but our losses are divided by the counts of all: they must be summed
     loss = result.loss * engine.runtime.ranks.world_size
@@ -246,5 +279,7 @@ def _backward(engine: Engine[AnyBatch], micro_batch: AnyBatch, totals: dict[str,
     return {name: float(value) for name, value in result.sums.items()}
 
 
-def _number_format(runtime: Runtime) -> torch.autocast:
-    return torch.autocast(runtime.device.type, dtype=runtime.dtype, enabled=runtime.dtype != torch.float32)
+def _autocast(runtime: Runtime) -> torch.autocast:
+    """Operations in the runtime's number format, chosen one by one; nothing where the encoder casts by itself."""
+    is_needed = runtime.dtype != torch.float32 and encoder_dtype(runtime) is None
+    return torch.autocast(runtime.device.type, dtype=runtime.dtype, enabled=is_needed)

@@ -36,6 +36,7 @@ from litebert.tasks.finetuning import Chance, Dataset
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.report import explain_chance, read_report
+from litebert.training import loop
 
 NO_DROPOUT = {"dropout_rate": 0.0, "classifier_dropout_rate": 0.0}
 
@@ -514,3 +515,16 @@ def test_a_run_at_chance_names_the_likely_cause(losses: list[float], changes: di
     facts = {"num_examples": 200, "chance": {"score": 0.5, "margin": 0.1}, "confusion": [[60, 40], [50, 50]], **changes}
     records = [{"step": 10 * number, "loss": loss} for number, loss in enumerate(losses, start=1)]
     assert explain_chance(facts, records, num_train=270).startswith(cause)
+
+
+@pytest.mark.parametrize("fastest", ["fp32", "bf16"])
+def test_auto_trains_in_the_format_in_which_a_batch_is_fastest(
+    fastest: str, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "time_batch", lambda engine, _: 1.0 if engine.runtime.dtype_name == fastest else 2.0)
+    data = write_rows(tmp_path / "data", invent_rows())
+    for dtype in ("auto", fastest):
+        job = make_job(tiny_checkpoint, "classification", data, runtime={"dtype": dtype}, train__steps=4)
+        finetune(job, tmp_path / dtype)
+    logs = [(tmp_path / dtype / "metrics.jsonl").read_bytes() for dtype in ("auto", fastest)]
+    assert logs[0] == logs[1]

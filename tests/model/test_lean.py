@@ -1,5 +1,6 @@
 """Lean operations equal their plain forms, gradients included, and stay out of traced graphs."""
 
+from collections.abc import Callable
 from unittest import mock
 
 import pytest
@@ -106,3 +107,45 @@ def test_compiling_and_exporting_see_plain_operations_only() -> None:
     called = {str(node.target) for node in exported.graph.nodes}
     assert "aten.gelu.default" in called
     assert not any("sigmoid" in name for name in called), called
+
+
+@pytest.mark.parametrize("activation", [lean.gelu_tanh, F.gelu, F.relu])
+def test_an_activation_in_bf16_is_the_exact_one_rounded_and_so_is_its_slope(
+    activation: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    x = torch.randn(60, 50, generator=torch.Generator().manual_seed(0)).mul_(4).bfloat16().requires_grad_()
+    exact = x.detach().double().requires_grad_()
+    identity, zero = torch.eye(50, dtype=x.dtype), torch.zeros(50, dtype=x.dtype)
+    ours, theirs = lean.activated_linear(x, identity, zero, activation), activation(exact)
+    assert torch.equal(ours.detach(), theirs.detach().bfloat16())
+    slopes = [torch.autograd.grad(y.sum(), x_) for y, x_ in ((ours, x), (theirs, exact))]
+    assert torch.equal(slopes[0][0], slopes[1][0].bfloat16())
+
+
+@pytest.mark.parametrize("scores_at_once", [1, 2 * 3 * 7 * 9, 10**6])
+@pytest.mark.parametrize("mask_shape", [None, (4, 1, 1, 9), (4, 1, 7, 9), (1, 1, 7, 9)])
+def test_attention_in_bf16_is_near_the_exact_one_and_so_are_its_gradients(
+    scores_at_once: int, mask_shape: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lean, "CHUNK_SCORES", scores_at_once)
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((4, 3, 7, 8), (4, 3, 9, 8), (4, 3, 9, 8))
+    inputs = [torch.randn(shape, generator=generator).bfloat16().requires_grad_() for shape in shapes]
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    mask = None
+    if mask_shape:
+        is_hidden = torch.rand(mask_shape, generator=generator) < 0.3
+        mask = torch.zeros(is_hidden.shape, dtype=torch.bfloat16).masked_fill(is_hidden, -torch.inf)
+    ours = lean.attend(*inputs, mask)
+    theirs = F.scaled_dot_product_attention(*exact, attn_mask=None if mask is None else mask.double())
+    weights = torch.randn(theirs.shape, generator=generator).bfloat16()
+    ours_and_gradients = (ours, *torch.autograd.grad((ours * weights).sum(), inputs))
+    theirs_and_gradients = (theirs, *torch.autograd.grad((theirs * weights.double()).sum(), exact))
+    for near, right in zip(ours_and_gradients, theirs_and_gradients, strict=True):
+        assert (near.double() - right).norm() < 0.01 * right.norm()
+
+
+def test_rounded_logits_that_are_equal_are_one_guess() -> None:
+    states, table = torch.ones(3, 1, dtype=torch.bfloat16), torch.ones(4, 1, dtype=torch.bfloat16)
+    _, correct = lean.vocabulary_loss(states, table, torch.zeros(4), torch.tensor([0, 1, 2]))
+    assert int(correct) == 1

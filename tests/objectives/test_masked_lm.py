@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from litebert.batches.batch import Batch
+from litebert.model.blocks import AttentionBlock, FeedForwardBlock
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.model.sharing import Sharing
@@ -177,3 +179,48 @@ def test_dropout_is_drawn_again_alike_from_the_same_seed() -> None:
         runs.append(gradients_of(model, OBJECTIVE.batch_loss(model, PACKED).loss))
     torch.testing.assert_close(runs[0], runs[1], rtol=0, atol=0)
     assert not torch.equal(runs[0][0], runs[2][0])
+
+
+@pytest.mark.parametrize("sharing", ["all", "none"])
+@pytest.mark.parametrize("batch", [PADDED, PACKED], ids=["padded", "packed"])
+def test_gradients_computed_in_bf16_are_near_the_exact_ones_and_have_the_parameters_type(
+    sharing: Sharing, batch: Batch
+) -> None:
+    model = build(sharing=sharing, num_layers=6)
+    exact = gradients_of(model, OBJECTIVE.batch_loss(model, batch).loss)
+    model.float().encoder.training_dtype = torch.bfloat16
+    loss = OBJECTIVE.batch_loss(model, batch).loss
+    near = gradients_of(model, loss)
+    assert {loss.dtype, *(gradient.dtype for gradient in near)} == {torch.float32}
+    error = torch.cat([(a - b).flatten() for a, b in zip(near, exact, strict=True)]).norm()
+    assert error < 0.05 * torch.cat([gradient.flatten() for gradient in exact]).norm()
+
+
+def test_evaluation_does_not_depend_on_the_format_of_training() -> None:
+    model = build().float().eval()
+    exact = OBJECTIVE.batch_loss(model, PADDED).loss
+    model.encoder.training_dtype = torch.bfloat16
+    assert torch.equal(OBJECTIVE.batch_loss(model, PADDED).loss, exact)
+
+
+def test_layers_recomputed_in_bf16_give_the_same_gradients_to_the_last_bit() -> None:
+    model = build(hidden_dropout_rate=0.3, attention_dropout_rate=0.3).float()
+    model.encoder.training_dtype = torch.bfloat16
+    runs = []
+    for recompute in (False, True):
+        model.encoder.recompute = recompute
+        seeded = replace(PACKED, dropout_seeds=tuple(range(len(PACKED.token_ids))))
+        runs.append(gradients_of(model, OBJECTIVE.batch_loss(model, seeded).loss))
+    torch.testing.assert_close(runs[0], runs[1], rtol=0, atol=0)
+
+
+def test_layers_that_share_their_weights_cast_them_once() -> None:
+    model = build(num_layers=6).float()
+    model.encoder.training_dtype = torch.bfloat16
+    attention, ffn = (
+        mock.patch.object(block, "cast_weights", autospec=True, side_effect=block.cast_weights)
+        for block in (AttentionBlock, FeedForwardBlock)
+    )
+    with attention as cast_attention, ffn as cast_ffn:
+        OBJECTIVE.batch_loss(model, PADDED)
+    assert (cast_attention.call_count, cast_ffn.call_count) == (1, 1)

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from small_runs import assert_same_run, interrupted_before_step, make_recipe
 from litebert.batches.batch import Batch
 from litebert.batches.stream import open_stream
 from litebert.checkpoint import list_checkpoints, load_checkpoint
-from litebert.core import runtime
 from litebert.core.errors import ConfigError
 from litebert.core.runlog import read_log
 from litebert.core.runtime import RuntimeOptions, choose_runtime
@@ -35,6 +34,7 @@ from litebert.pretraining.initialization import State
 from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import Recipe, load_recipe
 from litebert.pretraining.stage import build_engine, draw_validation
+from litebert.training import loop
 from litebert.training.distributed import TaskLoss, agree_on_dtype, process_group
 from litebert.training.kept_checkpoints import delete_old_checkpoints
 from litebert.training.loop import Engine, Progress, build_scaler, seed_dropout, update
@@ -104,6 +104,7 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
         {"segments": {"max_length": 32, "format": "doc-sentences", "task": "none"}},
         {"train__recompute": True, "train__log_every": 3},
         {"data__weights": [1.0, 2.0], "data__corpora": "twice"},
+        {"runtime": {"dtype": "bf16"}, "batch": {"tokens": 160, "is_packed": True}, "train__recompute": True},
     ],
     ids=[
         "plain",
@@ -117,6 +118,7 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
         "no-task",
         "recompute",
         "mixed",
+        "bf16",
     ],
 )
 def test_an_interrupted_run_equals_an_uninterrupted_one(
@@ -386,22 +388,41 @@ def test_half_precision_trains_resumes_exactly_and_stays_near_fp32(
     assert half != full
 
 
-def measured(fastest: torch.dtype) -> Callable[[torch.device, torch.dtype], float]:
-    """A machine that multiplies fastest in this format."""
-    return lambda _, dtype: 2.0 if dtype == fastest else 1.0
+def timed(fastest: str) -> Callable[..., float]:
+    """A machine on which a micro-batch takes the least time in this format."""
+    return lambda engine, _: 1.0 if engine.runtime.dtype_name == fastest else 2.0
 
 
 def test_a_number_format_that_was_measured_is_kept_when_a_busy_machine_measures_another(
     tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = make_recipe(tiny_corpus, train__steps=6, runtime={"dtype": "auto"})
-    monkeypatch.setattr(runtime, "measure_peak_flops", measured(torch.bfloat16))
+    monkeypatch.setattr(loop, "time_batch", timed("bf16"))
     pretrain(recipe, tmp_path / "whole")
     with interrupted_before_step(6, monkeypatch):
         pretrain(recipe, tmp_path / "broken")
-    monkeypatch.setattr(runtime, "measure_peak_flops", measured(torch.float32))
+    monkeypatch.setattr(loop, "time_batch", timed("fp32"))
     pretrain(recipe, tmp_path / "broken")
     assert_same_run(tmp_path / "whole", tmp_path / "broken")
+    last = load_checkpoint(list_checkpoints(tmp_path / "broken" / "checkpoints")[-1])
+    assert last.begun_with["dtype"] == "bf16"
+
+
+@pytest.mark.parametrize("fastest", ["fp32", "bf16"])
+def test_measuring_formats_leaves_no_trace_in_the_run(
+    fastest: str, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really_timed = loop.time_batch
+
+    def time_batch(engine: Engine[Batch], parts: Sequence[Batch]) -> float:
+        really_timed(engine, parts)
+        return timed(fastest)(engine, parts)
+
+    monkeypatch.setattr(loop, "time_batch", time_batch)
+    for dtype in ("auto", fastest):
+        pretrain(make_recipe(tiny_corpus, train__steps=4, runtime={"dtype": dtype}), tmp_path / dtype)
+    logs = [(tmp_path / dtype / "metrics.jsonl").read_bytes() for dtype in ("auto", fastest)]
+    assert logs[0] == logs[1]
 
 
 def note_format(rank: int, port: str, folder: str) -> None:

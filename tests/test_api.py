@@ -134,7 +134,12 @@ def test_an_error_names_the_argument_and_the_command_line_its_flag(
     assert capsys.readouterr().err.endswith("(--corpus)\n")
 
 
-COMMANDS = {"train_tokenizer": "tokenizer train", "build_corpus": "corpus build", "run_study": "study run"}
+COMMANDS = {
+    "train_tokenizer": "tokenizer train",
+    "build_corpus": "corpus build",
+    "build_index": "search index",
+    "run_study": "study run",
+}
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "evaluate_intrinsic"])

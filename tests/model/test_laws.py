@@ -303,4 +303,4 @@ def test_the_dropout_of_a_row_does_not_depend_on_the_other_rows() -> None:
 def test_layers_are_listed_in_the_number_format_of_the_weights() -> None:
     encoder = build(tiny()).double()
     hidden = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert {layer(hidden, None).dtype for layer in encoder.list_layers()} == {torch.float64}
+    assert {layer(hidden, encoder.see(hidden, None)).dtype for layer in encoder.list_layers()} == {torch.float64}

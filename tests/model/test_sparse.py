@@ -233,6 +233,18 @@ def test_in_bf16_it_is_about_the_same(config: ModelConfig) -> None:
         torch.testing.assert_close(encoder(token_ids).hidden.float(), exact, atol=0.1, rtol=0.1)
 
 
+@pytest.mark.parametrize("config", SPARSE)
+def test_gradients_of_training_in_bf16_are_as_near_as_those_of_full_attention(config: ModelConfig) -> None:
+    encoder, token_ids = build_model(replace(config, initializer_range=0.1)).encoder, draw_ids(2, 90)
+    gradients = []
+    for dtype in (None, torch.bfloat16):
+        encoder.training_dtype = dtype
+        encoder.zero_grad()
+        encoder(token_ids).hidden.float().pow(3).sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None]))
+    assert (gradients[1] - gradients[0]).norm() < 0.3 * gradients[0].norm()  # full attention's are off by 0.2
+
+
 @pytest.mark.parametrize("attention", ["window", "block"])
 def test_a_text_of_which_every_token_sees_all_is_computed_as_by_full_attention(attention: Attention) -> None:
     config = replace(TINY, attention=attention, attention_width=100)

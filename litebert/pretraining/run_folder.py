@@ -195,7 +195,15 @@ def save(run: Run, engine: Engine[Batch], log: RunLog | NoLog) -> None:
 def delete_checkpoints(run: Run) -> None:
     """Delete all checkpoints except the last ones, the best one, and those that other runs start from."""
     records, keep_last = read_log(run.folder / METRICS_FILE), run.recipe.train.keep_last
-    delete_old_checkpoints(run.folder, records, keep_last=keep_last, branch_steps=run.branch_steps)
+    ends = {run.recipe.train.steps, *(stage.at for stage in run.recipe.stages)}
+    counts_steps = not (run.recipe.train.hours or run.recipe.train.tokens)  # otherwise a stage may end at any step
+
+    def is_scheduled(step: int) -> bool:
+        return not counts_steps or step in ends or step % run.recipe.at(step - 1).train.save_every == 0
+
+    delete_old_checkpoints(
+        run.folder, records, keep_last=keep_last, branch_steps=run.branch_steps, is_scheduled=is_scheduled
+    )
 
 
 def record_corpora(run: Run, recipe: Recipe) -> None:

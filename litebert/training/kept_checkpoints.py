@@ -1,7 +1,7 @@
 """The checkpoints in a run's folder: the newest complete one to resume from, and which of the others are kept."""
 
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -60,12 +60,19 @@ def delete_old_checkpoints(
     keep_last: int,
     best_by: str = "valid_loss",
     branch_steps: Collection[int] = (),
+    is_scheduled: Callable[[int], bool] = lambda _: True,
 ) -> None:
-    """Keep the last checkpoints, those that other runs start from, and the best: lowest loss or highest score."""
+    """Keep the last checkpoints, those that other runs start from, and the best: lowest loss or highest score.
+
+    A checkpoint that is not scheduled was saved because the run was stopped. It is kept in addition to the others until
+    there is a later one, so that a resumed run ends with the same checkpoints as an uninterrupted one.
+    """
     paths = list_checkpoints(folder / CHECKPOINTS)
+    scheduled = [path for path in paths if is_scheduled(int(path.name.removeprefix("step-")))]
+    last = {*scheduled[-keep_last:], *paths[-1:]}
     saved = [record for record in records if checkpoint_path(folder, record["step"]) in paths]
     kept = {checkpoint_path(folder, step) for step in (best_step(saved, best_by), *branch_steps)}
-    deleted = [path for path in paths[:-keep_last] if path not in kept]
+    deleted = [path for path in paths if path not in last | kept]
     for path in deleted:
         temporary = path.with_name(f".{path.name}.tmp")  # if deleting is interrupted, this is not a checkpoint
         path.rename(temporary)

@@ -45,7 +45,7 @@ LONGER = {"at": 6, "segments": {"max_length": 32}}
 
 
 @pytest.mark.parametrize(("sent", "raised"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
-@pytest.mark.parametrize("step", [6, 12])  # in the middle; the last, after which a study would go on to other work
+@pytest.mark.parametrize("step", [6, 10, 12])  # in the middle; near the end; the last, after which a study goes on
 def test_a_run_that_receives_a_stop_signal_saves_its_step_and_resumes_to_the_same_end(
     sent: signal.Signals, raised: type[BaseException], step: int, tiny_corpus: Path, tmp_path: Path
 ) -> None:
@@ -69,6 +69,8 @@ def test_a_run_that_receives_a_stop_signal_saves_its_step_and_resumes_to_the_sam
     assert [path.name for path in list_checkpoints(tmp_path / "stopped" / "checkpoints")][-1] == f"step-{step:08}"
     pretrain(recipe, tmp_path / "stopped")
     assert_same_run(tmp_path / "whole", tmp_path / "stopped")
+    kept = [[path.name for path in list_checkpoints(tmp_path / run / "checkpoints")] for run in ("whole", "stopped")]
+    assert kept[0] == kept[1]
 
 
 def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus(

@@ -92,7 +92,7 @@ def check(corpus: CorpusPath) -> None:
 def stats(
     corpus: CorpusPath,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PNG file to draw the lengths to; drawn anew if it exists.")
+        Path | None, typer.Option(metavar="FILE", help="PNG file to plot the lengths to; replaced if it exists.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

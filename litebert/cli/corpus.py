@@ -92,7 +92,7 @@ def check(corpus: CorpusPath) -> None:
 def stats(
     corpus: CorpusPath,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PNG file to draw the lengths to; drawn anew if it exists.")
+        Path | None, typer.Option(metavar="FILE", help="PNG file to plot the lengths to; replaced if it exists.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +130,7 @@ def _print_build(result: "BuildResult", out: Path) -> None:
     for split in ("train", "valid"):
         records = [record for record in result.manifest.shards if record.split == split]
         documents, tokens = sum(r.num_documents for r in records), sum(r.num_tokens for r in records)
-        print(f"{out} {split}: {documents:,} documents, {tokens:,} tokens in {len(records)} shards")
+        print(f"{out} {split}: {documents:,} documents, {tokens:,} tokens in {_count(len(records), 'shard')}")
         share = result.manifest.options["valid_share"]
         if not records and (share < 1 if split == "train" else share > 0):
             print(f"warning: the {split} split is empty; change --valid-share", file=sys.stderr)
@@ -142,8 +142,8 @@ def _print_statistics(statistics: "CorpusStatistics") -> None:
     console = open_console()
     facts = statistics.tokenizer
     console.print(
-        f"{statistics.path}: {statistics.num_sources:,} sources, {statistics.text_bytes / 1e6:,.1f} MB of text, "
-        f"{facts['kind']} vocabulary of {facts['vocab_size']:,}"
+        f"{statistics.path}: {_count(statistics.num_sources, 'source')}, "
+        f"{statistics.text_bytes / 1e6:,.1f} MB of text, {facts['kind']} vocabulary of {facts['vocab_size']:,}"
     )
     table = Table("", *statistics.splits, title="Corpus", title_justify="left")
     for column in table.columns[1:]:
@@ -178,3 +178,7 @@ def _rows(splits: "list[SplitStatistics]") -> list[tuple[str, list[str]]]:
 
 def _share(counts: tuple[int, ...], i: int) -> str:
     return f"{counts[i]:,}  {counts[i] / max(1, sum(counts)):6.1%}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

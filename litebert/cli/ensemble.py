@@ -49,7 +49,7 @@ def compare_runs(runs: Runs, as_json: AsJson = False) -> None:
       litebert compare runs/reviews runs/reviews-scratch --json
     """
     from litebert.tasks.report import read_report
-    from litebert.tasks.scoreboard import glue_average, missing_tasks
+    from litebert.tasks.scoreboard import AVERAGED, glue_average, missing_tasks
 
     reports = {str(run): read_report(run) for run in runs}
     missing = missing_tasks(list(reports.values()))
@@ -66,9 +66,9 @@ def compare_runs(runs: Runs, as_json: AsJson = False) -> None:
             print(f"{name:{width}}  {report['task']} {split}: {scores} ({chance})")
             if "baseline" in facts:
                 print(f"{'':{width}}  {describe_baseline(facts['baseline'], report['metric'])}")
-    if average is None:
+    if 0 < len(missing) < len(AVERAGED):
         print(f"no GLUE average: {', '.join(missing)} missing")
-    else:
+    elif average is not None:
         print(f"GLUE average (dev, without WNLI): {100 * average:.1f}")
 
 

@@ -50,6 +50,7 @@ _OPTIONS = {
     "origins": {"origin"},
     "corpora": {"corpus"},
     "seeds": {"num_seeds"},
+    "label": {"reranker_label"},
 }
 INTERRUPTED = 130  # typer's exit code for Ctrl-C
 

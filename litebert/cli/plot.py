@@ -9,7 +9,7 @@ import typer
 def plot_runs(
     runs: Annotated[list[Path], typer.Argument(metavar="RUNS", help="Run folders, or their metrics.jsonl files.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="PNG file to write; drawn anew if it exists.")
+        Path, typer.Option("--out", "-o", metavar="FILE", help="PNG file to write; replaced if it exists.")
     ] = Path("curves.png"),
     metric: Annotated[
         list[str] | None,
@@ -17,7 +17,7 @@ def plot_runs(
             "--metric",
             "-m",
             metavar="METRIC",
-            help="Metric to plot, such as loss; repeat for more. Default: the four most telling.",
+            help="Metric to plot, such as loss; repeat for more. Default: the four most informative.",
         ),
     ] = None,
 ) -> None:

@@ -41,7 +41,7 @@ def show_recipe(recipe: RecipeName, overrides: Overrides = None, as_json: AsJson
 
 
 def check_recipe(recipe: RecipeName, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Check a recipe, and print it with what the run comes to.
+    """Check a recipe, and print it with the size of the run.
 
     Parameters, memory, tokens, steps and the first batch are shown; nothing is trained.
 

@@ -380,7 +380,7 @@ def report_studies(
             "--out",
             "-o",
             metavar="FOLDER",
-            help="Folder to write; a report is drawn anew. Default: FOLDER/report, or runs/studies/report for several.",
+            help="Folder to write; a report is replaced. Default: FOLDER/report, or runs/studies/report for several.",
         ),
     ] = None,
     markdown: Annotated[

@@ -131,7 +131,7 @@ def collect_text(demo: Demo) -> str:
             (temporary / f"{kind}s.txt").write_text("\n\n".join(texts) + "\n", "utf-8")
     sentences = [sentence for document in documents for sentence in document.sentences]
     return (
-        f"{len(documents)} documents, {len(sentences):,} sentences, {sum(map(len, sentences)) / 1e6:.1f} MB; "
+        f"{len(documents):,} documents, {len(sentences):,} sentences, {sum(map(len, sentences)) / 1e6:.1f} MB; "
         f'such as "{documents[0].sentences[0]}"'
     )
 
@@ -151,8 +151,8 @@ def build_shards(demo: Demo) -> str:
     build_corpus([demo.folder / "text"], tokenizer, demo.folder / "corpus", options)
     train, valid = (open_corpus(demo.folder / "corpus", split) for split in ("train", "valid"))
     return (
-        f"training split: {train.num_documents} documents, {train.num_tokens:,} tokens; "
-        f"validation split: {valid.num_documents} documents, {valid.num_tokens:,} tokens"
+        f"training split: {train.num_documents:,} documents, {train.num_tokens:,} tokens; "
+        f"validation split: {valid.num_documents:,} documents, {valid.num_tokens:,} tokens"
     )
 
 

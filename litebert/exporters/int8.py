@@ -47,7 +47,7 @@ class Accuracy:
     def __str__(self) -> str:
         return (
             f"{self.metric.replace('_', ' ')} {self.float_score:.2f} in float, {self.int8_score:.2f} in int8 "
-            f"({-self.drop:+.2f} points); {self.num_changed:,} of {self.num_examples:,} answers differ"
+            f"({0.0 - self.drop:+.2f} points); {self.num_changed:,} of {self.num_examples:,} answers differ"
         )
 
 

@@ -85,7 +85,7 @@ def _describe_model(opened: Checkpoint | Source) -> dict[str, str]:
         what = f"a litebert checkpoint, {opened.layout.upper() if opened.layout else 'no published family'}"
     return {
         "what": what,
-        "size": f"{config.num_layers} layers, H {config.hidden_size:,}, E {config.embedding_size:,}, "
+        "size": f"{_count(config.num_layers, 'layer')}, H {config.hidden_size:,}, E {config.embedding_size:,}, "
         f"FFN {config.ffn_size:,}, {config.num_heads} heads, V {config.vocab_size:,}, "
         f"{config.max_positions} positions, {config.num_segments} segments",
         "sharing": _describe_sharing(config),
@@ -101,7 +101,10 @@ def _describe_model(opened: Checkpoint | Source) -> dict[str, str]:
 def _describe_sharing(config: ModelConfig) -> str:
     plan = config.layer_plan
     attention, ffn = plan.num_attention_blocks, plan.num_ffn_blocks
-    return f"{config.sharing}: {attention} attention and {ffn} feed-forward blocks for {len(plan.rows)} layers"
+    return (
+        f"{config.sharing}: {_count(attention, 'attention block')} and {_count(ffn, 'feed-forward block')} for "
+        f"{_count(len(plan.rows), 'layer')}"
+    )
 
 
 def _describe_head(spec: HeadSpec) -> str:

@@ -2,6 +2,7 @@
 
 from litebert.plan.devices import Device
 from litebert.plan.plan import WAYS, Plan, list_stage_spans, plan_run
+from litebert.plan.summary import describe_seconds
 from litebert.pretraining.recipe import Recipe
 
 
@@ -36,7 +37,7 @@ def faster_format(device: Device) -> str | None:
 def _advise_settings(recipe: Recipe, plan: Plan) -> list[str]:
     assert plan.best is not None
     parallel, recompute = WAYS[plan.best]
-    hours = f"{plan.hours(plan.best):,.1f} hours"
+    time = _describe_hours(plan.hours(plan.best))
     words = [f"train.parallel={parallel}"] if parallel != recipe.train.parallel else []
     if recompute != recipe.train.recompute:
         words.append(f"train.recompute={str(recompute).lower()}")
@@ -45,8 +46,8 @@ def _advise_settings(recipe: Recipe, plan: Plan) -> list[str]:
         # the largest micro-batch of any stage: it fits in every stage and does not increase the number of micro-batches
         words.append(f"train.micro_batch={max(way.micro_batch for way in ways)}")
     if not words:
-        return [f"The recipe's settings are the best for this hardware: {hours}."]
-    return [f"Add {' '.join(words)} ({_say_why(recipe, plan)}): {hours}."]
+        return [f"The recipe's settings are the best for this hardware: {time}."]
+    return [f"Add {' '.join(words)} ({_say_why(recipe, plan)}): {time}."]
 
 
 def _say_why(recipe: Recipe, plan: Plan) -> str:
@@ -88,4 +89,11 @@ def _advise_format(recipe: Recipe, plan: Plan) -> list[str]:
     best = (changed := plan_run(recipe, machine.device, machine.num_devices, dtype=other)).best
     if best is None:
         return []
-    return [f"With {other} instead of fp32 (runtime.dtype={other}), the run takes {changed.hours(best):,.1f} hours."]
+    return [
+        f"With {other} instead of fp32 (runtime.dtype={other}), the run takes {_describe_hours(changed.hours(best))}."
+    ]
+
+
+def _describe_hours(hours: float) -> str:
+    """Hours, as machines are rented; minutes or seconds for a run that takes less."""
+    return f"{hours:,.1f} hours" if hours >= 1 else describe_seconds(3600 * hours)

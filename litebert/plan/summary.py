@@ -81,9 +81,10 @@ def announce_run(name: str, recipe: Recipe) -> str:
         peak = runtime.ranks.world_size * measure_peak_flops(runtime.device, runtime.dtype)
         seconds = size.flops / (CPU_EFFICIENCY * peak)
     model = list_stage_spans(recipe)[-1].recipe.model
+    layers = f"{model.num_layers} layer{'' if model.num_layers == 1 else 's'}"
     parameters = count_parameters(recipe.model, build_objective(recipe).heads).total
     return (
-        f"recipe {name}: {model.num_layers} layers (sharing {model.sharing}) of width {model.hidden_size}, "
+        f"recipe {name}: {layers} (sharing {model.sharing}) of width {model.hidden_size}, "
         f"{parameters:,} parameters; corpus {', '.join(recipe.data.corpora)}, {corpus_tokens:,} tokens; "
         f"{length}, about {describe_seconds(seconds)}"
     )

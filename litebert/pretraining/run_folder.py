@@ -249,7 +249,7 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
         return
     values = read_recipe_values(file)
     if "job" in values:
-        raise ConfigError("other-run", f"{folder} is a fine-tuning run; choose another folder")
+        raise ConfigError("other-run", f"{folder} is a fine-tuning run; choose another folder", option="out")
     try:
         begun = build_recipe(values)
     except ConfigError as error:
@@ -261,8 +261,9 @@ def check_same_recipe(folder: Path, recipe: Recipe) -> None:
     if changes:
         raise ConfigError(
             "recipe-changed",
-            f"{folder} was started with another recipe ({'; '.join(changes[:5])}); resume with the old one, or start "
-            f"a new run in another folder from its weights (init.from={folder / CHECKPOINTS}/step-...)",
+            f"{folder} was started with another recipe ({'; '.join(changes[:5])}); resume it with that recipe, or "
+            f"choose another folder (init.from={folder / CHECKPOINTS}/step-... starts from this run's weights)",
+            option="out",
         )
 
 

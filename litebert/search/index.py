@@ -165,9 +165,10 @@ def rerank(model: "Predictor", query: str, hits: Sequence[Hit], label: str | Non
     answers = model.classify([(query, hit.text) for hit in hits])
     labels = list(answers[0].probabilities)
     if labels and label not in labels:
+        given = f"the reranking model has no label {label}" if label else "the reranking model is a classifier"
         raise ConfigError(
             "unknown-label",
-            f"label = {label} must be one of {', '.join(labels)}: the one that a fitting passage has",
+            f"{given}: name the label that fitting passages have, one of {', '.join(labels)}",
             option="label",
         )
     scores = [answer.probabilities[label] if label and labels else float(answer.label) for answer in answers]

@@ -140,11 +140,11 @@ def test_a_short_flag_stands_for_one_long_flag() -> None:
     assert all(len(flags) == 1 for flags in long.values()), long
 
 
-def test_existing_output_is_resumed_drawn_anew_or_needs_overwrite() -> None:
+def test_existing_output_is_resumed_replaced_or_needs_overwrite() -> None:
     for path, command in COMMANDS.items():
         options = {option.opts[0]: option for option in list_options(command)}
         if "--out" in options:
-            says = re.search(r"resumed|drawn anew", str(options["--out"].help))
+            says = re.search(r"resumed|replaced", str(options["--out"].help))
             assert says or "--overwrite" in options, path
 
 

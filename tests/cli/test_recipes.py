@@ -88,7 +88,7 @@ def test_the_first_line_of_a_run_says_what_it_is(
     first = capsys.readouterr().out.splitlines()[0]
     tokens = open_corpus(tiny_corpus).num_tokens
     assert re.fullmatch(
-        r"recipe nano: 1 layers \(sharing all\) of width 16, [\d,]+ parameters; "
+        r"recipe nano: 1 layer \(sharing all\) of width 16, [\d,]+ parameters; "
         rf"corpus {tiny_corpus}, {tokens:,} tokens; "
         r"2 steps, at most 512 tokens, about 1 seconds",
         first,

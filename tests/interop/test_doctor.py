@@ -61,7 +61,7 @@ def test_a_sound_checkpoint_is_said_to_be_sound_in_every_format(trained: Path) -
         diagnosis = diagnose(folder)
         assert told(diagnosis) == []
         assert (diagnosis.verdict, diagnosis.is_sound) == ("sound", True)
-        assert diagnosis.facts["sharing"].startswith("all: 1 attention and 1 feed-forward blocks for 4 layers")
+        assert diagnosis.facts["sharing"].startswith("all: 1 attention block and 1 feed-forward block for 4 layers")
         assert diagnosis.facts["heads"] == "mlm, sentence"
         assert diagnosis.facts["tokenizer"] == "wordpiece, 100 pieces, uncased"
         assert diagnosis.facts["dtype"].startswith("float32")

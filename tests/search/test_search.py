@@ -225,3 +225,18 @@ def test_a_reranker_puts_first_what_it_prefers(model: Predictor, tmp_path: Path)
     candidates = opened.search("a cat", k=15)
     hits = opened.search("a cat", k=3, reranker=Longest())  # type: ignore[arg-type]
     assert [hit.text for hit in hits] == sorted((hit.text for hit in candidates), key=len, reverse=True)[:3]
+
+
+def test_a_reranking_classifier_needs_one_of_its_labels(model: Predictor, tmp_path: Path) -> None:
+    class Classifier:
+        """Knows two labels."""
+
+        def classify(self, pairs: list[tuple[str, str]]) -> list[Label]:
+            return [Label("yes", {"no": 0.1, "yes": 0.9}) for _ in pairs]
+
+    index(tmp_path / "index", model, make_documents(5))
+    opened = SearchIndex(tmp_path / "index", model=model)
+    for label in (None, "maybe"):
+        with pytest.raises(ConfigError, match="one of no, yes") as caught:
+            opened.search("a cat", reranker=Classifier(), label=label)  # type: ignore[arg-type]
+        assert (caught.value.code, caught.value.option) == ("unknown-label", "label")

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from refusals import refuses
+from typer.testing import CliRunner
 
+from litebert.cli.main import app
 from litebert.core.errors import ConfigError
 from litebert.tasks.scoreboard import AVERAGED, glue_average, missing_tasks
 
@@ -38,3 +40,15 @@ def test_what_is_missing_or_there_twice_is_named() -> None:
     assert missing_tasks([]) == list(AVERAGED)
     with refuses(ConfigError, "repeated-value"):
         glue_average([*REPORTS, report("rte")])
+
+
+@pytest.mark.parametrize(("tasks", "names_them"), [(("classification",), False), (("sst-2", "classification"), True)])
+def test_compare_names_missing_glue_tasks_only_if_it_compares_one(
+    tasks: tuple[str, ...], names_them: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {"scores": {"accuracy": 0.5}, "intervals": {}, "chance": {"score": 0.5}, "is_at_chance": True}
+    reports = [{"task": task, "metric": "accuracy", "dev": {"dev": facts}} for task in tasks]
+    monkeypatch.setattr("litebert.tasks.report.read_report", lambda run: reports[int(str(run))])
+    made = CliRunner().invoke(app, ["compare", *map(str, range(len(tasks)))])
+    assert made.exit_code == 0, made.output
+    assert ("no GLUE average: cola" in made.output) is names_them

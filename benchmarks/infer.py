@@ -118,7 +118,7 @@ def ours_by_name(name: str, *, is_early: bool = False) -> Callable[[Room], Answe
 def ours_int8(*, is_early: bool = False) -> Callable[[Room], Answer]:
     def build(room: Room) -> Answer:
         file = room.folder / f"our-int8{'-loop' * is_early}.onnx"
-        if not file.exists():  # else another process wrote it, not the one whose memory is measured
+        if not file.exists():  # already written by another process if memory is measured
             file.write_bytes(write_int8(room, has_exits=is_early))
         graph = OneGraph(file, "classification", room.config.max_positions, is_loop=is_early)
         engine = OnnxEngine(graph, room.threads)

@@ -47,7 +47,7 @@ from litebert.training.kept_checkpoints import CHECKPOINTS, checkpoint_path
 _TIED = ("predictions.decoder.weight", "predictions.decoder.bias")
 _CHECKPOINTS = 12  # per run
 _SAY_STEPS = 200
-_COMPILED_STEPS = 100  # compile the shapes of so many steps before the start
+_COMPILED_STEPS = 100  # compile the shapes of this many steps before the start
 _WIDTHS = 16  # when compiled, batch widths are multiples of this, so that there are few shapes to compile
 _HEADS = MaskedLM(2).heads
 

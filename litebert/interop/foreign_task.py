@@ -54,7 +54,7 @@ def _labels(spec: HeadSpec, stated: Mapping[str, Any]) -> tuple[str, ...]:
     numbers = [str(number) for number in range(spec.num_labels)]
     if isinstance(named, dict) and set(map(str, named)) == set(numbers):
         by_number = {str(number): str(label) for number, label in named.items()}
-        if len(set(by_number.values())) < len(numbers):  # answers are keyed by label name
+        if len(set(by_number.values())) < len(numbers):  # answers are keyed by name, and one of the two would be lost
             return tuple(f"{by_number[number]} ({number})" for number in numbers)
         return tuple(by_number[number] for number in numbers)
     return tuple(f"LABEL_{number}" for number in numbers)

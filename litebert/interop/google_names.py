@@ -139,7 +139,7 @@ def dead_names(config: ModelConfig, groups: Groups) -> frozenset[str]:
 
 
 def google_group(layer: int, num_layers: int, num_groups: int) -> int:
-    """The group of a layer in Google's code. Rounding of floats makes it off by one, as for L = G = 22."""
+    """The group of a layer in Google's code. Float rounding can make it off by one, as for L = G = 22."""
     return int(layer / num_layers * num_groups)
 
 

@@ -146,7 +146,7 @@ def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = 
 
 
 def their_group(layer: int, num_layers: int, num_groups: int) -> int:
-    """The group of a layer in transformers' ALBERT. Rounding of floats makes it off by one, as for L = 18, G = 14."""
+    """The group of a layer in transformers' ALBERT. Float rounding can make it off by one, as for L = 18, G = 14."""
     return int(layer / (num_layers / num_groups))
 
 

@@ -65,7 +65,7 @@ def build_unigram(model: bytes, policy: Normalization) -> Any:
     vocabulary = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
     backend = tokenizers.Tokenizer(models.Unigram(vocabulary, processor.unk_id(), byte_fallback=False))
     backend.normalizer = normalizers.Sequence([*_our_rules(policy), *_their_rules(rules)])
-    # # "first": no prefix space for text after a [MASK]. The text is not split into words, as in SentencePiece
+    # "first": no prefix space for text after a [MASK]. The text is not split into words, as in SentencePiece
     scheme = "first" if rules.adds_prefix else "never"
     backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
     backend.decoder = decoders.Metaspace(prepend_scheme=scheme)
@@ -90,7 +90,7 @@ def _our_rules(policy: Normalization) -> Iterator[Any]:
     if policy.drops_accents:
         # not StripAccents, which goes by category and also drops vowel signs without a combining class
         marks = f"{_class_of(unicodedata.combining)}+"
-        # # at the beginning of a text replace by a space: with nothing there, Metaspace would not add its prefix
+        # at the beginning of a text replace by a space: with nothing there, Metaspace would not add its prefix
         yield normalizers.Replace(Regex(rf"\A{marks}"), " ")
         yield normalizers.Replace(Regex(marks), "")
     if policy.lowercase:

@@ -1,18 +1,19 @@
-"""Long text: our full, window and block attention, and transformers' Longformer, by length.
+"""Long texts: our full, window and block attention compared with transformers' Longformer, by length.
 
     python benchmarks/attention.py [--preset cpu-small] [--lengths 512,1024,2048,4096] [--width 128] [--rounds 3]
                                    [--only full,window,block] [--threads 1] [--no-peak] [--json out.json]
 
-Encoders of the preset's shape with random weights read one text of each length: forward without gradients, and forward
-and backward. Contenders take turns; a figure is the least of all rounds, by processor time, since on a busy machine the
-clock measures the neighbours. "kept" is what autograd keeps for the backward pass, by count; "peak" is what a process
-of its own needs more for forward and backward than before, as the system counts it. An exponent is the slope of a
-line through the logarithms from 1,024 tokens on: 1 is linear, 2 quadratic.
+Encoders of the preset's shape with random weights process one text of each length: forward without gradients, and
+forward and backward. Contenders take turns; a result is the minimum over all rounds, in processor time, because
+wall-clock time on a busy machine also measures other programs. "kept" is the memory that autograd keeps for the
+backward pass, by count; "peak" is the additional memory that a separate process needs for forward and backward, as
+reported by the system. An exponent is the slope of a line through the logarithms from 1,024 tokens on: 1 is linear,
+2 quadratic.
 
-    full        our encoder as it is: attention by PyTorch's fused kernel, which keeps no scores either
-    window      attention = "window": --width tokens on either side, one global token
+    full        our encoder as it is: PyTorch's fused attention kernel, which keeps no scores either
+    window      attention = "window": --width tokens on each side, one global token
     block       attention = "block": blocks of twice the width
-    longformer  transformers' LongformerModel with the same layers and window, not shared
+    longformer  transformers' LongformerModel with the same number of layers and window, unshared
 """
 
 import argparse
@@ -43,7 +44,7 @@ MODES = ("forward", "forward+backward")
 
 
 def build(contender: str, config: ModelConfig, width: int) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
-    """A model, and how its last states are computed from token ids (1, T)."""
+    """A model, and a function that computes its last hidden states from token ids (1, T)."""
     if contender == "longformer":
         from transformers import LongformerConfig, LongformerModel
 
@@ -84,7 +85,7 @@ def run(model: nn.Module, compute: Callable[[Tensor], Tensor], mode: str, ids: T
 
 
 def measure_kept(model: nn.Module, compute: Callable[[Tensor], Tensor], ids: Tensor) -> int:
-    """The bytes of all storages that a forward pass saves for the backward pass, other than parameters."""
+    """The size in bytes of all storages that a forward pass saves for the backward pass, except parameters."""
     parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     saved: list[Tensor] = []
     model.train()
@@ -99,15 +100,15 @@ def measure_peak(arguments: argparse.Namespace) -> int:
     """The bytes that forward and backward need in this process, which does nothing else."""
     contender, length = arguments.peak_of.split(",")
     model, compute = build(contender, shape(arguments, int(length)), arguments.width)
-    run(model, compute, MODES[1], torch.zeros(1, 64, dtype=torch.long))  # libraries load, and gradients exist
+    run(model, compute, MODES[1], torch.zeros(1, 64, dtype=torch.long))  # loads libraries, allocates gradients
     before = read_status("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     run(model, compute, MODES[1], torch.zeros(1, int(length), dtype=torch.long))
     return read_status("VmHWM") - before
 
 
 def read_status(field: str) -> int:
-    """A size in bytes that the system knows of this process."""
+    """A memory size of this process in bytes, as reported by the system."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
@@ -125,7 +126,7 @@ def fit_exponent(lengths: list[int], values: list[float]) -> float:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
-    """The figures of each contender by quantity, along the lengths."""
+    """The measurements of each contender by quantity, one per length."""
     lengths, contenders = arguments.lengths, arguments.only
     built = {name: build(name, shape(arguments, max(lengths)), arguments.width) for name in contenders}
     found: dict[str, dict[str, list[float]]] = {name: {} for name in contenders}
@@ -137,7 +138,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
                 for name in contenders:
                     start = time.process_time()
                     run(*built[name], mode, ids)
-                    if turn:  # the first warms up
+                    if turn:  # the first round is a warm-up
                         best[name] = min(best[name], time.process_time() - start)
             for name in contenders:
                 found[name].setdefault(mode, []).append(best[name])

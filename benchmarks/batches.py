@@ -1,7 +1,7 @@
-"""Making training batches: ours beside the official algorithm in plain Python, planning, and the share of a step.
+"""Creating training batches: ours compared with the official algorithm in plain Python, planning, and share of a step.
 
 The text is synthetic, with the sentence and document lengths of English Wikipedia. Runs of both are interleaved and the
-median ratio is reported: absolute figures drift on a shared machine.
+median ratio is reported, because absolute speeds drift on a shared machine.
 """
 
 import sys
@@ -30,7 +30,7 @@ ROUNDS = 5
 
 
 def synthesise(num_tokens: int, *, with_text: bool = True) -> Any:
-    """A shard in memory: sentences of about 27 tokens, documents of about 13 sentences, both widely spread."""
+    """A shard in memory: sentences of about 27 tokens, documents of about 13 sentences, both with a wide spread."""
     rng = np.random.default_rng(0)
     sentences = np.clip(rng.lognormal(3.1, 0.6, num_tokens // 26), 2, 400).astype(np.int64)
     documents = np.clip(rng.lognormal(2.1, 0.9, len(sentences) // 12), 1, 500).astype(np.int64)
@@ -60,7 +60,7 @@ def make_stream(shard: Any, max_length: int, sequences: int, *, google: bool = F
 
 
 def make_officially(documents: list[list[list[int]]], starts: list[bool], max_length: int, source: PythonSource) -> int:
-    """Instances of all documents as the official script makes them, padded; returns how many."""
+    """Create padded instances of all documents as the official script does; returns their number."""
     count = 0
     for index in range(len(documents)):
         for pair in make_pairs(documents, index, source, max_length=max_length, task="sop"):

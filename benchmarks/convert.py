@@ -1,8 +1,8 @@
-"""Time and memory of converting ALBERT-xxlarge's shape: TensorFlow -> litebert -> Hugging Face -> litebert.
+"""Time and memory to convert a model of ALBERT-xxlarge's shape: TensorFlow -> litebert -> Hugging Face -> litebert.
 
     python benchmarks/convert.py [preset]
 
-Writes about five times the model's size to a temporary folder. Memory is the most that the converting process held.
+Writes about five times the model's size to a temporary folder. Memory is the peak of the converting process.
 """
 
 import json
@@ -26,7 +26,7 @@ HEADS = (HeadSpec("mlm"), HeadSpec("sentence"))
 
 
 def write_source(folder: Path, config: ModelConfig) -> int:
-    """A TensorFlow checkpoint of this shape with random weights; gives its size."""
+    """Write a TensorFlow checkpoint of this shape with random weights; returns its size."""
     from bundles import write_bundle
 
     state = build_model(config, HEADS, device="meta").state_dict()
@@ -50,7 +50,7 @@ def write_source(folder: Path, config: ModelConfig) -> int:
 
 
 def measure(words: list[str]) -> tuple[float, float, float]:
-    """Seconds by the clock, seconds of work, and peak bytes of one `litebert` command in a process of its own."""
+    """Wall-clock seconds, processor seconds, and peak bytes of one `litebert` command in its own process."""
     code = (
         "import sys\nfrom litebert.cli.main import _run\n"
         f"status = _run({words!r}, debug=True)\n"

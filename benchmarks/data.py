@@ -1,10 +1,10 @@
-"""How fast text becomes a corpus, and in how much memory. Needs $LITEBERT_DATA (the English Wikipedia in it).
+"""Speed and memory of building a corpus from text. Needs $LITEBERT_DATA (with the English Wikipedia).
 
     python benchmarks/data.py                    everything
-    python benchmarks/data.py build --rounds 3   megabytes a second, beside SentencePiece alone
-    python benchmarks/data.py memory             resident memory on the text once and ten times over
+    python benchmarks/data.py build --rounds 3   megabytes per second, compared with SentencePiece alone
+    python benchmarks/data.py memory             resident memory on the text once and repeated ten times
 
-Speeds are of distinct text, and of CPU time next to wall time, so that a busy machine can be told from a slow program.
+Speed is measured on distinct text, in processor time and wall time, to distinguish a busy machine from a slow program.
 """
 
 import argparse
@@ -36,11 +36,11 @@ def main() -> None:
 
 
 def measure_building(data: Path, rounds: int) -> None:
-    """Reading, normalising, splitting, encoding and writing, beside SentencePiece alone on the same sentences."""
+    """Reading, normalising, splitting, encoding and writing, compared with SentencePiece on the same sentences."""
     tokenizer = data / "vocab" / "albert-30k.model"
     files = sorted((data / "corpora" / "enwiki").glob("*.gz"))
     alone, one, two = [], [], []
-    for _ in range(rounds):  # interleaved: the load of the machine hits all alike; new processes: no cache has seen it
+    for _ in range(rounds):  # interleaved, so that load affects all alike; new processes start with empty caches
         alone.append(_run_child(_ENCODE_ALONE, tokenizer, *files))
         one.append(_run_build(tokenizer, files, processes=1))
         two.append(_run_build(tokenizer, files, processes=2))
@@ -57,7 +57,7 @@ def measure_building(data: Path, rounds: int) -> None:
 
 
 def measure_memory(data: Path, rounds: int) -> None:
-    """Resident memory of all processes together, on the text once and ten times over."""
+    """Resident memory of all processes together, on the text once and repeated ten times."""
     del rounds
     tokenizer = data / "vocab" / "albert-30k.model"
     files = sorted((data / "corpora" / "enwiki").glob("*.gz"))
@@ -72,7 +72,7 @@ def measure_memory(data: Path, rounds: int) -> None:
 
 
 def _concatenate(files: list[Path], path: Path, *, times: int) -> None:
-    with path.open("wb") as out:  # gzip members may follow each other
+    with path.open("wb") as out:  # a gzip file may have several members
         for _ in range(times):
             for file in files:
                 out.write(file.read_bytes())
@@ -116,7 +116,7 @@ if __name__ == "__main__":
 
 def _run_child(code: str, *words: str | Path, watch: bool = False) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "measured.py"  # spawned workers import the main module: it must be a file
+        script = Path(folder) / "measured.py"  # spawned workers import the main module, so it must be a file
         script.write_text(code, encoding="utf-8")
         process = subprocess.Popen([sys.executable, script, *words], stdout=subprocess.PIPE, text=True)
         peak = _watch(process) if watch else 0.0
@@ -133,7 +133,7 @@ def _run_build(tokenizer: Path, files: list[Path], *, processes: int, watch: boo
 
 
 def _watch(process: subprocess.Popen[str]) -> float:
-    """The largest sum of the resident sizes of a process and its children, in megabytes."""
+    """The maximum of the summed resident sizes of a process and its children, in megabytes."""
     import psutil
 
     parent, peak = psutil.Process(process.pid), 0
@@ -142,7 +142,7 @@ def _watch(process: subprocess.Popen[str]) -> float:
             family = [parent, *parent.children(recursive=True)]
             peak = max(peak, sum(member.memory_info().rss for member in family))
         except psutil.NoSuchProcess:
-            pass  # ended between the look and the question
+            pass  # ended since it was listed
         time.sleep(0.05)
     return peak / 1e6
 

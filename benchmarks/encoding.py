@@ -1,8 +1,8 @@
-"""How fast we encode, beside the libraries underneath. Needs $LITEBERT_DATA.
+"""Encoding speed, compared with the underlying libraries. Needs $LITEBERT_DATA.
 
     LITEBERT_DATA=... python benchmarks/encoding.py
 
-Sentences of Wikipedia, each seen once, in batches of 2,000; processor time of one thread; ours and theirs in turn.
+Distinct Wikipedia sentences in batches of 2,000; processor time of one thread; the libraries take turns with ours.
 """
 
 import gzip

@@ -1,10 +1,10 @@
-"""How fast SQuAD becomes features, beside plain Python in the style of squad_convert_examples_to_features.
+"""Speed of converting SQuAD to features, compared with plain Python like squad_convert_examples_to_features.
 
     LITEBERT_DATA=... python benchmarks/features.py [SHARE]
 
 Both read SQuAD 1.1 dev (or a share of its questions) with the official vocabulary at 384 tokens, stride 128. The plain
-way goes question by question: it splits the paragraph into words, encodes each, finds the answer, cuts windows, and
-asks for each token which window has most context. Processor time of one thread, in turns.
+version processes one question at a time: it splits the paragraph into words, encodes each, finds the answer, cuts
+windows, and finds the window with most context for each token. Processor time of one thread; both take turns.
 """
 
 import os
@@ -40,7 +40,7 @@ def main() -> None:
     plain = ours = again = 0.0
     num_plain = num_ours = 0
     with tempfile.TemporaryDirectory() as cache:
-        for part in range(parts):  # in turns, so that a busy machine is fair to both; an article's paragraphs together
+        for part in range(parts):  # interleaved, so that load affects both alike; articles stay together
             chosen = questions[len(questions) * part // parts : len(questions) * (part + 1) // parts]
             seconds, features = measure(lambda some=chosen: [f for q in some for f in plain_features(q, tokenizer)])
             plain, num_plain = plain + seconds, num_plain + len(features)
@@ -108,7 +108,7 @@ def plain_features(question: Question, tokenizer: Tokenizer) -> list[dict[str, A
 
 
 def split_words(context: str) -> tuple[list[str], list[int]]:
-    """The words between white space, and of each character the word that it is in or after."""
+    """The words between white space, and for each character the index of the word that it is in or follows."""
     words: list[str] = []
     word_of_character: list[int] = []
     is_new = True
@@ -138,7 +138,7 @@ def cut_spans(num_tokens: int, room: int) -> list[tuple[int, int]]:
 
 
 def improve_span(tokens: list[int], start: int, end: int, tokenizer: Tokenizer, text: str) -> tuple[int, int]:
-    """The tokens inside the word-level span that are exactly the answer's own, where there are such."""
+    """Narrow the word-level span to the tokens that match the answer exactly, if there are any."""
     wanted = tokenizer.encode(text)
     for new_start in range(start, end + 1):
         for new_end in range(end, new_start - 1, -1):

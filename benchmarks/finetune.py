@@ -1,13 +1,14 @@
-"""Fine-tuning steps: ours beside transformers' Trainer, padded as run_glue.py does by default and at its best.
+"""Fine-tuning steps: ours compared with transformers' Trainer, with run_glue.py's default padding and at its best.
 
     python benchmarks/finetune.py [--preset albert-base-v2] [--steps 16] [--rounds 3] [--only sst-2] [--json out.json]
 
-SST-2's lengths with a classification head, and SQuAD's (dev paragraphs with their questions, cut at 384) with a head
-that reads every token; of $LITEBERT_DATA, or drawn like them without it. Batch 32 (SQuAD: 8), fp32, AdamW, clipping, no
-dropout, the same weights. "default": padded to the maximal length; "best": sorted by length and padded to each batch's
-longest. A round is an epoch of the same few hundred examples for each: the Trainer begins with the longest, and a part
-of an epoch would mislead. Contenders take turns; ratios are of medians of examples a second, by the clock and by
-processor time: on a busy machine trust the second. Needs `accelerate`, which the Trainer asks for.
+Sequences of SST-2's lengths with a classification head, and of SQuAD's (dev paragraphs with their questions, truncated
+to 384) with a head over all tokens. Lengths come from $LITEBERT_DATA, or are sampled from similar distributions
+without it. Batch 32 (SQuAD: 8), fp32, AdamW, clipping, no dropout, the same weights. "default": padded to the maximum
+length; "best": sorted by length and padded to the longest of each batch. In each round, all contenders train one epoch
+on the same few hundred examples: the Trainer begins with the longest ones, so part of an epoch would be misleading.
+Contenders take turns; ratios are of median examples per second, in wall-clock and processor time: on a busy machine
+trust the latter. Needs `accelerate`, which the Trainer requires.
 """
 
 import argparse
@@ -45,7 +46,7 @@ RATE = 1e-5
 
 
 class Speed(NamedTuple):
-    """Examples a second, by the clock and by processor time."""
+    """Examples per second, in wall-clock and in processor time."""
 
     by_clock: float
     by_processor: float
@@ -53,7 +54,7 @@ class Speed(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """Sequences of real lengths, and what reads them."""
+    """Sequences of realistic lengths, and the head that reads them."""
 
     name: str
     max_length: int
@@ -69,9 +70,9 @@ CASES = (
 
 
 def read_lengths(case: Case) -> list[int]:
-    """How many tokens each example has, special tokens included."""
+    """The number of tokens of each example, special tokens included."""
     folder = os.environ.get("LITEBERT_DATA")
-    if not folder:  # log-normal, with the means and spreads of the real ones
+    if not folder:  # log-normal, with the means and spreads of the real lengths
         mean, spread = (2.5, 0.6) if case.name == "sst-2" else (5.1, 0.4)
         drawn = np.random.default_rng(0).lognormal(mean, spread, 4000)
         return [int(n) for n in np.clip(drawn + 3, 5, case.max_length)]
@@ -90,7 +91,7 @@ def read_lengths(case: Case) -> list[int]:
 
 
 def invent_groups(case: Case, lengths: Sequence[int], vocab_size: int) -> list[Group]:
-    """Groups of these lengths; which tokens they hold does not matter for speed."""
+    """Groups of these lengths with arbitrary tokens, which do not affect speed."""
     rng = np.random.default_rng(1)
     groups = []
     for length in lengths:
@@ -101,7 +102,7 @@ def invent_groups(case: Case, lengths: Sequence[int], vocab_size: int) -> list[G
 
 
 def prepare_ours(case: Case, model: Model, groups: Sequence[Group], num_steps: int) -> Callable[[int], Speed]:
-    """What makes some steps of ours; each round begins a new epoch."""
+    """A function that runs some of our training steps; each round begins a new epoch."""
     runtime = choose_runtime(RuntimeOptions(device="cpu"))
     optimizer = build_optimizer(model.named_parameters(), OptimOptions(name="adamw", learning_rate=RATE))
     loss = TaskLoss(model, case.task)
@@ -119,7 +120,7 @@ def prepare_ours(case: Case, model: Model, groups: Sequence[Group], num_steps: i
 
 
 class timed:
-    """Measures a block; called afterwards it gives the speed."""
+    """Measures a block; called afterwards, it returns the speed."""
 
     def __init__(self, num_examples: int) -> None:
         self.num_examples = num_examples
@@ -133,7 +134,7 @@ class timed:
 
 
 class StepClock(transformers.TrainerCallback):
-    """Time from the first step's beginning to the last one's end, without what the Trainer does around them."""
+    """Time from the beginning of the first step to the end of the last, without the Trainer's setup and teardown."""
 
     def __init__(self) -> None:
         self.began: tuple[float, float] | None = None
@@ -148,7 +149,7 @@ class StepClock(transformers.TrainerCallback):
 def prepare_theirs(
     case: Case, folder: Path, groups: Sequence[Group], num_steps: int, *, is_best: bool
 ) -> Callable[[int], Speed]:
-    """What makes some steps of the Trainer."""
+    """A function that runs some training steps of the Trainer."""
     model = getattr(transformers, case.their_class).from_pretrained(folder)
     rows = [
         {
@@ -187,7 +188,7 @@ def prepare_theirs(
 
 
 def collate(items: Sequence[dict[str, Any]], width: int | None) -> dict[str, torch.Tensor]:
-    """A batch of the Trainer's, padded to a width or to its longest."""
+    """A batch for the Trainer, padded to a width or to its longest sequence."""
     width = width or max(len(item["input_ids"]) for item in items)
     padded = [item["input_ids"] + [0] * (width - len(item["input_ids"])) for item in items]
     mask = [[1] * len(item["input_ids"]) + [0] * (width - len(item["input_ids"])) for item in items]
@@ -215,7 +216,7 @@ def measure(case: Case, preset_name: str, num_steps: int, num_rounds: int) -> It
             "default": prepare_theirs(case, Path(folder) / "model", groups, num_steps, is_best=False),
             "best": prepare_theirs(case, Path(folder) / "model", groups, num_steps, is_best=True),
         }
-        for round_number in range(num_rounds + 1):  # the first warms up
+        for round_number in range(num_rounds + 1):  # the first round is a warm-up
             for name, run in contenders.items():
                 speed = run(round_number)
                 if round_number:
@@ -223,7 +224,7 @@ def measure(case: Case, preset_name: str, num_steps: int, num_rounds: int) -> It
 
 
 def save_theirs(path: Path, model: Model) -> None:
-    """The weights as transformers reads them; its files need a tokenizer, and any of this size does."""
+    """Save the weights for transformers; a checkpoint needs a tokenizer, and any of this size will do."""
     from safetensors.torch import save_file
 
     from litebert.interop.layout import to_theirs

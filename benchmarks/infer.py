@@ -1,25 +1,25 @@
-"""Answering: our engines beside transformers, onnxruntime and OpenVINO as their users run them.
+"""Inference: our engines compared with transformers, onnxruntime and OpenVINO as their users run them.
 
     python benchmarks/infer.py [--preset albert-base-v2] [--lengths 16,32,128,384] [--rounds 5] [--tokens 4096]
                                [--cases sst-2,squad] [--threads N] [--only NAME,...] [--memory] [--json out.json]
 
-A classifier of the preset's shape with random weights (the same for all): speed does not depend on them. First single
-texts of each length, then texts of SST-2's and SQuAD's lengths (of $LITEBERT_DATA, or drawn like them). Contenders take
-turns; figures are medians, with ratios to the best of ours in the same run, by the clock and by processor time: on a
-busy machine trust the second. Texts are token ids in arrays for everybody. Memory (--memory) is what a process of its
-own holds more after loading and answering; the libraries themselves do not count, nobody's.
+A classifier of the preset's shape with random weights, the same for all: they do not affect speed. First single texts
+of each length, then texts of SST-2's and SQuAD's lengths (from $LITEBERT_DATA, or sampled from similar distributions).
+Contenders take turns; results are medians, with ratios to the best of ours in the same run, in wall-clock and
+processor time: on a busy machine trust the latter. All contenders get token ids in arrays. Memory (--memory) is the
+additional memory of a separate process after loading and answering; imported libraries are not counted for anyone.
 
-    transformers pipeline    one text after another, as `pipeline()` does unless told otherwise
-    transformers padded      batches of 32 in the order they come, padded to the longest
+    transformers pipeline    one text at a time, the default of `pipeline()`
+    transformers padded      batches of 32 in the given order, padded to the longest
     transformers bucketed    the same, sorted by length
     ort float                torch's exporter, onnxruntime, bucketed
     ort int8 documented      that file through quantize_dynamic
-    ort int8 un-hidden       our float file through quantize_dynamic: the shared weights are seen
+    ort int8 un-hidden       our float file through quantize_dynamic, which can see the shared weights
     openvino int8            nncf.quantize of the torch model, bucketed
     ours torch | onnx | onnx int8 | openvino
-    ours ... early           the same with a patience of nearly half the layers: of random weights some texts settle at
-                             once and leave out half of them, some do not; what it gains and costs on a model that has
-                             learned it `litebert evaluate --exit-curve` tells
+    ours ... early           the same with a patience of nearly half the layers: with random weights, some texts exit
+                             as early as possible and skip half of them, others never do; use
+                             `litebert evaluate --exit-curve` to measure a model trained for early exit
 """
 
 import argparse
@@ -60,13 +60,13 @@ from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 TASK = Classification("sst-2", ("0", "1"))
 BATCH_SIZE = 32
-Ids = np.ndarray  # the tokens of a text
+Ids = np.ndarray  # the token ids of a text
 Answer = Callable[[Sequence[Ids]], Any]
 Feed = dict[str, np.ndarray]
 
 
 class Room:
-    """What contenders are built from: one model as a checkpoint of ours and as a folder of transformers'."""
+    """The model for all contenders, as a litebert checkpoint and as a transformers folder."""
 
     def __init__(self, folder: Path, name: str, threads: int) -> None:
         self.folder, self.threads = folder, threads
@@ -91,12 +91,12 @@ class Room:
 
     @property
     def patience(self) -> int:
-        """A patience that leaves out about half of the layers of texts that settle at once."""
+        """A patience with which texts that never change their answer skip about half of the layers."""
         return max(1, self.config.num_layers // 2 - 1)
 
 
 def ours(engine: BatchEngine, patience: int = 0) -> Answer:
-    """From token ids to outputs, batches by length included."""
+    """A function from token ids to outputs, including batching by length."""
     session = Session(engine, 0, patience)
 
     def answer(texts: Sequence[Ids]) -> Any:
@@ -118,7 +118,7 @@ def ours_by_name(name: str, *, is_early: bool = False) -> Callable[[Room], Answe
 def ours_int8(*, is_early: bool = False) -> Callable[[Room], Answer]:
     def build(room: Room) -> Answer:
         file = room.folder / f"our-int8{'-loop' * is_early}.onnx"
-        if not file.exists():  # written by another process than the one whose memory is measured
+        if not file.exists():  # already written by another process if memory is measured
             file.write_bytes(write_int8(room, has_exits=is_early))
         graph = OneGraph(file, "classification", room.config.max_positions, is_loop=is_early)
         engine = OnnxEngine(graph, room.threads)
@@ -169,13 +169,13 @@ def onnxruntime_file(name: str) -> Callable[[Room], Answer]:
 
 
 def their_float(room: Room) -> Path:
-    """torch's own exporter."""
+    """The float model from torch's own exporter."""
     file = room.folder / "their-float.onnx"
     if not file.exists():
         feed = {key: torch.from_numpy(value) for key, value in pad([np.full(16, 5), np.full(12, 6)]).items()}
         model = room.their_model()
         model.config.return_dict = False
-        # the exporter that quantize_dynamic can read: it stumbles over the shapes that the newer one writes
+        # the exporter whose files quantize_dynamic can read: it fails on the shapes that the newer one writes
         torch.onnx.export(
             model,
             (feed,),
@@ -228,7 +228,7 @@ def quantize_for_openvino(room: Room) -> Any:
 
 
 def bucketed(run: Callable[[Feed], Any]) -> Answer:
-    """Texts sorted by length, in batches as ours."""
+    """Texts sorted by length, in batches of the same size as ours."""
 
     def answer(texts: Sequence[Ids]) -> Any:
         groups = [Group((TokenSequence(ids, len(ids)),)) for ids in texts]
@@ -269,25 +269,25 @@ def iter_built(room: Room, names: Sequence[str]) -> Iterator[tuple[str, Answer]]
     for name in names:
         try:
             yield name, CONTENDERS[name](room)
-        except (ImportError, ConfigError) as error:  # ours names the package and how to install it
+        except (ImportError, ConfigError) as error:  # our error names the package and how to install it
             print(f"{name}: left out ({error})", flush=True)
 
 
 class Spent(NamedTuple):
-    """Seconds by the clock and of processors."""
+    """Wall-clock seconds and processor seconds."""
 
     by_clock: float
     by_processor: float
 
 
 def measure(answers: dict[str, Answer], texts: Sequence[Ids], rounds: int) -> dict[str, Spent]:
-    """Each contender's median seconds; they take turns."""
+    """The median seconds of each contender; they take turns."""
     spent: dict[str, list[Spent]] = {name: [] for name in answers}
     for number in range(1 + rounds):
         for name, answer in answers.items():
             began = time.perf_counter(), time.process_time()
             answer(texts)
-            if number:  # the first warms up
+            if number:  # the first round is a warm-up
                 spent[name].append(Spent(time.perf_counter() - began[0], time.process_time() - began[1]))
     return {name: Spent(*map(statistics.median, zip(*values, strict=True))) for name, values in spent.items()}
 
@@ -310,7 +310,7 @@ def show(title: str, spent: dict[str, Spent], count: int) -> dict[str, Any]:
 
 
 def measure_memory(room: Room, options: argparse.Namespace, names: Sequence[str]) -> None:
-    """What a process holds more after loading a model and answering once than before."""
+    """The memory that a process gains by loading a model and answering once."""
     print("\nadded memory, MB")
     for name in names:
         words = [
@@ -347,7 +347,7 @@ LIBRARIES: dict[str, Callable[[], object]] = {
 
 
 def run_child(name: str, room: Room) -> None:
-    for library in LIBRARIES:  # they do not count themselves, nor what they import
+    for library in LIBRARIES:  # import them first, so that neither they nor their dependencies are counted
         if name.startswith(library):
             LIBRARIES[library]()
     held = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6  # noqa: E731
@@ -379,7 +379,7 @@ def main() -> None:
         results = []
         for length in [int(word) for word in options.lengths.split(",") if word]:
             texts = invent_texts([length])
-            # a moment each, and easily disturbed: more rounds
+            # short and easily disturbed, hence more rounds
             results.append(show(f"one text of {length} tokens", measure(answers, texts, 3 * options.rounds), 1))
         for case in (case for case in CASES if case.name in options.cases.split(",")):
             lengths = read_lengths(case)

@@ -1,8 +1,8 @@
-"""The LAMB step: ours beside the LAMBs on PyPI, interleaved in one run, as ratios of medians.
+"""The LAMB step: ours compared with the LAMBs on PyPI, interleaved in one run, as ratios of medians.
 
     python benchmarks/lamb.py [--rounds 9]
 
-Libraries that are not installed are left out; without their dependencies they do no harm to the environment:
+Libraries that are not installed are skipped. Installed without their dependencies, they do not affect the environment:
 pip install --no-deps pytorch_optimizer torch_optimizer pytorch_ranger pytorch-lamb tensorboardX
 """
 
@@ -43,7 +43,7 @@ SHAPES: dict[str, Shapes] = {
 
 
 class Peer(NamedTuple):
-    """A library's LAMB, with the options closest to ours, and the dialect of ours that it should agree with."""
+    """A library's LAMB, with the options closest to ours, and the variant of ours with which it should agree."""
 
     options: dict[str, object]
     dialect: str | None = None
@@ -52,8 +52,8 @@ class Peer(NamedTuple):
 PEERS = {
     "torch_optimizer": Peer({"weight_decay": 0.01, "clamp_value": 1e9}, dialect="lamb"),
     "timm.optim.lamb": Peer({"weight_decay": 0.01, "max_grad_norm": None}, dialect="lamb-apex"),
-    "pytorch_optimizer": Peer({"weight_decay": 0.01, "weight_decouple": False}),  # clamps the norm of w at 10
-    "pytorch_lamb": Peer({"weight_decay": 0.01}),  # clamps it too
+    "pytorch_optimizer": Peer({"weight_decay": 0.01, "weight_decouple": False}),  # clamps the norm of the weights at 10
+    "pytorch_lamb": Peer({"weight_decay": 0.01}),  # also clamps the norm
 }
 
 
@@ -91,7 +91,7 @@ def build_steps(shapes: Shapes, peers: dict[str, type[torch.optim.Optimizer]]) -
 
 
 def report_agreement(peers: dict[str, type[torch.optim.Optimizer]]) -> None:
-    """Five steps of each library that speaks a dialect of ours, and of ours: how far apart are the weights?"""
+    """Compare the weights after five steps of each library and of the variant of ours with which it should agree."""
     shapes = {"a.weight": (300, 70), "b.weight": (1000,)}
     for library, optimizer in peers.items():
         dialect = PEERS[library].dialect
@@ -123,7 +123,7 @@ def time_interleaved(steps: dict[str, Callable[[], object]], rounds: int) -> dic
         for name, step in steps.items():
             started_at = time.perf_counter()
             step()
-            if round_number >= 2:  # compilation and first touches of memory
+            if round_number >= 2:  # the first two rounds cover compilation and page faults
                 seconds[name].append(time.perf_counter() - started_at)
     return seconds
 

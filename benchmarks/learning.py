@@ -1,4 +1,4 @@
-"""Is learning real? The recipe cpu-small beside transformers' ALBERT of the same shape, on the same text and budget.
+"""Does pre-training learn? The recipe cpu-small compared with transformers' ALBERT of the same shape, text and budget.
 
     python benchmarks/learning.py ours         --corpus C --out O --seed 1 --cpu-minutes 120 [KEY=VALUE ...]
     python benchmarks/learning.py probe        --corpus C --out O/probes --cpu-minutes 15 --compile
@@ -6,10 +6,10 @@
     python benchmarks/learning.py measure      --corpus C --out O --into docs/learning
     python benchmarks/learning.py report       docs/learning --page docs/results.md
 
-Budgets are processor minutes over all processes: 120 are an hour on two cores. --processes 2 trains on both (the
-default); --processes 1 --cores 0 holds a contender to one core, so that two can run side by side. Killed, each goes on
-with the same words. `probe` tries settings of transformers. `measure` asks every finished run about held-out text and
-writes what it knew into a small file; `report` makes of such files a table, a picture, and the section of a page.
+Budgets are processor minutes over all processes: 120 are an hour on two cores. --processes 2 (the default) trains on
+two; --processes 1 --cores 0 pins a contender to one core, so that two can run at the same time. A killed run resumes
+with the same command. `probe` tries settings of transformers. `measure` evaluates every finished run on held-out text
+and writes the results to a small file; `report` turns such files into a table, a figure, and the section of a page.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def main() -> None:
     arguments, words = parser.parse_known_args()
     if words and arguments.contender != "probe":
         parser.error(f"unknown: {' '.join(words)}")
-    if arguments.contender is None:  # `make bench` starts every benchmark; this one takes hours and wants a corpus
+    if arguments.contender is None:  # `make bench` starts every benchmark; this one takes hours and needs a corpus
         parser.print_help()
     elif arguments.contender == "report":
         from learners.report import report
@@ -117,7 +117,7 @@ def run_theirs(arguments: argparse.Namespace) -> None:
 
 
 def run_probes(arguments: argparse.Namespace, words: list[str]) -> None:
-    """Each combination of the settings in turn, in processes of its own; `words` are what all have in common."""
+    """Run each combination of the settings in turn, in its own process; `words` are the arguments common to all."""
     for rate, std, batch in itertools.product(arguments.learning_rate, arguments.std, arguments.batch):
         setting = ["--learning-rate", f"{rate}", "--std", f"{std}", "--batch", f"{batch}"]
         subprocess.run([sys.executable, __file__, "transformers", *words, *setting], check=True)

@@ -1,11 +1,11 @@
-"""Is `litebert recipes plan` right about this machine? Short training runs beside what it predicts for them.
+"""Is `litebert recipes plan` right about this machine? Compares short training runs with its predictions.
 
     python benchmarks/plan.py [--only NAME ...] [--steps 10] [--threads 2] [--json results.json]
 
-Each run is a process of its own: batches without padding, the loop and the optimizer of a real run, a few steps.
-Predictions follow from the best matrix multiply and the best copy that the process sees between its steps. Speed is
-compared by wall clock and by the processor time that multiplies and steps took: on a busy machine trust the second.
-Memory is the peak over what imports took.
+Each run is a separate process: batches without padding, the loop and the optimizer of a real run, a few steps.
+Predictions are based on the fastest matrix multiplication and the fastest copy that the process measures between its
+steps. Speed is compared in wall-clock time and in the processor time of multiplications and steps: on a busy machine
+trust the latter. Memory is the peak minus the memory after imports.
 """
 
 import argparse
@@ -52,19 +52,19 @@ COPY_BYTES = 1 << 26
 
 
 class Spent(NamedTuple):
-    """Seconds, by wall clock and by processor time spread over the threads."""
+    """Wall-clock seconds, and processor seconds divided by the number of threads."""
 
     wall: float
     cpu: float
 
 
 class Measured(NamedTuple):
-    """What a run's process saw."""
+    """The measurements of a run's process."""
 
     steps: list[Spent]
     multiplies: list[Spent]
     copies: list[Spent]
-    memory: float  # bytes over imports
+    memory: float  # bytes above imports
 
 
 def main() -> None:
@@ -98,18 +98,18 @@ def run_in_own_process(words: list[str], num_steps: int, num_threads: int) -> Me
 
 
 def train(line: Any, words: list[str], num_steps: int, num_threads: int) -> None:
-    """A short run, with multiplies and copies between its steps."""
+    """A short run, with multiplications and copies between its steps."""
     torch.set_num_threads(num_threads)
     matrix = torch.ones(MATRIX_SIZE, MATRIX_SIZE)
     source, target = torch.zeros(2, COPY_BYTES, dtype=torch.uint8)
     multiply, copy = lambda: torch.mm(matrix, matrix), lambda: target.copy_(source)
     recipe = load_recipe(words[0], words[1:])
-    # what libraries take for themselves when they are first used is not the run's
+    # memory that libraries allocate on first use does not count for the run
     multiply(), copy()
     build_step(load_recipe("nano", [*TOY, f"optim.name={recipe.optim.name}"]))(0)
     before = read_memory("VmHWM")
     step = build_step(recipe)
-    for number in range(2):  # the first makes the optimizer's state
+    for number in range(2):  # the first step creates the optimizer's state
         step(number)
     spent: dict[str, list[Spent]] = {"steps": [], "multiplies": [], "copies": []}
     for number in range(num_steps):
@@ -139,7 +139,7 @@ def clock(action: Callable[[], object], num_threads: int) -> Spent:
 
 
 def compare(recipe: Recipe, measured: Measured) -> dict[str, Any]:
-    """Predicted and measured, and the error of the prediction."""
+    """The predicted and the measured values, and the error of the prediction."""
     row: dict[str, Any] = {"memory_mb": compare_values(predict(recipe, measured, 0).memory.total, measured.memory, 1e6)}
     num_tokens = recipe.batch.sequences * recipe.segments.max_length
     for index, clock_name in enumerate(Spent._fields):
@@ -155,7 +155,7 @@ def compare_values(predicted: float, measured: float, unit: float = 1.0) -> dict
 
 
 def predict(recipe: Recipe, measured: Measured, clock_index: int) -> Way:
-    """What the plan says of a machine that multiplies and copies as this one did."""
+    """The plan for a machine that multiplies and copies as fast as this one did."""
     copy_seconds = min(spent[clock_index] for spent in measured.copies)
     device: Device = replace(
         this_cpu(),
@@ -188,7 +188,7 @@ def print_report(console: Console, report: dict[str, dict[str, Any]]) -> None:
 
 
 def read_memory(field: str) -> int:
-    """Bytes of this process; VmHWM is the most that it has held."""
+    """Memory of this process in bytes; VmHWM is the peak."""
     status = Path("/proc/self/status").read_text("ascii")
     return int(status.partition(f"{field}:")[2].split()[0]) * 1024
 

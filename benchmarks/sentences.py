@@ -1,9 +1,9 @@
-"""Our sentence splitter beside pysbd: agreement on boundaries, and speed. Needs $LITEBERT_DATA and pysbd.
+"""Our sentence splitter compared with pysbd: agreement on boundaries, and speed. Needs $LITEBERT_DATA and pysbd.
 
     LITEBERT_DATA=... python benchmarks/sentences.py [--show 40]
 
-A boundary is a place in the text with its white space removed, so that trimming does not count. pysbd is not the truth:
-docs/sentences.md says who is right where the two differ.
+A boundary is a position in the text without its white space, so that trimming does not matter. pysbd is not ground
+truth: docs/sentences.md discusses which one is right where they differ.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main() -> None:
     peer = pysbd.Segmenter(language="en", clean=False)
     for corpus, count in PARAGRAPHS.items():
         paragraphs = sample_paragraphs(Path(folder) / "corpora" / corpus, count)
-        # pysbd never ends a sentence inside a quotation, we do: look at prose without quotations by itself
+        # pysbd never ends a sentence inside a quotation, ours does: also compare on prose without quotations
         plain = [paragraph for paragraph in paragraphs if not re.search(r"[\"“”‘’«»]|\B'|'\B", paragraph)]
         compare(corpus, paragraphs, peer.segment, show)
         compare(f"{corpus} without quotations", plain, peer.segment, show)
@@ -85,7 +85,7 @@ def sample_paragraphs(folder: Path, count: int) -> list[str]:
 
 
 def iter_paragraphs(file: Path) -> Iterator[str]:
-    """Paragraphs of prose: a line each in Wikipedia, hard-wrapped lines up to an empty one in the books."""
+    """Paragraphs of prose: one per line in Wikipedia, hard-wrapped and separated by empty lines in the books."""
     with gzip.open(file, "rt", encoding="utf-8", errors="replace") as stream:
         text = stream.read()
     blocks = text.split("\n") if "<doc " in text else re.split(r"\n\s*\n", text)

@@ -1,13 +1,13 @@
-"""What HTTP costs: texts classified a second through the server at saturation, beside the bare predictor.
+"""The overhead of HTTP: texts classified per second through the saturated server, compared with the predictor alone.
 
     python benchmarks/serve.py [--preset albert-base-v2] [--engine torch|onnx|int8|openvino] [--seconds 6] [--rounds 8]
                                [--connections 192] [--client wrk|own]
 
-The same texts, of the lengths of SST-2's sentences, in turns of some seconds: the predictor alone, which is given all
-of them at once and so pads as little as it can, then the server in a process of its own under a client in another,
-which sends one text a request: wrk where it is installed (benchmarks/serving/wrk.lua), else our own
-(benchmarks/serving/client.py). The clock's ratio says what a user gets on a quiet machine, where the client takes its
-share of the cores too; the ratio of processor time (not the client's) can also be had on a busy one.
+The contenders take turns of a few seconds with the same texts, of the lengths of SST-2's sentences. The predictor gets
+all of them at once, so that it pads as little as possible. The server runs in its own process, under a client in
+another one that sends one text per request: wrk if it is installed (benchmarks/serving/wrk.lua), else our own
+(benchmarks/serving/client.py). The wall-clock ratio shows what users get on a quiet machine, where the client also
+uses the cores; the ratio of processor time (excluding the client's) is also valid on a busy machine.
 """
 
 import argparse
@@ -46,7 +46,7 @@ NUM_TEXTS = 256
 
 
 class Speed(NamedTuple):
-    """Texts a second, and processor seconds for each."""
+    """Texts per second, and processor seconds per text."""
 
     texts_per_second: float
     processor_seconds: float
@@ -86,13 +86,13 @@ def parse_options() -> argparse.Namespace:
 
 
 def invent_texts(count: int) -> list[str]:
-    """SST-2's dev sentences have 19 words in the mean, from 2 to 47."""
+    """SST-2's dev sentences have 19 words on average, from 2 to 47."""
     rng = Random(0)
     return [" ".join(rng.choices(WORDS, k=round(min(47, max(2, rng.gauss(19.3, 9)))))) for _ in range(count)]
 
 
 def write_model(folder: Path, options: argparse.Namespace, texts: list[str]) -> Path:
-    """A classifier with random weights, as a checkpoint; for int8 its export."""
+    """A classifier with random weights, as a checkpoint; for int8, its export."""
     tokenizer = train_tokenizer(texts, VocabularyOptions(kind="wordpiece", vocab_size=100))
     task = Classification("classification", ("negative", "positive"))
     config = replace(preset(options.preset), vocab_size=tokenizer.vocab_size, max_positions=128)
@@ -107,7 +107,7 @@ def write_model(folder: Path, options: argparse.Namespace, texts: list[str]) -> 
 
 def start_server(model: Path, engine: str) -> tuple["subprocess.Popen[str]", int]:
     command = [sys.executable, "-m", "litebert", "serve", str(model), "--port", "0", "--engine", engine]
-    with tempfile.TemporaryFile("w+") as log:  # a pipe that nobody empties would stop the server
+    with tempfile.TemporaryFile("w+") as log:  # a full pipe that nobody reads would block the server
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ.copy())
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -119,7 +119,7 @@ def start_server(model: Path, engine: str) -> tuple["subprocess.Popen[str]", int
 def compare(
     predictor: Predictor, texts: list[str], server_pid: int, asking: tuple[int, Path, argparse.Namespace]
 ) -> tuple[float, float]:
-    """How much of the bare predictor's speed the server reaches, by the clock and by processor time."""
+    """The ratio of the server's speed to the predictor's, in wall-clock and in processor time."""
     bare = measure_bare(predictor, texts, asking[2].seconds)
     served, answer = measure_served(psutil.Process(server_pid), *asking)
     print(
@@ -144,12 +144,12 @@ def measure_bare(predictor: Predictor, texts: list[str], seconds: float) -> Spee
 def measure_served(
     server: psutil.Process, port: int, bodies: Path, options: argparse.Namespace
 ) -> tuple[Speed, dict[str, Any]]:
-    """The server under the client, and what the client counted.
+    """The server under the client, and the client's own counts.
 
-    From the end of one batch to the end of another: what is half done when the client stops is not held against it.
+    Measured from the end of one batch to the end of another, so that work cut off when the client stops does not count.
     """
     client = start_client(port, bodies, options)
-    ends: list[tuple[int, float, float]] = []  # of batches: texts until then, moment, processor seconds
+    ends: list[tuple[int, float, float]] = []  # of batches: texts so far, time, processor seconds
     while client.poll() is None:
         count = count_answers(port)
         if count and (not ends or count > ends[-1][0]):
@@ -159,20 +159,20 @@ def measure_served(
     answer: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
     assert not answer.get("refused"), answer
     assert len(ends) > 2, "too few batches: give it more --seconds"
-    # the first end that was seen may be of the round before
+    # the first end seen may be of the previous round
     count, seconds, used = (last - first for first, last in zip(ends[1], ends[-1], strict=True))
     return Speed(count / seconds, used / count), answer
 
 
 def count_answers(port: int) -> int:
-    """Texts that the server has answered since it began."""
+    """The number of texts that the server has answered since it started."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
         found = re.search(r"^litebert_batch_size_sum\S* (\S+)$", page.read().decode(), re.MULTILINE)
     return int(float(found[1])) if found else 0
 
 
 def start_client(port: int, bodies: Path, options: argparse.Namespace) -> "subprocess.Popen[str]":
-    """One that prints a line of JSON: how many were refused, percentiles of the latency in milliseconds."""
+    """Start a client that prints a JSON line: the number of refused requests, latency percentiles in milliseconds."""
     if options.client == "own":
         words = ["127.0.0.1", str(port), "/v1/classify", str(bodies), str(options.connections), str(options.seconds)]
         command = [sys.executable, str(SERVING / "client.py"), *words]

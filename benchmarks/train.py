@@ -1,13 +1,13 @@
-"""Pre-training steps: ours beside transformers' AlbertForPreTraining on identical batches, interleaved in one run.
+"""Pre-training steps: ours compared with transformers' AlbertForPreTraining on identical batches, interleaved.
 
     python benchmarks/train.py [--quick] [--compiled] [--only NAME ...] [--rounds 7] [--json results.json]
 
-Both in fp32 and in bf16 (transformers under autocast, as its Trainer does it), fused AdamW, no dropout, 15 % masked
-words and sentence order. Each contender has a process of its own, so that none inherits another's heap; they step in
-turn. Ratios are of medians, over wall-clock time and over the processor time that a step took: on a busy machine trust
-the second. Memory is the peak over what imports took. bf16 needs a processor with instructions for it (AVX512_BF16,
-AMX): without them it is several times slower, and left out.
---compiled adds torch.compile of transformers (a minute of warm-up each); --quick takes fewer rounds and no ablation.
+Both in fp32 and in bf16 (transformers under autocast, as in its Trainer), fused AdamW, no dropout, 15 % masked tokens
+and sentence order. Each contender has its own process, so that none inherits another's heap; they step in turn. Ratios
+are of medians, in wall-clock time and in the processor time of a step: on a busy machine trust the latter. Memory is
+the peak minus the memory after imports. bf16 needs a processor with instructions for it (AVX512_BF16, AMX): without
+them it is several times slower, and is skipped.
+--compiled adds transformers under torch.compile (a minute of warm-up each); --quick runs fewer rounds and no ablation.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # whoever waits for its turn must not spin
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not spin while another contender runs
 
 import torch
 from rich.console import Console
@@ -48,9 +48,9 @@ class Case:
     preset: str
     length: int
     batch_size: int
-    floor: float  # times transformers' tokens/s, both in fp32
-    bf16_floor: float  # ours in bf16, times transformers' in fp32
-    memory_floor: float | None = None  # share of transformers' memory
+    floor: float  # minimum ratio of our tokens/s to transformers', both in fp32
+    bf16_floor: float  # minimum ratio of ours in bf16 to transformers' in fp32
+    memory_floor: float | None = None  # target share of transformers' memory
 
     @property
     def num_tokens(self) -> int:
@@ -65,17 +65,17 @@ CASES = {
 
 
 class Contender(NamedTuple):
-    """Who steps over which batches."""
+    """A training step and the batches it is measured on."""
 
     library: str  # litebert, transformers, compiled; peak = matrix multiplies
     case: Case
-    layout: str = "full"  # else the layout of real lengths
-    without: str = ""  # the technique of ours that is left out
+    layout: str = "full"  # or the layout for batches of real lengths
+    without: str = ""  # the technique that is disabled
     dtype: str = "fp32"  # or bf16
 
 
 class Sample(NamedTuple):
-    """What one step took."""
+    """The time of one step."""
 
     wall: float
     cpu: float
@@ -83,20 +83,20 @@ class Sample(NamedTuple):
 
 @dataclass
 class Result:
-    """What every contender of one comparison took, and how many tokens a step of each trains on."""
+    """The measurements of every contender in one comparison, and the number of tokens per step of each."""
 
     title: str
     tokens: dict[str, int]
     samples: dict[str, list[Sample]]
-    memory: dict[str, float] = field(default_factory=dict)  # megabytes over imports
+    memory: dict[str, float] = field(default_factory=dict)  # megabytes above imports
 
     def rate(self, name: str, clock: int = 0) -> float:
-        """Tokens a second, by wall clock or by processor time spread over the threads."""
+        """Tokens per second, in wall-clock time or in processor time divided by the number of threads."""
         seconds = statistics.median(sample[clock] for sample in self.samples[name])
         return self.tokens[name] / seconds * (torch.get_num_threads() if clock else 1)
 
     def spread(self, name: str) -> float:
-        """(slowest - fastest) / median, of wall-clock time."""
+        """(slowest - fastest) / median, in wall-clock time."""
         walls = [sample.wall for sample in self.samples[name]]
         return (max(walls) - min(walls)) / statistics.median(walls)
 
@@ -168,12 +168,12 @@ def run_case(console: Console, name: str, rounds: int, arguments: argparse.Names
 
 
 def has_fast_bf16() -> bool:
-    """Whether the processor multiplies in bf16; torch computes it without such instructions too, but slowly."""
+    """Whether the processor has bf16 instructions; torch computes it without them too, but slowly."""
     return bool({"avx512_bf16", "amx_bf16"} & set(list_instructions()))
 
 
 def run_real_text(console: Console, rounds: int) -> dict[str, Any]:
-    """Sentences of real lengths: do we pay for padding? The measure is real tokens a second."""
+    """Sentences of real lengths: the cost of padding. The measure is real tokens per second."""
     case = replace(CASES["small-128"], batch_size=8)
     contenders = {"transformers, padded": Contender("transformers", case, "padded")}
     contenders |= {
@@ -192,7 +192,7 @@ def run_real_text(console: Console, rounds: int) -> dict[str, Any]:
 
 
 def run_ablation(console: Console, name: str, rounds: int) -> list[dict[str, Any]]:
-    """The step without each technique in turn: what it costs to do without."""
+    """The step with each technique disabled in turn, to show what it gains."""
     case = replace(CASES[name], batch_size=CASES[name].batch_size // 2)
     contenders = {"litebert": Contender("litebert", case)}
     contenders |= {f"without {without}": Contender("litebert", case, without=without) for without in WITHOUT}
@@ -202,7 +202,7 @@ def run_ablation(console: Console, name: str, rounds: int) -> list[dict[str, Any
 
 
 def interleave(title: str, contenders: dict[str, Contender], tokens: int | dict[str, int], rounds: int) -> Result:
-    """Every contender in turn, round after round; the first round warms up."""
+    """Run all contenders in turn, round after round; the first round is a warm-up."""
     counts = tokens if isinstance(tokens, dict) else dict.fromkeys(contenders, tokens)
     result = Result(title, counts, {name: [] for name in contenders})
     spawning = multiprocessing.get_context("spawn")
@@ -212,7 +212,7 @@ def interleave(title: str, contenders: dict[str, Contender], tokens: int | dict[
         spawning.Process(target=serve, args=(far_end, contender, torch.get_num_threads()), daemon=True).start()
         far_end.close()
     for line in lines.values():
-        line.recv()  # built
+        line.recv()  # ready
     for number in range(rounds + 1):
         for name, line in lines.items():
             line.send("step")
@@ -225,7 +225,7 @@ def interleave(title: str, contenders: dict[str, Contender], tokens: int | dict[
 
 
 def serve(line: Connection, contender: Contender, threads: int) -> None:
-    """The life of a contender's process: a step whenever it is asked for one."""
+    """The main loop of a contender's process: one step per request."""
     torch.set_num_threads(threads)
     if contender.library in ("transformers", "compiled"):
         from transformers import AlbertForPreTraining  # noqa: F401 (so that the import is not measured)
@@ -253,7 +253,7 @@ def build_step(contender: Contender) -> Step:
 
 
 def build_ours(config: ModelConfig, batches: list[Batch], *, dtype: str = "fp32", without: str = "") -> Step:
-    """A training step over each of these batches; `without` one of our techniques."""
+    """A training step over each of these batches; `without` disables one of our techniques."""
     model = build_model(config, ["mlm", "sentence"])
     model.encoder.training_dtype = torch.bfloat16 if dtype == "bf16" else None
     is_fused = without != "fused AdamW"
@@ -273,7 +273,7 @@ def build_ours(config: ModelConfig, batches: list[Batch], *, dtype: str = "fp32"
 
 
 def build_theirs(config: ModelConfig, batches: list[Batch], *, dtype: str = "fp32", is_compiled: bool = False) -> Step:
-    """The same step with transformers, as a collator would feed it."""
+    """The same step with transformers, with batches as from a collator."""
     import transformers
 
     model: Any = transformers.AlbertForPreTraining(
@@ -317,7 +317,7 @@ def multiply_in(dtype: str) -> Step:
 
 
 def print_rates(console: Console, result: Result) -> list[dict[str, Any]]:
-    """A table on the terminal, and its rows; ratios over the first of them."""
+    """A table on the terminal, and its rows; ratios are relative to the first."""
     table = Table(title=result.title, title_justify="left")
     for column in ("", "tokens/s", "ratio", "tokens/s by CPU time", "ratio", "spread", "MB"):
         table.add_column(column, justify="right" if column else "left")
@@ -341,7 +341,7 @@ def print_rates(console: Console, result: Result) -> list[dict[str, Any]]:
 
 
 def read_peak_memory() -> float:
-    """The most megabytes that this process has held. (getrusage would count its parent's, too.)"""
+    """The peak memory of this process in megabytes. (getrusage would include its parent's.)"""
     status = Path("/proc/self/status").read_text("ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 

@@ -1,15 +1,16 @@
-"""What pre-training is worth: the same fine-tuning from a checkpoint and from random weights of its shape.
+"""The value of pre-training: the same fine-tuning from a checkpoint and from random weights of its shape.
 
     python benchmarks/transfer.py run CHECKPOINT --out runs/transfer [--data $LITEBERT_DATA] [--only sst-2 squad]
     python benchmarks/transfer.py report runs/transfer --page docs/results.md
 
-Each task is learned by `litebert finetune`'s two-core recipe, for as many epochs as the table of cases says, from both
-beginnings with the same examples, steps, rate and seeds; the best of five measurements on dev counts. Random weights
-are such as the checkpoint's own training began with, and have three times the epochs on CoLA as well.
-Killed, the same words go on; two processes with different `--only` share the work; `--scale 0.1` takes a tenth of the
-examples, to try out. Each task and beginning leaves a small file with its scores, TASK-BEGINNING.json: these are what
-`report` reads, and what docs/transfer keeps; copied into `--out`, they are not made again. SQuAD's dev set is
-split by article: the last tenth is asked, the rest learned. (XQuAD is no test: it is in there.)
+Each task is trained with `litebert finetune`'s two-core recipe for the number of epochs in the table of cases, from
+both initializations with the same examples, steps, learning rate and seeds; the best of five evaluations on dev counts.
+Random weights are drawn as for the checkpoint's own training; on CoLA, they also get a run of three times the epochs.
+The same command resumes a killed run; two processes with different `--only` share the work; `--scale 0.1` uses a tenth
+of the examples, for a trial. Each task and initialization writes a small file with its scores, TASK-BEGINNING.json:
+`report` reads these files, and docs/transfer keeps them; copied into `--out`, they are not computed again. SQuAD's dev
+set is split by article: the last tenth is the test set, the rest is for training. (XQuAD cannot be the test
+set: it is part of SQuAD's dev set.)
 """
 
 import argparse
@@ -27,7 +28,7 @@ from transferring.report import write_report
 def main() -> None:
     parser = build_parser()
     arguments = parser.parse_args()
-    if arguments.command is None:  # `make bench` starts every benchmark; this one wants a checkpoint
+    if arguments.command is None:  # `make bench` starts every benchmark; this one needs a checkpoint
         parser.print_help()
     elif arguments.command == "run":
         run(arguments)
@@ -52,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Every task from both beginnings, then the control; what is finished is not made again."""
+    """Run every task from both initializations, then the control; finished runs are not repeated."""
     from litebert.interop.opening import load_checkpoint
     from litebert.interop.source import FOR_TRAINING
     from litebert.tasks.catalog import read_dataset

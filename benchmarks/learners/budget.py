@@ -1,7 +1,8 @@
-"""What a contender may use up, and what the machine did meanwhile.
+"""A contender's processor-time budget, and a record of the machine's load.
 
-Budgets are processor time, summed over processes: 120 CPU minutes are an hour on two free cores, two hours on one, and
-still the same work where other programs want the cores, too. Building batches counts; measuring and saving do not.
+Budgets are processor time, summed over processes: 120 CPU minutes are an hour on two free cores or two hours on one,
+and the same amount of work if other programs compete for the cores. Building batches counts; measuring and saving
+do not.
 """
 
 import json
@@ -21,15 +22,15 @@ _BEAT_SECONDS = 20
 
 @dataclass(frozen=True)
 class Machine:
-    """The processes of a contender, and the cores they are held to (none named: any)."""
+    """The processes of a contender, and the cores they are pinned to (empty: any)."""
 
     processes: int
-    threads: int  # of each process
+    threads: int  # per process
     cores: tuple[int, ...] = ()
 
 
 def claim(machine: Machine) -> None:
-    """Hold this process to its cores and threads; if there should be several, become torchrun, which starts them."""
+    """Pin this process to its cores and threads; for several processes, exec torchrun, which starts them."""
     if machine.cores:
         os.sched_setaffinity(0, machine.cores)
     os.environ |= {"OMP_NUM_THREADS": str(machine.threads), "OMP_WAIT_POLICY": "PASSIVE", "PYTHONWARNINGS": "ignore"}
@@ -39,12 +40,12 @@ def claim(machine: Machine) -> None:
 
 
 def is_first_process() -> bool:
-    return os.environ.get("RANK", "0") == "0"  # by hand: torch must not be imported before threads are settled
+    return os.environ.get("RANK", "0") == "0"  # torch must not be imported before the threads are set
 
 
 @dataclass
 class Watch:
-    """Keeps a contender's record on disk, killed or not: what it is, and each of its sittings."""
+    """Keeps a contender's record on disk, even if it is killed: its settings, and each session of its run."""
 
     folder: Path
     facts: dict[str, Any]
@@ -53,7 +54,7 @@ class Watch:
     def __enter__(self) -> Self:
         if is_first_process():
             self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / ".lock").touch()  # says to our trainer that the folder is meant for a run
+            (self.folder / ".lock").touch()  # tells our trainer that the folder is meant for a run
             record = read_record(self.folder)
             self._sittings = record.get("sittings", []) if record else []
             if record and {key: record[key] for key in self.facts} != json.loads(json.dumps(self.facts)):
@@ -68,7 +69,7 @@ class Watch:
             self._thread.join()
 
     def _beat(self) -> None:
-        from litebert.core.runtime import describe_processor  # it imports torch: not before threads are settled
+        from litebert.core.runtime import describe_processor  # imports torch: only after threads are set
 
         processor = describe_processor()
         started_at, loads, is_over = time.time(), [], False
@@ -87,6 +88,6 @@ class Watch:
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """What a contender left about itself; None before it began."""
+    """The record of a contender; None if it has not started."""
     file = folder / RECORD
     return json.loads(file.read_text("utf-8")) if file.exists() else None

@@ -1,4 +1,4 @@
-"""What a contender has learned, by one held-out measure: a small file for each run, which outlives its weights."""
+"""Evaluate all contenders with the same held-out measure: one small file per run, kept when its weights are deleted."""
 
 import json
 from dataclasses import asdict, replace
@@ -20,19 +20,19 @@ from litebert.evaluation.intrinsic.shallow import count_pieces
 from litebert.text.tokenizer import load_tokenizer
 from litebert.training.kept_checkpoints import CHECKPOINTS
 
-CURVE_SHARE = 4  # points of a curve are measured on a quarter of the pairs, the end on all
-MEASURES = "measured"  # in a run's folder: what need not be measured again
+CURVE_SHARE = 4  # points of a curve use a quarter of the pairs, the final evaluation uses all
+MEASURES = "measured"  # in a run's folder: cached evaluations
 
 
 class Measuring(NamedTuple):
-    """How much is asked of every contender, in pairs of so many tokens."""
+    """The size of the evaluation: the number of pairs, and their length in tokens."""
 
     length: int
     pairs: int
 
 
 def measure_runs(out: Path, corpus: Path, measuring: Measuring, kept: Path) -> None:
-    """Write a file of each finished run in `out` into `kept`; others are named."""
+    """Write a file for each finished run in `out` into `kept`, and list the unfinished ones."""
     folders = [folder for folder in sorted(out.iterdir()) if list_checkpoints(folder / CHECKPOINTS)]
     if not folders:
         raise SystemExit(f"{out}: no contender has a checkpoint yet")
@@ -56,7 +56,7 @@ def measure_runs(out: Path, corpus: Path, measuring: Measuring, kept: Path) -> N
 
 
 def read_outcome(folder: Path) -> dict[str, Any]:
-    """How a run was made, and how far it has come."""
+    """The settings of a run, and its progress."""
     record = read_record(folder)
     if record is None:
         raise SystemExit(
@@ -69,7 +69,7 @@ def read_outcome(folder: Path) -> dict[str, Any]:
 
 
 def read_curve(folder: Path, held_out: "HeldOut") -> list[dict[str, float]]:
-    """What each checkpoint of a run knows, over the processor minutes that it took; from disk if measured before."""
+    """The evaluation of each checkpoint of a run, over processor minutes; from disk if measured before."""
     record, points = read_record(folder), []
     assert record is not None, folder
     for path in list_checkpoints(folder / CHECKPOINTS):
@@ -82,7 +82,7 @@ def read_curve(folder: Path, held_out: "HeldOut") -> list[dict[str, float]]:
 
 
 def read_single_pieces(folder: Path, checkpoint: Path, held_out: "HeldOut") -> dict[str, Any]:
-    """What is guessed of single pieces by a checkpoint; from disk if measured before."""
+    """The accuracy of a checkpoint on masked single pieces; from disk if measured before."""
     file = folder / MEASURES / f"{checkpoint.name}-{held_out.name}-single-pieces.json"
     if not file.exists():
         write_json(file, {name: asdict(score) for name, score in held_out.measure_single_pieces(checkpoint).items()})
@@ -91,7 +91,7 @@ def read_single_pieces(folder: Path, checkpoint: Path, held_out: "HeldOut") -> d
 
 
 class HeldOut:
-    """The words and pairs on which every point of every curve is measured: fewer than at the end, and no probes."""
+    """Masked tokens and pairs for the points of all curves: fewer than in the final evaluation, and without probes."""
 
     def __init__(self, corpus: Path, *, length: int, pairs: int) -> None:
         self.name = f"{corpus.name}-{length}-{pairs}-point"
@@ -106,7 +106,7 @@ class HeldOut:
         self.frequent = count_pieces(writer, read_before, tokenizer.vocab_size)
 
     def measure_single_pieces(self, checkpoint: Path) -> dict[str, Score]:
-        """Single pieces, 15 %, all hidden and 80/10/10, which is what `transformers`' collator makes."""
+        """Mask 15 % of single pieces, all by [MASK] and 80/10/10, which is the default of `transformers`' collator."""
         model = load_checkpoint(checkpoint).load_model().eval()
         writer = replace(self.writer, masking=MaskingOptions(kind="token"))
         words = guess_words(model, writer, self.more_words, self.frequent, lambda _: None)
@@ -116,7 +116,7 @@ class HeldOut:
         }
 
     def measure(self, checkpoint: Path) -> dict[str, float]:
-        """A point of each curve."""
+        """One point of each curve."""
         model = load_checkpoint(checkpoint).load_model().eval()
         words = guess_words(model, self.writer, self.words, self.frequent, lambda _: None)
         answers = read_pairs(model, self.writer, self.order, lambda _: None).answers
@@ -131,10 +131,10 @@ class HeldOut:
 
 
 def measure(folder: Path, checkpoint: Path, corpus: Path, options: IntrinsicOptions) -> dict[str, Any]:
-    """A checkpoint's intrinsic evaluation, from disk if it was made before."""
+    """The intrinsic evaluation of a checkpoint, from disk if measured before."""
     file = folder / MEASURES / f"{checkpoint.name}-{corpus.name}-{options.length}-{options.pairs}.json"
     if not file.exists():
         file.parent.mkdir(exist_ok=True)
         write_json(file, evaluate_intrinsic(checkpoint, corpus, options).to_json())
     measured: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    return {**measured, "checkpoint": checkpoint.name, "corpus": corpus.name}  # whole paths are of one machine
+    return {**measured, "checkpoint": checkpoint.name, "corpus": corpus.name}  # full paths depend on the machine

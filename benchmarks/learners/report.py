@@ -1,4 +1,4 @@
-"""What the contenders have learned, from the files of `measure`: table, Markdown, curves over processor time."""
+"""Report the results of all contenders from the files of `measure`: table, Markdown, curves over processor time."""
 
 import json
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ PARTS = ("any", "lead", "inner")
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished run: how it was made, and what it knew at the end."""
+    """A finished run: its settings and its final evaluation."""
 
     facts: dict[str, Any]
 
     @property
     def contender(self) -> str:
-        """What runs that differ in nothing but their seed and budget have in common."""
+        """The settings shared by runs that differ only in seed and budget."""
         who, setting = self.facts["who"], self.facts["setting"]
         if who == "litebert":
             return " ".join([who, *setting["changes"]])
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def scores(self) -> list[dict[str, Any]]:
-        """What stands in the columns."""
+        """The scores for the table's columns."""
         ngrams, pieces = self.facts["measured"]["mlm"], self.facts["single_pieces"]
         order = self.facts["measured"]["sop"]["head"]
         words = [asked[how] for asked in (ngrams, pieces) for how in ("hidden", "usual")]
@@ -58,7 +58,7 @@ class Outcome:
 
     @property
     def wall_minutes(self) -> float:
-        """All its sittings, with measuring, saving, and what was lost by kills."""
+        """The total of all its sessions, including measuring, saving, and time lost when it was killed."""
         return float(sum(sitting["wall_minutes"] for sitting in self.facts["sittings"]))
 
     @property
@@ -85,7 +85,7 @@ def report(kept: Path, page: Path | None) -> None:
 
 
 def describe(outcome: Outcome) -> list[str]:
-    """A row of the table."""
+    """One row of the table."""
     return [
         outcome.name,
         f"{outcome.facts['cpu_minutes_used']:.1f}",
@@ -98,7 +98,7 @@ def describe(outcome: Outcome) -> list[str]:
 
 
 def summarize(outcomes: list[Outcome]) -> list[list[str]]:
-    """The mean over the seeds of each contender that finished several runs of one budget."""
+    """The mean over seeds, for each contender with several finished runs of the same budget."""
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.group, []).append(outcome)
@@ -147,7 +147,7 @@ def print_table(rows: list[list[str]], lines: list[list[str]], asked: str) -> No
 
 
 def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[Outcome]) -> str:
-    """The Markdown of all rows, with what must be known to read it."""
+    """The Markdown of all rows, with the notes needed to read it."""
     header = [*HOW, *COLUMNS]
     padded = [[name, *[""] * (len(HOW) - 1), *cells] for name, *cells in lines]
     table = [header, ["---", *["---:"] * (len(header) - 1)], *rows, *padded]
@@ -182,7 +182,7 @@ def name_processors(outcomes: list[Outcome]) -> list[str]:
 
 
 def write_command(outcome: Outcome) -> str:
-    """The words that made a run, without the places of one machine."""
+    """The command that made a run, without machine-specific paths."""
     facts = outcome.facts
     who = "ours" if facts["who"] == "litebert" else "transformers"
     common = f"{who} --corpus CORPUS --out OUT --seed {facts['seed']} --cpu-minutes {facts['cpu_minutes']:g}"
@@ -199,7 +199,7 @@ def write_setting(setting: dict[str, Any]) -> str:
 
 
 def draw(outcomes: list[Outcome], file: Path) -> None:
-    """A panel for each measure, a line for each run."""
+    """One panel per measure, one line per run."""
     curves = {outcome.name: outcome.facts["curve"] for outcome in outcomes}
     metrics = [name for name in next(iter(curves.values()))[0] if name != "cpu_minutes"]
     runs = {
@@ -213,6 +213,6 @@ def draw(outcomes: list[Outcome], file: Path) -> None:
     for panel in figure.axes:
         panel.set_xlabel("CPU minutes")
         if panel.get_title().startswith("sentence order"):
-            panel.set_ylim(0.4, 0.7)  # so that noise around a half looks like it
+            panel.set_ylim(0.4, 0.7)  # so that noise around 0.5 does not look like a trend
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=150)

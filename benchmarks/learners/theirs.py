@@ -1,9 +1,9 @@
 """The other side: `transformers`' AlbertForPreTraining, trained by a plain script on the same pairs of segments.
 
-Everything is what its users take: the library's model and initialisation, its collator (15 % of the tokens, 80/10/10),
-torch's AdamW without decay on biases and norms, a warm-up and a line down. Two things are given to it that a plain
-script would lack: pairs come from our stream (made fast, and without the lengths that betray their order), and the
-schedule ends exactly with the budget.
+Everything is what its users would choose: the library's model and initialisation, its collator (15 % of the tokens,
+80/10/10), torch's AdamW without decay on biases and norms, linear warm-up and decay. It gets two advantages over a
+plain script: pairs come from our stream (fast, and with lengths that do not reveal their order), and the schedule ends
+exactly with the budget.
 """
 
 import tempfile
@@ -45,16 +45,16 @@ from litebert.training.distributed import process_group, sum_over_ranks
 from litebert.training.kept_checkpoints import CHECKPOINTS, checkpoint_path
 
 _TIED = ("predictions.decoder.weight", "predictions.decoder.bias")
-_CHECKPOINTS = 12  # in a run
+_CHECKPOINTS = 12  # per run
 _SAY_STEPS = 200
-_COMPILED_STEPS = 100  # their shapes are compiled before the start
-_WIDTHS = 16  # compiled, a batch is as wide as a multiple of this: few shapes to compile
+_COMPILED_STEPS = 100  # compile the shapes of this many steps before the start
+_WIDTHS = 16  # when compiled, batch widths are multiples of this, so that there are few shapes to compile
 _HEADS = MaskedLM(2).heads
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What its user chooses; the shape is not for choosing."""
+    """The user's choices; the shape is fixed."""
 
     learning_rate: float = 1e-3
     initializer_range: float = 0.02
@@ -77,17 +77,17 @@ class Setting:
 
 @dataclass
 class Progress:
-    """How far it has come."""
+    """The progress of a run."""
 
     step: int = 0
     tokens: int = 0
-    seconds: float = 0.0  # processor time of a process, on average
+    seconds: float = 0.0  # processor time, averaged over processes
 
 
 def train_theirs(
     folder: Path, corpus: Path, *, seed: int, cpu_minutes: float, machine: Machine, setting: Setting
 ) -> None:
-    """Train, or go on training, until the budget is used up."""
+    """Train, or resume training, until the budget is used up."""
     facts = {"who": "transformers", "seed": seed, "cpu_minutes": cpu_minutes, "machine": vars(machine)}
     runtime = choose_runtime(RuntimeOptions(device="cpu", num_threads=machine.threads))
     with process_group(runtime), Watch(folder, {**facts, "setting": asdict(setting)}):
@@ -112,7 +112,7 @@ def train_theirs(
 
 
 def compile_first_shapes(model: Any, batches: "Batches") -> None:
-    """Compile for each shape among the first batches, before the budget begins to count."""
+    """Compile every shape of the first batches before the budget starts to count."""
     model.compile(dynamic=False)
     seen = set()
     for step in range(_COMPILED_STEPS):
@@ -124,7 +124,7 @@ def compile_first_shapes(model: Any, batches: "Batches") -> None:
 
 
 def rate_at(share: float, setting: Setting) -> float:
-    """The usual learning rate at a share of the budget: up in a line, and down to nothing in another."""
+    """The usual learning rate at a share of the budget: linear warm-up and linear decay to zero."""
     if share < setting.warmup_share:
         return setting.learning_rate * share / setting.warmup_share
     return setting.learning_rate * max(0.0, 1 - share) / (1 - setting.warmup_share)
@@ -133,7 +133,7 @@ def rate_at(share: float, setting: Setting) -> float:
 def update(
     forward: Any, optimizer: torch.optim.Optimizer, batches: "Batches", progress: Progress, rate: float
 ) -> float:
-    """One step; gives its loss."""
+    """One step; returns its loss."""
     started_at = time.process_time()
     batch = batches.make(progress.step)
     for group in optimizer.param_groups:
@@ -152,7 +152,7 @@ def update(
 
 
 def build_theirs(setting: Setting, tokenizer: Tokenizer, seed: int, last: Checkpoint | None) -> Any:
-    """The library's model with the weights that it draws itself, or with those of the last checkpoint."""
+    """The library's model with its own initialization, or with the weights of the last checkpoint."""
     torch.manual_seed(seed)
     if last is not None:
         return transformers.AlbertForPreTraining.from_pretrained(last.path).train()
@@ -162,7 +162,7 @@ def build_theirs(setting: Setting, tokenizer: Tokenizer, seed: int, last: Checkp
 
 
 def build_adamw(model: Any, setting: Setting, last: Checkpoint | None) -> torch.optim.Optimizer:
-    """AdamW with the usual exceptions from decay."""
+    """AdamW without weight decay on biases and norms."""
     named = list(model.named_parameters())
     groups = [
         {"params": [p for _, p in named if p.ndim > 1], "weight_decay": setting.weight_decay},
@@ -175,12 +175,12 @@ def build_adamw(model: Any, setting: Setting, last: Checkpoint | None) -> torch.
 
 
 class Batches:
-    """Pairs of our stream, by step, masked by the library's own collator."""
+    """Pairs of our stream by step, masked by the library's own collator."""
 
     def __init__(self, corpus: Path, setting: Setting, seed: int, ranks: Ranks) -> None:
         options = StreamOptions(
             segments=SegmentOptions(max_length=setting.length),
-            masking=MaskingOptions(),  # undone again: the library masks
+            masking=MaskingOptions(),  # undone later, because the library masks
             batch=BatchOptions(sequences=setting.batch),
             seed=seed,
         )
@@ -194,8 +194,8 @@ class Batches:
         )
 
     def make(self, step: int) -> dict[str, Tensor]:
-        """This process's part of a step's batch, as the model's arguments."""
-        # the collator draws from torch's generator, which reads 32 bits of its seed
+        """This process's part of a step's batch, as arguments of the model."""
+        # the collator uses torch's generator, which reads 32 bits of its seed
         torch.manual_seed(zlib.crc32(f"{self.seed} {step} {self.ranks.rank}".encode()))
         batch = dict(self.collate(read_examples(self.stream, step, self.ranks)))
         batch.pop("special_tokens_mask", None)
@@ -203,7 +203,7 @@ class Batches:
 
 
 def read_examples(stream: Stream, step: int, ranks: Ranks) -> list[dict[str, Any]]:
-    """A batch of our stream as it was before it was masked, as a tokenizer would give it."""
+    """A batch of our stream before masking, in a tokenizer's output format."""
     rows = stream.rows(step, rank=ranks.rank, world_size=ranks.world_size)
     token_ids = rows.token_ids.copy()
     token_ids.reshape(-1)[rows.targets.positions] = rows.targets.labels
@@ -223,7 +223,7 @@ def read_examples(stream: Stream, step: int, ranks: Ranks) -> list[dict[str, Any
 
 
 def build_fast_tokenizer(tokenizer: Tokenizer) -> Any:
-    """Our tokenizer as the library has it."""
+    """Our tokenizer as a fast tokenizer of the library."""
     with tempfile.TemporaryDirectory() as folder:
         write_tokenizer_files(tokenizer, Path(folder))
         return transformers.PreTrainedTokenizerFast.from_pretrained(folder)
@@ -237,7 +237,7 @@ def save(
     setting: Setting,
     progress: Progress,
 ) -> None:
-    """A folder that `transformers` and our tools read alike, with all that is needed to go on."""
+    """Write a folder that `transformers` and our tools can read, with everything needed to resume."""
     tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in _TIED}
     ours = build_model(setting.config, _HEADS)
     ours.load_state_dict(from_theirs("albert", setting.config, _HEADS, tensors))

@@ -1,8 +1,8 @@
-"""A client in a process of its own that knows nothing of litebert: keeps connections busy and counts answers.
+"""A client in its own process, independent of litebert: keeps connections busy and counts answers.
 
     python benchmarks/serving/client.py HOST PORT PATH BODIES.json CONNECTIONS SECONDS
 
-Prints one JSON line: answers, answers a second, and the latency's percentiles in milliseconds.
+Prints one JSON line: answers, answers per second, and latency percentiles in milliseconds.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
--- wrk's side of benchmarks/serve.py: wrk ... -s wrk.lua URL BODIES.json
+-- The wrk script of benchmarks/serve.py: wrk ... -s wrk.lua URL BODIES.json
 -- Sends the bodies of the file in turn, and prints one JSON line as client.py does.
 
 local requests, at = {}, 0
 
 function init(arguments)
   local text = assert(io.open(arguments[1])):read("*a")
-  -- a JSON list of flat objects: each ends where its list of inputs does
+  -- a JSON list of flat objects, each of which ends with its list of inputs
   for body in text:gmatch('{.-%]}') do
     requests[#requests + 1] = wrk.format("POST", nil, { ["Content-Type"] = "application/json" }, body)
   end

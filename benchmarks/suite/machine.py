@@ -1,4 +1,4 @@
-"""What a measurement was made on: numbers of two machines may only be compared if these agree."""
+"""The machine of a measurement: results from two machines may only be compared if these facts agree."""
 
 import os
 from importlib.metadata import PackageNotFoundError, version
@@ -7,13 +7,13 @@ from typing import Any
 
 from litebert.core.runtime import describe_processor
 
-# The instruction sets that decide which number format is fast
+# The instruction sets that determine which number formats are fast
 INSTRUCTIONS = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8")
 PACKAGES = ("torch", "transformers", "onnxruntime", "openvino", "nncf", "sentencepiece", "tokenizers")
 
 
 def describe_machine() -> dict[str, Any]:
-    """The processor, its instruction sets, the packages that are compared, and how busy the machine is now."""
+    """The processor, its instruction sets, the versions of compared packages, and the current load."""
     return {
         "processor": describe_processor(),
         "instructions": list_instructions(),
@@ -24,7 +24,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def list_instructions(facts: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Those of `INSTRUCTIONS` that the processor has; none where the system does not say (only Linux does)."""
+    """The processor's instruction sets among `INSTRUCTIONS`; empty except on Linux, which lists them."""
     lines = facts.read_text("utf-8").splitlines() if facts.is_file() else []
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
     return [name for name in INSTRUCTIONS if name in flags]
@@ -39,7 +39,7 @@ def find_version(package: str) -> str | None:
 
 
 def describe_in_line(machine: dict[str, Any]) -> str:
-    """The same in a line, for the terminal."""
+    """A one-line description for the terminal."""
     return (
         f"{machine['processor']} ({', '.join(machine['instructions'])}), load {machine['load']} on "
         f"{machine['cores']} cores, torch {machine['packages']['torch']}"

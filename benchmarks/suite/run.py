@@ -1,11 +1,11 @@
-"""Every benchmark of the suite, one after the other, each in a process of its own.
+"""Run every benchmark of the suite in turn, each in its own process.
 
     python benchmarks/suite/run.py [--full] [--only NAME ...] [--out build/benchmarks] [--compare [FILE]]
 
 Without --full: fewer rounds and cases, under ten minutes on two quiet cores. A benchmark whose peers or data are not
-installed is skipped and says what is missing; one that fails does not stop the others. Everything goes into one JSON
-file, with what it was measured on. --compare prints the ratios that moved since the last file of the same machine, or
-since FILE.
+installed is skipped with a message that says what is missing; one that fails does not stop the others. All results go
+into one JSON file with a description of the machine. --compare prints the ratios that changed since the last file from
+the same machine, or since FILE.
 """
 
 import argparse
@@ -25,19 +25,19 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from suite.machine import describe_in_line, describe_machine
 
 BENCHMARKS = Path(__file__).parents[1]
-NOISE = 1.1  # ratios within 10 % of each other are alike, at a few rounds
+NOISE = 1.1  # ratios within 10 % are considered equal, given the few rounds
 
 
 class Benchmark(NamedTuple):
-    """A script of benchmarks/, and what it needs."""
+    """A script in benchmarks/, and its requirements."""
 
     script: str
-    quick: str = ""  # its arguments without --full
+    quick: str = ""  # arguments without --full
     full: str = ""
     needs: tuple[str, ...] = ()  # packages
     needs_data: bool = False  # $LITEBERT_DATA
     has_json: bool = False
-    is_quick: bool = True  # else only with --full
+    is_quick: bool = True  # False: only with --full
 
 
 SUITE = {
@@ -86,7 +86,7 @@ def list_names(*, is_full: bool) -> list[str]:
 
 
 def run(name: str, *, is_full: bool) -> dict[str, Any]:
-    """One benchmark's outcome, seconds, numbers and what it printed."""
+    """A benchmark's outcome, seconds, numbers and output."""
     benchmark = SUITE[name]
     print(f"\n== {name} ({benchmark.script})", flush=True)
     if missing := find_missing(benchmark):
@@ -118,7 +118,7 @@ def run(name: str, *, is_full: bool) -> dict[str, Any]:
 
 
 def find_missing(benchmark: Benchmark) -> str:
-    """What a benchmark needs and this machine does not have; empty if it can run."""
+    """The requirements of a benchmark that this machine lacks; empty if it can run."""
     packages = [package for package in benchmark.needs if find_spec(package) is None]
     reasons = [f"{', '.join(packages)} not installed (make bench installs the peers)"] if packages else []
     if benchmark.needs_data and not os.environ.get("LITEBERT_DATA"):
@@ -127,7 +127,7 @@ def find_missing(benchmark: Benchmark) -> str:
 
 
 def summarize(results: dict[str, dict[str, Any]]) -> str:
-    """A line for each benchmark."""
+    """One line per benchmark."""
     return "\n".join(
         f"{name:12} {result['outcome']:9} {result.get('reason') or format(result['seconds'], '.0f') + ' s'}"
         for name, result in results.items()
@@ -135,7 +135,7 @@ def summarize(results: dict[str, dict[str, Any]]) -> str:
 
 
 def find_before(wanted: str | None, folder: Path, machine: dict[str, Any]) -> dict[str, Any] | None:
-    """The report to compare with: the named one, or the last that was measured on such a machine."""
+    """The report to compare with: the named one, or the last one from such a machine."""
     if wanted not in (None, "last"):
         return json.loads(Path(wanted).read_text("utf-8"))  # type: ignore[no-any-return]
     for file in sorted(folder.glob("*.json"), reverse=True):
@@ -146,7 +146,7 @@ def find_before(wanted: str | None, folder: Path, machine: dict[str, Any]) -> di
 
 
 def compare(before: dict[str, Any] | None, now: dict[str, Any]) -> str:
-    """The ratios that are clearly others than before."""
+    """The ratios that clearly changed."""
     if before is None:
         return "no earlier report of such a machine to compare with"
     old, new = (dict(iter_ratios(report["results"])) for report in (before, now))

@@ -1,4 +1,4 @@
-"""The batches of benchmarks/train.py: random words, real lengths."""
+"""The batches of benchmarks/train.py: random tokens, real lengths."""
 
 import pydoc_data.topics
 import re
@@ -20,7 +20,7 @@ def make_full_batch(batch_size: int, length: int, vocab_size: int) -> Batch:
 
 
 def make_real_batches(vocab_size: int, *, num_batches: int = 2, batch_size: int = 32) -> dict[str, list[Batch]]:
-    """The same sequences of real lengths as batches that are padded as they come, sorted by length first, or packed."""
+    """The same sequences of real lengths, batched in three ways: padded in given order, sorted by length, packed."""
     lengths = draw_real_lengths(num_batches * batch_size)
     as_they_come = [lengths[start : start + batch_size] for start in range(0, len(lengths), batch_size)]
     in_order = sorted(lengths)
@@ -38,7 +38,7 @@ def make_real_batches(vocab_size: int, *, num_batches: int = 2, batch_size: int 
 
 
 def draw_real_lengths(count: int) -> list[int]:
-    """Tokens of [CLS] sentence [SEP] sentence [SEP] in the documentation that comes with Python."""
+    """Lengths in tokens of [CLS] sentence [SEP] sentence [SEP] from the documentation that comes with Python."""
     text = " ".join(pydoc_data.topics.topics[topic] for topic in sorted(pydoc_data.topics.topics))
     sentences = [
         len(re.findall(r"\w+|[^\w\s]", sentence)) for sentence in split_sentences(" ".join(text.split())[:60_000])
@@ -50,7 +50,7 @@ def draw_real_lengths(count: int) -> list[int]:
 
 
 def pack(lengths: Sequence[int]) -> list[list[int]]:
-    """Sequences put into the first row that has room, the longest first."""
+    """Put each sequence into the first row with enough room, the longest first."""
     rows: list[list[int]] = []
     for length in sorted(lengths, reverse=True):
         row = next((row for row in rows if sum(row) + length <= LENGTH), None)
@@ -61,7 +61,7 @@ def pack(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def lay_out(rows: Sequence[Sequence[int]], width: int, vocab_size: int) -> Batch:
-    """Random words in rows that hold sequences of these lengths."""
+    """Random tokens in rows that hold sequences of these lengths."""
     generator = torch.Generator().manual_seed(0)
     sequence_ids = torch.zeros(len(rows), width, dtype=torch.long)
     position_ids, segment_ids = sequence_ids.clone(), sequence_ids.clone()
@@ -95,7 +95,7 @@ def lay_out(rows: Sequence[Sequence[int]], width: int, vocab_size: int) -> Batch
 
 
 def pad_like_a_collator(batch: Batch) -> dict[str, Tensor]:
-    """The batch as transformers wants it: labels everywhere, -100 where nothing is to be predicted."""
+    """The batch in transformers' format: labels everywhere, -100 where nothing is predicted."""
     labels = torch.full(batch.token_ids.shape, -100)
     labels.view(-1)[batch.mlm_positions] = batch.mlm_labels
     assert batch.sentence_labels is not None

@@ -1,4 +1,4 @@
-"""Our training step without one of its techniques: each is replaced by the plain way while a `with` lasts."""
+"""Disable one technique of our training step: inside a `with` block, the plain implementation replaces it."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ def plain_linear(x: Tensor, weight: Tensor, bias: Tensor, activation: Callable[[
 
 
 def spelled_linear(x: Tensor, weight: Tensor, bias: Tensor, _: Callable[[Tensor], Tensor]) -> Tensor:
-    """GELU operation by operation, as transformers writes it."""
+    """GELU, one operation at a time, as transformers implements it."""
     return F.linear(
         0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0)))), weight, bias
     )
@@ -48,7 +48,7 @@ def predict_everywhere(model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
 def whole_vocabulary_loss(
     states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, weights: None = None
 ) -> tuple[Tensor, Tensor]:
-    """Logits at every token; as many labels as there are, the others ignored."""
+    """Logits at every token; unlabelled tokens are ignored."""
     everywhere = F.pad(labels, (0, len(states) - len(labels)), value=-100)
     return plain_vocabulary_loss(states, table, bias, everywhere, weights)
 
@@ -64,7 +64,7 @@ def attend_unfused(
 
 
 def replaced(**replacements: Any) -> Callable[[], AbstractContextManager[Any]]:
-    """A `with` during which names have other values; double underscores stand for dots."""
+    """A `with` block in which names have other values; double underscores stand for dots."""
 
     @contextmanager
     def replacing() -> Iterator[None]:
@@ -77,7 +77,7 @@ def replaced(**replacements: Any) -> Callable[[], AbstractContextManager[Any]]:
 
 
 def attention_mask_always(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Where a mask that hides nothing is added all the same."""
+    """Add the mask even if it masks nothing."""
     if sequence_ids is not None or mask is None:
         return attention_mask(mask, sequence_ids, dtype)
     visible = mask[:, None, None, :]  # (B, 1, 1, T)
@@ -95,5 +95,5 @@ WITHOUT: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "GELU through sigmoid": replaced(model__lean___has_fast_form=lambda *_: False),
     "fused query, key, value": replaced(model__blocks__AttentionBlock__forward=attend_unfused),
     "leaving out an empty mask": replaced(model__encoder__attention_mask=attention_mask_always),
-    "fused AdamW": nullcontext,  # chosen where the optimizer is built
+    "fused AdamW": nullcontext,  # set where the optimizer is built
 }

@@ -1,4 +1,4 @@
-"""The tasks of `transfer.py`, and which of their examples are used for what."""
+"""The tasks of `transfer.py`, and the examples that each uses for training and testing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 BEGINNINGS = {"random": "random weights", "pretrained": "pre-trained"}
-CONTROL = "longer"  # random weights again, which may only have had too little time
+CONTROL = "longer"  # random weights with longer training, in case they only lacked time
 TIMES_LONGER = 3
 
 
 @dataclass(frozen=True)
 class Case:
-    """A task, where its data lies, how often it is read, and which share of its examples is used."""
+    """A task, the location of its data, its number of epochs, and the share of its examples that is used."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ class Case:
         return (*BEGINNINGS, *([CONTROL] if self.has_control else []))
 
 
-# Ordered as the papers' tables: single sentences, likeness, inference, reading.
+# Ordered as in the papers' tables: single sentences, similarity, inference, reading comprehension.
 CASES = (
     Case("sst-2", "SST-2", "sst-2", "glue", 1),
     Case("cola", "CoLA", "cola", "glue", 5, has_control=True),
@@ -50,9 +50,9 @@ def scale_dataset(dataset: Any, share: float) -> Any:
 
 
 def draw(rows: Sequence[Any], count: int) -> list[Any]:
-    """At most so many of the rows in their order, always the same.
+    """At most this many of the rows in their order, always the same.
 
-    Questions about one paragraph come together or not at all, and one paragraph comes in any case.
+    The questions about one paragraph are kept together, and at least one paragraph is drawn.
     """
     groups: dict[Any, list[int]] = {}
     for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""The runs of one task from one beginning, and the small file that says what came out."""
+"""The runs of one task from one initialization, and the small file with their results."""
 
 import json
 import shutil
@@ -10,14 +10,14 @@ from typing import Any
 from transferring.cases import BEGINNINGS, TIMES_LONGER, Case
 
 RECIPE = "two-core"
-# The best of five measurements counts, as the papers stop early on dev: one beginning overfits before the other begins
+# The best of five evaluations counts, as papers stop early on dev: one initialization overfits sooner than the other
 NUM_MEASUREMENTS = 5
-OUTCOME = "outcome"  # of the facts about a beginning, the ones that its runs gave
+OUTCOME = "outcome"  # the key of the runs' results, next to the facts about the initialization
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A task to be learned from one beginning: a checkpoint's weights, or random ones of its shape."""
+    """Fine-tuning of one task from one initialization: a checkpoint's weights, or random ones of its shape."""
 
     source: Any  # the checkpoint
     case: Case
@@ -44,7 +44,7 @@ class Lesson:
         )
 
     def plan(self) -> list[Any]:
-        """The runs, one of each seed."""
+        """The planned runs, one per seed."""
         from litebert.finetuning.recipe import FinetuneRecipe
         from litebert.finetuning.run_folder import Job
         from litebert.finetuning.trials import plan_trials
@@ -54,7 +54,7 @@ class Lesson:
         return plan_trials(job, RECIPE, words, self.num_seeds)
 
     def describe(self, recipe: Any) -> dict[str, Any]:
-        """All that its scores depend on, beside the seed; random weights depend on the shape alone."""
+        """Everything that the scores depend on except the seed; random weights depend only on the shape."""
         config = asdict(self.source.config)
         return {
             "case": asdict(self.case),
@@ -77,7 +77,7 @@ class Lesson:
 
 
 def learn(lesson: Lesson, out: Path) -> None:
-    """Fine-tune with every seed, with a file of the outcome; what such a file tells already is not run again."""
+    """Fine-tune with every seed, and write the results to a file; runs already in the file are not repeated."""
     from litebert.core.files import write_json
 
     trials = lesson.plan()
@@ -97,7 +97,7 @@ def learn(lesson: Lesson, out: Path) -> None:
 
 
 def read_outcome(file: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """What a file of the same lesson says; one of another lesson is not added to."""
+    """The content of a lesson's file; raises an error if the file belongs to another lesson."""
     known = json.loads(file.read_text("utf-8"))
     changed = [key for key, value in facts.items() if known.get(key) != json.loads(json.dumps(value))]
     if changed:
@@ -106,7 +106,7 @@ def read_outcome(file: Path, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_once(trial: Any, folder: Path) -> tuple[dict[str, Any], float]:
-    """The report of a run and its processor seconds; its weights are not kept: 60 models are gigabytes."""
+    """The report of a run and its processor seconds; weights are not kept: 60 models take gigabytes."""
     from litebert.finetuning.finetune import finetune
 
     began = time.process_time()
@@ -117,7 +117,7 @@ def run_once(trial: Any, folder: Path) -> tuple[dict[str, Any], float]:
 
 
 def add_run(outcome: dict[str, Any], seed: int, report: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The outcome with one run more."""
+    """The results with one more run."""
     (dev,) = report["dev"].values()
     return {
         "metric": report["metric"],

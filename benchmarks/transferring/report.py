@@ -1,4 +1,4 @@
-"""What the runs of `transfer.py` allow to say: a table, a figure, and how everything was trained."""
+"""Report the results of `transfer.py`: a table, a figure, and how everything was trained."""
 
 import json
 from collections.abc import Sequence
@@ -10,21 +10,21 @@ from transferring.cases import BEGINNINGS, CASES, CONTROL, TIMES_LONGER, Case
 from transferring.lessons import NUM_MEASUREMENTS, OUTCOME
 
 FIGURE = Path("images") / "transfer.png"  # next to the page
-MIN_SEEDS = 3  # of fewer, luck would set two beginnings apart too often
+MIN_SEEDS = 3  # with fewer, two initializations would too often be separated by luck
 
 
 class Row(NamedTuple):
-    """What the tables say of one task; scores by beginning, in percent."""
+    """A task's row in the tables; scores by initialization, in percent."""
 
     case: Case
     metric: str
     num_train: int
     num_dev: int
     by_chance: float
-    by_luck: float  # what luck reaches: a score up to here has learned nothing that can be seen
+    by_luck: float  # the score that luck can reach: up to here, no learning is evident
     scores: dict[str, list[float]]
-    recipe: dict[str, float]  # how both beginnings were trained
-    control: tuple[float, ...] = ()  # scores of random weights that had more time
+    recipe: dict[str, float]  # how both initializations were trained
+    control: tuple[float, ...] = ()  # scores of random weights with longer training
 
     @property
     def medians(self) -> dict[str, float]:
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What the runs allow to say: a difference counts if the runs of both beginnings do not overlap."""
+        """The conclusion: a difference counts if the runs of both initializations do not overlap."""
         random, pretrained = self.scores["random"], self.scores["pretrained"]
         if max(self.medians.values()) <= self.by_luck:
             return "both at chance"
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 def write_report(out: Path, page: Path) -> None:
-    """The tables and the figure, in the page between its marks, or in a new page."""
+    """Write the tables and the figure: between the page's marks, or into a new page."""
     from litebert.core.pages import write_part
 
     facts = read_facts(out)
@@ -64,7 +64,7 @@ def write_report(out: Path, page: Path) -> None:
 
 
 def read_facts(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """What the files of a folder say, by task and beginning; the same checkpoint must have made all."""
+    """The content of a folder's files, by task and initialization; all must be from the same checkpoint."""
     files = [out / f"{case.name}-{beginning}.json" for case in CASES for beginning in case.beginnings]
     read = [json.loads(file.read_text("utf-8")) for file in files if file.is_file()]
     for key, known in (("weights", "checkpoints"), ("shape", "shapes")):
@@ -75,7 +75,7 @@ def read_facts(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def read_rows(facts: dict[tuple[str, str], dict[str, Any]]) -> list[Row]:
-    """The tasks that have scores from both beginnings, in the order of the cases."""
+    """The tasks with scores from both initializations, in the order of the cases."""
     rows = []
     for case in CASES:
         both = [facts[case.name, beginning] for beginning in BEGINNINGS if (case.name, beginning) in facts]
@@ -104,7 +104,7 @@ def read_row(both: Sequence[dict[str, Any]], control: dict[str, Any] | None) -> 
 
 
 def write_section(rows: Sequence[Row], facts: Sequence[dict[str, Any]]) -> str:
-    """The Markdown of all rows, with what must be known to read it."""
+    """The Markdown of all rows, with the notes needed to read it."""
     pretrained = next(one for one in facts if one["weights"])
     shape, minutes = pretrained["shape"], sum(one[OUTCOME]["processor_minutes"] for one in facts)
     lines = [
@@ -159,7 +159,7 @@ def write_scores(scores: Sequence[float]) -> str:
 
 
 def write_training(rows: Sequence[Row]) -> list[str]:
-    """How both beginnings were trained."""
+    """How both initializations were trained."""
     return [
         "Both are trained with the two-core recipe, with other numbers of epochs:",
         "",
@@ -175,7 +175,7 @@ def write_training(rows: Sequence[Row]) -> list[str]:
 
 
 def write_control(rows: Sequence[Row]) -> list[str]:
-    """Whether random weights had too little time; nothing where no control is finished."""
+    """Whether random weights lacked time; empty if no control is finished."""
     told = [row for row in rows if row.control]
     if not told:
         return []
@@ -193,7 +193,7 @@ def write_control(rows: Sequence[Row]) -> list[str]:
 
 
 def compare_control(row: Row) -> str:
-    """What more time does not make up for, in words."""
+    """A sentence on the gap that longer training does not close."""
     pretrained = row.scores["pretrained"]
     if max(*row.medians.values(), float(np.median(row.control))) <= row.by_luck:
         return "all at chance"
@@ -207,7 +207,7 @@ def compare_control(row: Row) -> str:
 
 
 def draw_figure(rows: Sequence[Row], path: Path) -> None:
-    """For each task both medians with all seeds, and what luck reaches."""
+    """For each task both medians with all seeds, and the score that luck can reach."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 1.2 + 0.42 * len(rows)), layout="constrained")

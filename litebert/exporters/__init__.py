@@ -1,1 +1,1 @@
-"""Models for others to run: ONNX files in float or int8, and a page that answers in the browser."""
+"""Export models for other runtimes: ONNX in float or int8, and a web page that runs the model in the browser."""

@@ -1,4 +1,4 @@
-"""How well an engine answers a dev file: what int8 is compared with float by."""
+"""Score an engine on a dev file, to compare int8 with float."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from litebert.tasks.seen_texts import find_seen_texts
 from litebert.tasks.tables import read_text
 from litebert.text.tokenizer import Tokenizer
 
-MASK_EVERY = 7  # tokens of a line: about the rate of training
+MASK_EVERY = 7  # mask every seventh token of a line, about the masking rate of training
 MAX_LINES = 2000
 
 
@@ -37,19 +37,19 @@ MAX_LINES = 2000
 class Verdict:
     """An engine's score and its answers, to compare with another engine's."""
 
-    score: float  # in points: 100 is perfect
+    score: float  # in points, at most 100
     answers: Sequence[Any]
-    tolerance: float | None = None  # for answers that are numbers: those that differ by less count as the same
+    tolerance: float | None = None  # for numeric answers: smaller differences do not count as a change
 
     def count_changes(self, other: "Verdict") -> int:
-        """How many answers differ from the other's."""
+        """The number of answers that differ from the other's."""
         pairs = zip(self.answers, other.answers, strict=True)
         if self.tolerance is None:
             return sum(one != another for one, another in pairs)
         return sum(abs(one - another) > self.tolerance for one, another in pairs)
 
     def distance(self, other: "Verdict") -> float:
-        """How far the answers are from the other's: the mean difference, or the share of labels that differ."""
+        """The distance between both sets of answers: the mean difference, or the share of labels that differ."""
         if self.tolerance is None:
             return self.count_changes(other) / len(self.answers)
         return float(np.mean(np.abs(np.subtract(self.answers, other.answers))))
@@ -62,11 +62,11 @@ class Judge:
     metric: str
     num_examples: int
     judge: Callable[[BatchEngine], Verdict]
-    notes: tuple[str, ...] = ()  # what was guessed or skipped while reading the file
+    notes: tuple[str, ...] = ()  # guessed or skipped while reading the file
 
 
 def build_judge(checkpoint: Checkpoint, head: HeadName, dev: Path) -> Judge:
-    """For a fine-tuned model the dev file has labelled examples; for other heads plain text, one text per line."""
+    """A fine-tuned model needs a dev file with labelled examples; other heads need plain text, one text per line."""
     if checkpoint.task is not None and head in {spec.kind for spec in checkpoint.heads}:
         return _judge_task(checkpoint, dev)
     tokenizer = checkpoint.load_tokenizer()
@@ -82,7 +82,7 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     task = asked.task
     dataset = replace(
         _read_dev(asked, dev), task=task
-    )  # scored by the metric of the model's own task, whatever the file is
+    )  # scored by the metric of the model's own task, whatever the dev file is
     chosen = choose_examples(dataset, "", dev, find_seen_texts(checkpoint.path))
     examples, notes = chosen.examples, [*dataset.notes]
     if chosen.num_trained is not None and chosen.note:
@@ -100,12 +100,12 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
 
 
 def _read_dev(asked: Predictor, dev: Path) -> Dataset:
-    """The examples of a dev file. GLUE tasks are folders; a single file is read like a user's own."""
+    """The examples of a dev file. GLUE dev sets are folders; a single file is read like a user's own data."""
     return read_for(asked, name_task(asked.task, dev), dev, TableOptions())
 
 
 def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
-    """Every seventh token of each line is masked; the score is the accuracy of the guesses."""
+    """Mask every seventh token of each line; the score is the masked-token accuracy."""
     groups, hidden = [], []
     form = _predictor(checkpoint, None).form()
     for ids in tokenizer.encode_batch(lines):
@@ -136,7 +136,7 @@ def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
 
 
 def _judge_order(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
-    """Each line with the next, in both orders; the score is the accuracy."""
+    """Pair each line with the next, in both orders; the score is the accuracy of the order prediction."""
     del tokenizer
     pairs = [pair for first, second in pairwise(lines) for pair in ((first, second), (second, first))]
     truth = np.arange(len(pairs)) % 2
@@ -149,7 +149,7 @@ def _judge_order(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
 
 
 def _judge_vectors(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:
-    """For each line, which other is nearest; the score is the mean cosine similarity to the vectors of float."""
+    """Find the nearest other line of each line; the score is the mean cosine similarity to the float vectors."""
     del tokenizer
     expected = _predictor(checkpoint, None).embed(lines, normalize=True)
 

@@ -1,4 +1,4 @@
-"""Int8 export that keeps accuracy: measured on a dev file, with sensitive matrices left in float, else an error."""
+"""Int8 export within an accuracy limit, measured on a dev file: sensitive matrices stay in float, else it fails."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,19 +26,19 @@ from litebert.inference.engines.threads import count_cores
 from litebert.inference.export_folder import PER_TOKEN
 from litebert.model.engine import HeadName
 
-MAX_FLOAT_SHARE = 1 / 3  # of a model's matrices; with more of them in float it is not an int8 model
+MAX_FLOAT_SHARE = 1 / 3  # of a model's matrices; with more of them in float, it is not an int8 model
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What int8 costs on a dev file."""
+    """The accuracy that int8 costs on a dev file."""
 
     metric: str
     num_examples: int
     float_score: float  # in points
     int8_score: float
-    num_changed: int  # answers that differ from float's
+    num_changed: int  # the number of answers that differ from float's
 
     @property
     def drop(self) -> float:
@@ -53,16 +53,16 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Int8Options:
-    """How int8 is measured, and what it may cost."""
+    """How to measure int8, and how much accuracy it may cost."""
 
-    dev: Path | None = None  # without it nothing is measured
+    dev: Path | None = None  # None: nothing is measured
     max_drop: float = 1.0  # points
-    say: Say = lambda _: None  # given how the file was read, and each measurement, as sentences
+    say: Say = lambda _: None  # receives messages: how the file was read, and each measurement
 
 
 @dataclass(frozen=True)
 class Int8Graph:
-    """An int8 graph, its accuracy (None: no dev file), and the matrices that stayed in float."""
+    """An int8 graph, its accuracy (None without a dev file), and the matrices that stay in float."""
 
     content: bytes
     accuracy: Accuracy | None
@@ -71,7 +71,7 @@ class Int8Graph:
 
 @dataclass(frozen=True)
 class Int8Export:
-    """What was written, and its accuracy; None without a dev file."""
+    """The files that were written, and the accuracy (None without a dev file)."""
 
     exported: Exported
     accuracy: Accuracy | None
@@ -82,7 +82,7 @@ class Int8Export:
 def export_int8(
     checkpoint: Checkpoint, out: Path, options: Int8Options = Int8Options(), *, head: str = ""
 ) -> Int8Export:
-    """Write a checkpoint in int8, or raise if that loses more than `max_drop` points on the dev file."""
+    """Write a checkpoint in int8; raises an error if that loses more than `max_drop` points on the dev file."""
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
     graph = fit_int8(checkpoint, chosen, options)
@@ -101,7 +101,7 @@ def fit_int8(checkpoint: Checkpoint, head: HeadName, options: Int8Options) -> In
 
 
 class _Choice:
-    """A model and head whose precision is to be chosen."""
+    """A model and a head, for which the precision is chosen."""
 
     def __init__(self, checkpoint: Checkpoint, head: HeadName) -> None:
         self.checkpoint = checkpoint
@@ -131,7 +131,7 @@ def _fit(choice: _Choice, judge: Judge, options: Int8Options) -> tuple[Accuracy,
     for name in _rank_matrices(choice, judge, expected, list(sizes)):
         tried = replace(precision, in_float=precision.in_float | {name})
         if sum(sizes[one] for one in tried.in_float) > MAX_FLOAT_SHARE * sum(sizes.values()):
-            continue  # too large; a smaller one may still fit
+            continue  # above MAX_FLOAT_SHARE; a smaller matrix may still fit
         precision = tried
         accuracy = _compare(judge, expected, judge.judge(choice.open(precision)))
         options.say(f"{name} left in float: {accuracy}")
@@ -150,7 +150,7 @@ def _compare(judge: Judge, expected: Verdict, found: Verdict) -> Accuracy:
 
 
 def _rank_matrices(choice: _Choice, judge: Judge, expected: Verdict, names: Sequence[str]) -> list[str]:
-    """The matrices that change answers when they alone are in int8: the most costly first, then the most changes."""
+    """The matrices that change answers when only they are in int8: largest loss first, then most changed answers."""
     costs: dict[str, tuple[float, float]] = {}
     for name in names:
         alone = Precision(is_int8=True, in_float=frozenset(names) - {name})
@@ -160,10 +160,10 @@ def _rank_matrices(choice: _Choice, judge: Judge, expected: Verdict, names: Sequ
 
 
 def list_matrices(choice: _Choice) -> dict[str, int]:
-    """All matrices that int8 changes, and how many values each has."""
+    """All matrices that int8 quantizes, with their number of values."""
     model = onnx.load_from_string(choice.build(Precision(is_int8=True)))
     kinds = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
     in_bytes = [tensor for tensor in model.graph.initializer if tensor.data_type in kinds]
     return {
         tensor.name: math.prod(tensor.dims) for tensor in in_bytes if len(tensor.dims) == 2
-    }  # the others are zero points
+    }  # the other entries are zero points

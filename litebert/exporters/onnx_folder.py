@@ -1,4 +1,4 @@
-"""ONNX export: a folder with the graph, which plain onnxruntime runs, and its tokenizer."""
+"""ONNX export: a folder with the tokenizer and a graph that plain onnxruntime runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from litebert.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """The files that were written."""
 
     path: Path
     head: HeadName
@@ -39,7 +39,7 @@ def export_onnx(checkpoint: Checkpoint, out: Path, *, head: str = "", facts: dic
 
 
 def choose_head(checkpoint: Checkpoint, wanted: str = "") -> HeadName:
-    """The head of this name; by default the one of fine-tuning, else the first, else embeddings."""
+    """The head of this name; by default the fine-tuned head, else the first one, else embeddings."""
     has = tuple(spec.kind for spec in checkpoint.heads)
     if wanted:
         check_head(wanted, has)
@@ -50,7 +50,7 @@ def choose_head(checkpoint: Checkpoint, wanted: str = "") -> HeadName:
 
 
 def build_head_graph(checkpoint: Checkpoint, head: HeadName, tokenizer: Tokenizer, precision: Precision) -> bytes:
-    """The content of the graph's file."""
+    """The serialized graph."""
     model = build_graph(
         checkpoint.config,
         load_arrays(checkpoint),
@@ -65,7 +65,7 @@ def build_head_graph(checkpoint: Checkpoint, head: HeadName, tokenizer: Tokenize
 
 
 def has_exits(checkpoint: Checkpoint, head: HeadName) -> bool:
-    """Whether the export may answer early: the model has learned it, and one shared layer can be a loop."""
+    """Whether the export supports early exit: the model was trained for it and has one shared layer to loop over."""
     return learned_exits(checkpoint, head) and checkpoint.config.layer_plan.is_one_layer
 
 
@@ -74,7 +74,7 @@ def learned_exits(checkpoint: Checkpoint, head: HeadName) -> bool:
 
 
 def write_export(checkpoint: Checkpoint, out: Path, head: HeadName, graph: bytes, facts: dict[str, Any]) -> Exported:
-    """Write a folder with a graph and everything that is needed to use it."""
+    """Write a folder with a graph and everything needed to use it."""
     check_is_new(out)
     tokenizer = checkpoint.load_tokenizer()
     with atomic_directory(out) as temporary:
@@ -93,7 +93,7 @@ def write_export(checkpoint: Checkpoint, out: Path, head: HeadName, graph: bytes
 
 
 def _describe_for_others(checkpoint: Checkpoint, head: HeadName, tokenizer: Tokenizer) -> dict[str, Any]:
-    """config.json for users without litebert: labels, length, pooling, and the keys of transformers."""
+    """config.json for users without litebert: labels, length, pooling, and the keys that transformers uses."""
     config, heads = checkpoint.config, [spec for spec in checkpoint.heads if spec.kind == head]
     family = find_family(config, heads, pad_id=tokenizer.pad_id, prefers=checkpoint.layout)
     special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}

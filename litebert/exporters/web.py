@@ -1,7 +1,7 @@
-"""Web export: a static folder with a page that answers in the visitor's browser and contacts no other server.
+"""Web export: a static folder with a page that runs the model in the visitor's browser and contacts no other server.
 
 index.html, *.js, *.css                    the page, the same for all models: the server's views, and the engine
-model.onnx, vocabulary.json, facts.json    the model in int8, and what is needed to use it
+model.onnx, vocabulary.json, facts.json    the model in int8, and the data needed to use it
 runtime/                                   onnxruntime-web
 """
 
@@ -25,17 +25,17 @@ from litebert.tasks.groups import build_form
 
 RUNTIME_VERSION = "1.30.0"
 RUNTIME_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
-# of a model; a larger one loads too slowly for a page
+# a larger model loads too slowly for a web page
 MAX_BYTES = 16_000_000
 PAGE_FOLDERS = (
     files("litebert") / "page",
     files("litebert.exporters") / "page",
-)  # what the server's page and this one share, and this one's own
+)  # shared with the server's page, or only on this one
 
 
 @dataclass(frozen=True)
 class WebExport:
-    """What was written."""
+    """The files that were written."""
 
     path: Path
     head: HeadName
@@ -51,7 +51,7 @@ def export_web(
     head: str = "",
     runtime: Path | None = None,
 ) -> WebExport:
-    """Write the folder. `runtime` is the folder of onnxruntime-web; without it npm downloads it."""
+    """Write the folder. `runtime` is a folder with onnxruntime-web; without it, npm downloads the package."""
     check_is_new(out)
     chosen = choose_head(checkpoint, head)
     facts = describe_for_page(checkpoint, chosen)
@@ -71,7 +71,7 @@ def export_web(
         _copy_runtime(runtime, temporary / "runtime")
         write_sealed(
             temporary / "facts.json", {**facts, "files": hash_files(temporary)}
-        )  # last, because it has the hashes of all others
+        )  # last, because it contains the hashes of all the others
     return WebExport(out, chosen, len(graph.content), graph.accuracy)
 
 
@@ -85,7 +85,7 @@ def _copy_runtime(source: Path | None, target: Path) -> None:
 
 
 def fetch_runtime(folder: Path) -> Path:
-    """Download onnxruntime-web by npm; returns its folder."""
+    """Download onnxruntime-web with npm; returns its folder."""
     npm = shutil.which("npm")
     if npm is None:
         raise ConfigError(
@@ -94,7 +94,7 @@ def fetch_runtime(folder: Path) -> Path:
             "onnxruntime-web",
             option="runtime",
         )
-    # No scripts: packages run nothing, and one of them would download more.
+    # No install scripts: they are not needed, and one of them would download more.
     words = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
     done = subprocess.run([*words, f"onnxruntime-web@{RUNTIME_VERSION}"], capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""What the exported page knows of a model: enough to ask it and to show its answers."""
+"""A model's description for the exported page: how to query it and how to display its answers."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from litebert.inference.naming import describe_model, name_model
 from litebert.model.engine import HeadName
 from litebert.tasks.catalog import name_kind, restore_task, task_facts
 
-# What the page does with a head: the name of a function in page/functions.js, and of a view.
+# Each head's function in page/functions.js, which is also the name of its view.
 FUNCTIONS: dict[HeadName, str] = {
     "mlm": "fill-mask",
     "classification": "classify",
@@ -25,7 +25,7 @@ NEEDS_NO_TASK: tuple[HeadName, ...] = ("mlm", "sentence", "embedding")
 
 
 def describe_for_page(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
-    """The content of facts.json: the model as the server would list it, and its task."""
+    """The content of facts.json: the model as the server lists it, and its task."""
     task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
     if head not in NEEDS_NO_TASK and (task is None or head not in {spec.kind for spec in task.heads}):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""What page/tokenizer.js needs to know of a tokenizer to produce the same ids in a browser."""
+"""The tokenizer data that page/tokenizer.js needs to produce the same ids in a browser."""
 
 import json
 import sys
@@ -15,12 +15,12 @@ from litebert.tasks.groups import SequenceForm
 from litebert.text.sentencepiece_backend import MODEL_FILE
 from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
 
-# fields of sentencepiece_model.proto
+# field numbers of sentencepiece_model.proto
 PIECES, TRAINER, NORMALIZER = 1, 2, 3
 TYPE = 3  # of a piece
 MODEL_TYPE, BYTE_FALLBACK = 3, 35  # of the trainer
 RULES = 1  # of the normalizer
-NORMAL, USER_DEFINED = 1, 4  # kinds of pieces there
+NORMAL, USER_DEFINED = 1, 4  # types of pieces
 UNIGRAM, NMT_NFKC = 1, "nmt_nfkc"  # what page/tokenizer.js supports
 
 
@@ -68,7 +68,7 @@ def _describe_unigram(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def check_model(model: bytes) -> None:
-    """Raise if a SentencePiece model uses another algorithm or other rules than the page supports."""
+    """Raise if a SentencePiece model uses an algorithm or rules that the page does not support."""
     parts = {number: value for number, value in iter_fields(model) if number in (TRAINER, NORMALIZER)}
     trainer, normalizer = (dict(iter_fields(get_bytes(parts, number))) for number in (TRAINER, NORMALIZER))
     rules = get_bytes(normalizer, RULES).decode()
@@ -81,14 +81,14 @@ def check_model(model: bytes) -> None:
         )
 
 
-# What SentencePiece models of different versions treat differently: spaces, controls, direction and joining marks
+# SentencePiece versions treat these differently: spaces, controls, direction marks and joiners
 _INVISIBLE = [
     chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) in ("Cc", "Cf", "Zs", "Zl", "Zp")
 ] + ["\ufffd"]
 
 
 def _between(processor: Any, letter: str) -> str:
-    """What a character inside a word is normalized to."""
+    """The normalized form of a character inside a word."""
     text: str = processor.normalize(f"a{letter}b").replace("▁", " ").strip()
     return text.removeprefix("a").removesuffix("b")
 
@@ -110,7 +110,7 @@ def _describe_wordpiece(tokenizer: Tokenizer, facts: dict[str, Any]) -> dict[str
 
 @cache
 def list_ranges(predicate: Callable[[str], object]) -> list[tuple[int, int]]:
-    """The characters for which the predicate holds, as inclusive ranges of code points."""
+    """The characters that satisfy the predicate, as inclusive ranges of code points."""
     codes = [code for code in range(sys.maxunicode + 1) if predicate(chr(code))]
     held = set(codes)
     firsts = [code for code in codes if code - 1 not in held]

@@ -1,6 +1,6 @@
-"""A classifier that may answer before its last layer, as a graph: a loop whose body is the one shared layer.
+"""A classifier with early exit, as a graph: a loop whose body is the one shared layer.
 
-As in model/early_exit.py, texts whose answer has settled leave the batch, so that later layers compute fewer.
+As in model/early_exit.py, texts that have exited leave the batch, so that later layers compute fewer.
 """
 
 import numpy as np
@@ -11,11 +11,11 @@ from litebert.graph.parts import Parts
 from litebert.graph.writer import BOOL, FLOAT, INT64, GraphWriter
 from litebert.model.early_exit import TOLERANCE
 
-PATIENCE = "patience"  # a scalar: layers in a row with the same answer; as many as there are layers: never early
+PATIENCE = "patience"  # a scalar: layers in a row with the same answer before exit; num_layers or more: no early exit
 
 
 def write_early_exit(parts: Parts) -> None:
-    """Write the whole graph: logits (B, labels), and after how many layers (B,) each text left."""
+    """Write the whole graph: logits (B, labels), and the layer (B,) at which each text exited."""
     graph, rows = parts.graph, parts.config.layer_plan.rows
     if not parts.config.layer_plan.is_one_layer:
         raise ConfigError(
@@ -37,9 +37,9 @@ def write_early_exit(parts: Parts) -> None:
     state = [
         hidden,
         write_mask(parts, mask),
-        graph.call("Range", graph.integer(0), graph.call("Squeeze", size), graph.integer(1)),  # which text each row is
-        _fill(graph, size, np.int64(-1) if num_labels > 1 else np.float32(np.inf)),  # its answer one layer before
-        _fill(graph, size, np.int64(0)),  # how often the same in a row
+        graph.call("Range", graph.integer(0), graph.call("Squeeze", size), graph.integer(1)),  # the text of each row
+        _fill(graph, size, np.int64(-1) if num_labels > 1 else np.float32(np.inf)),  # the answer of the layer before
+        _fill(graph, size, np.int64(0)),  # how many times in a row it was the same
         _fill(graph, size_by_labels, np.float32(0)),
         _fill(graph, size, np.int64(0)),
     ]
@@ -87,7 +87,7 @@ def _write_body(parts: Parts, patience: str, num_labels: int, num_layers: int) -
 
 
 def _compare(body: GraphWriter, logits: str, last: str, num_labels: int) -> tuple[str, str]:
-    """The answer (B,), and whether it is that of the layer before (B,)."""
+    """The answer (B,), and whether it equals that of the previous layer (B,)."""
     if num_labels > 1:
         guess = body.call("ArgMax", logits, axis=-1, keepdims=0)
         return guess, body.call("Equal", guess, last)

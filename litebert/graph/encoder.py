@@ -15,13 +15,13 @@ INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # named as in transf
 
 
 def add_inputs(parts: Parts) -> tuple[str, str, str]:
-    """Add the usual three inputs, each (B, T)."""
+    """Add the three usual inputs, each (B, T)."""
     token_ids, segment_ids, mask = (parts.graph.add_input(name, INT64, ("batch", "length")) for name in INPUTS)
     return token_ids, segment_ids, mask
 
 
 def write_encoder(parts: Parts, inputs: tuple[str, str, str], *, reads_first: bool = False) -> str:
-    """Write the last hidden states (B, T, H); with `reads_first` only the first token's are computed, (B, 1, H)."""
+    """Write the last hidden states (B, T, H); with `reads_first`, only those of the first token, (B, 1, H)."""
     token_ids, segment_ids, mask = inputs
     hidden = write_embeddings(parts, token_ids, segment_ids)
     visible = write_mask(parts, mask)
@@ -33,7 +33,7 @@ def write_encoder(parts: Parts, inputs: tuple[str, str, str], *, reads_first: bo
 
 
 def write_embeddings(parts: Parts, token_ids: str, segment_ids: str) -> str:
-    """Write what the first layer reads (B, T, H), as `Embeddings.forward` computes it."""
+    """Write the input of the first layer (B, T, H), as `Embeddings.forward` computes it."""
     graph, weights = parts.graph, parts.weights
     segments = graph.store("embeddings.segment", weights["encoder.embeddings.segment.weight"])
     positions = graph.store("embeddings.position", weights["encoder.embeddings.position.weight"])
@@ -45,7 +45,7 @@ def write_embeddings(parts: Parts, token_ids: str, segment_ids: str) -> str:
 
 
 def write_mask(parts: Parts, mask: str) -> str:
-    """Write what is added to attention scores (B, 1, 1, T)."""
+    """Write the mask added to attention scores (B, 1, 1, T)."""
     graph = parts.graph
     hidden = graph.call("Sub", graph.number(1.0), graph.call("Cast", mask, to=FLOAT))
     return graph.call("Unsqueeze", graph.call("Mul", hidden, graph.number(HIDDEN)), graph.integers(1, 2))
@@ -60,16 +60,16 @@ def write_layer(
     is_sparse: bool = False,
     reads_first: bool = False,
 ) -> str:
-    """Write one layer: what `Layer` computes with these blocks (attention, feed-forward)."""
+    """Write one layer with these blocks (attention, feed-forward), as `Layer` computes it."""
     attention, ffn = f"encoder.attention.{row[0]}", f"encoder.ffn.{row[1]}"
     graph, read = parts.graph, hidden
     projections = [f"{attention}.{name}" for name in ("query", "key", "value")]
-    # Queries are scaled in their weights, which saves a pass over all scores.
+    # The scale of queries is folded into their weights, which saves a pass over all scores.
     parts = replace(parts, weights=_scale_queries(parts.weights, projections[0], parts.config))
     query, key, value = graph.call_many("Split", parts.linear(hidden, *projections), count=3, num_outputs=3, axis=-1)
     if reads_first and not (is_sparse and not parts.config.num_global_tokens):
         query, read = (take_first(parts, states) for states in (query, hidden))
-        context = _attend(parts, query, key, value, visible)  # of a first token that sees all
+        context = _attend(parts, query, key, value, visible)  # the first token alone, which attends to all tokens
     elif is_sparse:
         context = _attend_sparsely(parts, query, key, value, visible)
         if reads_first:
@@ -83,7 +83,7 @@ def write_layer(
 
 
 def take_first(parts: Parts, states: str) -> str:
-    """Write the first token's states (B, 1, H)."""
+    """Write the hidden states of the first token (B, 1, H)."""
     graph = parts.graph
     return graph.call("Slice", states, graph.integers(0), graph.integers(1), graph.integers(1))
 
@@ -114,7 +114,7 @@ def _attend_sparsely(parts: Parts, query: str, key: str, value: str, visible: st
     if not num_global:
         return context
     start, end, axis = graph.integers(0), graph.integers(num_global), graph.integers(1)
-    of_rows = _attend(parts, graph.call("Slice", query, start, end, axis), key, value, visible)  # they see all
+    of_rows = _attend(parts, graph.call("Slice", query, start, end, axis), key, value, visible)  # attend to all
     length = graph.call("Shape", query, start=1, end=2)
     return graph.call("Concat", of_rows, graph.call("Slice", context, end, length, axis), axis=1)
 

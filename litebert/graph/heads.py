@@ -14,7 +14,7 @@ from litebert.model.engine import NUM_STARTS, HeadName
 from litebert.model.heads import FORBIDDEN, NEEDS_POOLER
 from litebert.model.pooling import Pooling
 
-ALLOWED = "answer_mask"  # input of the start-conditioned head: 1 where an answer may be
+ALLOWED = "answer_mask"  # input of the start-conditioned head: 1 for tokens that an answer may contain
 
 
 def write_head(parts: Parts, head: HeadName, *, mask_id: int, pooling: Pooling = "mean") -> None:
@@ -47,7 +47,7 @@ def _give_logits(parts: Parts, logits: str, *shape: str | int) -> None:
 
 
 def _write_masked_words(parts: Parts, token_ids: str, hidden: str, mask_id: int) -> None:
-    """Logits (M, V), one row per mask in reading order; the graph finds the masks and computes no other position."""
+    """Logits (M, V), one row per mask in reading order; the graph finds the masks and computes no other positions."""
     graph = parts.graph
     is_mask = graph.call("Equal", token_ids, graph.integer(mask_id))
     places = graph.call("Transpose", graph.call("NonZero", is_mask), perm=[1, 0])  # (M, 2)
@@ -71,7 +71,7 @@ def _write_spans(parts: Parts, mask: str, hidden: str) -> None:
 
 
 def _write_embedding(parts: Parts, mask: str, hidden: str, pooling: Pooling) -> None:
-    """The vectors (B, H) of `model/pooling.py`."""
+    """Write the pooled embeddings (B, H), as in `model/pooling.py`."""
     graph = parts.graph
     if pooling == "cls":
         vectors = graph.call("Gather", hidden, graph.integer(0), axis=1)
@@ -109,7 +109,7 @@ def _write_conditional_spans(parts: Parts, mask: str, hidden: str) -> None:
 
 
 def _write_ends(parts: Parts, hidden: str, starts: str) -> str:
-    """Logits (B, K, T) of the ends for each of the starts (B, K)."""
+    """Logits (B, K, T) of the end positions for each start (B, K)."""
     graph, name = parts.graph, "heads.conditional_span"
     weight = parts.weights[f"{name}.end_dense.weight"]  # (H, 2 H): of the token, then of the start
     of_token, of_start = np.split(weight, 2, axis=1)
@@ -139,6 +139,6 @@ _WRITERS: dict[str, Callable[[Parts, str, str], None]] = {
 
 
 def check_head(head: str, has: tuple[str, ...]) -> None:
-    """Raise if a model does not have a head; every encoder gives embeddings."""
+    """Raise if a model does not have a head; every encoder has embeddings."""
     if head not in (*get_args(HeadKind), "embedding") or head not in (*has, "embedding"):
         raise ConfigError("no-such-head", f"the model has no head '{head}'; it has {', '.join((*has, 'embedding'))}")

@@ -12,7 +12,7 @@ from litebert.model.config import ATTENTION_FIELDS, TRAINING_FIELDS, ModelConfig
 from litebert.model.engine import HeadName
 from litebert.model.pooling import Pooling
 
-# The fields of a configuration that a graph follows, or may ignore.
+# The configuration fields that a graph implements, or may ignore.
 FIELDS = (
     TRAINING_FIELDS
     | ATTENTION_FIELDS
@@ -47,7 +47,7 @@ def build_graph(
     precision: Precision = Precision(),
     has_exits: bool = False,
 ) -> Any:
-    """The ONNX model of one head; with `has_exits`, a classifier that may answer early."""
+    """The ONNX model of one head; with `has_exits`, a classifier with early exit."""
     check_fields(config, FIELDS, writer="the ONNX graph")
     graph = GraphWriter()
     parts = Parts(graph, config, weights, precision)

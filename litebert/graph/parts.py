@@ -1,4 +1,4 @@
-"""The operations that graphs of models consist of: linear maps, LayerNorm, activation, token table."""
+"""The building blocks of model graphs: linear maps, LayerNorm, activation, token embeddings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ TOKENS = "embeddings.token"
 
 @dataclass(frozen=True)
 class Parts:
-    """A model's weights by name, and the graph that they are written into."""
+    """A model's weights by name, and the graph they are written into."""
 
     graph: GraphWriter
     config: ModelConfig
@@ -32,7 +32,7 @@ class Parts:
     def linear(self, x: str, *names: str, zero: int = CENTRED) -> str:
         """A linear map; several names become one map whose outputs are concatenated.
 
-        `zero` is the byte for 0 if x is rounded to bytes: a low one if x is mostly positive.
+        `zero` is the byte that represents 0 if x is quantized: a low one if x is mostly positive.
         """
         weight = np.concatenate([self.weights[f"{name}.weight"] for name in names])  # (out, in)
         biases = [self.weights[f"{name}.bias"] for name in names if f"{name}.bias" in self.weights]
@@ -40,7 +40,7 @@ class Parts:
         return self.multiply(x, matrix_name(*names), weight.T, bias, zero=zero)
 
     def exact_linear(self, x: str, name: str) -> str:
-        """A linear map that always stays in float: a head's, which is small and decides the answer."""
+        """A linear map that always stays in float, for heads: they are small and determine the answer."""
         graph, bias = self.graph, self.weights.get(f"{name}.bias")
         product = graph.call("MatMul", x, graph.store(name, self.weights[f"{name}.weight"].T))
         return product if bias is None else graph.call("Add", product, graph.store(f"{name}.bias", bias))
@@ -48,7 +48,7 @@ class Parts:
     def multiply(
         self, x: str, name: str, matrix: FloatArray, bias: FloatArray | None = None, *, zero: int = CENTRED
     ) -> str:
-        """x times a matrix (in, out) stored under this name, plus a bias."""
+        """Multiply x by a matrix (in, out) stored under this name, and add a bias."""
         graph = self.graph
         if self.precision.quantizes(name):
             product = self._multiply_bytes(x, name, matrix, zero)
@@ -69,10 +69,10 @@ class Parts:
         return graph.call("Mul", product, row_scales)
 
     def _round_rows(self, x: str, zero: int = CENTRED) -> tuple[str, str, str]:
-        """x as bytes, a scale (..., 1) per row, and the byte for 0.
+        """Quantize x: bytes, a scale (..., 1) per row, and the byte that represents 0.
 
-        Each token has a scale of its own. DynamicQuantizeLinear has one per batch, so an answer would depend on the
-        other texts of its batch, and on their padding.
+        Each token has its own scale. DynamicQuantizeLinear has one per batch, so an answer would depend on the other
+        texts of the batch, and on their padding.
         """
         graph = self.graph
         above = graph.call("ReduceMax", x, graph.integers(-1))
@@ -99,7 +99,7 @@ class Parts:
         return self.graph.call("Gelu", x, approximate="tanh" if self.config.activation == "gelu_tanh" else "none")
 
     def look_up_tokens(self, token_ids: str) -> str:
-        """The vectors (..., E) of tokens."""
+        """The embeddings (..., E) of tokens."""
         graph, table = self.graph, self.weights["encoder.embeddings.token.weight"]
         if not self.precision.quantizes(TOKENS):
             return graph.call("Gather", graph.store(TOKENS, table), token_ids)
@@ -110,14 +110,14 @@ class Parts:
         return graph.call("Mul", rows, of_rows)
 
     def compare_with_tokens(self, states: str, bias: FloatArray) -> str:
-        """Logits (M, V) of states (M, E): their products with the token table of `look_up_tokens`."""
+        """Logits (M, V) of states (M, E): dot products with the token embeddings of `look_up_tokens`."""
         graph, table = self.graph, self.weights["encoder.embeddings.token.weight"]
         stored_bias = graph.store("token bias", bias)
         if not self.precision.quantizes(TOKENS):
             return graph.call("Gemm", states, graph.store(TOKENS, table), stored_bias, transB=1)
         values, scales = self._store_table(table)
         rounded, row_scales, zero = self._round_rows(states)
-        turned = graph.call("Transpose", values, perm=[1, 0])  # runtimes fold this when they load
+        turned = graph.call("Transpose", values, perm=[1, 0])  # runtimes fold this transpose when they load the model
         table_zero = graph.store(f"{TOKENS}.zero", np.array(TABLE_ZERO, dtype=np.uint8))
         product = graph.call("Cast", graph.call("MatMulInteger", rounded, turned, zero, table_zero), to=FLOAT)
         product = graph.call("Mul", graph.call("Mul", product, scales), row_scales)
@@ -129,7 +129,7 @@ class Parts:
 
 
 def matrix_name(*names: str) -> str:
-    """The name of the matrix of these linear maps: attention.0.query+key+value."""
+    """The name of the combined matrix of these linear maps: attention.0.query+key+value."""
     short = [name.removeprefix("encoder.") for name in names]
     place = short[0].rpartition(".")[0]
     return "+".join([short[0], *(name.removeprefix(f"{place}.") for name in short[1:])])

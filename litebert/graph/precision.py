@@ -1,9 +1,9 @@
-"""How matrices are stored: in float, or in eight bits.
+"""How matrices are stored: in float or in int8.
 
-Eight-bit matrices have one scale per output. Their values use seven bits (-63 to 63): processors without VNNI add two
-products of bytes in sixteen bits, where larger ones would overflow silently and spoil the answer. The token table,
-which is looked up more than multiplied, uses all eight bits, unsigned, which overflows on no processor. Activations are
-rounded to unsigned bytes as they are computed, with one scale per token.
+Int8 matrices have one scale per output. Their values use seven bits (-63 to 63): processors without VNNI add two
+products of bytes in sixteen bits, where larger values would overflow silently and corrupt the result. The token
+embeddings, which are looked up more than multiplied, use all eight bits, unsigned, which overflows on no processor.
+Activations are quantized to unsigned bytes at run time, with one scale per token.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ LARGEST = 63
 LARGEST_IN_TABLE = 127
 TABLE_ZERO = 128
 LARGEST_INPUT = 255
-CENTRED = 128  # the input byte for 0 if values are as often negative as positive
-MOSTLY_POSITIVE = 32  # after GELU (never below -0.17) or ReLU: most bytes are for positive values
+CENTRED = 128  # the byte for 0 if inputs are negative as often as positive
+MOSTLY_POSITIVE = 32  # after GELU (never below -0.17) or ReLU, so most bytes represent positive values
 _CLIPPINGS = np.linspace(
     1.0, 0.7, 7
-)  # share of the largest value that is kept; clipping it makes the steps finer for all others
+)  # candidate shares of the largest value to keep; clipping makes the steps finer for all other values
 
 
 @dataclass(frozen=True)
 class Precision:
-    """Which matrices are in eight bits: none, or all but those whose rounding costs too much."""
+    """Which matrices are in int8: none, or all but those for which quantization costs too much accuracy."""
 
     is_int8: bool = False
     in_float: frozenset[str] = frozenset()  # names of matrices that stay in float
@@ -36,7 +36,7 @@ class Precision:
 
 
 def quantize_columns(matrix: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
-    """A matrix (in, out) as bytes, and a scale per column (out,), chosen for the least squared error."""
+    """Quantize a matrix (in, out) to bytes, with a scale per column (out,) that minimizes the squared error."""
     largest = np.maximum(np.abs(matrix).max(0), 1e-12)
     best = np.full(largest.shape, np.inf)
     scales = largest
@@ -49,7 +49,7 @@ def quantize_columns(matrix: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
 
 
 def quantize_rows(table: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
-    """A table (rows, E) as bytes around TABLE_ZERO, and a scale per row (rows,)."""
+    """Quantize a table (rows, E) to bytes around TABLE_ZERO, with a scale per row (rows,)."""
     scales = np.maximum(np.abs(table).max(1), 1e-12) / LARGEST_IN_TABLE
     rounded = _round(table, scales[:, None], LARGEST_IN_TABLE) + TABLE_ZERO
     return rounded.astype(np.uint8), scales.astype(np.float32)

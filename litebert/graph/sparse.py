@@ -1,4 +1,4 @@
-"""Sparse attention as a graph: what model/sparse.py computes, in blocks, with no tensor of T x T."""
+"""Sparse attention as a graph: the same computation as model/sparse.py, in blocks, without any T x T tensor."""
 
 import numpy as np
 
@@ -6,19 +6,19 @@ from litebert.graph.parts import Parts
 from litebert.graph.writer import INT64
 from litebert.model.sparse import block_distances
 
-HIDDEN = -1e9  # added to the scores of padding, and of keys that a token does not see
+HIDDEN = -1e9  # added to the scores of padding, and of keys outside a token's attention pattern
 _END = 2**62
 
 
 def attend_in_blocks(parts: Parts, query: str, key: str, value: str, visible: str) -> str:
-    """Write the context (B, T, H) of the local keys and the global ones; queries are scaled already.
+    """Write the context (B, T, H) from local and global keys; queries are already scaled.
 
-    `visible` (B, 1, 1, T) is added to the scores. That of global queries is not written here.
+    `visible` (B, 1, 1, T) is added to the scores. The context of global queries is not written here.
     """
     graph, config = parts.graph, parts.config
     size, num_heads, head_size = config.query_block, config.num_heads, config.head_size
     length = graph.call("Shape", query, start=1, end=2)  # (1,)
-    missing = graph.call("Mod", graph.call("Neg", length), graph.integers(size))  # to a multiple of the block
+    missing = graph.call("Mod", graph.call("Neg", length), graph.integers(size))  # to a multiple of the block size
     split = graph.integers(0, -1, size, num_heads, head_size)
     blocks = graph.call("Reshape", _pad(parts, query, graph.integers(0), missing), split)
     blocks = graph.call("Transpose", blocks, perm=[0, 1, 3, 2, 4])  # (B, blocks, N, C, D)
@@ -47,10 +47,10 @@ def attend_in_blocks(parts: Parts, query: str, key: str, value: str, visible: st
 
 
 def _read_windows(parts: Parts, key: str, value: str, visible: str, missing: str) -> tuple[str, str, str]:
-    """Each block's own keys and those of its neighbours (B, blocks, N, K, D), values, and what is added (..., C, K)."""
+    """Keys of each block and its neighbours (B, blocks, N, K, D), their values, and the added mask (..., C, K)."""
     graph, config = parts.graph, parts.config
     size, width = config.query_block, config.attention_width
-    num_near = -(-width // size)  # neighbours on either side
+    num_near = -(-width // size)  # neighbours on each side
     ahead = graph.integers(num_near * size)
     behind = graph.call("Add", missing, ahead)
     shape = graph.integers(0, -1, size, config.num_heads, config.head_size)
@@ -71,7 +71,7 @@ def _read_windows(parts: Parts, key: str, value: str, visible: str, missing: str
 
 
 def _read_blocks(parts: Parts, key: str, value: str, visible: str, missing: str) -> tuple[str, str, str]:
-    """The keys of the block that each head reads (B, blocks, N, C, D), values, and what is added (..., 1, C)."""
+    """The keys of the block that each head reads (B, blocks, N, C, D), their values, and the added mask (..., 1, C)."""
     graph, config = parts.graph, parts.config
     size, num_heads, head_size = config.query_block, config.num_heads, config.head_size
     zero, one = graph.integer(0), graph.integer(1)
@@ -91,7 +91,7 @@ def _read_blocks(parts: Parts, key: str, value: str, visible: str, missing: str)
     )
     source = graph.call("Mod", moved, graph.call("Unsqueeze", count, graph.integers(2)))  # (B, blocks, N)
     first = graph.call("Mul", graph.call("Unsqueeze", rows, graph.integers(1, 2)), num_blocks)
-    source = graph.call("Add", source, first)  # counted through all rows
+    source = graph.call("Add", source, first)  # as an index over the rows of all texts
     of_heads = graph.call("Mul", source, graph.integer(num_heads))
     of_heads = graph.call("Add", of_heads, graph.store("heads", np.arange(num_heads, dtype=np.int64)))
     read = []
@@ -106,19 +106,19 @@ def _read_blocks(parts: Parts, key: str, value: str, visible: str, missing: str)
 
 
 def _pad(parts: Parts, x: str, before: str, after: str, fill: float = 0.0) -> str:
-    """x with so many tokens more before and after it, along axis 1."""
+    """x padded by this many tokens before and after, along axis 1."""
     graph = parts.graph
     return graph.call("Pad", x, graph.call("Concat", before, after, axis=0), graph.number(fill), graph.integers(1))
 
 
 def _first(parts: Parts, x: str) -> str:
-    """The first G tokens of x, along axis 1; fewer in a shorter text."""
+    """The first G tokens of x along axis 1, or all of a shorter text."""
     graph = parts.graph
     return graph.call("Slice", x, graph.integers(0), graph.integers(parts.config.num_global_tokens), graph.integers(1))
 
 
 def _global(parts: Parts, states: str) -> str:
-    """The states (B, 1, N, G, D) of global tokens."""
+    """The states (B, 1, N, G, D) of the global tokens."""
     graph, config = parts.graph, parts.config
     split = graph.call("Reshape", _first(parts, states), graph.integers(0, 0, config.num_heads, config.head_size))
     return graph.call("Unsqueeze", graph.call("Transpose", split, perm=[0, 2, 1, 3]), graph.integers(1))

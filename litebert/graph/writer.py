@@ -20,19 +20,19 @@ except ImportError as error:
     raise explain_import(error, purpose="exporting needs onnx", remedy="pip install 'litebert[export]'") from None
 
 OPSET = 20  # the first with Gelu
-IR_VERSION = 10  # the one of that opset: older runtimes reject newer files
+IR_VERSION = 10  # matches that opset; older runtimes reject newer files
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-Shape = Sequence[str | int]  # a name is a size that may differ from call to call
+Shape = Sequence[str | int]  # a name is a size that may vary between calls
 
 
 class GraphWriter:
-    """One graph, or the body of a loop, which sees the names of the graph around it."""
+    """One graph, or the body of a loop, which can use the names of the enclosing graph."""
 
     def __init__(self, around: Self | None = None) -> None:
         self._nodes: list[Any] = []
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
-        # A body stores no tensors of its own: they are stored once, in the graph around it.
+        # A body stores no tensors of its own: they are stored once, in the enclosing graph.
         self._stored: dict[str, Any] = around._stored if around else {}
         self._numbers: itertools.count[int] = around._numbers if around else itertools.count()
 
@@ -50,9 +50,9 @@ class GraphWriter:
         self._outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
     def store(self, name: str, values: NDArray[Any]) -> str:
-        """Store a tensor, unless there is one of this name already; returns the name."""
+        """Store a tensor unless one of this name is stored already; returns the name."""
         if name not in self._stored:
-            # asarray: ascontiguousarray would make a vector of a single number
+            # asarray: ascontiguousarray would turn a scalar into a vector
             self._stored[name] = numpy_helper.from_array(np.asarray(values, order="C"), name)
         return name
 

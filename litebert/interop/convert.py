@@ -50,7 +50,7 @@ from litebert.text.tokenizer import Tokenizer
 Target = Literal["litebert", "huggingface"]
 StoredType = Literal["float32", "float16", "bfloat16"]
 LABEL_KEYS = ("id2label", "label2id", "problem_type")
-_NUMBER = "heads.classification.output"  # of a regression
+_NUMBER = "heads.classification.output"  # the head of a regression model
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,20 @@ class ConvertOptions:
     """Options of a conversion."""
 
     to: Target = "litebert"
-    keeps_slots: bool = False  # the optimizer's moments too, so that training can go on
+    keeps_slots: bool = False  # also the optimizer's moments, so that training can be resumed
     heads: tuple[str, ...] | None = None  # which heads to keep; None = all
-    layers: int = 0  # only so many of the first; 0 = all
-    sharing: str = ""  # none = each layer its own blocks, all = one block by averaging; empty = as it is
-    dtype: StoredType | None = None  # of the stored weights; None = as they are
+    layers: int = 0  # keep only the first N layers; 0 = all
+    sharing: str = ""  # none = each layer gets its own blocks, all = one averaged block; empty = unchanged
+    dtype: StoredType | None = None  # of the stored weights; None = unchanged
     lengthening: Lengthening = field(default_factory=Lengthening)  # for longer texts
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was written, with notes for the user."""
+    """The files that were written, with notes for the user."""
 
     path: Path
-    written_as: str  # litebert, or the class of transformers
+    written_as: str  # "litebert", or the transformers class
     num_parameters: int
     notes: tuple[str, ...]
 
@@ -171,7 +171,7 @@ def _read_parts(
 
 
 def _rounded(parts: _Parts, dtype: StoredType) -> _Parts:
-    """The same with weights stored in another dtype; they are computed in float32."""
+    """The parts with their weights in another storage dtype; computations stay in float32."""
     weights = {name: tensor.to(getattr(torch, dtype)) for name, tensor in parts.weights.items()}
     lost = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
     if lost:
@@ -208,7 +208,7 @@ def _plan_export(
     prefers: Family | None,
     options: ConvertOptions,
 ) -> _Export | None:
-    """The transformers class that computes exactly this model; None if it is not written for transformers."""
+    """The transformers class that computes exactly this model; None if the output is a litebert checkpoint."""
     if options.to != "huggingface":
         return None
     kinds = frozenset(spec.kind for spec in heads)
@@ -264,7 +264,7 @@ def _note_tokenizer(tokenizer: Tokenizer | None, config: ModelConfig) -> tuple[s
 
 
 def _tokenizer_notes(tokenizer: Tokenizer | None) -> tuple[str, ...]:
-    """A note on texts that get other ids in transformers: those with a piece that the digit-comma rule splits."""
+    """A note if the digit-comma rule splits pieces of the vocabulary: transformers gives such texts other ids."""
     if tokenizer is None or tokenizer.settings.get("digit_comma", "off") == "off":
         return ()
     vocabulary = tokenizer.pieces(range(tokenizer.vocab_size))
@@ -329,9 +329,9 @@ def _write_huggingface(
 
 
 def _with_task(checkpoint: Checkpoint, parts: _Parts) -> tuple[_Parts, dict[str, Any]]:
-    """The parts for who knows nothing of our task, and what config.json keeps of it for ourselves.
+    """The parts as other programs expect them, and the task facts that config.json keeps for litebert.
 
-    Our head of a regression says how many deviations a number is from the mean; theirs says the number.
+    Our regression head predicts standard deviations from the mean; theirs predicts the number itself.
     """
     facts = checkpoint.task
     if facts is None or facts["kind"] not in KEPT_KINDS or parts.heads != checkpoint.heads:
@@ -353,7 +353,7 @@ def _with_task(checkpoint: Checkpoint, parts: _Parts) -> tuple[_Parts, dict[str,
 
 
 def _labels(checkpoint: Checkpoint, heads: Sequence[HeadSpec]) -> dict[str, Any]:
-    """What config.json says of the labels: the task's, or without a task what the source's own file says."""
+    """The label keys of config.json: from the task if there is one, else from the source's own config.json."""
     if checkpoint.task is not None:
         task = restore_task(checkpoint.task, where=str(checkpoint.path))
         return their_labels(checkpoint.task) if set(task.heads) <= set(heads) else {}
@@ -373,7 +373,7 @@ def _count(weights: Mapping[str, Tensor]) -> int:
 
 
 def _card(checkpoint: Checkpoint, notes: Sequence[str]) -> str:
-    """The model card: where the model comes from, and what was noted."""
+    """The model card: where the model comes from, and the notes of the conversion."""
     if checkpoint.foreign is None and (checkpoint.path / CARD).is_file():
         noted = "".join(f"\n- {note}" for note in notes)
         return (checkpoint.path / CARD).read_text("utf-8") + (f"\n## Converted\n{noted}\n" if notes else "")

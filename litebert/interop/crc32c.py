@@ -1,6 +1,6 @@
-"""CRC-32C (Castagnoli), which TensorFlow's files carry for every block and tensor; about 1 GB/s.
+"""CRC-32C (Castagnoli), stored in TensorFlow's files for every block and tensor; about 1 GB/s.
 
-A kernel of thirty lines instead of one more compiled dependency: numba is here already.
+A thirty-line numba kernel avoids another compiled dependency; numba is already required.
 """
 
 import numpy as np
@@ -13,19 +13,19 @@ _MASK_DELTA = 0xA282EAD8
 
 
 def crc32c(data: npt.NDArray[np.uint8] | bytes | memoryview) -> int:
-    """The checksum of some bytes."""
+    """The checksum of a byte string."""
     array = np.frombuffer(data, np.uint8)
     return int(_checksum(array, _TABLES))
 
 
 def masked_crc32c(data: npt.NDArray[np.uint8] | bytes | memoryview) -> int:
-    """The checksum as LevelDB and TensorFlow store it: rotated and shifted, so that a CRC of CRCs is no trap."""
+    """The checksum as LevelDB and TensorFlow store it: rotated and offset, so that a CRC of data with CRCs is safe."""
     crc = crc32c(data)
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def _build_tables() -> npt.NDArray[np.uint32]:
-    """Eight tables (8, 256): what a byte does to the checksum that many bytes later."""
+    """Eight lookup tables (8, 256): the effect of a byte on the checksum after that many more bytes."""
     crc = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         crc = (crc >> np.uint32(1)) ^ np.where(crc & np.uint32(1), np.uint32(_POLYNOMIAL), np.uint32(0))

@@ -1,4 +1,4 @@
-"""What is this checkpoint, and is anything wrong with it? Reads everything, changes nothing."""
+"""Report what a checkpoint is and whether anything is wrong with it; reads everything, changes nothing."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,15 +23,15 @@ from litebert.model.presets import PRESETS
 from litebert.text.tokenizer import Tokenizer
 
 MAX_LISTED = 4
-# fields whose value no tensor's shape shows
+# together with the number of blocks, these fields identify a published shape
 _SHAPE = ("embedding_size", "hidden_size", "ffn_size", "num_layers")
-MANY_VALUES = 10_000  # from which on statistics tell a drawn matrix from a trained one
+MANY_VALUES = 10_000  # with fewer values, statistics cannot reliably distinguish a random matrix from a trained one
 Level = Literal["problem", "warning"]
 KINDS = {"huggingface": "a Hugging Face folder", "tensorflow": "a TensorFlow checkpoint of Google's code"}
 
 
 class Finding(NamedTuple):
-    """Something that a person should know; a problem makes the checkpoint unfit, a warning does not."""
+    """Something the user should know; a problem makes the checkpoint unusable, a warning does not."""
 
     level: Level
     text: str
@@ -39,7 +39,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a checkpoint is, what was found, and the verdict."""
+    """A description of a checkpoint, the findings, and the verdict."""
 
     facts: dict[str, str]
     findings: tuple[Finding, ...]
@@ -58,7 +58,7 @@ class Diagnosis:
 
 
 def diagnose(source: str | Path, wishes: Wishes = Wishes()) -> Diagnosis:
-    """Look at a checkpoint of any kind; one that cannot be opened is a diagnosis too."""
+    """Examine a checkpoint of any kind; one that cannot be opened also gives a diagnosis."""
     try:
         opened = open_source(source, wishes)
     except (LitebertError, OSError) as error:
@@ -149,7 +149,7 @@ def _compare_with_published(config: ModelConfig, facts: dict[str, str]) -> Itera
     counts = {name: count_parameters(preset.config, ()).total for name, preset in PRESETS.items()}
     alike = [name for name in counts if _shape_of(PRESETS[name].config) == _shape_of(config)]
     dropout = config.hidden_dropout_rate
-    # of two releases of one shape, the one with this dropout
+    # if several releases have this shape, take the one with the same dropout
     nearest = min(
         alike or counts,
         key=lambda name: (abs(counts[name] - total), PRESETS[name].config.hidden_dropout_rate != dropout),

@@ -1,4 +1,4 @@
-"""What somebody else's fine-tuned model answers, as far as its config.json and its head tell."""
+"""The task of a fine-tuned model from elsewhere, as far as its config.json and its heads reveal it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,12 +12,12 @@ from litebert.tasks.finetuning import FinetuneTask
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.token_tags import TokenTags
 
-OUR_KEY = "litebert"  # in config.json: what we keep there for ourselves
-KEPT_KINDS = ("regression", "spans")  # tasks of which a config.json cannot say all: bounds, thresholds
+OUR_KEY = "litebert"  # the key in config.json for facts that only litebert reads
+KEPT_KINDS = ("regression", "spans")  # config.json has no standard keys for all of their facts (bounds, thresholds)
 
 
 def read_foreign_task(source: Source) -> dict[str, Any] | None:
-    """The facts of its task as our checkpoints have them; None where it has no head of a task."""
+    """The task facts in the format of our checkpoints; None if the source has no task head."""
     kept = source.stated.get(OUR_KEY)
     if isinstance(kept, dict) and isinstance(kept.get("task"), dict):
         facts: dict[str, Any] = kept["task"]
@@ -49,12 +49,12 @@ def _build_task(spec: HeadSpec, stated: Mapping[str, Any]) -> FinetuneTask | Non
 
 
 def _labels(spec: HeadSpec, stated: Mapping[str, Any]) -> tuple[str, ...]:
-    """The labels' names in order of their numbers; numbered where the model names none, or two of them alike."""
+    """The label names by number; made unique if names repeat, LABEL_0, LABEL_1, ... if the model gives none."""
     named = stated.get("id2label")
     numbers = [str(number) for number in range(spec.num_labels)]
     if isinstance(named, dict) and set(map(str, named)) == set(numbers):
         by_number = {str(number): str(label) for number, label in named.items()}
-        if len(set(by_number.values())) < len(numbers):  # answers go by name, and one of the two would be lost
+        if len(set(by_number.values())) < len(numbers):  # answers are keyed by name, and one of the two would be lost
             return tuple(f"{by_number[number]} ({number})" for number in numbers)
         return tuple(by_number[number] for number in numbers)
     return tuple(f"LABEL_{number}" for number in numbers)

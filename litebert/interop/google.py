@@ -1,4 +1,4 @@
-"""A TensorFlow checkpoint of Google's ALBERT or BERT, or a TF-Hub module of one: which model it is."""
+"""Open a TensorFlow checkpoint of Google's ALBERT or BERT, or a TF-Hub module, and determine which model it is."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -28,12 +28,12 @@ from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 CONFIG_PATTERNS = ("albert_config*.json", "bert_config*.json")
 TOKENIZER_PATTERNS = ("*.model", "vocab*.txt", "*vocab.txt")
-LARGEST_STEP = 1 << 53  # from there on a float64 skips numbers
+LARGEST_STEP = 1 << 53  # above this, float64 cannot represent every integer
 FAMILY_SCOPES: dict[GoogleFamily, str] = {"albert": "bert/encoder/transformer/group_", "bert": "bert/encoder/layer_"}
 
 
 def find_bundle(path: Path) -> Path | None:
-    """The bundle that a person means by its prefix, one of its files, or the folder around it; None = no bundle."""
+    """The bundle given by its prefix, by one of its files, or by the folder that contains it; None if there is none."""
     if path.name.endswith(INDEX_SUFFIX) and path.is_file():
         return path.with_name(path.name.removesuffix(INDEX_SUFFIX))
     if path.name and path.with_name(path.name + INDEX_SUFFIX).is_file():  # "." and "/" have no name
@@ -54,7 +54,7 @@ def find_bundle(path: Path) -> Path | None:
 
 
 def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
-    """A bundle with its configuration; whether it is whole is in the result's `mismatch`."""
+    """A bundle with its configuration; the result's `mismatch` tells whether it is complete."""
     bundle = open_bundle(prefix)
     if OBJECT_GRAPH in bundle.variables:
         raise DataError(
@@ -100,7 +100,7 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
 
 
 def _read_step(bundle: Bundle) -> int:
-    """The update at which it was saved; 0 where it does not say."""
+    """The training step at which it was saved; 0 if it is not stored."""
     name = next((name for name in bundle.variables if canonical_name(name) == STEP), None)
     if name is None:
         return 0
@@ -109,13 +109,13 @@ def _read_step(bundle: Bundle) -> int:
             "corrupt-file", f"{bundle.prefix}: {name} must be a number, got shape {list(bundle.variables[name].shape)}"
         )
     step = bundle.read(name).item()
-    if not 0 <= step < LARGEST_STEP:  # nor is NaN
+    if not 0 <= step < LARGEST_STEP:  # also rejects NaN
         raise DataError("corrupt-file", f"{bundle.prefix}: {name} = {step} is not a valid step count")
     return int(step)
 
 
 def _sort_variables(bundle: Bundle) -> tuple[Store, dict[str, dict[str, str]]]:
-    """The weights under official names, and beside them the moments: official name -> moment -> real name."""
+    """The weights under their official names, and the optimizer moments: official name -> moment -> real name."""
     real_names: dict[str, str] = {}
     slots: dict[str, dict[str, str]] = {}
     for name in bundle.variables:
@@ -163,7 +163,7 @@ def _find_family(names: Iterable[str], prefix: Path) -> GoogleFamily:
 
 
 def _find_file(prefix: Path, patterns: Iterable[str]) -> Path | None:
-    """A file beside the bundle, or where a TF-Hub module has it."""
+    """A file next to the bundle, or where a TF-Hub module keeps it."""
     folders = [prefix.parent, prefix.parent / "assets"]
     if prefix.parent.name == "variables":
         folders += [prefix.parent.parent, prefix.parent.parent / "assets"]
@@ -188,7 +188,7 @@ def _find_tokenizer(prefix: Path) -> Path | None:
 
 
 def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadSpec, ...], Partial]:
-    """The heads that are there; with them those that are not whole, where such are left out."""
+    """The heads that are present, and the incomplete ones if those are to be dropped."""
     heads: list[HeadSpec] = []
     partial: Partial = {}
     classifier: HeadKind = wishes.classifier or "classification"

@@ -1,6 +1,6 @@
-"""What Google's TensorFlow code calls our tensors: two-way tables, pure data, and the other spellings met in the wild.
+"""Tensor names in Google's TensorFlow code: two-way tables as pure data, and known variants of the names.
 
-A linear map's kernel is stored [in, out], the other way round than ours; `output_weights` is [out, in] as ours.
+The kernel of a linear map is stored as [in, out], the transpose of ours; `output_weights` is [out, in], as ours.
 """
 
 import re
@@ -14,13 +14,13 @@ GoogleFamily = Literal["albert", "bert"]
 
 
 class Variable(NamedTuple):
-    """A variable's name, and whether its two dimensions are the other way round than ours."""
+    """A variable's name, and whether its two dimensions are transposed with respect to ours."""
 
     name: str
     is_transposed: bool = False
 
 
-# Each leaf of a module of ours -> of theirs.
+# Each leaf of one of our modules -> of theirs.
 LINEAR = {"weight": Variable("kernel", is_transposed=True), "bias": Variable("bias")}
 NORM = {"weight": Variable("gamma"), "bias": Variable("beta")}
 
@@ -49,7 +49,7 @@ FFN: dict[GoogleFamily, dict[str, str]] = {
     "albert": {"up": "ffn_1/intermediate/dense", "down": "ffn_1/intermediate/output/dense", "norm": "LayerNorm_1"},
     "bert": {"up": "intermediate/dense", "down": "output/dense", "norm": "output/LayerNorm"},
 }
-# Heads by tensor: some have no bias, some are stored the other way round.
+# Heads by tensor: some have no bias, some are stored transposed.
 _SIMPLE = {"weight": "output_weights", "bias": "output_bias"}
 HEADS: dict[HeadKind, dict[str, Variable]] = {
     "mlm": {
@@ -80,7 +80,7 @@ HEADS: dict[HeadKind, dict[str, Variable]] = {
 # The tensor whose first dimension is the number of labels.
 LABELS_AT: dict[HeadKind, str] = {"sentence": "cls/seq_relationship/output_weights", "classification": "output_weights"}
 
-# The moments that an optimizer keeps beside a variable: the last part of the name -> ours.
+# Optimizer moments are stored under the variable's name with one of these suffixes -> our name of the moment.
 SLOTS = {
     "adam_m": "exp_avg",
     "adam_v": "exp_avg_sq",
@@ -94,15 +94,15 @@ SLOTS = {
     "LAMBOptimizer_1": "exp_avg_sq",
 }
 STEP = "global_step"
-# Counters of optimizers and of loss scaling, which are no part of a model.
+# Counters of optimizers and of loss scaling, which are not part of a model.
 COUNTERS = frozenset({STEP, "beta1_power", "beta2_power", "loss_scale", "good_steps", "current_loss_scale"})
-OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # a checkpoint of TensorFlow 2, whose names are of Python attributes
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # in TensorFlow 2's object checkpoints, named by attribute
 
 
 def name_table(
     family: GoogleFamily, config: ModelConfig, heads: Sequence[HeadSpec] = (), groups: "Groups | None" = None
 ) -> dict[str, Variable]:
-    """Our tensor names -> theirs, for a model of this family; `groups` where some of ALBERT's are read by no layer."""
+    """Our tensor names -> theirs, for a model of this family; `groups` if no layer reads some of ALBERT's groups."""
     check_fields(config, FIELDS, writer="Google's checkpoint")
     check_attention(config, writer="Google's checkpoint")
     table = {ours: Variable(theirs) for ours, theirs in EMBEDDINGS.items()}
@@ -121,7 +121,7 @@ def name_table(
 
 
 class Groups(NamedTuple):
-    """ALBERT's groups: how many it says it has, and which of them a layer really reads, in the order of ours."""
+    """ALBERT's groups: the stated number, and the groups that some layer actually reads, in the order of our blocks."""
 
     num_groups: int
     used: tuple[int, ...]
@@ -139,12 +139,12 @@ def dead_names(config: ModelConfig, groups: Groups) -> frozenset[str]:
 
 
 def google_group(layer: int, num_layers: int, num_groups: int) -> int:
-    """The group of a layer in Google's code: in floating point, hence off by one at, for one, L = G = 22."""
+    """The group of a layer in Google's code. Float rounding can make it off by one, as for L = G = 22."""
     return int(layer / num_layers * num_groups)
 
 
 def canonical_name(name: str) -> str:
-    """A variable's name as the official code has it, for the other spellings that are met."""
+    """The name of a variable in the official code, for any known variant."""
     name = re.sub(r":0$", "", name).removeprefix("module/")
     return re.sub(r"layer_normalization(_\d+)?(?=/|$)", r"LayerNorm\1", name)
 

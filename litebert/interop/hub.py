@@ -1,4 +1,4 @@
-"""A model by its name on the Hugging Face hub: fetched where there is a network, from the cache where there is none."""
+"""Fetch a model by its name on the Hugging Face hub, or take it from the cache when offline."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from litebert.core.errors import DataError
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
-# what a model needs; never a pickle where safetensors are to be had, and no code
+# the files a model needs; no pickle if there are safetensors, and no code
 _WANTED = [
     "*.json",
     "*.safetensors",
@@ -23,14 +23,14 @@ _FILE_ENDINGS = (".safetensors", ".bin", ".json", ".index", ".ckpt")
 
 
 def is_hub_name(source: str) -> bool:
-    """Whether this can be a model's name on the hub, such as albert/albert-base-v2, and is no slip in a path."""
+    """Whether this can be the name of a model on the hub, such as albert/albert-base-v2, not a mistyped path."""
     folder, _, _ = source.rpartition("/")
     is_path = source.startswith(".") or source.endswith(_FILE_ENDINGS) or bool(folder and Path(folder).exists())
     return _NAME.fullmatch(source) is not None and not is_path
 
 
 def fetch_from_hub(name: str) -> Path:
-    """The folder with the model's files."""
+    """The folder with the model's files, downloaded if necessary."""
     try:
         import huggingface_hub
         from huggingface_hub import errors
@@ -52,7 +52,7 @@ def fetch_from_hub(name: str) -> Path:
                 "unknown-model",
                 f"'{name}' is neither a local path nor a model on the Hugging Face Hub: check the spelling",
             ) from None
-        except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError):  # their reasons are paragraphs
+        except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError):  # their messages are paragraphs long
             raise DataError(
                 "hub-unreachable",
                 f"'{name}' is not a local path, the Hugging Face Hub cannot be reached, and its cache has no such "

@@ -1,4 +1,4 @@
-"""A Hugging Face folder of ALBERT, BERT, RoBERTa or their like: which model it is, by config.json and tensors."""
+"""Open a Hugging Face folder of ALBERT, BERT, RoBERTa or a relative, and determine its model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 CONFIG_FILE = "config.json"
 _PLAIN_CLASSIFIERS: tuple[HeadKind, ...] = ("classification", "tokens", "choice")
-# A tensor that a file may repeat under a second name, because their module has it twice -> the first name.
+# Second names under which a file may repeat a tensor, because their module has it twice -> the first name.
 TIED: dict[Family, dict[str, str]] = {
     "albert": {
         "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
@@ -53,20 +53,20 @@ TIED: dict[Family, dict[str, str]] = {
     "electra": {"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
     "distilbert": {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
 }
-# A head's first tensors, by which it is recognised, and all of its prefixes, where it computes what none of ours does
+# Heads that none of ours computes: the first tensors, by which one is recognised -> all of its prefixes
 _OTHER_HEADS: dict[Family, dict[str, tuple[str, ...]]] = {
     "electra": {
-        "classifier.dense.": ("classifier.",),  # GELU where our pooler has tanh
+        "classifier.dense.": ("classifier.",),  # GELU instead of our pooler's tanh
         "sequence_summary.": ("sequence_summary.", "classifier."),
     },
     "distilbert": {"pre_classifier.": ("pre_classifier.", "classifier.")},  # ReLU
 }
-_REPLACED_TOKENS = "discriminator_predictions."  # ELECTRA's own pre-training task, which has no use afterwards
+_REPLACED_TOKENS = "discriminator_predictions."  # ELECTRA's own pre-training task, which has no use after pre-training
 _GELU_MLM: tuple[Family, ...] = ("roberta", "electra")  # the masked-LM head always uses gelu
 
 
 def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None = None) -> Source:
-    """A folder with config.json and weights, or one `named` file of them; `mismatch` tells whether it is whole."""
+    """A folder with config.json and weights, or one `named` weight file; `mismatch` tells whether it is complete."""
     stated = read_json(checked_file(folder, CONFIG_FILE))
     family = _read_family(stated, folder)
     store = _with_official_names(open_tensor_files(folder, named), family, folder)
@@ -117,7 +117,7 @@ def _read_family(stated: Mapping[str, Any], folder: Path) -> Family:
 
 
 def _type_of_class(stated: Mapping[str, Any]) -> str | None:
-    """The family of files from before `model_type`, by the class's name."""
+    """The model type of files from before `model_type` existed, by the class name."""
     name = _class_name(stated).lower()
     return next((model_type for model_type in FAMILIES if name.startswith(model_type.replace("-", ""))), None)
 
@@ -126,11 +126,11 @@ _BASE_MODULES = ("embeddings.", "embeddings_project.", "encoder.", "transformer.
 
 
 def _with_official_names(store: Store, family: Family, folder: Path) -> Store:
-    """The store under the names that current files have: with the family before them, and weight for gamma."""
+    """The store under current names: with the family as prefix, and weight and bias instead of gamma and beta."""
     real_names: dict[str, str] = {}
     for name in store.tensors:
         official = name.removeprefix("module.").removeprefix("model.")
-        if official.startswith(_BASE_MODULES):  # of a model without heads
+        if official.startswith(_BASE_MODULES):  # a model without heads has no family prefix
             official = f"{family}.{official}"
         if official.endswith((".gamma", ".beta")):
             official = official.removesuffix(".gamma").removesuffix(".beta") + (
@@ -149,14 +149,14 @@ def _with_official_names(store: Store, family: Family, folder: Path) -> Store:
 
 
 def _drop_repeated(store: Store, family: Family, folder: Path, notes: list[str]) -> tuple[Store, set[str]]:
-    """What is no parameter, or is one again: buffers, and decoders that are the token table."""
+    """Ignore buffers, and decoders that repeat the token embeddings; returns the store and the ignored names."""
     ignored = {name for name in store.tensors if name.endswith((".position_ids", ".token_type_ids"))}
     tensors = dict(store.tensors)
     aliases: dict[str, str] = {}
     for second, first in TIED[family].items():
         if second not in tensors:
             continue
-        if first not in tensors:  # only the second name was written
+        if first not in tensors:  # only the second name is in the file
             tensors[first] = tensors.pop(second)
             aliases[first] = second
             continue
@@ -174,7 +174,7 @@ def _drop_repeated(store: Store, family: Family, folder: Path, notes: list[str])
 
 
 def _drop_other_heads(store: Store, family: Family, wishes: Wishes, folder: Path, notes: list[str]) -> Store:
-    """The store without heads that are computed differently from ours; refused unless heads may be missing."""
+    """Drop heads that are computed differently from ours; raises an error unless heads may be missing."""
     dropped: list[str] = [_REPLACED_TOKENS]
     for sign, prefixes in _OTHER_HEADS.get(family, {}).items():
         if not any(name.startswith(sign) for name in store.tensors):
@@ -193,7 +193,7 @@ def _drop_other_heads(store: Store, family: Family, wishes: Wishes, folder: Path
 
 
 def _with_zero_segments(store: Store, config: ModelConfig) -> Store:
-    """The store of a model without segments, with a table of zeros: it adds nothing, to the bit."""
+    """Add a table of zeros to a model without segment embeddings, which leaves its output bit-identical."""
     name = f"distilbert.{EMBEDDINGS[SEGMENTS]}"
     shape = (config.num_segments, config.embedding_size)
     return replace(
@@ -204,8 +204,8 @@ def _with_zero_segments(store: Store, config: ModelConfig) -> Store:
 
 
 def _expected_heads(stated: Mapping[str, Any]) -> set[HeadKind]:
-    """The heads of the class that config.json names; none where it names none that we know."""
-    if _class_name(stated) == "ElectraForPreTraining":  # which replaces tokens instead of masking them
+    """The heads of the class named in config.json; empty if it names no class we know."""
+    if _class_name(stated) == "ElectraForPreTraining":  # it detects replaced tokens instead of predicting masked ones
         return set()
     for kinds, suffix in CLASS_SUFFIX.items():
         if kinds and _class_name(stated).endswith(suffix):
@@ -221,7 +221,7 @@ def _class_name(stated: Mapping[str, Any]) -> str:
 def _find_heads(
     store: Store, family: Family, expected: set[HeadKind], wishes: Wishes, folder: Path
 ) -> tuple[tuple[HeadSpec, ...], Partial]:
-    """The heads that are there; with them those that are not whole, where such are left out."""
+    """The heads that are present, and the incomplete ones if those are to be dropped."""
     present: list[HeadSpec] = []
     partial: Partial = {}
     for kind in _candidates(store, family, expected, wishes, folder):
@@ -236,7 +236,7 @@ def _find_heads(
 
 
 def _candidates(store: Store, family: Family, expected: set[HeadKind], wishes: Wishes, folder: Path) -> list[HeadKind]:
-    """The kinds of head to look for; which one a plain classifier is has to be said by config.json or a person."""
+    """The kinds of head to look for; config.json or the user has to say which kind a plain classifier is."""
     kinds = [kind for kind in HEADS[family] if kind not in _PLAIN_CLASSIFIERS]
     plain = [kind for kind in _PLAIN_CLASSIFIERS if any(n in store.tensors for n in _tensors_of_head(family, kind))]
     if len(plain) > 1:
@@ -273,7 +273,7 @@ def _settle(
     heads: tuple[HeadSpec, ...],
     notes: list[str],
 ) -> tuple[ModelConfig, set[str]]:
-    """The configuration with what depends on the tensors; and those tensors that nothing reads."""
+    """Complete the configuration from the tensors; also returns the names of tensors that nothing reads."""
     unread: set[str] = set()
     if family in _GELU_MLM and any(spec.kind == "mlm" for spec in heads) and config.activation != "gelu":
         raise DataError(
@@ -289,14 +289,14 @@ def _settle(
         if names <= store.tensors.keys() and not _is_identity(store, *sorted(names, reverse=True)):
             return replace(config, projection="always"), unread
         if names <= store.tensors.keys():
-            unread |= names  # their identity is our absence
+            unread |= names  # an identity projection is the same as none
     return config, unread
 
 
 def _as_roberta_reads(
     config: ModelConfig, places: dict[str, Place], notes: list[str]
 ) -> tuple[ModelConfig, dict[str, Place]]:
-    """The tables without the rows that nothing reads: positions begin late, and both sides of a pair are segment 0."""
+    """Drop the unused rows: RoBERTa's positions start late, and both texts of a pair have segment 0."""
     spare_rows = config.num_segments - 1
     if spare_rows:
         notes.append(

@@ -1,4 +1,4 @@
-"""Tensors as Hugging Face lays them out, and back: their names, and the few that one side has and the other has not."""
+"""Convert tensors to the Hugging Face layout and back: names, and the few tensors that only one side has."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,9 +15,9 @@ _PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 def to_theirs(
     family: Family, config: ModelConfig, heads: Sequence[HeadSpec], tensors: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Our tensors under their names, with what their class has besides."""
+    """Our tensors under their names, plus those that only their class has."""
     renamed = {theirs: tensors[ours] for ours, theirs in name_table(family, config, heads).items()}
-    if family == "albert" and not config.has_projection:  # our absence is their identity
+    if family == "albert" and not config.has_projection:  # their identity projection is the same as our having none
         renamed[f"{_PROJECTION}.weight"] = torch.eye(config.hidden_size)
         renamed[f"{_PROJECTION}.bias"] = torch.zeros(config.hidden_size)
     if family == "roberta":
@@ -30,7 +30,7 @@ def to_theirs(
 def from_theirs(
     family: Family, config: ModelConfig, heads: Sequence[HeadSpec], tensors: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Their tensors under our names; anything missing or left over is refused by name."""
+    """Their tensors under our names; missing and unexpected tensors are errors."""
     left = dict(tensors)
     ours: dict[str, Tensor] = {}
     missing = []

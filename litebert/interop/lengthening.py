@@ -1,4 +1,4 @@
-"""The same weights for longer texts: more positions, and attention that stays affordable."""
+"""Adapt a model to longer texts without training: more positions, and attention of lower cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ _POSITIONS = "encoder.embeddings.position.weight"
 
 @dataclass(frozen=True)
 class Lengthening:
-    """What a conversion changes for longer texts; by default nothing."""
+    """The changes that a conversion makes for longer texts; none by default."""
 
-    max_positions: int = 0  # 0: as many as there are
+    max_positions: int = 0  # 0: unchanged
     new_positions: NewPositions = "continued"
-    attention: Attention | None = None  # None: as it is
-    attention_width: int = 0  # 0: as it is
+    attention: Attention | None = None  # None: unchanged
+    attention_width: int = 0  # 0: unchanged
 
     @property
     def is_some(self) -> bool:
@@ -47,7 +47,7 @@ class Lengthening:
         return {**weights, _POSITIONS: extended}
 
     def notes(self, config: ModelConfig) -> tuple[str, ...]:
-        """What a user of the changed model should know."""
+        """Notes for the user of the changed model."""
         changed, notes = self.change_config(config), []
         if changed.max_positions > config.max_positions:
             notes.append(

@@ -10,12 +10,12 @@ from torch import Tensor
 from litebert.core.errors import DataError
 
 MAX_LISTED = 12
-# anything else is a counter, a mask or a quantized weight, whose numbers are not the model's
+# any other type is a counter, a mask or a quantized weight, not a weight value
 WEIGHT_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 
 class Stored(NamedTuple):
-    """What is known of a tensor before it is read."""
+    """The shape and type of a tensor, known before it is read."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -23,7 +23,7 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True)
 class Store:
-    """A source's tensors under their names, in whatever files they are."""
+    """A source's tensors by name, in whichever files they are."""
 
     tensors: dict[str, Stored]
     read: Callable[[str], Tensor]
@@ -32,27 +32,27 @@ class Store:
 
 
 class Place(NamedTuple):
-    """Where a tensor is in a source, and in which layout."""
+    """The location and layout of a tensor in a source."""
 
     name: str
     is_transposed: bool = False
-    dead_rows: int = 0  # at its beginning, which nothing reads
-    spare_rows: int = 0  # at its end, likewise
+    dead_rows: int = 0  # unused rows at the beginning
+    spare_rows: int = 0  # unused rows at the end
 
     def stored_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape there of a tensor that has `shape` here."""
+        """The stored shape of a tensor that has `shape` in our layout."""
         if self.is_transposed:
             shape = shape[::-1]
         return (self.dead_rows + shape[0] + self.spare_rows, *shape[1:]) if shape else shape
 
     def holds(self, stored: Stored, shape: tuple[int, ...]) -> bool:
-        """Whether what is stored there can be a weight that has `shape` here."""
+        """Whether the stored tensor can be a weight that has `shape` in our layout."""
         return stored.shape == self.stored_shape(shape) and stored.dtype in WEIGHT_TYPES
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """What stops a conversion; names are the source's."""
+    """The differences that prevent a conversion, under the source's tensor names."""
 
     missing: tuple[str, ...] = ()
     left_over: tuple[str, ...] = ()
@@ -106,6 +106,6 @@ def note_rounding(store: Store) -> tuple[str, ...]:
 
 
 def list_some(names: Sequence[str], most: int = MAX_LISTED) -> str:
-    """The first of these names, and how many more there are."""
+    """The first of these names, and the number of the others."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,4 +1,4 @@
-"""What others call our tensors: two-way tables, pure data. Each of our tensors has exactly one name there, and back.
+"""Two-way tables of tensor names in other libraries, as pure data. Each of our tensors has exactly one name there.
 
 A row maps one of our modules to theirs; a module stands for its weight and bias unless the row says otherwise.
 """
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from litebert.core.errors import ConfigError
 from litebert.model.config import ATTENTION_FIELDS, HeadKind, HeadSpec, ModelConfig, check_attention, check_fields
 
-# The first three are also written; the others are read only. XLM-RoBERTa and CamemBERT have RoBERTa's names.
+# The first three can also be written; the others are read-only. XLM-RoBERTa and CamemBERT use RoBERTa's names.
 Family = Literal["albert", "bert", "roberta", "ernie", "electra", "distilbert"]
 
 POSITIONS = "encoder.embeddings.position.weight"
@@ -70,7 +70,7 @@ POOLER: dict[Family, str] = {  # ELECTRA and DistilBERT have none
 
 _CLASSIFIER = {"output": "classifier"}
 _SPAN = {"output": "qa_outputs"}
-# The start-conditioned span head is nobody else's in this shape, so no family has a row for it.
+# No other library has a start-conditioned span head of this shape, so no family has a row for it.
 HEADS: dict[Family, dict[HeadKind, dict[str, str]]] = {
     "albert": {
         "mlm": {"dense": "predictions.dense", "norm": "predictions.LayerNorm", "bias": "predictions.bias"},
@@ -118,7 +118,7 @@ HEADS["ernie"] = HEADS["bert"]
 
 
 def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = ()) -> dict[str, str]:
-    """Our tensor names -> Hugging Face's, for a model of this family; what they cannot express is refused."""
+    """Our tensor names -> Hugging Face's, for a model of this family; an error if it cannot express the model."""
     check_fields(config, FIELDS, writer="transformers")
     check_attention(config, writer="transformers")
     modules = {ours: f"{family}.{theirs}" for ours, theirs in EMBEDDINGS.items()}
@@ -146,12 +146,12 @@ def name_table(family: Family, config: ModelConfig, heads: Sequence[HeadSpec] = 
 
 
 def their_group(layer: int, num_layers: int, num_groups: int) -> int:
-    """The group of a layer in transformers' ALBERT: in floating point, hence off by one at, for one, L = 18, G = 14."""
+    """The group of a layer in transformers' ALBERT. Float rounding can make it off by one, as for L = 18, G = 14."""
     return int(layer / (num_layers / num_groups))
 
 
 def count_groups(config: ModelConfig) -> int:
-    """With how many groups transformers' ALBERT computes this very model; refused where it does with none."""
+    """The number of groups with which transformers' ALBERT computes this model; raises an error if there is none."""
     num_groups = max(1, min(config.layer_plan.num_attention_blocks // config.num_inner, config.num_layers))
     group_map = [their_group(layer, config.num_layers, num_groups) for layer in range(config.num_layers)]
     if config.layer_plan.rows == rows_of_groups(group_map, config.num_inner):
@@ -162,14 +162,14 @@ def count_groups(config: ModelConfig) -> int:
 
 
 def rows_of_groups(group_map: Sequence[int], num_inner: int) -> tuple[tuple[int, int], ...]:
-    """The rows of a layer plan for these groups, numbered without the gaps that unused groups leave."""
+    """The rows of a layer plan for these groups, renumbered without gaps for unused groups."""
     numbers = {group: number for number, group in enumerate(sorted(set(group_map)))}
     blocks = (numbers[group] * num_inner + inner for group in group_map for inner in range(num_inner))
     return tuple((block, block) for block in blocks)
 
 
 def _layer_names(family: Family, config: ModelConfig) -> list[str]:
-    """Their name of each of our blocks; attention and feed-forward have to be shared alike."""
+    """Their name of each of our blocks; attention and feed-forward must be shared in the same way."""
     plan = config.layer_plan
     num_blocks = plan.num_attention_blocks
     if family == "albert":
@@ -184,7 +184,7 @@ def _layer_names(family: Family, config: ModelConfig) -> list[str]:
 
 
 def _pooler_name(family: Family, heads: Iterable[HeadSpec]) -> str:
-    # RoBERTa's classifier has no pooler; the dense layer and tanh of its own are the same thing under another name
+    # RoBERTa's classifier has no pooler; its own dense layer and tanh are the same thing under another name
     if family == "roberta" and any(spec.kind == "classification" for spec in heads):
         return "classifier.dense"
     return POOLER[family]
@@ -205,7 +205,7 @@ def _expand(modules: Mapping[str, str]) -> dict[str, str]:
     return tensors
 
 
-# Our configuration fields -> Hugging Face's keys, where a value is carried over as it is.
+# Our configuration fields -> Hugging Face's keys, for values that carry over unchanged.
 CONFIG_KEYS = {
     "vocab_size": "vocab_size",
     "hidden_size": "hidden_size",
@@ -219,7 +219,7 @@ CONFIG_KEYS = {
     "initializer_range": "initializer_range",
     "norm_epsilon": "layer_norm_eps",
 }
-# The others that a Hugging Face folder expresses: by other keys, its class, its tensors, or not at all (initializer).
+# Fields expressed by other keys, by the class or the tensors, or not at all (initializer).
 FIELDS = (
     frozenset(CONFIG_KEYS)
     | ATTENTION_FIELDS
@@ -263,13 +263,13 @@ CLASS_SUFFIX: dict[frozenset[HeadKind], str] = {
     frozenset({"choice"}): "ForMultipleChoice",
 }
 LABELLED_KINDS: frozenset[HeadKind] = frozenset({"sentence", "classification", "tokens"})
-ROBERTA_DEAD_ROWS = 2  # its position table begins with rows that are never read
+ROBERTA_DEAD_ROWS = 2  # its position table begins with unused rows
 
 
 def find_family(
     config: ModelConfig, heads: Sequence[HeadSpec], *, pad_id: int = 0, prefers: Family | None = None
 ) -> Family | None:
-    """The Hugging Face family that computes exactly this model, the preferred one first; None where none does."""
+    """The Hugging Face family that computes exactly this model, the preferred one first; None if there is none."""
     # RoBERTa counts positions from its padding id, which is 1
     families: list[Family] = ["roberta"] if pad_id == 1 and config.num_segments == 1 else ["bert", "albert"]
     families.sort(key=lambda family: family != prefers)
@@ -279,7 +279,7 @@ def find_family(
             name_table(family, config, heads)
         except ConfigError:
             continue
-        # RoBERTa's head for masked words has this one activation, whatever its config.json says
+        # RoBERTa's masked-LM head always uses gelu, whatever its config.json says
         is_exact = family != "roberta" or "mlm" not in kinds or config.activation == "gelu"
         if is_exact and kinds in CLASS_SUFFIX:
             return family
@@ -330,7 +330,7 @@ PROBLEM_TYPES = {
 
 
 def their_labels(task: Mapping[str, Any]) -> dict[str, object]:
-    """What a config.json says about the labels of a fine-tuned model; `task` is the checkpoint's."""
+    """The label keys of a fine-tuned model's config.json; `task` is the checkpoint's."""
     labels = task.get("labels", ())
     values: dict[str, object] = {}
     if labels:

@@ -1,4 +1,4 @@
-"""Any checkpoint by what a person calls it: ours, Hugging Face's, Google's, or a name on the hub."""
+"""Open any checkpoint from a path or name: ours, Hugging Face's, Google's, or a name on the hub."""
 
 import os
 from dataclasses import replace
@@ -17,12 +17,12 @@ from litebert.interop.sentence_folder import SentenceFolder, read_sentence_folde
 from litebert.interop.source import Source, Wishes
 from litebert.interop.tensor_files import PICKLE_SUFFIX, SAFE_SUFFIX, has_tensor_files
 
-TRIALS_FILE = "trials.json"  # what several fine-tuning runs leave in the folder that holds theirs
+TRIALS_FILE = "trials.json"  # the summary of several fine-tuning runs, in the folder that holds theirs
 EXPORT_FILE = "export.json"  # what `litebert export` writes; infer/exported.py reads it
 
 
 def load_checkpoint(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -> Checkpoint:
-    """A checkpoint that was found whole: ours, a Hugging Face folder or hub name, or a TensorFlow checkpoint."""
+    """Open a checkpoint and verify it: ours, a Hugging Face folder or hub name, or a TensorFlow checkpoint."""
     opened = open_source(source, wishes)
     if isinstance(opened, Checkpoint):
         return opened
@@ -41,8 +41,8 @@ def load_checkpoint(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -
 
 
 def open_source(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -> Checkpoint | Source:
-    """What `source` is: a checkpoint of ours, or somebody else's, which may turn out not to be whole."""
-    source = os.fspath(source)  # also what `litebert.pretrain` and the like return
+    """Open a checkpoint of ours or from elsewhere; the latter is not yet checked for completeness."""
+    source = os.fspath(source)  # also accepts the results of `litebert.pretrain` and the like
     path = Path(source)
     if path.exists() or find_bundle(path):
         return _open_path(path, wishes)
@@ -87,7 +87,7 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
 
 
 def _open_sentences(path: Path, folder: SentenceFolder, wishes: Wishes) -> Source:
-    """The encoder of a folder of sentence-transformers, with how its vectors are made."""
+    """The encoder of a sentence-transformers folder, with how it makes embeddings."""
     opened = open_huggingface(folder.encoder, wishes)
     if folder.lowers_case and opened.load_tokenizer().normalize("A") != "a":
         raise DataError(
@@ -99,9 +99,9 @@ def _open_sentences(path: Path, folder: SentenceFolder, wishes: Wishes) -> Sourc
 
 
 def _find_ours(path: Path) -> Path | None:
-    """The checkpoint of ours that a person means: the folder itself, or of a run its model or else its last one.
+    """Our checkpoint at a path: the folder itself, or the final model of a run, else its last checkpoint.
 
-    Of several runs side by side (seeds, a grid) it is the one with the best dev score.
+    A folder of several runs (seeds, a grid) gives the run with the best dev score.
     """
     if path.name == WEIGHTS and (path.parent / MANIFEST).is_file():
         return path.parent

@@ -5,7 +5,7 @@ from pathlib import Path
 from litebert.core.errors import DataError
 from litebert.interop.names import Family
 
-# model_type of a config.json -> whose names and computation it has
+# model_type of a config.json -> the family whose names and computation it uses
 FAMILIES: dict[str, Family] = {
     "albert": "albert",
     "bert": "bert",
@@ -54,7 +54,7 @@ _REASONS = {
 
 
 def read_model_type(stated: object, where: Path) -> Family:
-    """The family that computes a model_type; an unsupported one raises an error that says what is different."""
+    """The family that computes a model_type; an unsupported one raises an error that names the difference."""
     model_type = str(stated)[:40]
     if model_type in FAMILIES:
         return FAMILIES[model_type]

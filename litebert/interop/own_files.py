@@ -1,4 +1,4 @@
-"""Files of somebody else's folder that are really in it: a link elsewhere could hand out what is not the model's."""
+"""Checks that files really are in the model folder: a link to another place could expose unrelated files."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ TOKENIZER_FILES = ("*.model", "tokenizer*.json", "vocab*.json", "*vocab*.txt", "
 
 
 def checked_file(folder: Path, name: str) -> Path:
-    """A file of a folder that is really in it."""
+    """The path of a file in a folder; raises an error if it is missing or outside."""
     if name != Path(name).name or name in (".", ".."):
         raise DataError(
             "unsafe-path",
@@ -18,7 +18,7 @@ def checked_file(folder: Path, name: str) -> Path:
     file = folder / name
     try:
         real, is_there = file.resolve(), file.is_file()
-    except (ValueError, OSError, RuntimeError):  # a NUL in the name, one too long, links in a circle
+    except (ValueError, OSError, RuntimeError):  # a NUL in the name, a name that is too long, circular links
         raise DataError("unsafe-path", f"{folder}: {repr(name)[:80]} is not a valid file name") from None
     if not real.is_relative_to(_root(folder)):
         raise DataError("unsafe-path", f"{file} links outside the folder, to {real}; copy the file instead")
@@ -28,7 +28,7 @@ def checked_file(folder: Path, name: str) -> Path:
 
 
 def check_tokenizer_files(path: Path) -> None:
-    """Refuse a tokenizer, a folder or a file of it, of which a part is a link elsewhere, or JSON without an end."""
+    """Raise if a tokenizer file in this folder, or next to this file, links elsewhere or is not readable JSON."""
     folder = path if path.is_dir() else path.parent
     for pattern in TOKENIZER_FILES:
         for found in sorted(folder.glob(pattern)):
@@ -38,7 +38,7 @@ def check_tokenizer_files(path: Path) -> None:
 
 
 def _root(folder: Path) -> Path:
-    """The folder that files may lie in: itself, or in the hub's cache the one that a snapshot's links lead into."""
+    """The folder that files must be in: this one, or in the hub's cache the repository that a snapshot links into."""
     real = folder.resolve()
     for snapshot in (real, *real.parents):
         if snapshot.parent.name == "snapshots" and (snapshot.parent.parent / "blobs").is_dir():

@@ -1,4 +1,4 @@
-"""The same weights under another table of sharing: written out layer by layer (exact), or averaged (not)."""
+"""The same weights with other layer sharing: unrolled (exactly equivalent) or averaged (only an initialization)."""
 
 import re
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ BLOCK_NAME = re.compile(r"encoder\.(attention|ffn)\.(\d+)\.(.+)")
 
 
 def unroll_config(config: ModelConfig) -> ModelConfig:
-    """The configuration of the same model with a block of its own for each layer."""
+    """The configuration of the same model in which each layer has its own block."""
     num_layers = len(config.layer_plan.rows)
     return replace(config, num_layers=num_layers, sharing="none", num_groups=1, num_inner=1, layer_map=())
 
 
 def unroll_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights for `unroll_config`: each layer's own copy of the blocks that it uses. The same function, exactly."""
+    """The weights for `unroll_config`: each layer gets a copy of the blocks it uses. The function is identical."""
     unrolled = {name: tensor for name, tensor in weights.items() if not BLOCK_NAME.fullmatch(name)}
     for name, tensor in weights.items():
         found = BLOCK_NAME.fullmatch(name)
@@ -34,13 +34,13 @@ def unroll_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[s
 
 
 def average_config(config: ModelConfig) -> ModelConfig:
-    """The configuration of a model that shares one block over as many layers."""
+    """The configuration of a model of the same depth that shares one block."""
     num_layers = len(config.layer_plan.rows)
     return replace(config, num_layers=num_layers, sharing="all", num_groups=1, num_inner=1, layer_map=())
 
 
 def average_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights for `average_config`: the mean of what the layers use. An initialisation, and not the same model."""
+    """The weights for `average_config`: the mean over all layers. An initialization, not an equivalent model."""
     unrolled = unroll_weights(config, weights)
     num_layers = len(config.layer_plan.rows)
     averaged = {name: tensor for name, tensor in unrolled.items() if not BLOCK_NAME.fullmatch(name)}
@@ -53,7 +53,7 @@ def average_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[
 
 
 def check_reshares(sharing: str) -> None:
-    """Only the two ends of sharing can be reached from any model."""
+    """Raise unless the sharing is one of the two extremes, the only ones that every model can be converted to."""
     if sharing not in ("none", "all"):
         raise ConfigError(
             "unsupported-sharing",

@@ -1,8 +1,8 @@
-"""A folder of sentence-transformers: the encoder, and how a text becomes one vector.
+"""A sentence-transformers folder: the encoder, and how a text becomes one vector.
 
-modules.json                    the modules in order: Transformer, Pooling, and perhaps Normalize
-1_Pooling/config.json           which of the last states make the vector
-sentence_bert_config.json       how many tokens of a text are read, in the folder of the Transformer
+modules.json                    the modules in order: Transformer, Pooling, and optionally Normalize
+1_Pooling/config.json           how the last hidden states are pooled
+sentence_bert_config.json       the maximum number of tokens, in the folder of the Transformer
 """
 
 import json
@@ -17,12 +17,12 @@ from litebert.interop.own_files import checked_file
 from litebert.model.pooling import EmbeddingSpec, Pooling
 
 MODULES_FILE = "modules.json"
-_MAX_NAME = 255  # bytes, and at least as many characters, that a file system takes for a name
+_MAX_NAME = 255  # the longest file name, in bytes, that a file system accepts
 PROMPTS_FILE = "config_sentence_transformers.json"
 LENGTH_FILE = "sentence_bert_config.json"
 POOLING_FOLDER = "1_Pooling"
 _MODULE = "sentence_transformers.models"
-# what their Pooling calls each of ours
+# our pooling modes -> the keys of their Pooling
 _FLAGS: dict[Pooling, str] = {
     "mean": "pooling_mode_mean_tokens",
     "cls": "pooling_mode_cls_token",
@@ -32,16 +32,16 @@ _FLAGS: dict[Pooling, str] = {
 
 @dataclass(frozen=True)
 class SentenceFolder:
-    """Where the encoder is, how its vectors are made, and what a person should know."""
+    """Where the encoder is, how its embeddings are made, and notes for the user."""
 
     encoder: Path
     embedding: EmbeddingSpec
-    lowers_case: bool  # before the tokenizer
+    lowers_case: bool  # before tokenization
     notes: tuple[str, ...]
 
 
 def read_sentence_folder(folder: Path) -> SentenceFolder | None:
-    """What modules.json says; None where there is none. Modules that cannot be computed here are refused."""
+    """Read modules.json; None if there is none. Modules that litebert cannot compute raise an error."""
     if not (folder / MODULES_FILE).exists():
         return None
     modules = _read_modules(checked_file(folder, MODULES_FILE))
@@ -85,7 +85,7 @@ def _read_modules(file: Path) -> list[tuple[str, str]]:
 
 
 def _enter(folder: Path, name: str) -> Path:
-    """A module's folder, which is this one or one inside it."""
+    """A module's folder: this one or one inside it."""
     inside = folder / name
     if len(name.encode(errors="replace")) > _MAX_NAME or (
         name and (name != Path(name).name or name in (".", "..") or not inside.is_dir() or inside.is_symlink())
@@ -100,7 +100,7 @@ def _enter(folder: Path, name: str) -> Path:
 def _read_pooling(folder: Path) -> Pooling:
     file = checked_file(folder, "config.json")
     stated = read_json(file)
-    named = stated.get("pooling_mode")  # as newer files have it
+    named = stated.get("pooling_mode")  # the key of newer files
     if named is None:
         chosen = [key for key, value in stated.items() if key.startswith("pooling_mode_") and value is True]
         chosen += [_FLAGS["mean"]] if stated.get(_FLAGS["mean"], True) and _FLAGS["mean"] not in chosen else []
@@ -118,18 +118,18 @@ def _read_pooling(folder: Path) -> Pooling:
 
 
 def _read_lengths(encoder: Path) -> Mapping[str, Any]:
-    """sentence_bert_config.json, which is also called after other families."""
+    """sentence_bert_config.json, which may also be named after other families."""
     found = sorted(encoder.glob("sentence_*_config.json"))
     return read_json(checked_file(encoder, found[0].name)) if found else {}
 
 
 def _read_max_length(encoder: Path, stated: Mapping[str, Any]) -> int | None:
-    """The stated length; without one the tokenizer's, as in sentence-transformers."""
+    """The stated maximum length; without one the tokenizer's, as in sentence-transformers."""
     length = stated.get("max_seq_length")
     if length is None and (encoder / "tokenizer_config.json").is_file():
         length = read_json(checked_file(encoder, "tokenizer_config.json")).get("model_max_length")
     is_number = isinstance(length, int | float) and not isinstance(length, bool)
-    if length is None or (is_number and length > 2**31):  # transformers' number for "not known"
+    if length is None or (is_number and length > 2**31):  # transformers' placeholder for "not known"
         return None
     if not isinstance(length, int) or not is_number or length < 3:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Somebody else's checkpoint, opened: what model it is, and where each of our tensors is in it."""
+"""A checkpoint from elsewhere, opened: its model, and where each of our tensors is in it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,28 +22,28 @@ SourceKind = Literal["huggingface", "tensorflow"]
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a person says about a source that it does not say itself."""
+    """Facts about a source that the user supplies because the source does not state them."""
 
     allows_missing_heads: bool = False
-    allows_partial_heads: bool = True  # where heads may be missing: those that are there in part are left out too
+    allows_partial_heads: bool = True  # if heads may be missing, also drop incomplete ones
     classifier: HeadKind | None = None  # what a plain classifier is: classification, tokens or choice
     tokenizer: Path | None = None
-    wants_tokenizer: bool = True  # False: a model that reads ids, of phonemes for one
-    config: Path | None = None  # a TensorFlow checkpoint's, where it does not lie beside it
+    wants_tokenizer: bool = True  # False for models that read ids without a tokenizer, such as phonemes
+    config: Path | None = None  # of a TensorFlow checkpoint, if it is not stored next to it
 
     @property
     def drops_partial_heads(self) -> bool:
         return self.allows_missing_heads and self.allows_partial_heads
 
 
-# Training draws the heads that a source does not have; a head that is there in part is a damaged file.
+# Training initializes the heads that a source lacks; an incomplete head means a corrupt file.
 FOR_TRAINING = Wishes(allows_missing_heads=True, allows_partial_heads=False)
-Partial = dict[HeadKind, set[str]]  # heads that are not whole -> which of their tensors are there
+Partial = dict[HeadKind, set[str]]  # incomplete heads -> which of their tensors are present
 
 
 @dataclass(frozen=True)
 class Source:
-    """A foreign checkpoint; nothing but its headers has been read, unless a choice depends on a tensor."""
+    """A foreign checkpoint; only its headers have been read, unless a choice depends on a tensor."""
 
     path: Path
     kind: SourceKind
@@ -51,21 +51,21 @@ class Source:
     config: ModelConfig
     heads: tuple[HeadSpec, ...]
     store: Store
-    places: Mapping[str, Place]  # our tensor -> where it is
-    slots: Mapping[str, Place]  # `<our tensor>/<moment>` -> where it is
+    places: Mapping[str, Place]  # our tensor -> its location
+    slots: Mapping[str, Place]  # `<our tensor>/<moment>` -> its location
     mismatch: Mismatch
     step: int
     tokenizer_path: Path | None
-    stated: Mapping[str, object]  # its configuration file as it is
-    notes: tuple[str, ...] = ()  # what the person should know
-    embedding: EmbeddingSpec | None = None  # how its vectors are made, where a folder of sentence-transformers says so
+    stated: Mapping[str, object]  # its configuration file, unchanged
+    notes: tuple[str, ...] = ()  # for the user
+    embedding: EmbeddingSpec | None = None  # how its embeddings are made, if a sentence-transformers folder says so
 
     @property
     def weight_files(self) -> tuple[Path, ...]:
         return self.store.files
 
     def check(self) -> None:
-        """Refuse a source that is not whole."""
+        """Raise if the source is incomplete."""
         check_match(self.path, self.mismatch)
 
     def load_weights(self) -> dict[str, Tensor]:
@@ -76,7 +76,7 @@ class Source:
         return weights
 
     def load_optimizer(self) -> dict[str, Tensor]:
-        """The optimizer's moments as checkpoints name them, with the step at which they are."""
+        """The optimizer's moments under the names that checkpoints use, with the training step."""
         self.check()
         wanted = {f"{name}/{moment}" for name in self.places for moment in ("exp_avg", "exp_avg_sq")}
         missing = sorted(wanted - self.slots.keys())
@@ -99,7 +99,7 @@ class Source:
         return moments | {f"{name}/step": torch.tensor(float(self.step)) for name in self.places}
 
     def load_tokenizer(self) -> Tokenizer:
-        """Its tokenizer; one that has more pieces than the model has rows is refused."""
+        """Its tokenizer; raises an error if it has more pieces than the model has embedding rows."""
         if self.tokenizer_path is None:
             raise DataError(
                 "no-tokenizer",
@@ -116,9 +116,9 @@ class Source:
         return tokenizer
 
     def read(self, place: Place) -> Tensor:
-        """One tensor as ours lies, in float32; a number that is too large for that is refused."""
+        """One tensor in our layout, in float32; values too large for float32 are an error."""
         stored = self.store.read(place.name)
-        if not stored.is_floating_point():  # an optimizer's moment, which the match has not seen
+        if not stored.is_floating_point():  # an optimizer's moment, whose type `match` does not check
             raise DataError(
                 "not-weights",
                 f"{self.path}: {place.name} is of type {str(stored.dtype)[6:]}, which is not a weight type",
@@ -132,7 +132,7 @@ class Source:
 
 
 def blame_heads(mismatch: Mismatch, names: Iterable[str]) -> Mismatch:
-    """The mismatch with the missing tensors of heads first, and how to fix them."""
+    """List the missing tensors of heads first, with how to fix them."""
     *others, last = ["", *sorted(names)]
     if not last:
         return mismatch

@@ -1,7 +1,7 @@
-"""A sorted table of keys and values, as LevelDB lays it out: the index of a TensorFlow checkpoint is one.
+"""Read LevelDB's sorted table of keys and values, the format of a TensorFlow checkpoint's index.
 
-Blocks of entries, each with its checksum; a block that lists the blocks; a footer that says where that one is. Every
-byte is checked: a block against its CRC, the footer against its magic number and its zeros.
+A table has blocks of entries, each with its checksum, a block that lists the others, and a footer that locates that
+block. Every byte is checked: blocks against their CRC, the footer against its magic number and its zeros.
 """
 
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ from litebert.interop.crc32c import masked_crc32c
 
 MAGIC = bytes.fromhex("57fb808b247547db")
 FOOTER_SIZE = 48
-TRAILER_SIZE = 5  # one byte of compression, four of checksum
+TRAILER_SIZE = 5  # one byte for the compression type, four for the checksum
 COMPRESSIONS = {0: "none", 1: "snappy", 2: "zlib", 4: "zstd"}
-MAX_EXPANSION = 16  # how much longer all keys may be than the file that holds them, prefix-compressed
+MAX_EXPANSION = 16  # maximum ratio of all keys, which are prefix-compressed, to the size of the file that holds them
 
 
 class Handle(NamedTuple):
-    """Where a block is."""
+    """The location of a block."""
 
     offset: int
     size: int
 
 
 def read_table(table: bytes) -> dict[bytes, bytes]:
-    """The entries of a whole table, in their order; anything damaged is refused."""
+    """The entries of a table in their order; a corrupt table raises an error."""
     metaindex, index = _read_footer(table)
-    _read_block(table, metaindex)  # holds filters that nobody needs; only its checksum is of interest
+    _read_block(table, metaindex)  # its filters are not needed; only the checksum is verified
     entries: dict[bytes, bytes] = {}
     last_key, length_of_keys = None, 0
     for _, place in _iter_entries(_read_block(table, index)):
@@ -83,7 +83,7 @@ def _read_block(table: bytes, handle: Handle) -> bytes:
 
 def _iter_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     num_restarts = int.from_bytes(block[-4:], "little")
-    end = len(block) - 4 - 4 * num_restarts  # then come the places where keys are whole; we read in order
+    end = len(block) - 4 - 4 * num_restarts  # then the offsets of restart points follow, not needed here
     if len(block) < 4 or end < 0:
         raise DataError("corrupt-table", f"a block of {len(block)} bytes cannot have {num_restarts} restarts")
     key, position = b"", 0

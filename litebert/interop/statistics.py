@@ -1,4 +1,4 @@
-"""Whether a matrix is still as it was drawn: its moments are then those of the distribution, within chance."""
+"""Detect matrices that are still as initialized: their moments match the random distribution, within chance."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ TRUNCATED_STD = 0.8796  # of a normal distribution cut at two sigma
 TRUNCATED_KURTOSIS = 2.3654
 NORMAL_KURTOSIS = 3.0
 _CHANCE = 5  # standard errors
-_PART = 1 << 20  # values looked at together
+_PART = 1 << 20  # values processed at once
 
 
 class Summary(NamedTuple):
-    """A tensor's numbers in brief."""
+    """Summary statistics of a tensor."""
 
     num_values: int
     is_finite: bool
@@ -31,17 +31,17 @@ class Summary(NamedTuple):
 
 
 def is_matrix(name: str, tensor: Tensor) -> bool:
-    """Whether a tensor of nothing but zeros would be a fault: biases may be, and the segments of models without any."""
+    """Whether an all-zero tensor would be an error: biases may be zero, and so may unused segment embeddings."""
     return tensor.ndim > 1 and len(tensor) > 1 and name != SEGMENTS
 
 
 def find_empty(weights: Mapping[str, Tensor]) -> dict[str, list[str]]:
-    """Which tensors hold nothing: what is wrong -> their names."""
+    """Tensors without usable values: the defect -> their names."""
     empty: dict[str, list[str]] = {"not finite": [], "all zero": []}
     for name, tensor in weights.items():
         if not tensor.numel():
             continue
-        smallest, largest = torch.aminmax(tensor.detach())  # NaN comes through; takes no memory
+        smallest, largest = torch.aminmax(tensor.detach())  # NaN propagates; no temporary memory
         if not (bool(smallest.isfinite()) and bool(largest.isfinite())):
             empty["not finite"].append(name)
         elif is_matrix(name, tensor) and not bool(smallest) and not bool(largest):
@@ -50,7 +50,7 @@ def find_empty(weights: Mapping[str, Tensor]) -> dict[str, list[str]]:
 
 
 def check_has_content(weights: Mapping[str, Tensor], where: Path) -> None:
-    """Refuse a model whose encoder holds nothing: it would be trained and scored as if it were one."""
+    """Raise if every matrix of the encoder is empty: it would otherwise be trained and scored like a real model."""
     matrices = {name for name, tensor in weights.items() if name.startswith("encoder.") and is_matrix(name, tensor)}
     empty = find_empty(weights)
     if matrices <= {name for names in empty.values() for name in names}:
@@ -58,10 +58,10 @@ def check_has_content(weights: Mapping[str, Tensor], where: Path) -> None:
 
 
 def summarize(tensor: Tensor) -> Summary:
-    """The moments of a tensor; rows of nothing but zeros, such as a padding token's, are left out."""
+    """The moments of a tensor; rows of zeros, such as a padding token's, are excluded."""
     rows = tensor.detach().flatten(1) if tensor.ndim > 1 else tensor.detach().reshape(1, -1)
     sums, largest, num_values = torch.zeros(4, dtype=torch.float64), 0.0, 0
-    for part in torch.split(rows, max(1, _PART // max(1, rows.shape[1]))):  # in parts: a matrix can have 300 MB
+    for part in torch.split(rows, max(1, _PART // max(1, rows.shape[1]))):  # in chunks: a matrix can have 300 MB
         values = part[part.any(dim=1)].flatten().double()
         if not bool(values.isfinite().all()):
             return Summary(tensor.numel(), False, False, math.nan, math.nan, math.nan, math.nan)
@@ -78,7 +78,7 @@ def summarize(tensor: Tensor) -> Summary:
 
 
 def is_initial(summary: Summary, sigmas: Iterable[float]) -> bool:
-    """Whether the numbers are those of a truncated or a plain normal distribution with one of these sigmas."""
+    """Whether the statistics fit a truncated or a plain normal distribution with one of these sigmas."""
     return any(_is_truncated(summary, sigma) or _is_normal(summary, sigma) for sigma in sigmas)
 
 

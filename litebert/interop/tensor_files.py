@@ -1,6 +1,6 @@
-"""The tensors of a Hugging Face folder: safetensors, whole or in shards, and pickles without their code.
+"""The tensors of a Hugging Face folder: safetensors, single or sharded, and pickles without running their code.
 
-Nothing outside the folder is read, whatever an index or a link says, and nothing in a pickle is run.
+Nothing outside the folder is read, whatever an index or a link says.
 """
 
 import re
@@ -23,7 +23,7 @@ PICKLE = "pytorch_model.bin"
 SAFE_SUFFIX = ".safetensors"
 PICKLE_SUFFIX = ".bin"
 INDEX_SUFFIX = ".index.json"
-_PART = 1 << 20  # bytes of a file that are looked at together
+_PART = 1 << 20  # bytes of a file read at once
 STATE_KEYS = ("state_dict", "model_state_dict")
 OTHERS = {
     "tf_model.h5": "Keras",
@@ -34,7 +34,7 @@ OTHERS = {
 
 
 def open_tensor_files(folder: Path, named: str | None = None) -> Store:
-    """The tensors of a folder, safetensors before pickles, or of the one file named; refused where there are none."""
+    """The tensors of a folder (safetensors before pickles), or of the one file named; no tensors is an error."""
     if named is not None:
         return _join([(checked_file(folder, named), named.endswith(PICKLE_SUFFIX))])
     for name, is_pickle in ((SAFE, False), (PICKLE, True)):
@@ -85,8 +85,8 @@ def _join(files: list[tuple[Path, bool]]) -> Store:
 def _open_safe(file: Path) -> dict[str, tuple[Stored, Any]]:
     try:
         opened: Any = safe_open(file, framework="pt")
-        slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118 (it is no dict)
-        # what is stored is known by its header; only what is asked for is mapped in
+        slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118 (not a dict)
+        # shapes and types come from the header; only requested tensors are mapped into memory
         return {
             name: (Stored(tuple(part.get_shape()), _dtype_name(part.get_dtype())), opened.get_tensor)
             for name, part in slices.items()
@@ -102,7 +102,7 @@ def _dtype_name(code: str) -> str:
 def _open_pickle(file: Path) -> dict[str, tuple[Stored, Any]]:
     _check_checksums(file)
     loaded = _load_pickle(file)
-    if isinstance(loaded, Mapping):  # a training state, whose weights have one of these names
+    if isinstance(loaded, Mapping):  # a training state keeps its weights under one of these names
         loaded = next((loaded[key] for key in STATE_KEYS if isinstance(loaded.get(key), Mapping)), loaded)
     if not isinstance(loaded, Mapping) or not all(isinstance(tensor, Tensor) for tensor in loaded.values()):
         raise DataError("not-weights", f"{file} contains more than named tensors; is it a training state?")
@@ -115,7 +115,7 @@ def _open_pickle(file: Path) -> dict[str, tuple[Stored, Any]]:
 
 
 def _check_plain(tensor: Tensor, where: str) -> None:
-    """Refuse a tensor that is not its own numbers one by one: it could be read as far more than the file has."""
+    """Raise unless a tensor stores each value once: a view could claim far more values than the file has."""
     is_dense = tensor.layout == torch.strided and not tensor.is_nested
     if not is_dense or tensor.is_quantized or tensor.device.type != "cpu":
         raise DataError(
@@ -129,9 +129,9 @@ def _load_pickle(file: Path) -> Any:
     try:
         try:
             return torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-        except RuntimeError:  # the format before torch 1.6, which cannot be mapped
+        except RuntimeError:  # the format before torch 1.6 cannot be memory-mapped
             return torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises whatever the bytes lead to, and advises what nobody should do
+    except Exception as error:  # torch raises arbitrary errors on corrupt bytes, and suggests unsafe loading
         found = re.search(r"Unsupported global: GLOBAL ([\w.]+)", str(error))
         what = f"contains more than tensors ({found[1]})" if found else "is corrupt or contains more than tensors"
         raise DataError(
@@ -142,13 +142,13 @@ def _load_pickle(file: Path) -> Any:
 
 
 def _check_checksums(file: Path) -> None:
-    """Refuse a zip file, as torch writes them, whose contents changed since: torch itself does not look."""
+    """Verify the CRCs of a zip file written by torch, which torch itself does not check."""
     if not zipfile.is_zipfile(file):  # the format before torch 1.6 has no checksums
         return
     try:
         with zipfile.ZipFile(file) as archive:
             for entry in archive.infolist():
-                # torch can be told to write no checksum, which is then 0; it never compresses
+                # torch can be configured to omit checksums, which are then 0; it never compresses
                 if entry.CRC and entry.compress_type == zipfile.ZIP_STORED:
                     with archive.open(entry) as stream:
                         while stream.read(_PART):

@@ -1,8 +1,8 @@
-"""TensorFlow checkpoints without TensorFlow: the tensor bundle, an index of variables and the files with their bytes.
+"""Read TensorFlow checkpoints without TensorFlow: the tensor bundle, an index of variables and their data files.
 
-`model.ckpt.index` is a sorted table from names to places; `model.ckpt.data-00000-of-00002` and its like hold the
-numbers. A tensor is read when it is asked for and compared with its checksum; no memory is taken for a size that the
-files do not bear out.
+`model.ckpt.index` is a sorted table that maps names to locations; files such as `model.ckpt.data-00000-of-00002` hold
+the values. A tensor is read on request and checked against its checksum; no memory is allocated for a size that
+exceeds the files.
 """
 
 import math
@@ -34,9 +34,9 @@ OTHER_DTYPES = {4: "uint8", 5: "int16", 6: "int8", 7: "string", 8: "complex64", 
 
 
 class Variable(NamedTuple):
-    """What the index says of one variable."""
+    """The index entry of one variable."""
 
-    dtype: torch.dtype | None  # None: of a kind that no weight has, such as text
+    dtype: torch.dtype | None  # None: a type that weights never have, such as text
     dtype_name: str
     shape: tuple[int, ...]
     shard: int
@@ -47,18 +47,18 @@ class Variable(NamedTuple):
 
 
 class Index(NamedTuple):
-    """The variables of a bundle by name, and over how many files their numbers are spread."""
+    """The variables of a bundle by name, and the number of data files."""
 
     variables: dict[str, Variable]
     num_shards: int
 
 
 def read_index(file: Path) -> Index:
-    """The content of an `.index` file; the data files are not looked at."""
+    """The content of an `.index` file; the data files are not opened."""
     try:
         entries = read_table(file.read_bytes())
         num_shards = _read_header(entries.pop(b"", None))
-        # a key that begins with 0 is that of a slice, whose variable has an entry of its own
+        # a key that begins with 0 belongs to a slice, whose variable has its own entry
         variables = {key.decode(): _read_entry(key.decode(), value) for key, value in entries.items() if key[0] != 0}
     except UnicodeDecodeError:
         raise DataError("bad-encoding", f"{file}: a name is not UTF-8; is it a TensorFlow index?") from None
@@ -69,14 +69,14 @@ def read_index(file: Path) -> Index:
 
 @dataclass(frozen=True)
 class Bundle:
-    """An opened checkpoint: variables by name, their numbers still on the disk."""
+    """An opened checkpoint: variables by name, with their values still on disk."""
 
     prefix: Path
     variables: dict[str, Variable]
     files: dict[int, Path]  # by shard
 
     def read(self, name: str) -> Tensor:
-        """A variable's numbers, compared with their checksum."""
+        """A variable's values, checked against their checksum."""
         variable = self.variables[name]
         if variable.is_sliced:
             raise DataError(
@@ -100,9 +100,9 @@ class Bundle:
 
 
 def open_bundle(prefix: Path) -> Bundle:
-    """The checkpoint `prefix`.index with its data files; a missing or short one is refused."""
+    """The checkpoint `prefix`.index with its data files; raises an error if one is missing or too short."""
     index = read_index(checked_file(prefix.parent, prefix.name + INDEX_SUFFIX))
-    ends: dict[int, tuple[int, str]] = {}  # how long each data file must be, and for which variable
+    ends: dict[int, tuple[int, str]] = {}  # the minimum length of each data file, and the variable that needs it
     for name, variable in index.variables.items():
         if not variable.is_sliced:
             ends[variable.shard] = max(ends.get(variable.shard, (0, "")), (variable.offset + variable.size, name))
@@ -133,7 +133,7 @@ def _shard_file(prefix: Path, shard: int, num_shards: int) -> Path:
 
 
 def _read_header(message: bytes | None) -> int:
-    """How many data files there are, of the entry that describes the bundle itself."""
+    """The number of data files, from the bundle's header entry."""
     if message is None:
         raise DataError("corrupt-file", "the table is not a TensorFlow checkpoint index: it has no header")
     fields = dict(iter_fields(message))

@@ -1,4 +1,4 @@
-"""Somebody else's configuration file as our ModelConfig: what it leaves out is what their library takes then."""
+"""Convert a configuration file from elsewhere to our ModelConfig, with their library's defaults for missing keys."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,7 +64,7 @@ DEFAULTS: dict[Family, dict[str, Any]] = {
     },
     "distilbert": {**_BERT, "num_hidden_layers": 6},
 }
-# DistilBERT's keys -> those of all others
+# DistilBERT's keys -> those of all other families
 DISTILBERT_KEYS = {
     "dim": "hidden_size",
     "n_layers": "num_hidden_layers",
@@ -74,7 +74,7 @@ DISTILBERT_KEYS = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
 }
-# "gelu" is the error function's at Hugging Face, and the tanh form in Google's code, BERT's included
+# "gelu" is the exact (erf) form at Hugging Face, and the tanh approximation in Google's code, BERT's included
 ACTIVATIONS: dict[Dialect, dict[str, str]] = {
     "huggingface": {
         "gelu": "gelu",
@@ -86,14 +86,14 @@ ACTIVATIONS: dict[Dialect, dict[str, str]] = {
     "google": {"gelu": "gelu_tanh", "relu": "relu"},
 }
 _COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
-_MOST_LAYERS = 10_000  # more would only cost time until they are found missing
-_FEW_LAYERS = 100  # which may all be listed as missing
-_LARGEST = 1 << 24  # of anything in a configuration; two of them multiplied are still a shape
+_MOST_LAYERS = 10_000  # with more, listing all missing tensors would take too long
+_FEW_LAYERS = 100  # few enough to list all missing tensors
+_LARGEST = 1 << 24  # the largest accepted value: the product of two is still a valid tensor shape
 _GOOGLE_DEFAULTS = {"hidden_act": "gelu"}
 
 
 def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialect, where: Path) -> ModelConfig:
-    """Our configuration of theirs, with a pooler and without regard to what the weights say."""
+    """Our configuration for theirs, with a pooler and before looking at the weights."""
     if family == "distilbert":
         values = {DISTILBERT_KEYS.get(key, key): value for key, value in values.items()}
     given = {**DEFAULTS[family], **(_GOOGLE_DEFAULTS if dialect == "google" else {}), **values}
@@ -114,7 +114,7 @@ def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialec
         **(_read_groups(given, dialect) if family == "albert" else {"sharing": "none"}),
     }
     if dialect == "google":
-        fields["classifier_dropout_rate"] = 0.1  # written into its code
+        fields["classifier_dropout_rate"] = 0.1  # hard-coded in their implementation
     if family == "roberta":
         fields["max_positions"] -= ROBERTA_DEAD_ROWS
     try:
@@ -124,13 +124,13 @@ def read_their_config(values: Mapping[str, Any], family: Family, dialect: Dialec
 
 
 def _read_embedding_size(given: Mapping[str, Any], family: Family, dialect: Dialect) -> Any:
-    """E where the family's code reads it, else H; Google-style BERTs have been trained with a projection too."""
+    """E if the family's code reads it, else H; Google-style BERTs have been trained with a projection too."""
     is_read = family in PROJECTION or dialect == "google"
     return given.get("embedding_size", given["hidden_size"]) if is_read else given["hidden_size"]
 
 
 def read_google_groups(values: Mapping[str, Any]) -> Groups:
-    """ALBERT's groups, as Google's code assigns layers to them."""
+    """ALBERT's groups, as Google's code assigns them to layers."""
     given = {**DEFAULTS["albert"], **values}
     num_groups = int(given["num_hidden_groups"])
     return Groups(num_groups, tuple(sorted(set(_group_map(int(given["num_hidden_layers"]), num_groups, "google")))))
@@ -155,7 +155,7 @@ def _group_map(num_layers: int, num_groups: int, dialect: Dialect) -> Sequence[i
 
 
 def check_size(config: ModelConfig, heads: Sequence[HeadSpec], store: Store, where: Path) -> None:
-    """Refuse a model so much larger than its file that even to list its tensors would take long."""
+    """Raise if a model is so much larger than its file that even listing its tensors would take long."""
     num_blocks = config.layer_plan.num_attention_blocks
     if num_blocks > max(_FEW_LAYERS, len(store.tensors)):
         raise DataError(
@@ -163,14 +163,14 @@ def check_size(config: ModelConfig, heads: Sequence[HeadSpec], store: Store, whe
             f"{where}: {num_blocks:,} layers, but the weights have only {len(store.tensors):,} tensors",
         )
     for spec in heads:
-        if spec.num_labels > _LARGEST:  # by the shape of a tensor without numbers
+        if spec.num_labels > _LARGEST:  # from the shape of a tensor without values
             raise DataError(
                 "implausible-config", f"{where}: a head with {spec.num_labels:,} labels; the weights are corrupt"
             )
 
 
 def _check_numbers(given: Mapping[str, Any], where: Path) -> None:
-    """Refuse what is not a number and should be; build_options checks the numbers themselves."""
+    """Raise if a value that should be a number is not; build_options checks the values themselves."""
     for key in CONFIG_KEYS.values():
         if isinstance(given[key], bool) or not isinstance(given[key], int | float):
             raise DataError("implausible-config", f"{where}: {key} = {given[key]!r} is not a number")
@@ -193,7 +193,7 @@ def _check_numbers(given: Mapping[str, Any], where: Path) -> None:
 
 
 def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) -> None:
-    """Refuse what would silently be computed otherwise here."""
+    """Raise if litebert would silently compute something else."""
     for key, expected in (
         ("position_embedding_type", "absolute"),
         ("is_decoder", False),

@@ -1,7 +1,7 @@
-"""A tokenizer as `transformers.AutoTokenizer` reads it: tokenizer.json, tokenizer_config.json, and spiece.model.
+"""Write a tokenizer as `transformers.AutoTokenizer` reads it: tokenizer.json, tokenizer_config.json, spiece.model.
 
-The ids are ours, with the special tokens put around them; `transformers` also finds special tokens that are spelled out
-in the text, which filling masks needs and we never do. docs/tokenizers.md lists the few other inputs that differ.
+The ids are the same as ours, with special tokens added. Unlike litebert, `transformers` also recognises special tokens
+that are spelled out in the text, which fill-mask needs. docs/tokenizers.md lists the few other inputs that differ.
 """
 
 import json
@@ -36,9 +36,9 @@ def write_tokenizer_files(
 ) -> None:
     """Write the files into an existing directory; the same tokenizer gives the same bytes.
 
-    `has_segments` is whether the model tells the first text of a pair from the second: without, pairs are joined as
-    RoBERTa does it. `max_length` is where a user's `truncation=True` cuts, special tokens included; `cuts_itself`:
-    tokenizer.json cuts there and pads a batch without being told, for who reads it with `tokenizers` alone.
+    `has_segments` says whether the model uses segment ids for the two texts of a pair; without them, pairs are joined
+    as in RoBERTa. `max_length` is where a user's `truncation=True` cuts, special tokens included. With `cuts_itself`,
+    tokenizer.json enables truncation and padding, for users of `tokenizers` alone.
     """
     if tokenizer.model_file == sentencepiece_backend.MODEL_FILE:
         (directory / tokenizer.model_file).write_bytes(tokenizer.model)
@@ -59,13 +59,13 @@ def write_tokenizer_files(
 
 
 def build_unigram(model: bytes, policy: Normalization) -> Any:
-    """A SentencePiece model as `tokenizers` has it, our normalisation included."""
+    """A SentencePiece model as a `tokenizers` tokenizer, including our normalisation."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     rules = _read_rules(model)
     vocabulary = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
     backend = tokenizers.Tokenizer(models.Unigram(vocabulary, processor.unk_id(), byte_fallback=False))
     backend.normalizer = normalizers.Sequence([*_our_rules(policy), *_their_rules(rules)])
-    # "first": text after a [MASK] goes on where it was, and is no new beginning. One stretch, as SentencePiece has it
+    # "first": no prefix space for text after a [MASK]. The text is not split into words, as in SentencePiece
     scheme = "first" if rules.adds_prefix else "never"
     backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
     backend.decoder = decoders.Metaspace(prepend_scheme=scheme)
@@ -73,40 +73,40 @@ def build_unigram(model: bytes, policy: Normalization) -> Any:
 
 
 class _Rules(NamedTuple):
-    """What a SentencePiece model does to text before it looks for pieces."""
+    """How a SentencePiece model normalises text before it looks for pieces."""
 
     name: str = ""
-    charsmap: bytes = b""  # what becomes of which characters
+    charsmap: bytes = b""  # the character mapping
     adds_prefix: bool = True
     collapses_spaces: bool = True
 
 
 def _our_rules(policy: Normalization) -> Iterator[Any]:
-    """text/normalize.py in the library's terms."""
+    """text/normalize.py in terms of the `tokenizers` library."""
     if policy.collapses_whitespace:
         yield normalizers.Replace(Regex(f"{_class_of(str.isspace)}+"), " ")
     if policy.unicode_form != "none":
         yield {"NFKD": normalizers.NFKD, "NFKC": normalizers.NFKC}[policy.unicode_form]()
     if policy.drops_accents:
-        # not StripAccents, which goes by category and drops vowel signs that have no combining class
+        # not StripAccents, which goes by category and also drops vowel signs without a combining class
         marks = f"{_class_of(unicodedata.combining)}+"
-        # where the text begins a space: with nothing there, Metaspace would take the rest for the middle of a text
+        # at the beginning of a text replace by a space: with nothing there, Metaspace would not add its prefix
         yield normalizers.Replace(Regex(rf"\A{marks}"), " ")
         yield normalizers.Replace(Regex(marks), "")
     if policy.lowercase:
-        yield normalizers.Replace(Regex(_FINAL_SIGMA), "ς")  # Python's lower() knows it, Lowercase does not
+        yield normalizers.Replace(Regex(_FINAL_SIGMA), "ς")  # as Python's lower() does, but not Lowercase
         yield normalizers.Lowercase()
 
 
-# Unicode's rule: after a letter and before none, passing over what is neither letter nor word end, such as apostrophes
+# Unicode's rule: after a letter and not before one, ignoring case-ignorable characters such as apostrophes
 _LETTER = r"[\p{Cased}&&[^\p{Case_Ignorable}]]"
 _FINAL_SIGMA = rf"{_LETTER}\p{{Case_Ignorable}}*\KΣ(?!\p{{Case_Ignorable}}*{_LETTER})"
 
 
 def _their_rules(rules: _Rules) -> Iterator[Any]:
-    """SentencePiece's own normalisation; Metaspace then writes spaces as "▁"."""
+    """SentencePiece's own normalisation; Metaspace then replaces spaces by "▁"."""
     if "nfkc" in rules.name:
-        yield normalizers.NFC()  # the library maps short clusters only, and would leave Korean in its letters
+        yield normalizers.NFC()  # the library maps only short clusters, and would leave Korean decomposed
     if rules.charsmap:
         yield normalizers.Precompiled(rules.charsmap)
     if rules.collapses_spaces:
@@ -116,7 +116,7 @@ def _their_rules(rules: _Rules) -> Iterator[Any]:
 
 @cache
 def _class_of(predicate: Callable[[str], object]) -> str:
-    """A regular expression for one of the characters of which the predicate is true."""
+    """A regular expression for one character that satisfies the predicate."""
     codes = [code for code in range(sys.maxunicode + 1) if predicate(chr(code))]
     held = set(codes)
     firsts = [code for code in codes if code - 1 not in held]
@@ -126,7 +126,7 @@ def _class_of(predicate: Callable[[str], object]) -> str:
 
 
 def _read_rules(model: bytes) -> _Rules:
-    """The normaliser of a SentencePiece model: its field 3, whose numbers sentencepiece_model.proto explains."""
+    """The normaliser of a SentencePiece model: its field 3, with field numbers from sentencepiece_model.proto."""
     fields = dict(iter_fields(get_bytes(dict(iter_fields(model)), 3)))
     return _Rules(
         name=get_bytes(fields, 1).decode(),
@@ -146,19 +146,19 @@ def _build_template(tokenizer: Tokenizer, *, has_segments: bool) -> Any:
     )
     if tokenizer.kind != "bpe":
         return template
-    # offsets without the space before a word, as everywhere
+    # offsets exclude the space before a word, as for the other tokenizers
     return processors.Sequence([processors.ByteLevel(trim_offsets=True, add_prefix_space=False), template])
 
 
 def _mark_special(tokenizer: Tokenizer, added_tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The added tokens, with our five special ones among them."""
+    """The added tokens, including our five special ones."""
     others = [token for token in added_tokens if token["id"] not in tokenizer.special_ids]
     ours = [
         {
             "id": token_id,
             "content": tokenizer.pieces([token_id])[0],
             "single_word": False,
-            # a mask stands for a word with the space before it, where pieces have that space
+            # if pieces include the space before a word, so does the mask
             "lstrip": token_id == tokenizer.mask_id and tokenizer.kind != "wordpiece",
             "rstrip": False,
             "normalized": False,
@@ -171,7 +171,7 @@ def _mark_special(tokenizer: Tokenizer, added_tokens: list[dict[str, Any]]) -> l
 
 def _describe(tokenizer: Tokenizer, *, has_segments: bool, max_length: int | None) -> dict[str, Any]:
     facts: dict[str, Any] = {
-        # for "albert", any other class would put its own normaliser in place of ours and give no token_type_ids
+        # with "albert", any other class would replace our normaliser and omit token_type_ids
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"],
         "clean_up_tokenization_spaces": False,
@@ -180,7 +180,7 @@ def _describe(tokenizer: Tokenizer, *, has_segments: bool, max_length: int | Non
         facts[f"{name}_token"] = tokenizer.pieces([getattr(tokenizer, f"{name}_id")])[0]
     if max_length is not None:
         facts["model_max_length"] = max_length
-    if "normalization" in tokenizer.settings:  # for those who read spiece.model, our load_tokenizer among them
+    if "normalization" in tokenizer.settings:  # for programs that read spiece.model, such as our load_tokenizer
         facts["do_lower_case"] = tokenizer.settings["normalization"]["lowercase"]
-    facts[OUR_SETTINGS] = tokenizer.settings  # which our load_tokenizer reads; transformers passes over them
+    facts[OUR_SETTINGS] = tokenizer.settings  # read by our load_tokenizer, ignored by transformers
     return facts

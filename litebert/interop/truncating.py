@@ -1,4 +1,4 @@
-"""A model cut after some of its layers: plain depth truncation, for those who want speed more than accuracy."""
+"""Keep only the first layers of a model: plain depth truncation, which trades accuracy for speed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from litebert.text.tokenizer import Tokenizer
 
 
 def truncate(checkpoint: Checkpoint, num_layers: int) -> Checkpoint:
-    """The checkpoint of the first layers alone; what no layer uses any more is left out."""
+    """The checkpoint of the first layers; blocks that no layer uses any more are dropped."""
     whole = checkpoint.config
     if not 1 <= num_layers <= whole.num_layers:
         raise ConfigError(
@@ -53,13 +53,13 @@ def truncate_weights(config: ModelConfig, weights: Mapping[str, Tensor], num_lay
 
 
 def _renumber(blocks: list[int]) -> dict[int, int]:
-    """The blocks that are still used -> their new numbers, without gaps."""
+    """The blocks still in use -> their new numbers, without gaps."""
     return {block: number for number, block in enumerate(dict.fromkeys(blocks))}
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """The files behind a truncated checkpoint: those of the whole one."""
+    """The files behind a truncated checkpoint: those of the original."""
 
     whole: Checkpoint
     num_layers: int

@@ -11,7 +11,7 @@ def note_vocabulary(tokenizer: Tokenizer, num_rows: int) -> tuple[str, ...]:
     if tokenizer.vocab_size != num_rows:
         notes.append(f"the tokenizer has {tokenizer.vocab_size:,} pieces, but the model has {num_rows:,} rows")
     counts = Counter(tokenizer.pieces(range(tokenizer.vocab_size)))
-    lost = counts.pop("", 0)  # a line that a later one repeats has no piece any more
+    lost = counts.pop("", 0)  # of duplicate lines, all ids but the last have an empty piece
     lost += sum(count - 1 for count in counts.values())
     if lost:
         notes.append(

@@ -1,13 +1,13 @@
-// The model of this folder, as the page asks it. A worker computes, so that the page stays alive meanwhile.
+// The page's interface to the model in this folder. A worker runs it, so that the page stays responsive.
 
 import { Refusal } from "./refusal.js";
 
 const worker = startWorker();
-let asked = null; // the question that is waited for: a page shows one answer at a time
+let asked = null; // the pending request: a page shows one answer at a time
 let numAsked = 0;
 
 worker.onmessage = ({ data: { number, results, refusal, progress } }) => {
-  if (number !== asked?.number) return; // somebody has typed on
+  if (number !== asked?.number) return; // the input has changed since
   if (progress) asked.report?.(...progress);
   else if (refusal) asked.reject(new Refusal(refusal.code, refusal.message));
   else asked.resolve(results);
@@ -21,7 +21,7 @@ export async function listModels() {
   return { models: await send("load", {}) };
 }
 
-/** The results for a body of `inputs` and settings; `report` hears which part of how many is being read. */
+/** The results for a body of `inputs` and settings; `report` receives the number of the current part, and of all. */
 export async function ask(fn, body, _, report) {
   return send(fn, body, report);
 }
@@ -36,7 +36,7 @@ function send(fn, body, report) {
 }
 
 function startWorker() {
-  // by way of a blob: only then does the page's content security policy hold in the worker too
+  // started from a blob URL, so that the page's content security policy also applies to the worker
   const address = new URL("./worker.js", import.meta.url).href;
   const blob = new Blob([`import ${JSON.stringify(address)};`], { type: "text/javascript" });
   return new Worker(URL.createObjectURL(blob), { type: "module" });

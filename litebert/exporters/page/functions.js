@@ -1,5 +1,5 @@
-// What the page asks, with the answers that litebert's server gives: facts and tokenizer turn a text into sequences,
-// `read` computes one of them, and its logits become probabilities; `report` hears which part of how many is read.
+// The page's functions, with the same answers as litebert's server: facts and tokenizer turn a text into sequences,
+// `read` runs the model on one of them, and its logits become probabilities; `report` receives the progress.
 
 import { buildTest, findRuns } from "./normalize.js";
 import { Refusal } from "./refusal.js";
@@ -21,7 +21,7 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
       const { logits } = await read(join(vocabulary, ids));
       const width = logits.dims[1];
       const gaps = Array.from({ length: logits.dims[0] }, (_, n) => {
-        // a model may have more rows than there are pieces, as a round number of them
+        // a model may have more rows than pieces, to round their number up
         const some = Float64Array.from(logits.data.subarray(n * width, n * width + vocabulary.pieces.length));
         for (const id of Object.values(vocabulary.special)) some[id] = -Infinity;
         return rank(softmax(some), count).map(([id, probability]) => guess(tokenizer.piece(id), probability));
@@ -49,7 +49,7 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
       const words = findRuns(letters, buildTest(vocabulary.spaces))
         .map(([start, end]) => ({ word: letters.slice(start, end).join(""), start, end }));
       const pieces = words.map(({ word }) => tokenizer.encode(word)).map((ids) => (ids.length ? ids : [vocabulary.special.unk]));
-      let numCut = 0; // of a word that is longer than what the model reads
+      let numCut = 0; // if a single word is longer than the model's maximum
       for (const { ids, places } of placeWords(pieces, vocabulary.max_length - 2)) {
         const sequence = join(vocabulary, ids);
         numCut = Math.max(numCut, sequence.numCut);
@@ -92,7 +92,7 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
     async order(texts) {
       const sequence = encodeTexts(texts);
       const { logits } = await read(sequence);
-      const [probability] = softmax(Float64Array.from(logits.data.subarray(0, 2))); // a third: of another document
+      const [probability] = softmax(Float64Array.from(logits.data.subarray(0, 2))); // a third class: other document
       return { probability, num_cut: sequence.numCut };
     },
 
@@ -109,7 +109,7 @@ function guess(piece, probability) {
   return { piece, text: piece.replace(/^(?:▁|##)/, "") || piece, probability };
 }
 
-/** The choice in the place of every blank of the question, or after it where it has none. */
+/** The question with every blank replaced by the choice, or with the choice appended if it has no blank. */
 function fillIn(question, choice) {
   return question.includes("_") ? question.replaceAll("_", () => choice) : `${question} ${choice}`.trim();
 }

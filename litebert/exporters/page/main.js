@@ -1,4 +1,4 @@
-// The playground of a model that computes in the visitor's browser.
+// The playground of a model that runs in the visitor's browser.
 
 import { start } from "./app.js";
 import { answer } from "./view-answer.js";

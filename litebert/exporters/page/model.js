@@ -1,12 +1,12 @@
-// The model in this browser: onnxruntime-web runs model.onnx, and nothing leaves the page.
+// The model in the browser: onnxruntime-web runs model.onnx, and no data leaves the page.
 
 import * as ort from "./runtime/ort.wasm.min.mjs";
 import { buildTokenizer } from "./tokenizer.js";
 
-const NEVER = 2 ** 31; // a patience that no model has layers for
+const NEVER = 2 ** 31; // more than any model's number of layers: no early exit
 
 export async function loadModel() {
-  // threads need a page that is isolated from others (headers COOP and COEP); any static server does without
+  // threads need a cross-origin isolated page (headers COOP and COEP), which plain static servers do not provide
   ort.env.wasm.numThreads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
   ort.env.wasm.wasmPaths = address("runtime/");
   const [facts, vocabulary, session] = await Promise.all([
@@ -15,7 +15,7 @@ export async function loadModel() {
     ort.InferenceSession.create(address("model.onnx")),
   ]);
 
-  /** The outputs for one sequence, by name; `answerMask` has 1 where an answer may lie. */
+  /** The outputs for one sequence, by name; `answerMask` is 1 for tokens that an answer may contain. */
   async function read({ ids, types, answerMask }, patience = 0) {
     const row = (values) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), [1, values.length]);
     const feeds = { input_ids: row(ids), token_type_ids: row(types), attention_mask: row(ids.map(() => 1)) };

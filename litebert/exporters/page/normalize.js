@@ -1,18 +1,18 @@
-// What becomes of a text before its words are looked up, with the way back: normalisation changes lengths ("ﬁ" is two
-// letters, "é" loses its accent), and an answer is marked in the text as it was written.
+// Text normalisation before tokenization, with an alignment to the original text: normalisation changes lengths ("ﬁ"
+// becomes two letters, "é" loses its accent), but answers are marked in the original text.
 
 function buildClass(ranges) {
   const parts = ranges.map(([a, b]) => `\\u{${a.toString(16)}}-\\u{${b.toString(16)}}`);
   return `[${parts.join("")}]`;
 }
 
-/** A test of one letter. */
+/** A function that tests whether a letter is in one of the ranges. */
 export function buildTest(ranges) {
   const pattern = new RegExp(`^${buildClass(ranges)}$`, "u");
   return (letter) => pattern.test(letter);
 }
 
-/** The stretches of letters between white space: [first, last + 1] of each. */
+/** The runs of letters between white space, as [first, last + 1]. */
 export function findRuns(letters, isSpace) {
   const runs = [];
   let isOpen = false;
@@ -25,8 +25,8 @@ export function findRuns(letters, isSpace) {
 }
 
 /**
- * Letters -> {visible, starts, ends}: what SentencePiece cuts into pieces, and for each of its letters the first letter
- * it came from and the one after the last; `starts` has one more, for what would come after all.
+ * Letters -> {visible, starts, ends}: the text that SentencePiece splits into pieces, and for each of its letters the
+ * first original letter and the one after the last; `starts` has one more entry, for the end of the text.
  */
 export function alignUnigram(facts) {
   const { normalization } = facts;
@@ -41,7 +41,7 @@ export function alignUnigram(facts) {
     return normalization.lowercase ? text.toLowerCase() : text;
   }
 
-  // [first, last + 1, length when normalised] of the stretches of a run that are normalised by themselves
+  // [first, last + 1, normalised length] of the parts of a run that are normalised independently
   function measureClusters(letters, [first, last], length) {
     const spans = [];
     for (let at = first; at < last; at += 1) {
@@ -50,10 +50,10 @@ export function alignUnigram(facts) {
     }
     const measured = spans.map(([a, b]) => [a, b, [...normalize(letters.slice(a, b).join(""))].length]);
     const total = measured.reduce((sum, [, , size]) => sum + size, 0);
-    return total === length ? measured : [[first, last, length]]; // else composed across letters: the run is one
+    return total === length ? measured : [[first, last, length]]; // else letters composed across parts: keep the run
   }
 
-  // litebert's own part (text/normalize.py)
+  // litebert's own normalisation (text/normalize.py)
   function alignOurs(letters) {
     const found = { letters: [], starts: [], ends: [] };
     const add = (some, start, end) => {
@@ -65,7 +65,7 @@ export function alignUnigram(facts) {
     };
     const runs = normalization.collapses_whitespace ? findRuns(letters, isSpace) : [[0, letters.length]];
     runs.forEach((run, number) => {
-      if (number > 0) add([" "], runs[number - 1][1], run[0]); // the one space that is left between two runs
+      if (number > 0) add([" "], runs[number - 1][1], run[0]); // a single space between two runs
       const normalized = [...normalize(letters.slice(...run).join(""))];
       let at = 0;
       for (const [start, end, size] of measureClusters(letters, run, normalized.length)) {
@@ -76,11 +76,11 @@ export function alignUnigram(facts) {
     return found;
   }
 
-  // [first letter, what it becomes] of SentencePiece's own rules, nmt_nfkc
+  // [first letter, normalised text] by SentencePiece's own rules, nmt_nfkc
   function listChunks(letters) {
     const compose = (text) => text.normalize("NFKC");
     const chunks = [];
-    let open = ""; // what the last chunk came from, while more may compose with it
+    let open = ""; // the original of the last chunk, while more letters may compose with it
     letters.forEach((letter, at) => {
       if (isDropped(letter) || isSpaced(letter) || letter === "▁") {
         chunks.push([at, isDropped(letter) ? "" : " "]);
@@ -100,7 +100,7 @@ export function alignUnigram(facts) {
     const ours = alignOurs(text);
     const visible = [];
     const origins = [];
-    let isAfterSpace = true; // of several spaces the first is kept, and none at the beginning
+    let isAfterSpace = true; // keep the first of several spaces, and none at the beginning
     for (const [at, becomes] of listChunks(ours.letters)) {
       for (const letter of becomes) {
         if (letter === " " && isAfterSpace) continue;
@@ -120,7 +120,7 @@ export function alignUnigram(facts) {
   };
 }
 
-// where the letters' origins end: before the next larger one; a letter that became several is the origin of all of them
+// The ends of the letters' origins: before the next larger one. A letter that became several is the origin of them all.
 function listEnds(origins, ends) {
   const found = [];
   for (let at = origins.length - 2; at >= 0; at -= 1) {
@@ -129,17 +129,17 @@ function listEnds(origins, ends) {
   return found;
 }
 
-/** Letters -> {letters, starts, ends}: BERT's cleaning, letter by letter, as the library `tokenizers` does it. */
+/** Letters -> {letters, starts, ends}: BERT's text cleaning, one letter at a time, as in the library `tokenizers`. */
 export function alignWordPiece({ lowercase, strip_accents: stripsAccents, handle_chinese_chars: splitsChinese }) {
   const chinese = /^[\u4E00-\u9FFF\u3400-\u4DBF\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\uF900-\uFAFF\u{2F800}-\u{2FA1F}]$/u;
 
   function normalize(letter) {
-    if (/[\t\n\r]/u.test(letter)) return " "; // the only controls that are white space there
+    if (/[\t\n\r]/u.test(letter)) return " "; // the only control characters that count as white space
     if (/\uFFFD|\p{Cc}|\p{Cf}|\p{Co}/u.test(letter)) return "";
     if (/\p{White_Space}/u.test(letter)) return " ";
     let text = splitsChinese && chinese.test(letter) ? ` ${letter} ` : letter;
     if (stripsAccents) text = text.normalize("NFD").replace(/\p{Mn}/gu, "");
-    // letter by letter, as Rust does: a sigma at the end of a word is no other letter
+    // one letter at a time, as in Rust: sigma at the end of a word is not special
     return lowercase ? [...text].map((one) => one.toLowerCase()).join("") : text;
   }
 

@@ -1,4 +1,4 @@
-// Numbers to probabilities, and the best of them.
+// Convert logits to probabilities, and rank them.
 
 export function softmax(values) {
   const largest = values.reduce((most, value) => Math.max(most, value), -Infinity);
@@ -7,14 +7,14 @@ export function softmax(values) {
   return weights.map((weight) => weight / total);
 }
 
-/** Single precision, as Python has them: sums of such scores are compared. */
+/** In single precision, as in Python, because sums of these scores are compared. */
 export function logSoftmax(values) {
   const largest = values.reduce((most, value) => Math.max(most, value), -Infinity);
   const total = Math.log(values.reduce((sum, value) => sum + Math.exp(value - largest), 0));
   return Float32Array.from(values, (value) => value - largest - total);
 }
 
-/** [place, value] of the largest values, the largest first; of equal ones the first. */
+/** [index, value] of the largest values, largest first; ties keep their order. */
 export function rank(values, count) {
   return [...values.entries()].sort((a, b) => b[1] - a[1]).slice(0, count);
 }

@@ -1,5 +1,5 @@
-// The stretch of a passage that answers a question, as tasks/squad finds it: the passage is read in windows, each with
-// the question before it, and the best pairs of a start and an end in all of them become text again.
+// Extractive question answering, as in tasks/squad: the passage is read in windows, each with the question before it,
+// and the best pairs of a start and an end over all windows are mapped back to text.
 
 import { logSoftmax, rank, softmax } from "./shares.js";
 import { buildTest } from "./normalize.js";
@@ -8,7 +8,7 @@ import { joinAsIs, roomOfPair } from "./tokenizer.js";
 const NUM_ENDS = 5; // for each start that the start-conditioned head proposes
 const NUM_OTHERS = 3; // next best answers
 
-/** {answer, others, null_odds, num_cut}; no answer where the model finds it more probable that there is none. */
+/** {answer, others, null_odds, num_cut}; no answer if the model finds that more probable. */
 export async function answerQuestion({ question, context }, task, tokenizer, { read, report }) {
   const whole = tokenizer.encode(question);
   const asked = whole.slice(0, task.max_question_length);
@@ -31,21 +31,21 @@ export async function answerQuestion({ question, context }, task, tokenizer, { r
     return listSpans(candidates, passage, context, isSpace, task.num_best);
   };
   let spans = list(isConditioned ? proposeConditioned : (outputs) => proposePairs(outputs, task.num_best));
-  if (!spans.length && !isConditioned && task.version === "1.1") { // the best of both lie outside, or in no order
+  if (!spans.length && !isConditioned && task.version === "1.1") { // no best pair is a valid span
     spans = list((outputs) => proposeAll(outputs, task.max_answer_length));
   }
   const decided = decide(spans, isConditioned ? nullScore : nullScore - (spans[0]?.score ?? 0), task);
   return { ...decided, num_cut: whole.length - asked.length };
 }
 
-/** 1 where an answer may lie: in the passage, and at [CLS] for none. */
+/** 1 for tokens that an answer may contain: the passage, and [CLS] for no answer. */
 function allow({ ids, column }) {
   return ids.map((_, at) => (at === 0 || (at >= column && at < ids.length - 1) ? 1 : 0));
 }
 
 /** {first, length} of the passage's tokens in each window. */
 export function planWindows(numTokens, room, stride) {
-  const advance = Math.min(room, stride); // no token may fall between two windows
+  const advance = Math.min(room, stride); // so that no token is skipped between two windows
   const count = 1 + Math.ceil(Math.max(numTokens - room, 0) / advance);
   return Array.from({ length: count }, (_, number) => {
     const first = number * advance;
@@ -53,25 +53,25 @@ export function planWindows(numTokens, room, stride) {
   });
 }
 
-/** For each token the window in which it has most text around it: only there may an answer start. */
+/** For each token the window in which it has the most context: an answer may start only there. */
 export function findOwners(windows, numTokens) {
   return Array.from({ length: numTokens }, (_, token) => {
     let [best, most] = [-1, -1];
     windows.forEach(({ first, length }, number) => {
       if (token < first || token >= first + length) return;
       const score = Math.min(token - first, first + length - 1 - token) + 0.01 * length;
-      if (score > most) [best, most] = [number, score]; // the earlier of two equal ones
+      if (score > most) [best, most] = [number, score]; // ties go to the earlier window
     });
     return best;
   });
 }
 
-/** How well [CLS] to [CLS] fits, which is no answer. */
+/** The score of the span from [CLS] to [CLS], which means no answer. */
 function scoreNull({ start, end }) {
   return Math.fround(start.data[0] + end.data[0]);
 }
 
-/** Those of a window that may be an answer, as tokens of the passage and no longer as columns of the window. */
+/** The possible answers among a window's candidates, with columns converted to tokens of the passage. */
 function keepPossible(candidates, window, owners, task) {
   const shift = window.first - window.column;
   const placed = candidates.map((one) => ({ ...one, start: one.start + shift, end: one.end + shift }));
@@ -86,7 +86,7 @@ function proposePairs({ start, end }, numBest) {
     ends.map(([last, endScore]) => ({ start: first, end: last, startScore, endScore })));
 }
 
-/** Every start with every end that is near enough: where no pair of the best is an answer, one of these is. */
+/** Every start with every end that is near enough, in case no pair of the best is a possible answer. */
 function proposeAll({ start, end }, maxLength) {
   return [...start.data].flatMap((startScore, first) => [...end.data.slice(first, first + maxLength)].map(
     (endScore, more) => ({ start: first, end: first + more, startScore, endScore })));
@@ -101,7 +101,7 @@ function proposeConditioned({ start, starts, end }) {
       ({ start: first, end: last, startScore: startScores[first], endScore })));
 }
 
-/** The best candidates with different texts, and how probable each is among them. */
+/** The best candidates with different texts, and their probabilities among each other. */
 function listSpans(candidates, passage, context, isSpace, numBest) {
   const letters = [...context];
   const scored = candidates.map((one) => ({ ...one, score: Math.fround(one.startScore + one.endScore) }));
@@ -110,7 +110,7 @@ function listSpans(candidates, passage, context, isSpace, numBest) {
   for (const one of scored) {
     const start = passage.starts[one.start];
     let end = passage.ends[one.end];
-    while (end > start && isSpace(letters[end - 1])) end -= 1; // a bare "▁" at its end stands after the space
+    while (end > start && isSpace(letters[end - 1])) end -= 1; // a bare "▁" is located after its space
     const text = letters.slice(start, end).join("");
     if (text && !found.has(text)) found.set(text, { text, start, end, one });
     if (found.size === numBest) break;

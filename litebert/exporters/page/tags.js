@@ -1,21 +1,21 @@
-// Tags of words (tasks/token_tags.py): which sequence and column speaks for a word, and the spans that tags make.
+// Word tags (tasks/token_tags.py): the sequence and column of the logits for each word, and the spans of the tags.
 
 const OUTSIDE = "O";
 
-/** The pieces of words in sequences that fit: {ids, places: [{word, column}]}; a word's first piece speaks for it. */
+/** The pieces of words in sequences that fit: {ids, places: [{word, column}]}; a word's first piece predicts the tag */
 export function placeWords(pieces, room) {
   const sequences = [];
   pieces.forEach((some, word) => {
     const isFull = !sequences.length || sequences.at(-1).ids.length + some.length > room;
     if (isFull) sequences.push({ ids: [], places: [] });
     const { ids, places } = sequences.at(-1);
-    places.push({ word, column: ids.length + 1 }); // [CLS] is before them
+    places.push({ word, column: ids.length + 1 }); // after [CLS]
     ids.push(...some);
   });
   return sequences;
 }
 
-/** The spans of tags in BIO, or BIOES; an I- that follows nothing of its kind begins a span. */
+/** The spans of BIO or BIOES tags; an I- tag that does not continue a span of its kind begins a new one. */
 export function findSpans(tags) {
   const spans = [];
   let kind = "";

@@ -1,13 +1,13 @@
-// Text to ids as litebert's Python does it: SentencePiece unigram and WordPiece, with the normalisation of the
-// model that this folder holds, each token with its place in the text. vocabulary.json has the facts.
+// Text to token ids, as in litebert's Python code: SentencePiece unigram and WordPiece, with the normalisation of the
+// model in this folder, and with each token's position in the text. vocabulary.json has the facts.
 //
-// Places are counted in letters (code points), as Python counts them: a text is an array of its letters.
+// Positions are counted in letters (code points), as in Python: a text is an array of its letters.
 
 import { alignUnigram, alignWordPiece } from "./normalize.js";
 
 export const MASK = "[MASK]";
-// keeps the place of a mask while the text around it is normalised; one that somebody typed becomes its neighbour,
-// which is as unknown
+// stands for a mask while the text around it is normalised; if the text contains it, it is replaced by the next code
+// point, which is equally unknown
 const PLACE = "\uE000";
 const SPACE = "▁";
 
@@ -17,16 +17,16 @@ export function buildTokenizer(facts) {
   return {
     facts,
     piece: (id) => facts.pieces[id],
-    // ids without special tokens around; "[MASK]" is six letters here, as in Python
+    // ids without special tokens; "[MASK]" is treated as six letters here, as in Python
     encode: (text) => cut([...clean(text)]).ids,
-    // the same with the first letter of each token, and the one after its last
+    // the same, with the first letter of each token and the one after its last
     encodeWithOffsets: (text) => cut([...clean(text)]),
-    // ids of a text in which [MASK] stands for a word to guess
+    // ids of a text in which [MASK] stands for a masked word
     encodeMasked: (text) => cutMasked([...clean(text).replaceAll(facts.pieces[facts.special.mask], MASK).split(MASK).join(PLACE)]),
   };
 }
 
-// [CLS] first [SEP], or [CLS] first [SEP] second [SEP]; what is too long loses its end
+// [CLS] first [SEP], or [CLS] first [SEP] second [SEP]; truncated at the end if too long
 export function join(facts, first, second) {
   const { cls, sep } = facts.special;
   if (second === undefined) {
@@ -37,7 +37,7 @@ export function join(facts, first, second) {
   return { ...joinAsIs(facts, first.slice(0, a), second.slice(0, b)), numCut: first.length + second.length - a - b };
 }
 
-// [CLS] first [SEP] second [SEP] of texts that were cut to fit; `column` is where the second begins
+// [CLS] first [SEP] second [SEP] of texts that fit already; `column` is where the second begins
 export function joinAsIs(facts, first, second) {
   const { cls, sep } = facts.special;
   const hasSegments = facts.num_segments > 1;
@@ -47,7 +47,7 @@ export function joinAsIs(facts, first, second) {
   return { ids: [...head, ...tail], types, column: head.length };
 }
 
-// the tokens that fit beside the special ones of a pair
+// the number of tokens of a pair that fit, not counting special tokens
 export function roomOfPair(facts) {
   return facts.max_length - (facts.num_segments > 1 ? 3 : 4);
 }
@@ -66,14 +66,14 @@ function buildUnigram(facts) {
   for (const id of facts.unusable) ids.delete(pieces[id]);
   const isUserDefined = new Set(userDefined);
   const usual = pieces.map((_, id) => id).filter((id) => ids.has(pieces[id]) && !isUserDefined.has(id));
-  // not Math.max(...all): a hundred thousand arguments are more than a stack holds
+  // not Math.max(...all): a hundred thousand arguments overflow the stack
   const largest = (values) => values.reduce((most, value) => Math.max(most, value), -Infinity);
   const longest = largest(pieces.map((piece) => [...piece].length));
   const lowest = -largest(usual.map((id) => -scores[id]));
   const highest = largest(usual.map((id) => scores[id]));
   const align = alignUnigram(facts);
 
-  // the best way to cut letters into pieces, [id, how many letters], in SentencePiece's own arithmetic of single precision
+  // the best segmentation of letters into pieces, [id, number of letters], in single precision as in SentencePiece
   function findBest(letters) {
     const size = letters.length;
     const best = new Array(size + 1).fill(null);
@@ -111,7 +111,7 @@ function buildUnigram(facts) {
     return joined;
   }
 
-  // a piece such as "▁2010," as its parts
+  // split a piece such as "▁2010," into its parts
   function split([id, length]) {
     const parts = facts.splits[id];
     if (!parts) return [[id, length]];
@@ -123,13 +123,13 @@ function buildUnigram(facts) {
   function cut(text) {
     const { visible, starts, ends } = align(text);
     const found = { ids: [], starts: [], ends: [] };
-    let position = 0; // in `visible`, which the pieces cut up without gaps
+    let position = 0; // in `visible`, which the pieces cover without gaps
     for (const [id, length] of findBest(visible).flatMap(split)) {
       const first = position + (length > 0 && visible[position] === SPACE ? 1 : 0);
       position += length;
       let [start, end] = [starts[first], ends[position - 1]];
       if (first === position) {
-        // a lone "▁" covers nothing: an empty span where the next letter begins, unless that became several words
+        // a lone "▁" has no letters: an empty span where the next letter begins, unless that became several words
         const isInside = found.ends.length > 0 && starts[first] < found.ends.at(-1);
         [start, end] = isInside ? [found.starts.at(-1), found.ends.at(-1)] : [starts[first], starts[first]];
       }
@@ -155,7 +155,7 @@ function buildWordPiece(facts) {
   const align = alignWordPiece(facts.normalization);
   const punctuation = /^(?:[!-/:-@[-`{-~]|\p{P})$/u;
 
-  // [first, last + 1] of the words in letters; a punctuation mark is one
+  // [first, last + 1] of the words in letters; each punctuation mark is a word
   function findWords(letters) {
     const words = [];
     let isOpen = false;

@@ -1,4 +1,4 @@
-// Beside the page: loads the model, and answers one question after the other, of those that wait the newest alone.
+// Runs next to the page: loads the model and answers one request at a time; of waiting requests, only the newest.
 
 import { buildFunctions } from "./functions.js";
 import { loadModel } from "./model.js";
@@ -30,7 +30,7 @@ async function answer({ number, fn, body }) {
 async function compute(model, number, fn, body) {
   if (fn === "load") return [model.facts.model];
   const read = async (...sequence) => {
-    await new Promise((resume) => setTimeout(resume)); // for a newer question to come in: a long passage takes its time
+    await new Promise((resume) => setTimeout(resume)); // let a newer request arrive: a long passage takes time
     if (number < newest) throw new Refusal("superseded", "a newer question was asked");
     return model.read(...sequence);
   };

@@ -1,4 +1,4 @@
-"""Plan a run: for each stage and each way to distribute it, what fits, what is communicated, and how long it takes."""
+"""Plan a run: memory, communication and time of each stage, for each way to distribute it."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -23,9 +23,9 @@ from torch.nn import functional as F
 from litebert.core.threads import run_threads
 from litebert.model import table_kernels
 
-CHUNK_LOGITS = 8_000_000  # per chunk: 32 MB. Fewer make the matrices too thin, more do not fit in the cache
-CHUNK_SCORES = 1_600_000  # of attention per chunk: as many as fit in the cache
-CHUNK_VALUES = 800_000  # of an activation per chunk: they stay in the cache over several passes
+CHUNK_LOGITS = 8_000_000  # logits per chunk: 32 MB. Fewer make the matrices too thin, more do not fit in the cache
+CHUNK_SCORES = 1_600_000  # attention scores per chunk: as many as fit in the cache
+CHUNK_VALUES = 800_000  # activation values per chunk: they stay in the cache over several passes
 
 CHUNK_LOOKUPS = 1 << 18  # table lookups per call of a thread
 
@@ -256,7 +256,7 @@ class _VocabularyLoss(torch.autograd.Function):
             else []
         )
         num_rows = max(1, CHUNK_LOGITS // len(table))
-        for start in range(0, max(1, len(labels)), num_rows):  # without labels once, for zero gradients
+        for start in range(0, max(1, len(labels)), num_rows):  # if there are no labels, one pass for zero gradients
             rows = slice(start, start + num_rows)
             targets = labels[rows, None]  # (C, 1)
             logits = F.linear(states[rows], table, bias).to(loss.dtype)  # (C, V)

@@ -54,7 +54,7 @@ class Machine:
 
     @property
     def flops_per_second(self) -> float:
-        """Of one device, in training."""
+        """The training speed of one device."""
         return self.device.peak_flops(self.dtype) * self.device.efficiency
 
 

@@ -1,7 +1,7 @@
 """Intrinsic evaluation: a checkpoint's accuracy on unseen text, compared with baselines.
 
-The left half of the ALBERT paper's Table 5: masked tokens, sentence order (SOP) and next sentence (NSP), whichever of
-them the checkpoint was trained on. Scores on a task's labelled data are in inference/evaluation.py.
+The left half of the ALBERT paper's Table 5: masked tokens, sentence order (SOP) and next sentence (NSP), regardless
+of which of them the checkpoint was trained on. Scores on a task's labelled data are in inference/evaluation.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ from litebert.training.loop import Progress
 from litebert.training.options import TrainOptions
 
 USUAL_LENGTH = 128
-_BASELINE_PAIRS = 8  # times the pairs of a probe: a bag of words has many weights and is cheap to fit
+_BASELINE_PAIRS = 8  # training pairs per pair of a probe: a bag of words has many weights and is cheap to fit
 _WORD_SHARE = 4  # one masked sequence per this many pairs; it has about 19 masked tokens
 
 
@@ -48,7 +48,7 @@ class IntrinsicOptions:
     """What to measure."""
 
     split: Split = "valid"
-    pairs: int = 4096  # at most, for each of SOP and NSP; a probe is trained on as many others
+    pairs: int = 4096  # at most, for each of SOP and NSP; a probe is trained on the same number of other pairs
     length: int | None = None  # tokens per pair; None: as in the checkpoint's training, at most USUAL_LENGTH
     seed: int = 1
 
@@ -204,7 +204,7 @@ def read_training(checkpoint: Checkpoint) -> Training:
 
 
 def _scheduled_step(recipe: dict[str, Any], checkpoint: Checkpoint) -> float:
-    """A checkpoint's progress in the unit in which its recipe's stages are given."""
+    """A checkpoint's progress in the unit of its recipe's stages."""
     length = {key: value for key, value in recipe.get("train", {}).items() if key in ("steps", "tokens", "hours")}
     if not length:
         return checkpoint.step
@@ -213,7 +213,7 @@ def _scheduled_step(recipe: dict[str, Any], checkpoint: Checkpoint) -> float:
 
 
 def _count_readings(options: IntrinsicOptions) -> int:
-    """The most sequences to compute: test and training pairs of two tasks, and two ways of masking."""
+    """The maximum number of sequences to compute: test and training pairs of two tasks, and two ways of masking."""
     return 4 * options.pairs + 2 * (options.pairs // _WORD_SHARE)
 
 

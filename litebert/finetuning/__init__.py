@@ -1,1 +1,1 @@
-"""Fine-tuning: the story, its recipe, its run folder, seeds and grids."""
+"""Fine-tuning: the training run, its recipe and folder, seeds and grids."""

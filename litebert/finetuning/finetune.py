@@ -1,13 +1,13 @@
-"""Fine-tuning from start to finish: a pre-trained model and a task's examples become a task model and its scores.
+"""Fine-tuning from start to finish: from a pre-trained model and a task's examples to a task model and its scores.
 
 A run that is interrupted and started again with the same options ends with the same weights and the same report as an
-uninterrupted one. Besides recipe.toml, metrics.jsonl, timing.jsonl and checkpoints/, a run's folder contains:
+uninterrupted one. In addition to recipe.toml, metrics.jsonl, timing.jsonl and checkpoints/, a run's folder contains:
 
 model/          the checkpoint that was best on dev, with its task, ready for `litebert predict`
-predictions/    a line for each example of dev and test: its answer and the model's output
-report.json     scores, what chance would score, how they came about; reproducible to the last digit
-errors.md       the dev examples that were answered most wrongly
-data.json       hashes of the texts that it was trained on and chosen by: `litebert evaluate` recognizes them
+predictions/    one line per dev and test example: its answer and the model's output
+report.json     scores, chance level, and the facts of the run; reproducible to the last digit
+errors.md       the dev examples with the worst answers
+data.json       hashes of the training and dev texts, by which `litebert evaluate` recognizes them
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ from litebert.training.loop import StepReport, check_finite, iter_updates, time_
 from litebert.training.schedule import learning_rate
 
 MODEL = "model"
-LONG_BATCH = 5.0  # seconds: one such batch is enough to estimate a run by
+LONG_BATCH = 5.0  # seconds: one batch this long is enough to estimate a run
 
 
 def finetune(job: Job, folder: Path) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def train(run: Run, view: View, log: RunLog, stop: Stop) -> None:
         first = [run.train[n] for n in plan_batches(run).batches(0)[0]]
         run.engine = with_fastest_dtype(run.engine, cut_batch(run, first)[0], view)
     announce(run, view)
-    rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule, with all but the step settled)
+    rate_at = lambda step: learning_rate(  # noqa: E731 (the schedule as a function of the step)
         step, peak=recipe.optim.learning_rate, total_steps=length.options.steps, options=length.schedule
     )
     for report in iter_updates(run.engine, iter_micro_batches(run), run.progress, length.options, rate_at):
@@ -110,9 +110,9 @@ def announce(run: Run, view: View) -> None:
 
 
 def estimate_seconds(run: Run) -> float:
-    """About how long the rest of a run takes, steps and evaluations, by the time that two batches take."""
+    """Estimate the remaining time of a run, including evaluations, from the time of two batches."""
     plan = plan_batches(run)
-    for numbers in (plan.batches(0) * 2)[:2]:  # the first one warms up, unless it takes long
+    for numbers in (plan.batches(0) * 2)[:2]:  # the first one is a warm-up, unless it takes long
         groups = [run.train[n] for n in numbers]
         seconds = time_batch(run.engine, cut_batch(run, groups))
         if seconds > LONG_BATCH:
@@ -202,7 +202,7 @@ def finish(run: Run, view: View) -> dict[str, Any]:
 
 
 def close(folder: Path) -> dict[str, Any]:
-    """The report of a finished run, whose optimizer states are deleted."""
+    """Delete the optimizer states of a finished run, and return its report."""
     for path in list_checkpoints(folder / CHECKPOINTS):
         drop_optimizer(path)
     return read_report(folder)
@@ -221,7 +221,7 @@ def answer_test(run: Run, model: Model, task: FinetuneTask, view: View) -> dict[
 
 
 def save_model(run: Run, model: Model, task: FinetuneTask, step: int, facts: Mapping[str, Any]) -> None:
-    """Write the finished model, over one that a killed run left."""
+    """Write the finished model, replacing one that a killed run left."""
     recipe_toml = run.job.recipe.to_toml()
     card = write_task_card(
         model=run.folder.name, task=task.name, source=run.job.source.path.name, facts=facts, recipe_toml=recipe_toml
@@ -235,7 +235,7 @@ def save_model(run: Run, model: Model, task: FinetuneTask, step: int, facts: Map
 def build_report(
     run: Run, task: FinetuneTask, step: int, dev: Mapping[str, Any], test: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The facts of a run; nothing that differs between two runs with the same options."""
+    """The facts of a run that are the same for two runs with the same options."""
     parameters = list(run.engine.model.parameters())
     history = [
         {k: v for k, v in record.items() if k == "step" or k.startswith(tuple(dev))}
@@ -254,7 +254,7 @@ def build_report(
         "last_step": run.progress.step,
         "best_step": step,
         "dev": dict(dev),
-        "test": dict(test),  # empty where the right answers are not known
+        "test": dict(test),  # empty if the labels are not known
         "history": history,
         "examples": pick_examples(next(iter(run.job.dataset.dev.values()))),
     }

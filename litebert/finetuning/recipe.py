@@ -1,7 +1,8 @@
 """The recipe of a fine-tuning run: all options other than its model and data.
 
-Three recipes have names: `paper`, the ALBERT paper's rows; `two-core`, a fixed number of epochs, which studies use; and
-`adaptive`, which is the same but for its length: as many steps as the data needs, and an end where dev no longer gains.
+Three recipes have names: `paper`, the ALBERT paper's hyper-parameters; `two-core`, a fixed number of epochs, used by
+studies; and `adaptive`, which differs only in length: it takes as many steps as the data needs, and stops early when
+dev no longer improves.
 """
 
 import math
@@ -26,24 +27,24 @@ from litebert.tasks.reading import ExitOptions, PassageOptions
 from litebert.training.options import OptimOptions, TrainOptions
 from litebert.training.schedule import ScheduleOptions
 
-# what may change between stop and resume: nothing that a score or a weight depends on
+# options that may change when a run is resumed, because no score or weight depends on them
 _FREE_KEYS = {"train.keep_last", "train.loggers", "runtime.num_threads"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneOptions:
-    """The run: how long, in which pieces, and what of the model learns."""
+    """Training length, batches, evaluation, and which weights are trained."""
 
     batch_size: PositiveInt = 32  # groups: sentences, pairs, questions
     max_length: Annotated[int, Range(8)] = 128
-    steps: NonNegativeInt = 0  # 0: by epochs
+    steps: NonNegativeInt = 0  # 0: set by epochs
     epochs: NonNegativeFloat = 3.0
-    warmup_steps: int | None = None  # None: by share
+    warmup_steps: int | None = None  # None: set by warmup_share
     warmup_share: DropRate = 0.06
-    micro_batch: NonNegativeInt = 0  # sequences that are computed at once; 0: the whole batch
+    micro_batch: NonNegativeInt = 0  # sequences per micro-batch; 0: the whole batch
     bucket_batches: PositiveInt = 16  # batches among which texts are sorted by length; 1: not sorted
-    evaluations: PositiveInt = 10  # evenly over the run; each leaves a checkpoint
-    patience: NonNegativeInt = 0  # stop after so many evaluations without a better score; 0: never
+    evaluations: PositiveInt = 10  # spread evenly over the run; each saves a checkpoint
+    patience: NonNegativeInt = 0  # stop after this many evaluations without improvement; 0: never
     trainable: str = "all"  # all, head (with the pooler), or last-K: the last K layers and the head
     keep_last: PositiveInt = 1  # checkpoints kept in addition to the best one
     log_every: PositiveInt = 10
@@ -57,7 +58,7 @@ class TuneOptions:
 
     @property
     def num_last_layers(self) -> int | None:
-        """How many layers learn: None = all of the model, 0 = the head alone."""
+        """How many last layers are trained: None = the whole model, 0 = only the head."""
         if self.trainable in ("all", "head"):
             return None if self.trainable == "all" else 0
         prefix, _, number = self.trainable.partition("-")
@@ -71,7 +72,7 @@ class TuneOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DropoutOptions:
-    """What of the model's configuration a task may change."""
+    """The part of the model's configuration that a task may change."""
 
     dropout_rate: DropRate = 0.1  # of states and of attention
     classifier_dropout_rate: DropRate = 0.1
@@ -104,7 +105,7 @@ class FinetuneRecipe:
 
 
 class Length(NamedTuple):
-    """How long a run is on a given number of examples."""
+    """The length of a run for a given number of examples."""
 
     options: TrainOptions
     schedule: ScheduleOptions
@@ -115,9 +116,9 @@ class Length(NamedTuple):
 
 
 def settle_length(recipe: FinetuneRecipe, num_examples: int) -> Length:
-    """The steps of a run; from epochs they follow from the number of examples."""
+    """The steps of a run; if set by epochs, they depend on the number of examples."""
     train = recipe.train
-    # whole batches: the last one of an epoch may be small, and it comes at any place among them
+    # rounded up: one batch of an epoch may be smaller, and it may come at any place in the epoch
     steps = train.steps or max(1, round(train.epochs * math.ceil(num_examples / train.batch_size)))
     warmup = round(steps * train.warmup_share) if train.warmup_steps is None else train.warmup_steps
     if warmup > steps:
@@ -176,8 +177,8 @@ PAPER = {
     "race-middle": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
     "race-high": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
 }
-# For two cores: short texts are what there is time for. The learning rate depends on the model's width. No dropout, as
-# the paper has none for most of its tasks: it costs a small model a third of what it could learn (docs/lab-notes.md).
+# For two cores: there is time only for short texts. The learning rate depends on the model's width. No dropout, as in
+# the paper for most tasks: it costs a small model a third of what it could learn (docs/lab-notes.md).
 TWO_CORE: dict[str, Any] = {
     "train": {"batch_size": 32, "max_length": 128, "epochs": 3.0},
     "model": {"dropout_rate": 0.0},
@@ -197,8 +198,8 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
     "choice": {"train": {"max_length": 256, "batch_size": 8}},
 }
 
-# The length of adaptive runs. Few examples are read often, until dev no longer improves: three epochs of 300 rows are
-# 27 steps, in which a small model hardly learns. Of many examples, a CPU reads what it can in about an hour.
+# The length of adaptive runs. A small training set is repeated until dev no longer improves: three epochs of 300 rows
+# are 27 steps, in which a small model hardly learns. With a large one, a run on a CPU is limited to about an hour.
 MIN_STEPS = 500
 MAX_CPU_STEPS = 4000
 PATIENCE = 3
@@ -206,22 +207,22 @@ PAPER_WIDTH = 768  # models narrower than BERT-base hardly learn at the paper's 
 
 
 def choose_recipe(task: str, *, hidden_size: int, has_gpu: bool) -> str:
-    """The recipe where none is named: the paper's where it was meant for such a model, and a GPU computes it."""
+    """The default recipe: the paper's if it covers the task, the model is wide enough and there is a GPU."""
     return "paper" if task in PAPER and has_gpu and hidden_size >= PAPER_WIDTH else "adaptive"
 
 
 def choose_epochs(usual: float, num_examples: int, batch_size: int, *, has_gpu: bool) -> float:
-    """The usual epochs, but no fewer than MIN_STEPS and, without a GPU, no more than MAX_CPU_STEPS."""
+    """The usual epochs, but at least MIN_STEPS steps and, without a GPU, at most MAX_CPU_STEPS."""
     steps_per_epoch = max(1, math.ceil(num_examples / batch_size))
     steps = max(MIN_STEPS, usual * steps_per_epoch)
     return round((steps if has_gpu else min(steps, MAX_CPU_STEPS)) / steps_per_epoch, 3)
 
 
 def choose_two_core_rate(hidden_size: int) -> float:
-    """A learning rate for batches of 32: 3e-4 up to H 330, less by the square of the width above; a rule of thumb.
+    """A rule of thumb for the learning rate at batch size 32: 3e-4 up to H 330, then falling with the width squared.
 
-    Behind it is models/cpu-small-en (H 192): on CoLA 3e-4 was better than 9e-4, and than 1e-4, with which nothing
-    began; on MNLI and SST-2 they hardly differ. The square is chosen to give about 5e-5 at H 768.
+    It is based on models/cpu-small-en (H 192): on CoLA 3e-4 was better than 9e-4 and than 1e-4, with which the model
+    learned nothing; on MNLI and SST-2 they hardly differ. The square was chosen to give about 5e-5 at H 768.
     """
     return float(f"{min(3e-4, 5e-4 * (256 / hidden_size) ** 2):.1e}")
 
@@ -237,9 +238,9 @@ def load_finetune_recipe(
 ) -> FinetuneRecipe:
     """The recipe of a task: `adaptive`, `paper`, `two-core` or a .toml file.
 
-    Without a name it is the paper's, where it has one, else `two-core`: as studies have always had it. Overrides are
-    such as train.epochs=5; `lr` is short for optim.learning_rate. `hidden_size` is the model's; `adaptive` also depends
-    on the number of training examples and on whether a GPU computes.
+    Without a name it is `paper` if the paper covers the task, else `two-core`; studies have always relied on this.
+    Overrides look like train.epochs=5; `lr` is short for optim.learning_rate. `hidden_size` is the model's; `adaptive`
+    also depends on the number of training examples and on whether there is a GPU.
     """
     words = [f"optim.learning_rate={word[3:]}" if word.startswith("lr=") else word for word in overrides]
     changes = parse_assignments(words)
@@ -251,7 +252,7 @@ def load_finetune_recipe(
 
 
 def build_finetune_recipe(values: Mapping[str, Any]) -> FinetuneRecipe:
-    """A recipe from nested values as TOML gives them."""
+    """A recipe from nested values, as read from TOML."""
     base = {"optim": {"name": "adamw", "learning_rate": 1e-4}}
     return build_options(FinetuneRecipe, merge(base, values))
 
@@ -298,5 +299,5 @@ def _paper_values(row: PaperRow) -> dict[str, Any]:
 
 
 def list_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What differs between the values of two runs, as `key: old -> new`, but for what no result depends on."""
+    """The differences between the values of two runs, as `key: old -> new`, without keys that affect no result."""
     return describe_changes(old, new, _FREE_KEYS)

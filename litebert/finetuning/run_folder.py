@@ -60,9 +60,9 @@ class Job:
     source: Checkpoint
     dataset: Dataset
     recipe: FinetuneRecipe
-    is_from_scratch: bool = False  # the source gives its shape and tokenizer only; weights are drawn at random
+    is_from_scratch: bool = False  # use only the shape and tokenizer of the source; the weights are random
     predicts_test: bool = True
-    recipe_name: str = ""  # for a person to read; its values decide
+    recipe_name: str = ""  # for display; only the values of the recipe matter
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Job:
             "metric": self.dataset.task.metric,
             "positive": getattr(self.dataset.task, "positive", ""),
             "class_weights": list(getattr(self.dataset.task, "class_weights", ())),
-            # where train ends and dev begins: the hash does not see it, as when more of one file is held out
+            # the boundary between train and dev, which the hash does not cover: it moves if more of a file is held out
             "num_train": len(self.dataset.train),
             "examples": fingerprint([self.dataset.train, *self.dataset.dev.values()]),
             "test": fingerprint(list(self.dataset.test.values())) if self.predicts_test else "",
@@ -88,11 +88,11 @@ class Job:
 
     @property
     def best_by(self) -> str:
-        """The metric, by its name in the logs, that chooses the model."""
+        """The metric that selects the best checkpoint, by its name in the logs."""
         return f"{next(iter(self.dataset.dev))}_{self.dataset.task.metric}"
 
     def with_lengths(self) -> Self:
-        """The job whose task has the lengths and the exits of the recipe."""
+        """The job with the recipe's passage and early-exit options in its task."""
         task = with_exits(with_passage(self.dataset.task, self.recipe.passage), self.recipe.exit)
         return dataclasses.replace(self, dataset=dataclasses.replace(self.dataset, task=task))
 
@@ -105,7 +105,7 @@ class Job:
 
 @dataclass
 class Run:
-    """A run under way."""
+    """A run in progress."""
 
     folder: Path
     job: Job
@@ -130,11 +130,12 @@ def check_job(job: Job) -> None:
     job = job.with_lengths()
     settle_length(job.recipe, len(job.dataset.train))
     check_last_layers(job.source.config.layer_plan, job.recipe.train.num_last_layers)
-    job.dataset.task.encode(job.dataset.train[:1], job.source.load_tokenizer(), job.form)  # is there room for a text?
+    # raises if `max_length` leaves no room for text
+    job.dataset.task.encode(job.dataset.train[:1], job.source.load_tokenizer(), job.form)
 
 
 def open_run(job: Job, folder: Path, view: View) -> Run:
-    """The run as of its last complete checkpoint, or a new one."""
+    """The run, resumed from its last complete checkpoint, or a new one."""
     dataset, tokenizer, form = job.dataset, job.source.load_tokenizer(), job.form
     if not dataset.train:
         raise DataError("empty-split", f"the data has no train split of {dataset.task.name}; add one", option="data")
@@ -168,7 +169,7 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
 
 @naming_shortages("building the model and its optimizer", fix=SMALLER_MODEL)
 def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
-    """The model with its fresh head and its optimizer, or both as the last checkpoint has them."""
+    """The model with a new head, and its optimizer, or both restored from the last checkpoint."""
     recipe, task = job.recipe, job.dataset.task
     runtime = choose_runtime(recipe.runtime)
     if last and "dtype" in last.begun_with:  # "auto" might choose another one now
@@ -186,7 +187,7 @@ def build_engine(job: Job, last: Checkpoint | None) -> Engine[GroupBatch]:
     if last and (numbers := unpack_scaler(last.state)):
         scaler.load_state_dict(numbers)
     loss = TaskLoss(model, task)
-    # dropout is drawn per micro-batch, not per row as in pre-training: the heads also drop, and see no row numbers
+    # dropout is drawn per micro-batch, not per row as in pre-training: the heads have dropout too, but no row seeds
     return Engine(model, loss, optimizer, task, runtime, scaler, recipe.optim.clip_norm, recipe.seed)
 
 
@@ -215,7 +216,7 @@ def open_log(run: Run) -> RunLog:
     loggers = run.job.recipe.train.loggers
     sinks = open_sinks(loggers, run.folder, run_name=run.folder.name, config=run.job.values)
     log = RunLog(run.folder, resumed_step=run.progress.step, sinks=sinks)
-    forget_checkpoints(run)  # a kill may have come between saving and forgetting
+    forget_checkpoints(run)  # the process may have been killed between saving and deleting
     return log
 
 
@@ -255,7 +256,7 @@ def check_same_job(folder: Path, job: Job) -> None:
 
 
 def list_job_changes(folder: Path, job: Job) -> list[str]:
-    """How the options of a run in a folder differ; none before its first checkpoint, as nothing can be resumed."""
+    """How a job differs from the run in a folder; empty before its first checkpoint, as nothing can be resumed."""
     file = folder / RECIPE_FILE
     is_under_way = list_checkpoints(folder / CHECKPOINTS) or (folder / REPORT_FILE).is_file()
     if not file.is_file() or not is_under_way:
@@ -263,7 +264,7 @@ def list_job_changes(folder: Path, job: Job) -> list[str]:
     begun = read_toml_values(file, "recipe")
     if "job" not in begun:
         raise ConfigError("wrong-folder", f"{folder} is a pre-training run; choose another folder", option="out")
-    # runs of version 0.1 do not say these: a user's own classes were always chosen by accuracy
+    # runs of version 0.1 did not record these: a user's own classification task was always judged by accuracy
     usual = "accuracy" if job.dataset.task.name == "classification" else job.dataset.task.metric
     begun["job"] = {"metric": usual, "positive": "", **begun["job"]}
     return list_differences(begun, job.values)

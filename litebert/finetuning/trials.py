@@ -1,4 +1,4 @@
-"""Several fine-tuning runs: seeds, of which the paper reports the median, and the values of a small grid."""
+"""Several fine-tuning runs: over seeds, whose median the paper reports, and over the values of a small grid."""
 
 import itertools
 import statistics
@@ -55,7 +55,7 @@ def _split_values(word: str) -> list[str]:
 def plan_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> list[Trial]:
     """The checked runs of every combination and seed; seeds count up from the recipe's."""
     trials = list(_iter_trials(job, recipe, overrides, num_seeds))
-    for trial in {trial.words: trial for trial in trials}.values():  # whatever the seed
+    for trial in {trial.words: trial for trial in trials}.values():  # one check per combination, regardless of seeds
         check_job(trial.job)
     return trials
 
@@ -80,7 +80,7 @@ def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int
 
 
 def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:
-    """Run what is not finished yet, and summarize all runs; the summary is also written to the folder."""
+    """Run the trials that are not finished yet, and summarize all; the summary is also written to the folder."""
     if (folder / RECIPE_FILE).exists():
         raise ConfigError(
             "wrong-folder",
@@ -138,7 +138,7 @@ def summarize(metric: str, split: str, results: Sequence[dict[str, Any]]) -> dic
 
 
 def _summarize_baselines(metric: str, results: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The baseline's score on each split, and how many runs are above it by more than luck. All have the same one."""
+    """The baseline's score on each split, the same for all runs, and how many runs are significantly above it."""
     return {
         split: {
             "name": baseline["name"],

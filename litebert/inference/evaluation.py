@@ -1,4 +1,4 @@
-"""Score a fine-tuned model on a task's data, and note which of the texts it was trained on."""
+"""Score a fine-tuned model on a task's data, and report how many of the texts it was trained on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -59,7 +59,7 @@ def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | 
 
     If the model was fine-tuned on this file, its dev split is the rows that were held out then.
     """
-    splits = {"train": dataset.train, **dataset.test, **dataset.dev}  # the diagnostic set is both, labelled in dev
+    splits = {"train": dataset.train, **dataset.test, **dataset.dev}  # dev last: it has the diagnostic set's labels
     is_file = path.is_file() or is_columnar(path)
     own = seen.split(dataset.train) if seen and not dataset.dev else None
     if own:
@@ -94,7 +94,7 @@ def _describe_training(num_trained: int | None, num_examples: int) -> str:
 
 
 def name_task(models: FinetuneTask, path: Path) -> str | OwnTask:
-    """What reads a model's data: its task by name, the kind of task for a user's own file, or the user's own task."""
+    """The reader of a model's data: its task by name, the kind of task for a user's own file, or a user's own task."""
     kind, name = find_kind(models), name_kind(models)
     if name not in KINDS:
         return cast(OwnTask, models)  # `read_dataset` checks it

@@ -77,7 +77,7 @@ class Export:
 
     checkpoint: Checkpoint  # its facts; its files are the export's
     head: HeadName
-    has_exits: bool  # whether the graph may answer before its last layer
+    has_exits: bool  # whether the graph supports early exit
     is_int8: bool
     mixes_texts: bool  # an old int8 export: one scale per batch, so that texts affect each other's outputs
 

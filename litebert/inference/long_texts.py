@@ -14,7 +14,7 @@ from litebert.text.tokenizer import Tokenizer
 LongTexts = Literal["truncate", "windows"]
 WindowPooling = Literal["mean", "max", "first"]
 
-_OVERLAP = 4  # consecutive windows share a quarter, so that few sentences are torn in all of them
+_OVERLAP = 4  # consecutive windows share a quarter, so that few sentences are split in all of them
 _NO_LIMIT = 1 << 40
 
 
@@ -37,7 +37,7 @@ def _cut(form: SequenceForm, sequence: TokenSequence) -> list[TokenSequence]:
 
 
 def pool_windows(outputs: Sequence[Any], pooling: WindowPooling, *, sums_to_one: bool = False) -> NDArray[Any]:
-    """One output of those of a text's windows; maxima of probabilities are scaled to sum to one again."""
+    """Pool the outputs of a text's windows into one; maxima of probabilities are rescaled to sum to 1."""
     values = np.array(outputs)
     if pooling == "first" or len(values) == 1:
         pooled: NDArray[Any] = values[0]

@@ -19,7 +19,7 @@ def name_model(path: Path) -> str:
 
 
 def describe_model(checkpoint: Checkpoint, tokenizer: Tokenizer, *, max_length: int, has_exits: bool) -> dict[str, Any]:
-    """What a client needs to query a model and to show its answers."""
+    """The facts that a client needs to query a model and to show its answers."""
     config = checkpoint.config
     task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
     return {

@@ -81,10 +81,10 @@ class Predictor:
         self._tokenizer = tokenizer
         self.engine: BatchEngine = engine or TorchEngine(checkpoint.load_model().to(runtime.device).eval(), runtime)
         self.patience = 0  # early exit after this many consecutive layers with the same answer; 0: all layers
-        self.long: LongTexts = "truncate"  # what happens to texts that are longer than the model reads
+        self.long: LongTexts = "truncate"  # how to read texts that exceed the model's maximum length
         self.window_pooling: WindowPooling = "mean"
-        self.is_wanted: Callable[[], bool] | None = None  # asked before each batch
-        self.report_layers: Callable[[Sequence[int]], object] | None = None  # given how many layers each text took
+        self.is_wanted: Callable[[], bool] | None = None  # called before each batch; False raises `Interrupted`
+        self.report_layers: Callable[[Sequence[int]], object] | None = None  # called with each text's number of layers
         self.members: tuple[Predictor, ...] = ()  # of an ensemble, whose outputs are averaged
 
     @cached_property
@@ -188,7 +188,7 @@ class Predictor:
 
     @cached_property
     def task(self) -> FinetuneTask:
-        """What the model was fine-tuned for."""
+        """The task that the model was fine-tuned for."""
         if self.checkpoint.task is None:
             has = ", ".join(spec.kind for spec in self.checkpoint.heads) or "no head"
             raise ConfigError(

@@ -41,8 +41,8 @@ NUM_GUESSES = 5
 class Answered(NamedTuple):
     """An example's answer."""
 
-    record: dict[str, Any]  # as JSON lines hold it
-    row: tuple[str, ...]  # as a table for people shows it
+    record: dict[str, Any]  # as written to JSON lines
+    row: tuple[str, ...]  # as shown in the terminal's table
 
 
 def iter_records(predictor: Predictor, examples: Sequence[Any], *, names_files: bool = False) -> Iterator[Answered]:
@@ -187,7 +187,7 @@ def find_inputs(predictor: Predictor) -> Inputs:
 
 
 def _read_stdin(encoding: str) -> str:
-    if sys.stdin is None:  # closed by whoever started us
+    if sys.stdin is None:  # closed by the parent process
         raise DataError("missing-input", "standard input is closed: pass a file")
     if sys.stdin.isatty():
         print("reading from the terminal, one input per line; end with Ctrl-D", file=sys.stderr)

@@ -32,7 +32,7 @@ class Session:
     engine: BatchEngine
     pad_id: int
     patience: int = 0  # 0: compute all layers
-    is_wanted: Callable[[], bool] | None = None  # asked before each batch; False raises `Interrupted`
+    is_wanted: Callable[[], bool] | None = None  # called before each batch; False raises `Interrupted`
     report_layers: Callable[[Sequence[int]], object] | None = None  # called with the layers computed for each text
 
     def predict(
@@ -47,7 +47,7 @@ class Session:
         compute: Callable[[GroupBatch, Sequence[Group]], Sequence[Answer]],
         report: Callable[[int], None] = lambda _: None,
     ) -> list[Answer]:
-        """What `compute` gives for each group, in the groups' order; it is called once per batch."""
+        """The result of `compute` for each group, in the groups' order; it is called once per batch."""
         found: dict[int, Answer] = {}
         for numbers in plan_batches(groups, self.engine.batch_tokens, self.engine.batch_cost):
             chosen = [groups[number] for number in numbers]
@@ -58,7 +58,7 @@ class Session:
     def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
         """The outputs of a head, computed in slices no larger than a batch may be.
 
-        The windows of a long passage are one group, which no batch divides.
+        The windows of a long passage are one group, which is never split into several batches.
         """
         num_rows, width = inputs.token_ids.shape
         step = max(1, self.engine.batch_tokens // width)
@@ -82,7 +82,7 @@ class Session:
 
 
 def plan_batches(groups: Sequence[Group], batch_tokens: int, batch_cost: int = BATCH_COST) -> Iterator[list[int]]:
-    """The group numbers of each batch, longest first, so that running out of memory happens at once or never.
+    """The group numbers of each batch, longest first, so that running out of memory happens at the start or never.
 
     Texts of similar length share a batch. The grouping minimizes the number of computed tokens, padding included,
     where each batch costs an additional `batch_cost` tokens.
@@ -93,12 +93,12 @@ def plan_batches(groups: Sequence[Group], batch_tokens: int, batch_cost: int = B
     widths: NDArray[np.int64] = np.array([group.width for group in groups], dtype=np.int64)
     sizes: NDArray[np.int64] = np.array([len(group.sequences) for group in groups], dtype=np.int64)
     order = np.argsort(-widths, kind="stable")
-    firsts = np.flatnonzero(np.diff(widths[order], prepend=-1))  # in that order, the first group of each length
-    before = np.concatenate([[0], np.cumsum(sizes[order])])[firsts]  # the sequences that are longer
+    firsts = np.flatnonzero(np.diff(widths[order], prepend=-1))  # the first group of each length, in that order
+    before = np.concatenate([[0], np.cumsum(sizes[order])])[firsts]  # the number of longer sequences
     starts = _join_widths(widths[order][firsts], np.append(before, sizes.sum()), batch_tokens, batch_cost)
     for alike in np.split(order, firsts[starts[1:]]):
         batch: list[int] = []
-        for number in alike.tolist():  # within the limit; a group that is larger gets a batch of its own
+        for number in alike.tolist():  # within the limit; a larger group gets a batch of its own
             if batch and widths[batch[0]] * (sizes[batch].sum() + sizes[number]) > batch_tokens:
                 yield batch
                 batch = []
@@ -111,7 +111,7 @@ def _join_widths(widths: NDArray[np.int64], before: NDArray[np.int64], batch_tok
 
     `before` has one more entry than widths: the number of wider sequences for each, and the total.
     """
-    costs = np.zeros(len(widths) + 1, dtype=np.int64)  # the least cost of the widths up to here
+    costs = np.zeros(len(widths) + 1, dtype=np.int64)  # the lowest cost of the widths up to here
     starts = [0] * (len(widths) + 1)  # where the last batch of those begins
     for end in range(1, len(widths) + 1):
         tokens = widths[:end] * (before[end] - before[:end])

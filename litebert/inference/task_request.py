@@ -20,8 +20,8 @@ class TaskRequest:
     task: str | None  # None: the model's own
     data: Path
     split: str
-    columns: dict[str, Any]  # of TableOptions
-    computing: dict[str, Any] = field(default_factory=dict)  # of `litebert.load`
+    columns: dict[str, Any]  # fields of TableOptions
+    computing: dict[str, Any] = field(default_factory=dict)  # options of `litebert.load`
     out: Path | None = None
     as_json: bool = False
 

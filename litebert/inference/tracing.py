@@ -19,7 +19,7 @@ MAX_TOKENS = 128  # per trace: more would be unreadable, and L x T x T numbers a
 
 
 class TracedToken(NamedTuple):
-    """A token and its place in its text, text[start:end]; a special token has none (0, 0)."""
+    """A token and its position in its text, text[start:end]; (0, 0) for a special token."""
 
     piece: str
     segment: int
@@ -29,13 +29,13 @@ class TracedToken(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What was computed for T tokens in L layers."""
+    """Attention and layer distances for T tokens in L layers."""
 
     tokens: list[TracedToken]
-    attention: NDArray[np.float32]  # (L, T, T): from each token to all; each row sums to 1
+    attention: NDArray[np.float32]  # (L, T, T): from each token to all tokens; each row sums to 1
     l2: NDArray[np.float32]  # (L, T): how far a layer moves a token
     degrees: NDArray[np.float32]  # (L, T): the angle between a layer's input and output
-    is_cut: bool  # the text was longer than what is traced
+    is_cut: bool  # whether the text was truncated
 
 
 def trace(predictor: Predictor, text: str, text_b: str | None = None, *, head: int | None = None) -> Trace:
@@ -71,7 +71,7 @@ def _list_tokens(predictor: Predictor, text: str, text_b: str | None) -> tuple[l
     num_special = form.num_special(is_pair=text_b is not None)
     is_cut = sum(len(encoding.token_ids) for encoding in encodings) + num_special > len(sequence.token_ids)
     ids = sequence.token_ids.tolist()
-    # the first separator ends the first text, which may have been cut
+    # the first separator ends the first text, which may have been truncated
     borders = [at for at, token_id in enumerate(ids) if token_id == form.sep_id]
     firsts = [1, borders[0] + form.num_between]
     tokens = [_special(tokenizer.pieces([token_id])[0], at > borders[0]) for at, token_id in enumerate(ids)]

@@ -1,8 +1,8 @@
-"""The two blocks that layers are made of: self-attention and feed-forward, each with the LayerNorm that follows it.
+"""The two blocks of a layer: self-attention and feed-forward, each with the LayerNorm that follows it.
 
-A block computes in the number format of the states that it is given. Its parameters may be wider: the weights that it
-multiplies by are then copies (`cast_weights`), cast once per pass for all layers that share the block. LayerNorm's are
-used as they are, since it computes in float32 whatever it reads.
+A block computes in the dtype of its input. If its parameters are wider, it multiplies by copies in that dtype
+(`cast_weights`), which are made once per pass for all layers that share the block. LayerNorm weights are not cast,
+since LayerNorm always computes in float32.
 """
 
 from collections.abc import Callable
@@ -25,16 +25,16 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class AttentionWeights(NamedTuple):
-    """The matrices and biases of attention, in the number format that it computes in."""
+    """The matrices and biases of attention, in the dtype of the computation."""
 
-    fused: Tensor  # (3 H, H) query, key and value as one: one large multiply is faster than three
+    fused: Tensor  # (3 H, H) query, key and value as one matrix: one large multiply is faster than three
     fused_bias: Tensor  # (3 H,)
     output: Tensor  # (H, H)
     output_bias: Tensor  # (H,)
 
 
 class FeedForwardWeights(NamedTuple):
-    """The matrices and biases of the two linear maps, in the number format that they compute in."""
+    """The matrices and biases of the two linear maps, in the dtype of the computation."""
 
     up: Tensor  # (F, H)
     up_bias: Tensor  # (F,)
@@ -59,7 +59,7 @@ class AttentionBlock(nn.Module):
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
     def cast_weights(self, dtype: torch.dtype) -> AttentionWeights:
-        """The weights to multiply states of this format by; gradients flow through to the parameters."""
+        """The weights cast to a dtype; gradients flow back to the parameters."""
         projections = (self.query, self.key, self.value)
         fused, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
         return AttentionWeights(*(x.to(dtype) for x in (fused, bias, self.output.weight, self.output.bias)))
@@ -72,16 +72,16 @@ class AttentionBlock(nn.Module):
         read_at: Tensor | None = None,
         noise: RowNoise | None = None,
     ) -> Tensor:
-        """The states (B, T, H) after attention; with `read_at` (B, Q) only those of these positions, (B, Q, H).
+        """The states (B, T, H) after attention; with `read_at` (B, Q) only those at these positions, (B, Q, H).
 
-        `mask` is added to the scores: (B, 1, 1, T), or (B, 1 or N, T, T) where each position sees others of its own.
+        `mask` is added to the scores: (B, 1, 1, T), or (B, 1 or N, T, T) if it differs by query.
         """
         weight, bias, output, output_bias = weights or self.cast_weights(hidden.dtype)
         rate = self.attention_dropout_rate if self.training else 0.0
         if isinstance(mask, SparseMask) and (read_at is None or not mask.are_global(read_at)):
             projected = F.linear(hidden, weight, bias)  # (B, T, 3 H)
             context = attend_sparsely(projected, mask, self.num_heads, rate=rate, noise=noise)  # (B, T, H)
-            if read_at is not None:  # queries at any positions do not form blocks: all are computed
+            if read_at is not None:  # scattered queries do not form blocks, so all are computed
                 hidden, context = (gather_positions(states, read_at) for states in (hidden, context))  # (B, Q, H) each
             return self._add(hidden, F.linear(context, output, output_bias), noise)
         if read_at is None:  # every position is queried: Q = T
@@ -99,29 +99,28 @@ class AttentionBlock(nn.Module):
         else:
             scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, Q, T)
             probabilities = torch.softmax(scores if mask is None else scores + mask, dim=-1)
-            # Drawn by query position first, so that a position gets the same dropout mask whether all are queried or
-            # some.
+            # Drawn per query position, so a position gets the same mask whether all queries are computed or only some.
             probabilities = noise.drop(probabilities.transpose(1, 2), rate, "probabilities").transpose(1, 2)
             context = probabilities @ value  # (B, N, Q, D)
         return self._add(hidden, F.linear(context.transpose(1, 2).flatten(2), output, output_bias), noise)
 
     def _add(self, hidden: Tensor, update: Tensor, noise: RowNoise | None) -> Tensor:
-        """The states (B, Q, H) with what attention adds to them, normalised."""
+        """The normalized sum of the states (B, Q, H) and the output of attention."""
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "attention")
         normed: Tensor = self.norm(hidden + update)
         return normed
 
     def attention_weights(self, hidden: Tensor, seen: Tensor | None = None) -> Tensor:
-        """How much each position attends to each other (B, N, T, T), for states (B, T, H) without padding.
+        """The attention probabilities (B, N, T, T) for states (B, T, H) without padding.
 
-        `seen` (B, 1 or N, T, T): which it attends to at all; None: all.
+        `seen` (B, 1 or N, T, T): the positions that each position may attend to; None: all.
         """
         query, key = self._split(self.query(hidden)), self._split(self.key(hidden))  # (B, N, T, D)
         scores: Tensor = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # (B, N, T, T)
         return (scores if seen is None else scores.masked_fill(~seen, -torch.inf)).softmax(-1)
 
     def _split(self, x: Tensor) -> Tensor:
-        """Vectors (B, T, H) by head, (B, N, T, D)."""
+        """Split vectors (B, T, H) into heads (B, N, T, D)."""
         batch_size, length, width = x.shape
         return x.view(batch_size, length, self.num_heads, width // self.num_heads).transpose(1, 2)
 
@@ -138,14 +137,14 @@ class FeedForwardBlock(nn.Module):
         self.hidden_dropout_rate = config.hidden_dropout_rate
 
     def cast_weights(self, dtype: torch.dtype) -> FeedForwardWeights:
-        """The weights to multiply states of this format by; gradients flow through to the parameters."""
+        """The weights cast to a dtype; gradients flow back to the parameters."""
         parameters = (self.up.weight, self.up.bias, self.down.weight, self.down.bias)
         return FeedForwardWeights(*(x.to(dtype) for x in parameters))
 
     def forward(
         self, hidden: Tensor, weights: FeedForwardWeights | None = None, noise: RowNoise | None = None
     ) -> Tensor:
-        """States of the same shape, (B, T, H) or (B, Q, H)."""
+        """The states after the block, of the same shape: (B, T, H) or (B, Q, H)."""
         up, up_bias, down, down_bias = weights or self.cast_weights(hidden.dtype)
         update = activated_linear(F.linear(hidden, up, up_bias), down, down_bias, self.activation)
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "feed-forward")
@@ -154,7 +153,7 @@ class FeedForwardBlock(nn.Module):
 
 
 def _gather_rows(mask: Tensor | None, read_at: Tensor) -> Tensor | None:
-    """The mask (B, 1 or N, Q, T) of some queries, where each has its own."""
+    """The mask (B, 1 or N, Q, T) of some queries; one that all queries share is returned unchanged."""
     if mask is None or mask.shape[2] == 1:
         return mask
     return mask.gather(2, read_at[:, None, :, None].expand(-1, mask.shape[1], -1, mask.shape[3]))

@@ -1,4 +1,4 @@
-"""ModelConfig: the sizes and switches by which one encoder is ALBERT, BERT or RoBERTa. HeadSpec: what reads it."""
+"""ModelConfig: the sizes and switches that make one encoder ALBERT, BERT or RoBERTa. HeadSpec: a head on top of it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
@@ -42,7 +42,7 @@ class ModelConfig:
     has_pooler: bool = True
     attention: Attention = "full"  # "window" and "block": model/sparse.py
     attention_width: PositiveInt = 128  # window: tokens seen on either side; block: tokens per block
-    num_global_tokens: NonNegativeInt = 1  # the first ones of a sequence, which see all of it and are seen by all of it
+    num_global_tokens: NonNegativeInt = 1  # the first tokens of a sequence attend to all of it, and all to them
     full_attention_every: NonNegativeInt = 0  # 2: layers 2, 4, ... are full; 0: none
 
     def __post_init__(self) -> None:
@@ -84,25 +84,25 @@ class ModelConfig:
 
     @property
     def query_block(self) -> int:
-        """How many queries a sparse layer computes with the same keys: more share them, fewer see keys they may not."""
+        """How many queries share a block of keys in a sparse layer; larger blocks compute more masked scores."""
         return self.attention_width if self.attention == "block" else max(16, min(self.attention_width, 64))
 
     @property
     def dense_length(self) -> int:
-        """Up to which length a sparse layer computes all scores of a text, which is faster there."""
+        """The longest text for which a sparse layer computes all scores, which is faster for short texts."""
         if self.attention == "block":
             return max(self.attention_width, self.num_global_tokens)
         return max(2 * (self.query_block + 2 * self.attention_width), self.num_global_tokens)
 
     def count_keys(self, layer: int, length: int) -> int:
-        """For how many keys per query a layer, numbered from 1, computes scores in a text of this length."""
+        """How many scores per query a layer, numbered from 1, computes in a text of this length."""
         if not self.is_sparse(layer) or length <= self.dense_length:
             return length
         keys = self.query_block + (2 * self.attention_width if self.attention == "window" else 0)
-        return keys + 2 * self.num_global_tokens  # as keys of all, and the whole text as keys of theirs
+        return keys + 2 * self.num_global_tokens  # every query sees the global keys; global queries see every key
 
     def _check_attention(self) -> None:
-        """The numbers of sparse attention belong to it alone."""
+        """Raise if options of sparse attention are set without it, or make every layer full."""
         if self.attention == "full":
             for name, default in (("attention_width", 128), ("num_global_tokens", 1), ("full_attention_every", 0)):
                 if getattr(self, name) != default:
@@ -119,7 +119,7 @@ class ModelConfig:
             )
 
     def _check_initializer(self) -> None:
-        """A head that attends to a position reads waves: two numbers of its own, and four of the embedding."""
+        """Raise if the model is too narrow for sinusoids: they need 2 values per head and 4 per embedding."""
         if self.initializer == "neighbours" and self.head_size < 2:
             raise ConfigError(
                 "conflicting-options",
@@ -133,7 +133,7 @@ class ModelConfig:
             )
 
 
-# Fields that change how a model is trained, not what it computes afterwards.
+# Fields that affect how a model is trained, but not what a trained model computes.
 TRAINING_FIELDS = frozenset(
     {
         "hidden_dropout_rate",
@@ -146,10 +146,10 @@ TRAINING_FIELDS = frozenset(
 
 
 def check_fields(config: ModelConfig, known: Collection[str], *, writer: str) -> None:
-    """Raise if a configuration has a field that is not `known` to who writes the model for others.
+    """Raise if a configuration has a field that is not among those `known` to a writer of another format.
 
-    Each writer lists the fields that it carries over or may ignore. A field added to `ModelConfig` later is an error
-    there until somebody has decided which, instead of being lost without notice.
+    Each writer lists the fields that it converts or may ignore. A field added to `ModelConfig` later is an error until
+    it is in these lists, instead of being dropped silently.
     """
     if unknown := [field.name for field in fields(config) if field.name not in known]:
         raise ConfigError(
@@ -158,7 +158,7 @@ def check_fields(config: ModelConfig, known: Collection[str], *, writer: str) ->
         )
 
 
-# What sparse attention is; where `attention` is "full", none of the others says anything.
+# The options of sparse attention; if `attention` is "full", the others have no effect.
 ATTENTION_FIELDS = frozenset({"attention", "attention_width", "num_global_tokens", "full_attention_every"})
 
 
@@ -174,7 +174,7 @@ def check_attention(config: ModelConfig, *, writer: str) -> None:
 
 @dataclass(frozen=True)
 class HeadSpec:
-    """Which head, and how many classes where that is not fixed by its kind."""
+    """The kind of a head, and its number of labels if the kind does not fix it."""
 
     kind: HeadKind
     num_labels: int = 2  # read by sentence, classification (1 = regression) and tokens

@@ -1,18 +1,18 @@
-"""What a model costs, by arithmetic: exact parameter counts, FLOPs, memory. Builds no model."""
+"""A model's exact parameter count, FLOPs and memory, computed without building the model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
-MLM_RATE = 0.15  # the share of tokens to be predicted, in every recipe of the papers
+MLM_RATE = 0.15  # share of tokens that are predicted, in every recipe of the papers
 BYTES = 4  # fp32
-LOGITS_AT_ONCE = 8_000_000  # in the vocabulary loss; equals lean.CHUNK_LOGITS, which a test checks
+LOGITS_AT_ONCE = 8_000_000  # per chunk of the vocabulary loss; a test checks that it equals lean.CHUNK_LOGITS
 
 
 @dataclass(frozen=True)
 class ParameterCount:
-    """Stored parameters by component. `unrolled_layers` counts each layer as often as it is computed."""
+    """Stored parameters by component. `unrolled_layers` counts shared weights once per use."""
 
     embeddings: int
     projection: int
@@ -35,7 +35,7 @@ class ParameterCount:
 
     @property
     def unrolled(self) -> int:
-        """What a model without sharing would store: how many parameters a forward pass uses."""
+        """The parameter count of the same model without sharing."""
         return self.total - self.layers + self.unrolled_layers
 
 
@@ -56,9 +56,9 @@ def count_parameters(config: ModelConfig, heads: Sequence[HeadSpec] = ()) -> Par
 
 
 def forward_flops_per_token(config: ModelConfig, length: int, *, mlm_rate: float = MLM_RATE) -> float:
-    """Floating-point operations that one token's forward pass needs in pre-training at a sequence length.
+    """Floating-point operations per token of a forward pass in pre-training.
 
-    Matrix multiplies only (two operations per multiply-add), with vocabulary logits at the masked tokens.
+    Matrix multiplies only (two operations per multiply-add), with vocabulary logits only at masked tokens.
     """
     width = config.hidden_size
     num_layers = len(config.layer_plan.rows)
@@ -104,13 +104,11 @@ def training_memory(
 
 @dataclass(frozen=True)
 class Keeping:
-    """How activations are kept for the backward pass; by default in fp32 on a CPU."""
+    """How activations are stored for the backward pass; by default in fp32 on a CPU."""
 
     number_bytes: int = BYTES  # per activation under autocast; residual sums and statistics stay fp32
-    fuses_dropout: bool = (
-        False  # attention with dropout keeps no attention weights, and a dropout mask is one byte per value
-    )
-    recompute: bool = False  # keep each layer's input, and recompute the rest
+    fuses_dropout: bool = False  # attention with dropout stores no probabilities; dropout masks are 1 byte per value
+    recompute: bool = False  # store only each layer's input, and recompute the rest
 
 
 def activation_memory(
@@ -121,26 +119,26 @@ def activation_memory(
     mlm_rate: float = MLM_RATE,
     keeping: Keeping = Keeping(),
 ) -> int:
-    """Bytes that our model keeps between forward and backward for MLM pre-training of a batch without padding.
+    """Bytes stored between forward and backward in MLM pre-training on a batch without padding.
 
-    With `keeping.recompute`, the peak: all layers' inputs, and one layer in full.
+    With `keeping.recompute`, the peak: the inputs of all layers, and all activations of one.
     """
     rows, width, embedding_size = config.layer_plan.rows, config.hidden_size, config.embedding_size
     size = keeping.number_bytes
     tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
-    read = masked + batch_size  # the last layer computes keys and values everywhere, the rest for these
+    read = masked + batch_size  # the last layer computes keys and values everywhere, the rest only here
     *others, last = (_layer_activations(config, layer, length, keeping) for layer in range(1, len(rows) + 1))
     per_last_token = size * 2 * width
     if size < BYTES:
-        per_last_token += BYTES * width  # its input, of which those are gathered; in fp32, the keys' own
-    per_last_read = size * width + last - size * 3 * width  # gathered input; no keys, values, last norm
+        per_last_token += BYTES * width  # the fp32 input to gather from; in fp32 it is the keys' input
+    per_last_read = size * width + last - size * 3 * width  # with gathered input; without keys, values, last norm
     if config.is_sparse(len(rows)) and length > config.count_keys(len(rows), length):
-        # queries and context are computed everywhere; only what follows is read at some positions
+        # queries and context are computed everywhere, and only the operations after them at queried positions
         everywhere = size * 2 * width + _attention_statistics(config, len(rows), length, keeping)
         per_last_token += everywhere
         per_last_read -= everywhere - size * width
-    per_masked = size * (width + 4 * embedding_size)  # gathered; dense, activation, norm; gradient of the loss
-    gradients = size * config.vocab_size * (embedding_size + 1)  # the loss makes the table's and bias's at once
+    per_masked = size * (width + 4 * embedding_size)  # gathered states; dense, activation, norm; gradient of the loss
+    gradients = size * config.vocab_size * (embedding_size + 1)  # of table and bias, computed with the loss
     ends = tokens * _embedding_activations(config, keeping) + masked * per_masked + gradients
     if keeping.recompute:
         inputs = tokens * BYTES * width * len(rows)
@@ -152,30 +150,30 @@ def activation_memory(
 def working_memory(
     config: ModelConfig, *, batch_size: int, length: int, mlm_rate: float = MLM_RATE, keeping: Keeping = Keeping()
 ) -> int:
-    """Temporary bytes on top of what is kept: a layer's backward pass, or a chunk of the vocabulary loss."""
+    """Temporary bytes besides stored activations: for a layer's backward pass or a chunk of the vocabulary loss."""
     tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
     # the activation and its slope; gradients of the layer's output, of the sum before it, and of its input
     layer = tokens * keeping.number_bytes * (2 * config.ffn_size + 3 * config.hidden_size)
-    copied = 0 if keeping.number_bytes == BYTES else keeping.number_bytes  # of the table and of logits
+    copied = 0 if keeping.number_bytes == BYTES else keeping.number_bytes  # cast copies of table and logits
     num_logits = min(masked * config.vocab_size, LOGITS_AT_ONCE)
     table = copied * config.vocab_size * config.embedding_size
     return max(layer, table + num_logits * (BYTES + copied))
 
 
 def _layer_activations(config: ModelConfig, layer: int, length: int, keeping: Keeping) -> int:
-    """Bytes that one layer, numbered from 1, keeps per token."""
+    """Bytes per token that one layer, numbered from 1, stores."""
     width, size = config.hidden_size, keeping.number_bytes
-    multiplied = 3 * width + width + width + width + config.ffn_size  # q, k, v; context; what up and q, k, v read; up
-    kept = size * multiplied + BYTES * (2 * width + 4)  # residual sums; LayerNorms'
+    multiplied = 3 * width + width + width + width + config.ffn_size  # q, k, v; context; inputs of up and q, k, v; up
+    kept = size * multiplied + BYTES * (2 * width + 4)  # residual sums; LayerNorm statistics
     if config.hidden_dropout_rate > 0:
         kept += (1 if keeping.fuses_dropout else size) * 2 * width  # two masks
     if config.count_keys(layer, length) < length and config.num_global_tokens:
-        kept += size * width  # the context of the neighbours alone, too
+        kept += size * width  # also the context of local keys alone
     return kept + _attention_statistics(config, layer, length, keeping)
 
 
 def _attention_statistics(config: ModelConfig, layer: int, length: int, keeping: Keeping) -> int:
-    """Bytes per token of what softmax keeps: logarithms of its sums, or with dropout the probabilities."""
+    """Bytes per token stored for softmax: log-sum-exps, and with unfused dropout the probabilities."""
     kept = BYTES * config.num_heads
     is_sparse = config.count_keys(layer, length) < length
     if config.attention_dropout_rate > 0 and (is_sparse or not keeping.fuses_dropout):
@@ -191,14 +189,14 @@ def _embedding_activations(config: ModelConfig, keeping: Keeping) -> int:
 
 
 def _copied_weights(config: ModelConfig, keeping: Keeping) -> int:
-    """Bytes of weights that exist twice: fused, and in a narrower format."""
+    """Bytes of weight copies: fused query, key and value, and casts to a narrower dtype."""
     plan, width, size = config.layer_plan, config.hidden_size, keeping.number_bytes
     if size == BYTES:
         return size * plan.num_attention_blocks * 3 * width * width
-    # autocast keeps one copy of a parameter, but a copy for each use of what is computed: q, k, v fused, and down
+    # autocast caches one copy per parameter, but casts fused q, k, v and down at each use
     per_layer = 3 * width * width + width * config.ffn_size
     per_block = plan.num_attention_blocks * width * width + plan.num_ffn_blocks * width * config.ffn_size
-    ends = (2 if config.has_projection else 1) * width * config.embedding_size  # projection; the MLM head's
+    ends = (2 if config.has_projection else 1) * width * config.embedding_size  # projection; the MLM head's dense layer
     return size * (len(plan.rows) * per_layer + per_block + ends)
 
 

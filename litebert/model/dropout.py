@@ -1,4 +1,4 @@
-"""Dropout whose random numbers belong to the rows of a batch, so that they do not depend on how the batch is cut."""
+"""Dropout seeded per row, so that masks do not depend on how a batch is split into micro-batches."""
 
 import zlib
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class RowNoise:
-    """Random numbers that follow from a row's seed, the layer and the place, not from what was drawn before.
+    """Random numbers that depend only on a row's seed, the layer and the place, not on earlier draws.
 
     A layer that is recomputed in the backward pass gets the same dropout mask as in the forward pass.
     """
@@ -25,7 +25,7 @@ class RowNoise:
     def drop(self, x: Tensor, rate: float, place: str) -> Tensor:
         """x (B, ...) with each value zeroed at this rate and the others scaled up to keep the mean.
 
-        A longer row starts with the numbers of a shorter one, so a value that comes first keeps its mask when fewer
+        The mask of a longer row starts with that of a shorter one, so the first values keep their mask when fewer
         positions are computed (`read_at`).
         """
         if rate == 0:
@@ -39,7 +39,7 @@ class RowNoise:
 
 
 def drop(x: Tensor, rate: float, is_training: bool, noise: RowNoise | None, place: str) -> Tensor:
-    """Dropout by the rows' own noise if there is any, else by torch's global generator."""
+    """Dropout drawn from `noise` if given, else from torch's global generator."""
     if noise is None or not is_training:
         return F.dropout(x, rate, is_training)
     return noise.drop(x, rate, place)

@@ -1,7 +1,7 @@
-"""Answering before the last layer: one classifier looks at every layer, and a text leaves once its answer has settled.
+"""Early exit: one classifier reads every layer, and a text exits when its prediction no longer changes.
 
-Patience-based early exit (PABEE): a text leaves after the layer at which its answer has stayed the same for so many
-layers in a row. The layers of an ALBERT are one layer, so one pooler and one classifier serve them all.
+This is patience-based early exit (PABEE): a text exits once its prediction has stayed the same for `patience` layers
+in a row. All layers of ALBERT are the same layer, so one pooler and one classifier serve them all.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from litebert.model.engine import HeadInputs
     from litebert.model.model import Model
 
-TOLERANCE = 0.1  # with one label (regression), answers that differ by less count as the same; in the head's own unit
+TOLERANCE = 0.1  # in regression, predictions that differ by less count as the same; in the head's own unit
 
 
 class ExitLogits(NamedTuple):
-    """The classifier's logits for each text when it left, and the layer after which it left."""
+    """The classifier's logits for each text, and the layer after which the text exited."""
 
     logits: Tensor  # (S, labels)
     layers: Tensor  # (S,) from 1
@@ -33,11 +33,11 @@ def read_every_layer(model: "Model", token_ids: Tensor, segment_ids: Tensor, mas
 
 
 def exit_early(model: "Model", inputs: "HeadInputs", patience: int) -> ExitLogits:
-    """Compute layer after layer, each for the texts that have not left yet."""
+    """Compute layer by layer, each only for the texts that have not exited yet."""
     encoder = model.encoder
     hidden = encoder.embeddings(inputs.token_ids, inputs.segment_ids, None)  # (S, T, H)
     visible = encoder.see(hidden, inputs.mask)
-    rows = torch.arange(len(hidden), device=hidden.device)  # the texts that are still here
+    rows = torch.arange(len(hidden), device=hidden.device)  # the texts that have not exited
     num_labels = next(spec.num_labels for spec in model.head_specs if spec.kind == "classification")
     left = ExitLogits(hidden.new_zeros(len(rows), num_labels), torch.zeros_like(rows))
     previous, repeats = None, torch.zeros_like(rows)
@@ -45,7 +45,7 @@ def exit_early(model: "Model", inputs: "HeadInputs", patience: int) -> ExitLogit
     for layer in layers:
         hidden = layer(hidden, visible)
         logits = model.heads["classification"](encoder.pool(hidden[:, 0]))
-        # what is compared from layer to layer: the label's number, or the number that is the answer
+        # compared from layer to layer: the label's index, or the predicted number in regression
         answer = logits.argmax(-1) if num_labels > 1 else logits.squeeze(-1)
         if previous is not None:
             is_same = answer == previous if num_labels > 1 else (answer - previous).abs() < TOLERANCE
@@ -64,7 +64,7 @@ def exit_early(model: "Model", inputs: "HeadInputs", patience: int) -> ExitLogit
 
 
 def weigh_layers(logits: Tensor, loss_of: Callable[[Tensor], Tensor]) -> Tensor:
-    """The mean loss over all layers' logits (L, S, labels); a layer weighs as much as its number, as in PABEE."""
+    """The mean loss over all layers' logits (L, S, labels); each weighted by its layer's number, as in PABEE."""
     weights = torch.arange(1, len(logits) + 1, device=logits.device, dtype=torch.float32)
     losses = torch.stack([loss_of(layer) for layer in logits])  # (L,)
     return (losses * weights).sum() / weights.sum()

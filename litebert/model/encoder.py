@@ -1,6 +1,6 @@
-"""The encoder: factorised embeddings, then layers that look up their blocks in a table of what is shared.
+"""The encoder: factorized embeddings, then layers that look up their blocks in the sharing table.
 
-ALBERT, BERT and RoBERTa are values of its configuration. A block that several layers use exists once, in memory and in
+ALBERT, BERT and RoBERTa are configurations of it. A block that several layers use exists once, in memory and in
 the state dict; its gradient is the sum over its uses.
 """
 
@@ -27,44 +27,44 @@ from litebert.model.sparse import SparseMask, build_sparse_mask
 
 
 class EncoderOutput(NamedTuple):
-    """What the encoder computed. `Encoder.pool(hidden[:, 0])` makes sequence vectors of it."""
+    """The hidden states. `Encoder.pool(hidden[:, 0])` gives the sequence vectors."""
 
     hidden: Tensor  # (B, T, H), or (B, Q, H) at the positions of `read_at`
     layers: tuple[Tensor, ...]  # with `return_layers`: the first layer's input, then each layer's output, (B, T, H)
 
 
 class Visible(NamedTuple):
-    """Which tokens see each other: the masks of full and of sparse layers. None: in them every token sees all."""
+    """The attention masks of full and of sparse layers. None: every token attends to all."""
 
     full: Tensor | None  # added to the scores: (B, 1, 1, T), or (B, 1, T, T) for packed sequences
     sparse: SparseMask | Tensor | None = None
 
     def select(self, rows: Tensor) -> "Visible":
-        """The same for some rows of the batch; `rows` is a mask (B,)."""
+        """The masks of some rows of the batch; `rows` is a boolean mask (B,)."""
         sparse = self.sparse.select(rows) if isinstance(self.sparse, SparseMask) else _select(self.sparse, rows)
         return Visible(_select(self.full, rows), sparse)
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of an encoder, to be called. Its blocks may be those of other layers too.
+    """A callable layer of an encoder, whose blocks may be shared with other layers.
 
-    This is the only place that says what a layer computes: training, early exit, layer similarity and attention traces
-    all call it, and `graph/encoder.py` writes the same operations as ONNX nodes.
+    Only this class defines what a layer computes: training, early exit, layer similarity and attention traces all call
+    it, and `graph/encoder.py` writes the same operations as ONNX nodes.
     """
 
     number: int  # from 1
     attention: AttentionBlock
     ffn: FeedForwardBlock
-    is_sparse: bool = False  # whether a token sees its neighbours and the global tokens only
-    # `cast_weights` of the blocks, made once for all layers that share them; None: each block casts its own when called
+    is_sparse: bool = False  # whether tokens attend only to local and global tokens
+    # weights cast once for all layers that share the blocks; None: each block casts its own when called
     cast_attention: AttentionWeights | None = None
     cast_ffn: FeedForwardWeights | None = None
 
     def __call__(
         self, hidden: Tensor, visible: Visible, read_at: Tensor | None = None, noise: RowNoise | None = None
     ) -> Tensor:
-        """The layer's output (B, T, H) for its input (B, T, H); with `read_at` (B, Q) only there, (B, Q, H).
+        """The layer's output (B, T, H) for its input (B, T, H); with `read_at` (B, Q) only at these, (B, Q, H).
 
         `visible` comes from `Encoder.see`. Without `noise`, dropout in training draws from torch's global generator.
         """
@@ -76,7 +76,7 @@ class Layer:
 
 
 class Embeddings(nn.Module):
-    """Token, segment and position vectors of width E, summed, normalised, and projected to width H."""
+    """Token, segment and position vectors of width E, summed, normalized, and projected to width H."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Embeddings(nn.Module):
         noise: RowNoise | None = None,
         dtype: torch.dtype | None = None,
     ) -> Tensor:
-        """What the first layer reads (B, T, H), projected in this number format; None: in that of the weights."""
+        """The first layer's input (B, T, H), projected in this dtype; None: that of the weights."""
         self._check_ids(token_ids, segment_ids)
         length = token_ids.shape[1]
         positions = self.position.weight[:length] if position_ids is None else self.position(position_ids)
@@ -114,7 +114,7 @@ class Embeddings(nn.Module):
                 f"a sequence of {length} tokens does not fit the model's {max_positions} positions: shorten it to "
                 f"{max_positions}, or build the model with max_positions = {length}",
             )
-        # Looking at values would stall an accelerator and cannot be traced; an accelerator raises by itself.
+        # Reading values would stall an accelerator and cannot be traced; accelerators check the ids themselves.
         if token_ids.device.type != "cpu" or torch.compiler.is_compiling():
             return
         for kind, ids, limit in (
@@ -136,8 +136,8 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        # The number format of the layers in training, if not that of the weights. Weights are cast to it, and receive
-        # gradients in their own format; embeddings, LayerNorm's statistics, softmax and losses stay in float32.
+        # The dtype of the layers in training, if not that of the weights. Weights are cast to it and get gradients in
+        # their own dtype; embeddings, LayerNorm statistics, softmax and losses stay in float32.
         self.training_dtype: torch.dtype | None = None
         self.recompute = False  # in training keep only each layer's input, and recompute the rest in the backward pass
         self.plan = config.layer_plan
@@ -161,10 +161,10 @@ class Encoder(nn.Module):
     ) -> EncoderOutput:
         """The hidden states of token ids (B, T), and of every layer if `return_layers`.
 
-        `mask` (B, T): True = real token; None = all are. `sequence_ids` (B, T) instead: several sequences packed in a
-        row, numbered from 1 (0 = padding), which do not see each other. `read_at` (B, Q): the only positions whose
-        last states are needed, in any order; the last layer computes no others. `dropout_seeds` (one per row): dropout
-        masks follow from these instead of from torch's global generator.
+        `mask` (B, T): True = real token; None = all are. `sequence_ids` (B, T) replaces it for packed sequences, which
+        are numbered from 1 in each row (0 = padding) and do not attend to each other. `read_at` (B, Q): the positions
+        whose last states are needed, in any order; the last layer computes only these. `dropout_seeds` (one per row):
+        dropout masks are drawn from these instead of torch's global generator.
         """
         noise = RowNoise(dropout_seeds) if self.training and dropout_seeds is not None else None
         hidden = self.embeddings(token_ids, segment_ids, position_ids, noise, self.narrow_dtype)  # (B, T, H)
@@ -181,11 +181,11 @@ class Encoder(nn.Module):
         if read_at is not None and return_layers:
             hidden = gather_positions(hidden, read_at)  # (B, Q, H)
         if self.narrow_dtype:
-            hidden = hidden.float()  # what the heads read
+            hidden = hidden.float()  # the heads read float32
         return EncoderOutput(hidden, tuple(states) if return_layers else ())
 
     def see(self, hidden: Tensor, mask: Tensor | None, sequence_ids: Tensor | None = None) -> Visible:
-        """Which tokens see each other in states (B, T, H); `mask` and `sequence_ids` as in `forward`."""
+        """The attention masks for states (B, T, H); `mask` and `sequence_ids` as in `forward`."""
         sparse = {self.config.is_sparse(layer) for layer in range(1, len(self.plan.rows) + 1)}
         full = attention_mask(mask, sequence_ids, hidden.dtype) if False in sparse else None
         if True not in sparse:
@@ -197,17 +197,13 @@ class Encoder(nn.Module):
 
     @property
     def narrow_dtype(self) -> torch.dtype | None:
-        """The number format of the layers now, if not that of the weights: evaluation does not depend on training's."""
+        """The dtype of the layers, if not that of the weights; `training_dtype` does not affect evaluation."""
         return self.training_dtype if self.training else None
 
     def list_layers(self, dtype: torch.dtype | None = None) -> list[Layer]:
-        """The layers in the order they are computed, to be called with states of this number format.
-
-        None: that of the weights.
-        """
+        """The layers in the order they are computed, for states of this dtype; None: that of the weights."""
         dtype = dtype or self.embeddings.token.weight.dtype
-        # Weights are cast here, once per pass, where layers share them; else in the block's own forward, where FSDP has
-        # gathered them.
+        # Shared weights are cast here, once per pass; others in their block's forward, where FSDP has gathered them.
         attention_weights, ffn_weights = (
             [block.cast_weights(dtype) if self.is_shared else None for block in blocks]  # type: ignore[operator]
             for blocks in (self.attention, self.ffn)
@@ -230,24 +226,24 @@ class Encoder(nn.Module):
         return torch.tanh(self.pooler(first))
 
     def pool_sequences(self, token_ids: Tensor, segment_ids: Tensor | None, mask: Tensor | None) -> Tensor:
-        """The sequence vectors (B, H) of token ids (B, T); the last layer computes first tokens only."""
+        """The sequence vectors (B, H) of token ids (B, T); the last layer computes only first tokens."""
         first = token_ids.new_zeros(len(token_ids), 1)  # (B, 1)
         return self.pool(self(token_ids, segment_ids, mask, read_at=first).hidden[:, 0])
 
 
 def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """What is added to attention scores: 0 where a token may look, else -inf; None if all may look everywhere.
+    """The additive attention mask: 0 where a token may attend, else -inf; None if all may attend to all.
 
     (B, 1, 1, T) for a padding mask, (B, 1, T, T) for packed sequences.
     """
     if sequence_ids is not None:
-        # Padding (0) sees padding: a row of nothing but -inf would be NaN.
+        # Padding (0) attends to padding: the softmax of a row of only -inf is NaN.
         visible = (sequence_ids[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
     elif mask is not None and not _is_full(mask):
         visible = mask[:, None, None, :]  # (B, 1, 1, T)
     else:
         return None
-    # Numbers, once: given a bool mask, every layer would make and keep numbers of its own.
+    # Converted to floats once: from a bool mask, every layer would make and store its own float mask.
     return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, -torch.inf)
 
 
@@ -256,5 +252,5 @@ def _select(mask: Tensor | None, rows: Tensor) -> Tensor | None:
 
 
 def _is_full(mask: Tensor) -> bool:
-    """Whether nothing is padding: attention is faster without a mask. Not known while a graph is traced."""
+    """Whether there is no padding: attention is faster without a mask. False while a graph is traced."""
     return not torch.compiler.is_compiling() and bool(mask.all())

@@ -1,4 +1,4 @@
-"""The contract of engines (inputs of a head in, its outputs by name out), and the computation with torch."""
+"""The interface of engines (a head's inputs in, its named outputs out), and its implementation in torch."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HeadName = Literal[HeadKind, "embedding"]  # every encoder has "embedding"
 NUM_STARTS = 5  # start positions for which the start-conditioned span head computes ends; the official value
 
-# the outputs of heads that do not have just `logits`
+# the outputs of heads that return anything other than `logits`
 OUTPUTS: dict[HeadName, tuple[str, ...]] = {
     "span": ("start", "end"),
     "conditional_span": ("start", "starts", "end", "unanswerable"),
@@ -32,16 +32,16 @@ class HeadInputs(NamedTuple):
     segment_ids: Tensor  # (S, T) int64
     mask: Tensor  # (S, T) bool, True = real token
     allowed: Tensor | None = None  # (S, T) bool, where an answer may be; for the start-conditioned span head
-    mask_id: int = -1  # the token whose positions are to be filled; for the masked LM head
-    pooling: Pooling = "mean"  # of embeddings; a graph has the one that it was written with
-    patience: int = 0  # layers in a row with the same answer after which a text leaves; 0: compute all layers
+    mask_id: int = -1  # the token whose positions are predicted; for the masked LM head
+    pooling: Pooling = "mean"  # of embeddings; in an ONNX graph it is fixed
+    patience: int = 0  # consecutive layers with the same answer after which a text exits; 0: compute all layers
 
 
 class Engine(Protocol):
-    """A model in evaluation mode, computed by any library."""
+    """A model in evaluation mode, run by any library."""
 
     def run(self, head: HeadName, inputs: HeadInputs) -> Mapping[str, Tensor]:
-        """The outputs of a head by name, on the CPU; numbers are float32.
+        """The outputs of a head by name, on the CPU; floats are float32.
 
         `logits`: (S, labels) of classification, sentence and choice (one label), (S, T, labels) of tokens, (M, V) of
         the masked LM head: one row per mask, in reading order. `start` and `end` (S, T) of spans; of the

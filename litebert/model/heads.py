@@ -12,16 +12,16 @@ from litebert.model.blocks import ACTIVATIONS, gather_positions
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 from litebert.model.lean import cast_linear
 
-FORBIDDEN = -1e30  # the logit of a position that cannot be an answer, as the official SQuAD 2.0 head
+FORBIDDEN = -1e30  # the logit of a position that cannot be an answer, as in the official SQuAD 2.0 head
 
 
 def forbid(logits: Tensor, allowed: Tensor) -> Tensor:
-    """The logits, so low where not allowed that a softmax gives 0; half precision has no -1e30 and gets its lowest."""
+    """Mask logits so that a softmax gives 0 where not allowed; in half precision by its lowest value, not -1e30."""
     return logits.masked_fill(~allowed, max(FORBIDDEN, torch.finfo(logits.dtype).min))
 
 
 class MaskedLMHead(nn.Module):
-    """Vocabulary logits; the decoder is the token table, an argument so that it exists once."""
+    """Vocabulary logits; the decoder is the token table, passed as an argument so that it is stored only once."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -43,7 +43,10 @@ class MaskedLMHead(nn.Module):
 
 
 class SentenceHead(nn.Module):
-    """Logits (S, labels) of a pooled vector: SOP, NSP (0 = as written, 1 = not) or three-way. No dropout, as Google."""
+    """Logits (S, labels) of a pooled vector: SOP, NSP (0 = as written, 1 = not) or three-way.
+
+    It has no dropout, as in Google's code.
+    """
 
     def __init__(self, config: ModelConfig, num_labels: int = 2) -> None:
         super().__init__()
@@ -81,7 +84,7 @@ class ChoiceHead(nn.Module):
 
 
 class SpanLogits(NamedTuple):
-    """Logits of where an answer starts and ends, both (B, T)."""
+    """Logits of the start and the end of an answer, both (B, T)."""
 
     start: Tensor
     end: Tensor
@@ -100,16 +103,16 @@ class SpanHead(nn.Module):
 
 
 class ConditionalSpanLogits(NamedTuple):
-    """Start logits, the starts that ends were computed for, their end logits, and whether there is no answer."""
+    """Start logits, the starts for which ends were computed, their end logits, and the no-answer logit."""
 
     start: Tensor  # (B, T)
     starts: Tensor  # (B, K) positions: the gold start (K = 1) in training, the K best otherwise
     end: Tensor  # (B, K, T)
-    unanswerable: Tensor  # (B,) logit; large = the question has no answer here
+    unanswerable: Tensor  # (B,) logit; large = the question has no answer
 
 
 class ConditionalSpanHead(nn.Module):
-    """The SQuAD 2.0 head: the end depends on the start, and a classifier says whether there is an answer at all."""
+    """The SQuAD 2.0 head: the end depends on the start, and a classifier predicts whether there is an answer at all."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -136,7 +139,7 @@ class ConditionalSpanHead(nn.Module):
         )
 
     def _end_logits(self, hidden: Tensor, allowed: Tensor, starts: Tensor) -> Tensor:
-        # A linear map of (token, start) is the sum of two: T + K multiplies instead of T * K.
+        # A linear map of a pair (token, start) is the sum of two maps: T + K multiplies instead of T * K.
         of_token, of_start = self.end_dense.weight.chunk(2, dim=1)  # (H, H) each
         start_states = gather_positions(hidden, starts)  # (B, K, H)
         from_tokens = F.linear(hidden, of_token)[:, None]  # (B, 1, T, H)
@@ -166,7 +169,7 @@ NEEDS_POOLER: frozenset[HeadKind] = frozenset({"sentence", "classification", "ch
 
 
 def build_head(config: ModelConfig, spec: HeadSpec) -> nn.Module:
-    """The head of a specification; its weights are not initialised."""
+    """The head of a specification; its weights are not initialized."""
     if spec.kind in NEEDS_POOLER and not config.has_pooler:
         raise ConfigError(
             "no-pooler", f"head '{spec.kind}' reads the pooled vector, but has_pooler = false: set it to true"

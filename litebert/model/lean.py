@@ -1,11 +1,11 @@
-"""Operations that keep less memory for the backward pass than autograd would, and are not slower.
+"""Operations that store less for the backward pass than autograd would, and are not slower.
 
-Their forms for bfloat16 on CPUs, where matrix multiplies are so fast that the rest decides: an activation is looked up
-in a table of all 65,536 numbers, and attention is a handful of matrix multiplies.
+There are special forms for bfloat16 on CPUs, where matrix multiplies are so fast that the other operations dominate:
+activations are looked up in a table of all 65,536 numbers, and attention is a few matrix multiplies.
 
-Each function starts with its plain form, which runs where nothing is kept or a graph is traced (compiling, exporting).
-R rows are all leading axes flattened: B * T tokens, or B * Q queried ones in the last layer. F is the feed-forward
-width; M and V are masked positions and the vocabulary.
+Each function starts with its plain form, which runs if nothing is stored or a graph is traced (compiling, exporting).
+R is the product of all leading axes: B * T tokens, or B * Q queried ones in the last layer. F is the feed-forward
+width, M the number of masked positions and V the vocabulary size.
 """
 
 import math
@@ -23,11 +23,11 @@ from torch.nn import functional as F
 from litebert.core.threads import run_threads
 from litebert.model import table_kernels
 
-CHUNK_LOGITS = 8_000_000  # at a time: 32 MB. Fewer make the multiplies thin, more do not fit the cache
-CHUNK_SCORES = 1_600_000  # of attention at a time: as many as fit the cache
-CHUNK_VALUES = 800_000  # of an activation at a time: several passes over them find them in the cache
+CHUNK_LOGITS = 8_000_000  # logits per chunk: 32 MB. Fewer make the matrices too thin, more do not fit in the cache
+CHUNK_SCORES = 1_600_000  # attention scores per chunk: as many as fit in the cache
+CHUNK_VALUES = 800_000  # activation values per chunk: they stay in the cache over several passes
 
-CHUNK_LOOKUPS = 1 << 18  # of a table's lookups, by one thread
+CHUNK_LOOKUPS = 1 << 18  # table lookups per call of a thread
 
 # sigmoid(2 z) = (1 + tanh z) / 2, and PyTorch's sigmoid is several times faster than its tanh on a CPU
 _TWICE = 2 * math.sqrt(2 / math.pi)
@@ -40,7 +40,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 def cast_linear(x: Tensor, linear: nn.Linear) -> Tensor:
-    """The linear map of x, computed in the number format of x."""
+    """The linear map of x, computed in the dtype of x."""
     return F.linear(x, linear.weight.to(x.dtype), linear.bias.to(x.dtype))
 
 
@@ -58,9 +58,9 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
 
 
 class _Attention(torch.autograd.Function):
-    """Attention as matrix multiplies, some rows of the batch at a time; scores are computed again in the backward pass.
+    """Attention as matrix multiplies, some batch rows at a time; the backward pass recomputes the scores.
 
-    torch's fused kernel takes several times as long for bfloat16 on a CPU, and longer than for float32.
+    For bfloat16 on a CPU, torch's fused kernel takes several times as long, and longer than for float32.
     """
 
     @staticmethod
@@ -89,13 +89,13 @@ class _Attention(torch.autograd.Function):
 
 
 def _some_rows(query: Tensor, key: Tensor) -> list[slice]:
-    """Rows of a batch whose scores exist at the same time."""
+    """Slices of batch rows whose scores are computed together."""
     num_rows = max(1, CHUNK_SCORES // (query.shape[1] * query.shape[2] * key.shape[2]))
     return [slice(start, start + num_rows) for start in range(0, len(query), num_rows)]
 
 
 def _attention_probabilities(scaled: Tensor, key: Tensor, mask: Tensor | None, rows: slice) -> Tensor:
-    """The softmax of the scores (b, N, Q, T) of some rows; it is computed in float32 and rounded once."""
+    """The softmax of the scores (b, N, Q, T) of some rows, computed in float32 and rounded once."""
     scores = scaled[rows] @ key[rows].transpose(-2, -1)
     if mask is not None:
         scores += mask[rows]
@@ -103,7 +103,7 @@ def _attention_probabilities(scaled: Tensor, key: Tensor, mask: Tensor | None, r
 
 
 def _multiply(left: Tensor, right: Tensor, out: Tensor) -> None:
-    """Write the products of matrices of every row and head (b, N, ., .)."""
+    """Write the products of the matrices (b, N, ., .) of every row and head to `out`."""
     torch.bmm(left.flatten(0, 1), right.flatten(0, 1), out=out.flatten(0, 1))
 
 
@@ -111,7 +111,7 @@ def activated_linear(x: Tensor, weight: Tensor, bias: Tensor, activation: Callab
     """The linear map (..., H) of activation(x) for x (..., F); the activation is recomputed in the backward pass."""
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return F.linear(activation(x), weight, bias)
-    # The casts only do something under autocast, where the backward pass needs weights of x's type.
+    # The casts matter only under autocast, where the backward pass needs weights in the dtype of x.
     arguments = x, weight.to(x.dtype), bias.to(x.dtype), activation
     mapped: Tensor = _ActivatedLinear.apply(*arguments)  # type: ignore[no-untyped-call]
     return mapped
@@ -173,7 +173,7 @@ def _gate(x: Tensor, out: Tensor) -> Tensor:
 
 
 def _has_fast_form(activation: Callable[[Tensor], Tensor], x: Tensor) -> bool:
-    # In half precision each step would round, and a GPU's own kernel is one pass.
+    # In half precision each step would round, and on a GPU the built-in kernel is already a single pass.
     return activation is gelu_tanh and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
 
 
@@ -186,10 +186,10 @@ Table = NDArray[np.uint16]
 
 @cache
 def _tabulate(activation: Callable[[Tensor], Tensor]) -> tuple[Table, Table]:
-    """The activation and its derivative at each of the numbers that bfloat16 has, in the order of their bits."""
+    """The activation and its derivative at every bfloat16 number, indexed by its bits."""
     every = torch.arange(1 << 16, dtype=torch.int32).to(torch.uint16).view(torch.bfloat16)
     exact = every.double()
-    # Forward differentiation keeps nothing for a backward pass; activation checkpointing would count it as a layer's.
+    # Forward-mode differentiation saves no tensors, which activation checkpointing would count as the layer's.
     activated, slope = torch.func.jvp(activation, (exact,), (torch.ones_like(exact),))[:2]
     value, derivative = (y.bfloat16().view(torch.uint16).numpy() for y in (activated, slope))
     return value, derivative
@@ -217,9 +217,9 @@ def _chunks(x: Tensor) -> tuple[Tensor, ...]:
 def vocabulary_loss(
     states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The summed negative log-likelihood of tokens `labels` (M,) at states (M, E), and how many have the best logit.
+    """The summed cross-entropy of tokens `labels` (M,) at states (M, E), and how many have the highest logit.
 
-    `weights` (M,) multiply the losses of the targets; None: all weigh 1.
+    `weights` (M,) multiply the losses of the labels; None: all are 1.
     """
     if torch.compiler.is_compiling():
         logits = F.linear(states, table, bias)  # (M, V)
@@ -229,14 +229,14 @@ def vocabulary_loss(
     if torch.is_autocast_enabled(states.device.type):
         states = states.to(torch.get_autocast_dtype(states.device.type))
     table, bias = table.to(states.dtype), bias.to(states.dtype)
-    if not torch.is_grad_enabled():  # else an autograd function would still see that parameters require gradients
+    if not torch.is_grad_enabled():  # otherwise the function would compute gradients anyway
         states, table, bias = states.detach(), table.detach(), bias.detach()
     loss, correct = _VocabularyLoss.apply(states, table, bias, labels, weights)  # type: ignore[no-untyped-call]
     return loss, correct
 
 
 class _VocabularyLoss(torch.autograd.Function):
-    """Loss and gradients in one pass, a chunk of C rows of logits at a time: all of them (M, V) never exist."""
+    """Loss and gradients in one pass over chunks of C rows of logits; the full logits (M, V) never exist."""
 
     @staticmethod
     def forward(
@@ -245,7 +245,7 @@ class _VocabularyLoss(torch.autograd.Function):
         loss = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
         correct = labels.new_zeros(())
         is_training = any(ctx.needs_input_grad)
-        # Summed over the chunks in half precision, gradients would lose their last decimals.
+        # At least float32: summed over chunks in half precision, gradients would lose their last decimals.
         gradients = (
             [
                 torch.empty_like(states),
@@ -256,16 +256,16 @@ class _VocabularyLoss(torch.autograd.Function):
             else []
         )
         num_rows = max(1, CHUNK_LOGITS // len(table))
-        for start in range(0, max(1, len(labels)), num_rows):  # no labels: once, for gradients of 0
+        for start in range(0, max(1, len(labels)), num_rows):  # if there are no labels, one pass for zero gradients
             rows = slice(start, start + num_rows)
             targets = labels[rows, None]  # (C, 1)
             logits = F.linear(states[rows], table, bias).to(loss.dtype)  # (C, V)
             of_label, largest = logits.gather(1, targets), logits.amax(-1, keepdim=True)  # (C, 1) each
-            # Logits that were rounded to few bits are often equal, and then only the first of them is the guess.
+            # Logits rounded to few bits are often equal; then only the first of them is the prediction.
             is_rounded = states.dtype != loss.dtype
             is_right = logits.argmax(-1, keepdim=True) == targets if is_rounded else of_label == largest
             probabilities = torch.softmax(logits, -1, out=logits)  # (C, V), in the memory of the logits
-            # The best token's probability is at least 1 / V: its logarithm is finite where the label's may not be.
+            # The best token's probability is at least 1 / V, so its logarithm is finite; the label's may not be.
             losses = largest - probabilities.amax(-1, keepdim=True).log() - of_label  # (C, 1)
             of_rows = None if weights is None else weights[rows, None].to(loss.dtype)
             loss += (losses if of_rows is None else losses * of_rows).sum()
@@ -286,12 +286,12 @@ class _VocabularyLoss(torch.autograd.Function):
 
 
 def _add_gradients(gradients: list[Tensor], rows: slice, error: Tensor, states: Tensor, table: Tensor) -> None:
-    """Add the gradients of a chunk whose logits are wrong by `error` (C, V), at its states (C, E)."""
+    """Add the gradients of a chunk with states (C, E), whose logits have the gradient `error` (C, V)."""
     of_states, of_table, of_bias = gradients  # (M, E), (V, E), (V,)
     of_bias += error.sum(0)
     error = error.to(table.dtype)
     of_states[rows] = error @ table
-    # The first chunk is written rather than added: zeroing would be one more pass over the table.
+    # The first chunk is written, not added: zeroing would be one more pass over the table.
     if states.dtype == of_table.dtype:
         of_table.addmm_(error.t(), states, beta=1 if rows.start else 0)
     elif rows.start:

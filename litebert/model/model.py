@@ -1,4 +1,4 @@
-"""A model: the encoder and the heads that the loss uses, initialised as in the official code."""
+"""A model: the encoder and the heads that the loss uses, initialized as in the official code."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from litebert.model.neighbours import look_at_neighbours
 
 
 class Model(nn.Module):
-    """An encoder and its heads by kind; only the heads that a loss uses (DDP waits for every parameter's gradient)."""
+    """An encoder and its heads by kind: only those that a loss uses, as DDP waits for every parameter's gradient."""
 
     def __init__(self, config: ModelConfig, heads: Sequence[HeadSpec] = ()) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Model(nn.Module):
         return logits
 
     def masked_lm_loss(self, states: Tensor, labels: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The loss of the tokens `labels` (M,) at states (M, H), times `weights` (M,), summed, and the number right."""
+        """The summed loss of tokens `labels` (M,) at states (M, H), times `weights` (M,), and the number correct."""
         mlm = self.heads["mlm"]
         assert isinstance(mlm, MaskedLMHead)
         states = states.to(self.encoder.narrow_dtype or states.dtype)
@@ -53,7 +53,7 @@ def build_model(
     seed: int = 0,
     device: str | torch.device = "cpu",
 ) -> Model:
-    """A freshly initialised model; on device "meta", only its shapes."""
+    """A freshly initialized model; on device "meta", only its shapes."""
     specs = [spec if isinstance(spec, HeadSpec) else HeadSpec(spec) for spec in heads]
     with torch.device("meta"):
         model = Model(config, specs)
@@ -70,8 +70,8 @@ def build_model(
 def initialize(model: nn.Module, std: float, seed: int) -> None:
     """Truncated normal (cut at two sigma) for matrices, zero for biases, one for LayerNorm scales.
 
-    Each tensor draws from its own generator, named by (seed, its name): adding a head or a block leaves the others as
-    they were.
+    Each tensor draws from its own generator, seeded with (seed, tensor name), so adding a head or a block does not
+    change the others.
     """
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):

@@ -1,11 +1,11 @@
-"""Initial weights with which attention heads look at adjacent tokens.
+"""Initial weights with which attention heads attend to adjacent tokens.
 
-A masked word is first guessed from its neighbours, and a network with random weights has to find out which positions
-are adjacent: thousands of updates during which it learns nothing but word frequencies. Here positions start as
-sinusoids, for which one position further is a rotation, and the first heads start with that rotation between query and
-key. Two more heads spread their attention over one segment each, with larger values: [CLS] needs what they read to
-predict the order of the segments. These are initial values of ordinary weights, which training changes from the first
-update on; any ALBERT or BERT code computes with them.
+A model first learns to predict masked tokens from their neighbours. With random weights it has to find out which
+positions are adjacent, which takes thousands of updates in which it learns only word frequencies. Here positions start
+as sinusoids, for which a shift by one position is a rotation, and the first heads start with that rotation between
+query and key. Two more heads spread their attention over one segment each, with larger values: [CLS] needs their
+output to predict the order of the segments. These are initial values of ordinary weights, which training changes from
+the first update on; they work in any implementation of ALBERT or BERT.
 """
 
 import math
@@ -18,22 +18,22 @@ from litebert.model.blocks import AttentionBlock
 from litebert.model.encoder import Embeddings, Encoder
 from litebert.model.positions import sinusoids, wave_numbers
 
-# The relative positions that the first heads attend to; the last two repeat the adjacent ones, because a head passes on
-# only its own width. The next two heads attend to one segment each; all others start at random.
+# The relative positions that the first heads attend to; the last two repeat the adjacent ones, because one head's
+# output is narrow. The next two heads attend to one segment each; all others start at random.
 OFFSETS = (-1, 1, -2, 2, -1, 1)
-_FAST_SHARE = 0.6  # of the waves: those that distinguish near positions, which a head reads
-_LOGIT = 6.0  # the score of the position that a head looks for; others have about 0
+_FAST_SHARE = 0.6  # share of the waves that a head reads: the fast ones, which distinguish near positions
+_LOGIT = 6.0  # the score of the position that a head attends to; others have about 0
 # The mean over 30 words has a fifth of the norm of one word's value, over 190 words a fourteenth. Without these gains
-# it is lost next to [CLS]'s own embedding, and with some seeds learning of sentence order does not start.
+# it is too small compared with [CLS]'s own embedding, and with some seeds the model never learns sentence order.
 _VALUE_GAIN, _OUTPUT_GAIN = 4.0, 2.0
-# In more layers than this the gain is reduced: otherwise the segments' means hide the words, and at depth 4 nothing is
-# learned.
+# With more layers than this the gain is reduced: otherwise the segments' means dominate the words, and at depth 4 the
+# model learns nothing.
 _MAX_GAIN_LAYERS = 2
 
 
 @torch.no_grad()
 def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
-    """Change freshly drawn weights so that heads look at the relative positions `OFFSETS`, and at segments."""
+    """Change freshly drawn weights so that heads attend to the relative positions `OFFSETS` and to segments."""
     waves = wave_numbers(encoder.config.embedding_size // 4)
     _write_sinusoids(encoder.embeddings, waves, encoder.config.initializer_range)
     to_hidden = _make_orthogonal(encoder.embeddings, generator)  # (H, E)
@@ -46,7 +46,7 @@ def look_at_neighbours(encoder: Encoder, generator: torch.Generator) -> None:
 
 
 def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
-    """Give positions the first half of the columns to themselves: a head that reads these sees no words."""
+    """Reserve the first half of the columns for positions, so that a head that reads these is independent of words."""
     table, width = embeddings.position.weight, 2 * len(waves)
     table.zero_()
     table[:, :width] = (math.sqrt(2) * std * sinusoids(len(table), waves)).to(table)
@@ -55,7 +55,7 @@ def _write_sinusoids(embeddings: Embeddings, waves: Tensor, std: float) -> None:
 
 
 def _make_orthogonal(embeddings: Embeddings, generator: torch.Generator) -> Tensor:
-    """Make the projection keep angles, so that heads can undo it; returns its directions (H, E)."""
+    """Make the projection preserve angles, so that heads can invert it; returns its directions (H, E)."""
     if embeddings.projection is None:
         return torch.eye(embeddings.norm.normalized_shape[0])
     weight = embeddings.projection.weight

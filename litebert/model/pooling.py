@@ -1,4 +1,4 @@
-"""How a text becomes one vector: pooling over its last states, maximal length, and normalization."""
+"""Text embeddings: pooling of the last hidden states, maximum length, and normalization."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,11 +12,11 @@ Pooling = Literal["mean", "cls", "max"]
 
 @dataclass(frozen=True)
 class EmbeddingSpec:
-    """How a model's vectors are made. These defaults hold for a model that does not say."""
+    """How a model computes embeddings. The defaults apply to models that do not specify it."""
 
-    pooling: Pooling = "mean"  # of the real tokens' last states: the mean, the first ([CLS]), or the maximum by element
+    pooling: Pooling = "mean"  # of the real tokens' last states: mean, first ([CLS]), or element-wise maximum
     normalize: bool = True  # to unit length
-    max_length: int | None = None  # in tokens; None: the length of fine-tuning, else the model's positions
+    max_length: int | None = None  # in tokens; None: as in fine-tuning, else the model's positions
 
     def __str__(self) -> str:
         length = "" if self.max_length is None else f", at most {self.max_length} tokens"
@@ -24,7 +24,7 @@ class EmbeddingSpec:
 
 
 def pool(hidden: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
-    """The vectors (B, H) of last states (B, T, H) whose mask (B, T) is True at real tokens."""
+    """Pool last states (B, T, H) to vectors (B, H); `mask` (B, T) is True at real tokens."""
     if pooling == "cls":
         return hidden[:, 0]
     real = mask[..., None]

@@ -1,4 +1,4 @@
-"""Positions as waves: sinusoids as initial values, and learned positions extrapolated beyond the trained length."""
+"""Sinusoids as initial positions, and extrapolation of learned positions beyond the trained length."""
 
 import math
 from typing import Literal
@@ -21,7 +21,7 @@ def wave_numbers(num_waves: int) -> Tensor:
 
 
 def sinusoids(num_positions: int, waves: Tensor) -> Tensor:
-    """The sine and cosine of every wave (positions, 2 waves); one position further is a rotation of them."""
+    """The sine and cosine of every wave (positions, 2 waves); a shift by one position rotates them."""
     angles = torch.arange(num_positions, dtype=torch.float64)[:, None] * waves  # (positions, waves)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
 
@@ -29,8 +29,8 @@ def sinusoids(num_positions: int, waves: Tensor) -> Tensor:
 def continue_positions(table: Tensor, num_known: int) -> Tensor:
     """The position table (positions, E) with the rows from `num_known` on extrapolated from those before them.
 
-    By a ridge regression of the learned rows on a constant and on the waves that fit into them at least four times.
-    Rows that are still as drawn have another norm and direction, and a short last stage does not train them enough.
+    The learned rows are fitted by ridge regression on a constant and on the waves of which they hold at least four
+    periods. Untrained rows have another norm and direction, and a short last stage does not train them enough.
     """
     waves = wave_numbers(max(1, table.shape[1] // 4))
     curve = sinusoids(len(table), waves[2 * math.pi / waves <= num_known / 4])
@@ -44,10 +44,10 @@ def continue_positions(table: Tensor, num_known: int) -> Tensor:
 
 
 def extend_positions(table: Tensor, num_positions: int, how: NewPositions) -> Tensor:
-    """A longer position table (positions, E) that starts with this one: repeated, or continued as by waves.
+    """A longer position table (positions, E) that starts with this one, which is repeated or continued by waves.
 
-    Repeated, distances within each copy stay as they were learned; the first positions ([CLS] and the words after it),
-    which are special, are not repeated.
+    Repetition keeps the learned distances within each copy. The first positions ([CLS] and the words after it) are
+    special and are not repeated.
     """
     known = len(table)
     assert num_positions >= known, (num_positions, known)

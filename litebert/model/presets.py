@@ -1,4 +1,4 @@
-"""The published models as values of ModelConfig, and the paper's tables of shapes with its rounded counts."""
+"""The published models as ModelConfigs, and the paper's tables of shapes with rounded parameter counts."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -29,7 +29,7 @@ _TINY = _without_dropout(replace(_BASE, hidden_size=312, ffn_size=1_248, num_lay
 
 
 class Preset(NamedTuple):
-    """A named shape, the parameter count its paper prints, and where the shape comes from."""
+    """A named shape, the parameter count printed in its paper, and the source of the shape."""
 
     config: ModelConfig
     printed: str
@@ -82,13 +82,13 @@ def preset(name: str) -> ModelConfig:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of the ALBERT paper's tables: the shape, and the parameters as printed and as counted."""
+    """A row of the ALBERT paper's tables: the shape, the printed parameter count, and how it is counted."""
 
     name: str
     config: ModelConfig
     printed_millions: int
-    counts_pooler: bool  # the convention that reproduces the printed number: shared rows count the pooler
-    note: str = ""  # where the printed number is not reproduced
+    counts_pooler: bool  # reproduces the printed number: rows with sharing count the pooler
+    note: str = ""  # if the printed number is not reproduced
 
 
 def _shape(embedding_size: int, sharing: Sharing) -> ModelConfig:

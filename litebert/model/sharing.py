@@ -1,6 +1,6 @@
-"""Sharing is a table: for each layer, which attention block and which feed-forward block it uses.
+"""Sharing as a table: the attention block and the feed-forward block that each layer uses.
 
-Every strategy of the paper is a way to fill that table; the encoder only reads it.
+Every strategy of the paper fills that table in its own way; the encoder only reads it.
 """
 
 from typing import Literal, NamedTuple
@@ -17,7 +17,7 @@ class LayerPlan(NamedTuple):
 
     @property
     def is_one_layer(self) -> bool:
-        """Whether all layers are the same one, so that a loop can compute them."""
+        """Whether all layers are the same layer, so that a loop can compute them."""
         return set(self.rows) == {(0, 0)}
 
     @property
@@ -56,7 +56,7 @@ def plan_layers(
 
 
 def group_of(layer: int, num_layers: int, num_groups: int) -> int:
-    """The group of a layer. In integers: the published floating-point forms are off by one at, for one, L = G = 22."""
+    """The group of a layer. In integers: the published floating-point forms are off by one, as at L = G = 22."""
     return layer * num_groups // num_layers
 
 

@@ -1,12 +1,13 @@
 """Sparse attention: each token attends to its neighbours and to a few global tokens of its sequence.
 
 "window": the tokens at most `attention_width` away on either side. "block": blocks of `attention_width` tokens, counted
-from the start of the sequence; half of the heads read the query's own block, the others a block further along, cyclic
-(BlockBERT). In both, the first `num_global_tokens` of a sequence attend to all of it, and all of it to them.
+from the start of the sequence; half of the heads attend to the query's own block, the others to blocks at fixed
+distances, cyclically (BlockBERT). In both, the first `num_global_tokens` of a sequence attend to all of it, and all of
+it to them.
 
-Scores are computed for blocks of queries and the keys around them, so time and memory grow with the length T and not
-with its square. On a CPU PyTorch's fused kernel computes the blocks, from views of the keys; the plain form is for
-dropout, other devices and compiled blocks.
+Scores are computed for blocks of queries and the keys around them, so time and memory are linear in the length T, not
+quadratic. On a CPU, PyTorch's fused kernel computes the blocks from views of the keys; the plain form is for dropout,
+other devices and torch.compile.
 """
 
 from collections.abc import Iterator
@@ -26,12 +27,12 @@ _fused_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_bac
 
 
 class Span(NamedTuple):
-    """Blocks of C queries that follow each other in a row, and the K keys that each block may attend to."""
+    """Consecutive blocks of C queries, and the K keys that each block may attend to."""
 
     first_query: int
     num_blocks: int
     block_size: int  # C
-    first_key: int  # of the first block; each block's keys begin C further on
+    first_key: int  # of the first block; each next block's keys begin C tokens later
     num_keys: int  # K
     mask: Tensor  # (B or 1, blocks or 1, 1, C, K), added to the scores
 
@@ -46,16 +47,16 @@ class Span(NamedTuple):
         return tokens.unfold(1, self.num_keys, self.block_size).transpose(3, 4)
 
     def add_to_keys(self, x: Tensor, update: Tensor) -> None:
-        """Add the keys' gradients (B, blocks, N, K, D) to x (B, T, N, D), where the blocks overlap."""
+        """Add gradients (B, blocks, N, K, D) of keys to x (B, T, N, D), in which the blocks overlap."""
         for start in range(0, self.num_keys, self.block_size):
-            part = update[:, :, :, start : start + self.block_size]  # no longer than a block: these do not overlap
+            part = update[:, :, :, start : start + self.block_size]  # at most C keys per block: these do not overlap
             shifted = self._replace(first_key=self.first_key + start, num_keys=part.shape[3])
             shifted.keys(x).add_(part)
 
 
 @dataclass(frozen=True)
 class Windows:
-    """The local part of window attention: all queries of a row, in three spans at most."""
+    """The local part of window attention: all queries of a row, in at most three spans."""
 
     spans: tuple[Span, ...]
 
@@ -64,7 +65,7 @@ class Windows:
             yield Part(span.queries(query), span.keys(key), span.keys(value), span.mask)
 
     def queries(self, x: Tensor) -> Iterator[Tensor]:
-        """What belongs to the queries of each part, (..., N, C, *) of x (B, T, N, *)."""
+        """The entries (..., N, C, *) of x (B, T, N, *) for the queries of each part."""
         return (span.queries(x) for span in self.spans)
 
     def restore(self, parts: list[Tensor]) -> Tensor:
@@ -72,7 +73,7 @@ class Windows:
         return torch.cat([part.transpose(2, 3).flatten(1, 2) for part in parts], dim=1)
 
     def add_gradients(self, gradients: tuple[Tensor, Tensor, Tensor], of_parts: list[tuple[Tensor, ...]]) -> None:
-        """Add those of each part's queries, keys and values to those of the states (B, T, N, D)."""
+        """Add the gradients of each part's queries, keys and values to those of the states (B, T, N, D)."""
         query, key, value = gradients
         for span, (of_query, of_key, of_value) in zip(self.spans, of_parts, strict=True):
             span.queries(query).copy_(of_query)
@@ -82,10 +83,10 @@ class Windows:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The local part of block attention. Sequences are laid out in M blocks of C slots, each from a block's start."""
+    """The local part of block attention. There are M blocks of C slots; each sequence starts a new block."""
 
-    token_at: Tensor  # (M * C,) the token in each slot, counted through all rows
-    empty: Tensor  # the slots without a token, of which nothing is read and to which no gradient flows
+    token_at: Tensor  # (M * C,) the token in each slot, as an index into the flattened batch
+    empty: Tensor  # the slots without a token, which are read as 0 and get no gradient
     slot_of: Tensor  # (B * T,) the slot of each token
     source: Tensor  # (M, N) the block that each head reads
     mask: Tensor  # (M, N, 1, C), added to the scores
@@ -107,7 +108,7 @@ class Blocks:
         ((of_query, *of_read),) = of_parts
         gradients[0].copy_(self.restore([of_query]).view_as(gradients[0]))
         for gradient, of_blocks in zip(gradients[1:], of_read, strict=True):
-            # Each block is read once by each head, so nothing has to be added up.
+            # Each block is read once by each head, so there is nothing to sum.
             moved = torch.empty_like(of_blocks)
             moved[self.source, torch.arange(moved.shape[1], device=moved.device)] = of_blocks
             gradient.copy_(self.restore([moved]).view_as(gradient))
@@ -129,25 +130,25 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class SparseMask:
-    """Which tokens see each other in the sparse layers of a pass. Built once for all of them."""
+    """The attention mask of the sparse layers, built once per pass for all of them."""
 
     config: ModelConfig
     sequence_ids: Tensor  # (B, T) from 1; 0 = padding
     local: Windows | Blocks
-    globals_at: Tensor  # (B, G) the positions of global tokens, then of others in rows that have fewer
+    globals_at: Tensor  # (B, G) positions of global tokens; rows with fewer are filled with other positions
     is_global: Tensor  # (B, G)
-    columns: Tensor  # (B, T, 1, G), added to the scores of global tokens as keys
-    rows: Tensor  # (B, 1, G, T), added to their scores as queries
+    columns: Tensor  # (B, T, 1, G), added to scores whose keys are global tokens
+    rows: Tensor  # (B, 1, G, T), added to scores whose queries are global tokens
 
     def are_global(self, read_at: Tensor) -> bool:
-        """Whether all of these positions (B, Q) are global tokens; False where looking at values would cost much."""
+        """Whether all of these positions (B, Q) are global tokens; False where checking would be expensive."""
         if torch.compiler.is_compiling() or read_at.device.type != "cpu" or read_at.shape[1] > self.globals_at.shape[1]:
             return False
         flags = torch.zeros_like(self.sequence_ids, dtype=torch.bool).scatter(1, self.globals_at, self.is_global)
         return bool(flags.gather(1, read_at).all())
 
     def see_sequences(self, read_at: Tensor) -> Tensor:
-        """What is added to the scores (B, 1, Q, T) of queries that attend to their whole sequence."""
+        """The additive mask (B, 1, Q, T) of queries that attend to their whole sequence."""
         ids = self.sequence_ids
         same = ids.gather(1, read_at)[:, None, :, None] == ids[:, None, None, :]
         return _to_scores(same & (ids > 0)[:, None, None, :], self.columns.dtype)
@@ -160,8 +161,8 @@ class SparseMask:
 def build_sparse_mask(config: ModelConfig, sequence_ids: Tensor, dtype: torch.dtype) -> SparseMask | Tensor | None:
     """The mask of the sparse layers for tokens of these sequences (B, T), numbered from 1 in each row (0 = padding).
 
-    A text that is not much longer than a window is computed faster in one piece: for it a dense mask, added to the
-    scores, or None if every token sees every other one.
+    For a text that is not much longer than a window, computing all scores is faster: it gets a dense additive mask, or
+    None if every token attends to every other.
     """
     length, width = sequence_ids.shape[1], config.attention_width
     is_window = config.attention == "window"
@@ -176,7 +177,7 @@ def build_sparse_mask(config: ModelConfig, sequence_ids: Tensor, dtype: torch.dt
     chosen, globals_at = chosen[:, :num_global] > 0, globals_at[:, :num_global]  # (B, G) each
     same = sequence_ids[:, :, None] == sequence_ids.gather(1, globals_at)[:, None, :]  # (B, T, G)
     seen = same & chosen[:, None, :]
-    key_ids = sequence_ids.masked_fill(is_global | (sequence_ids == 0), -1)  # global keys are columns of their own
+    key_ids = sequence_ids.masked_fill(is_global | (sequence_ids == 0), -1)  # global keys have their own columns
     build = _build_windows if is_window else _build_blocks
     return SparseMask(
         config=config,
@@ -190,7 +191,7 @@ def build_sparse_mask(config: ModelConfig, sequence_ids: Tensor, dtype: torch.dt
 
 
 def see_densely(config: ModelConfig, sequence_ids: Tensor) -> Tensor:
-    """Whether each token sees each other one (B, 1, T, T), or (B, N, T, T) for blocks, in a sparse layer."""
+    """Whether a token attends to another in a sparse layer: (B, 1, T, T), or (B, N, T, T) for block attention."""
     at = _positions_in_sequences(sequence_ids)  # (B, T)
     is_global = at < config.num_global_tokens
     of_query, of_key = at[:, None, :, None], at[:, None, None, :]
@@ -208,7 +209,7 @@ def see_densely(config: ModelConfig, sequence_ids: Tensor) -> Tensor:
 
 
 def block_distances(num_heads: int) -> list[int]:
-    """How many blocks after the query's own each head reads: 0 for half of the heads, then 1, -1, 2, -2, 4, -4 ..."""
+    """Distance in blocks from each head's queries to its keys: 0 for half of the heads, then 1, -1, 2, -2, 4, -4 ..."""
     num_own = (num_heads + 1) // 2
     return [0] * num_own + [2 ** (n // 2) * (-1) ** n for n in range(num_heads - num_own)]
 
@@ -216,7 +217,7 @@ def block_distances(num_heads: int) -> list[int]:
 def attend_sparsely(
     projected: Tensor, mask: SparseMask, num_heads: int, *, rate: float = 0.0, noise: RowNoise | None = None
 ) -> Tensor:
-    """The context (B, T, H) for queries, keys and values (B, T, 3 H); attention dropout at this rate."""
+    """The context (B, T, H) of queries, keys and values (B, T, 3 H), with attention dropout at this rate."""
     query, key, value = torch.unflatten(projected, 2, (3, num_heads, -1)).unbind(2)  # (B, T, N, D) each
     is_fused = rate == 0 and projected.device.type == "cpu" and not torch.compiler.is_compiling()
     if is_fused:
@@ -247,7 +248,7 @@ def _attend_globally(
 def _attend_plainly(
     query: Tensor, key: Tensor, value: Tensor, mask: SparseMask, rate: float, noise: RowNoise | None
 ) -> Tensor:
-    """The context (B, T, N, D) before that of global queries is put in its place."""
+    """The context (B, T, N, D) of local attention and global keys; global queries are computed separately."""
     local, (batch_size, length, num_heads, _) = mask.local, query.shape
     query = query * query.shape[-1] ** -0.5
     columns = _score_columns(query, key, mask)  # (B, T, N, G)
@@ -257,7 +258,7 @@ def _attend_plainly(
     if noise is not None and rate > 0:
         num_keys = max(part.key.shape[-2] for part in parts) + columns.shape[-1]
         ones = columns.new_ones(batch_size, length, num_heads, num_keys)
-        # drawn by position, so that a row gets the same mask in every batch
+        # drawn per position, so that a row gets the same mask in every batch
         kept = local.queries(noise.drop(ones, rate, "probabilities"))
     contexts, weights_of_columns = [], []
     for part, scores_of_columns, kept_of_part in zip(parts, of_columns, kept, strict=True):
@@ -275,10 +276,10 @@ def _attend_plainly(
 
 
 class _SparseAttention(torch.autograd.Function):
-    """The same by PyTorch's fused kernel, which keeps no scores; the backward pass computes them again.
+    """`_attend_plainly` with PyTorch's fused kernel, which stores no scores; the backward pass recomputes them.
 
-    The kernel sees a block's local keys only. Global keys are added by hand: `total` is the logarithm of the sum over
-    both kinds, with which the kernel's backward pass gives the local part of the gradients.
+    The kernel computes only a block's local keys; global keys are added here. `total` is the log-sum-exp over both
+    kinds, with which the kernel's backward pass gives the local part of the gradients.
     """
 
     @staticmethod
@@ -325,7 +326,7 @@ class _SparseAttention(torch.autograd.Function):
 
 
 def _run(part: Part) -> tuple[Tensor, Tensor]:
-    """The context (..., N, C, D) of a part's queries, and the logarithms (..., N, C) of their softmax sums."""
+    """The context (..., N, C, D) of a part's queries, and the log-sum-exps (..., N, C) of their scores."""
     outputs = [_fused(*inputs, attn_mask=added) for *inputs, added in _rows(*part)]
     contexts, sums = zip(*outputs, strict=True)
     shape = part.query.shape
@@ -343,7 +344,7 @@ def _run_backward(part: Part, gradient: Tensor, context: Tensor, sums: Tensor) -
 
 
 def _rows(*inputs: Tensor) -> Iterator[list[Tensor]]:
-    """Inputs (B, blocks, N, ...), the last of them a mask, as the kernel takes them: in four dimensions."""
+    """Split inputs (B, blocks, N, ...), of which the last is a mask, into the four dimensions that the kernel takes."""
     first, mask = inputs[0], inputs[-1]
     if first.dim() == 4:
         yield list(inputs)
@@ -355,13 +356,13 @@ def _rows(*inputs: Tensor) -> Iterator[list[Tensor]]:
 
 
 def _score_columns(query: Tensor, key: Tensor, mask: SparseMask) -> Tensor:
-    """The scores (B, T, N, G) of global tokens as keys, for queries (B, T, N, D) that are scaled already."""
+    """The scores (B, T, N, G) of global tokens as keys, for queries (B, T, N, D) that are already scaled."""
     scores = torch.einsum("btnd,bgnd->btng", query, _take(key, mask))
     return scores + mask.columns.to(scores.dtype)
 
 
 def _weigh_columns(weights: Tensor, value: Tensor, mask: SparseMask) -> Tensor:
-    """What queries (B, T, N, D) get from global tokens with these weights (B, T, N, G)."""
+    """The sum (B, T, N, D) of the global tokens' values, weighted by (B, T, N, G)."""
     return torch.einsum("btng,bgnd->btnd", weights, _take(value, mask))
 
 
@@ -373,7 +374,7 @@ def _take(x: Tensor, mask: SparseMask) -> Tensor:
 def _build_windows(config: ModelConfig, ids: Tensor, key_ids: Tensor, dtype: torch.dtype) -> Windows:
     length, width = ids.shape[1], config.attention_width
     block_size = config.query_block
-    is_uniform = bool((ids == 1).all())  # the rows are alike, and beyond the global tokens the blocks too
+    is_uniform = bool((ids == 1).all())  # all rows have the same mask, and so do all blocks after the global tokens
     if is_uniform:
         ids, key_ids = ids[:1], key_ids[:1]
     begin = -(-(width + config.num_global_tokens) // block_size) * block_size
@@ -418,14 +419,14 @@ def _build_blocks(config: ModelConfig, ids: Tensor, key_ids: Tensor, dtype: torc
 
 
 def _number_runs(sequence_ids: Tensor) -> Tensor:
-    """The number (B, T) of the run of equal ids that each token is in, counted through all rows."""
+    """The number (B, T) of each token's run of equal ids, counted across all rows."""
     starts = torch.ones_like(sequence_ids)
     starts[:, 1:] = sequence_ids[:, 1:] != sequence_ids[:, :-1]
     return starts.flatten().cumsum(0).view_as(sequence_ids) - 1
 
 
 def _positions_in_sequences(sequence_ids: Tensor) -> Tensor:
-    """How many tokens of its sequence come before each token (B, T)."""
+    """The position (B, T) of each token in its sequence."""
     at = torch.arange(sequence_ids.shape[1], device=sequence_ids.device).expand_as(sequence_ids)
     is_start = torch.ones_like(sequence_ids, dtype=torch.bool)
     is_start[:, 1:] = sequence_ids[:, 1:] != sequence_ids[:, :-1]
@@ -433,7 +434,7 @@ def _positions_in_sequences(sequence_ids: Tensor) -> Tensor:
 
 
 def _sees_all(sequence_ids: Tensor, dtype: torch.dtype) -> Tensor | None:
-    """The mask of full attention within each sequence."""
+    """The additive mask of full attention within each sequence; None if there is only one, without padding."""
     if bool((sequence_ids == 1).all()):
         return None
     same = sequence_ids[:, None, :, None] == sequence_ids[:, None, None, :]
@@ -441,9 +442,9 @@ def _sees_all(sequence_ids: Tensor, dtype: torch.dtype) -> Tensor | None:
 
 
 def _to_scores(seen: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to scores: 0 where seen, else so low a number that a softmax gives 0.
+    """The additive mask: 0 where seen, else a number so low that a softmax gives 0.
 
-    Not -inf: a query without any key (of padding, or with none but global ones) would be NaN.
+    Not -inf: a query without any key (padding, or one with only global keys) would give NaN.
     """
     lowest = max(-1e30, torch.finfo(dtype).min / 2)
     return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(~seen, lowest)

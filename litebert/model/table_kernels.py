@@ -1,4 +1,4 @@
-"""Looking numbers up in a table of all that sixteen bits can say."""
+"""Lookups in a table with an entry for every 16-bit number."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,6 @@ from litebert.core.compiled import compiled_with
 
 @compiled_with()
 def look_up(numbers: NDArray[np.uint16], table: NDArray[np.uint16], output: NDArray[np.uint16]) -> None:
-    """The table's entry for each number. The numbers of a layer are close together, and their entries in the cache."""
+    """Write the table's entry for each number. A layer's numbers are close together, so their entries stay cached."""
     for i in range(numbers.size):
         output[i] = table[numbers[i]]

@@ -14,7 +14,7 @@ def advise(recipe: Recipe, plan: Plan) -> list[str]:
 
 
 def suggest_fix(plan: Plan) -> str:
-    """What to change if no way fits."""
+    """A sentence on what to change if no way fits."""
     needed = min(way.memory.total for stage in plan.stages for way in stage.ways if not way.fits)
     usable = plan.machine.device.usable_bytes
     words = ["a device with more memory"]

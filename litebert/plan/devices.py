@@ -15,9 +15,9 @@ THIS_CPU = "this-cpu"
 BILLION = 1_000_000_000
 # share of the peak matrix-multiply speed that a training step reaches on a CPU (benchmarks/train.py)
 CPU_EFFICIENCY = 0.7
-# a device of `this-cpu` is a whole machine, connected to others by this network
+# the network between machines: with `this-cpu`, a device is a whole machine
 GIGABIT_ETHERNET = 0.125
-# the share of memory that a plan leaves free: actual use exceeds the counted tensors (docs/planning.md)
+# share of memory that a plan leaves free: actual use exceeds the counted tensors (docs/planning.md)
 MARGIN = 0.1
 
 
@@ -40,13 +40,11 @@ class Device:
     title: str
     memory_gb: PositiveFloat
     memory_gb_per_second: PositiveFloat
-    link_gb_per_second: PositiveFloat  # between devices of one node, of each
+    link_gb_per_second: PositiveFloat  # per device, between devices of one node
     network_gb_per_second: PositiveFloat  # between nodes, for all devices of a node together
     devices_per_node: PositiveInt
     tflops: Peaks
-    efficiency: Annotated[
-        float, Range(above=0, most=1)
-    ]  # share of the peak that a training step reaches, unless somebody knows better
+    efficiency: Annotated[float, Range(above=0, most=1)]  # share of the peak that a training step usually reaches
     reserved_gb: NonNegativeFloat = 0.0  # not available: driver, libraries, fragmentation
     fuses_dropout: bool = True  # attention with dropout does not store probabilities
     note: str = ""
@@ -60,7 +58,7 @@ class Device:
 
     @property
     def usable_bytes(self) -> float:
-        """What a plan may fill."""
+        """The memory that a plan may use."""
         return (1 - MARGIN) * (self.memory_gb - self.reserved_gb) * BILLION
 
     def peak_flops(self, dtype: str) -> float:
@@ -138,7 +136,7 @@ def measure_this_cpu() -> Device:
 
 
 def _measure_memory_speed(num_bytes: int = 1 << 27) -> float:
-    """Bytes per second that a copy reads and writes, the best of a few."""
+    """Bytes per second that a copy reads and writes, the best of several runs."""
     import time
 
     import torch

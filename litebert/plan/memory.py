@@ -7,7 +7,7 @@ from litebert.model.cost import Keeping, activation_memory, working_memory
 from litebert.plan.traffic import BYTES, Parameters, count, padded
 from litebert.training.options import Parallel
 
-MOMENTS = 2  # LAMB and AdamW keep two numbers for each parameter
+MOMENTS = 2  # per parameter, in LAMB and AdamW
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Load:
-    """What a device computes in one forward and backward pass."""
+    """The work of a device in one forward and backward pass."""
 
     micro_batch: int  # sequences
     length: int
@@ -68,7 +68,7 @@ def device_memory(
 
 
 def count_shard(parameters: Parameters, distribution: Distribution, *, trained_only: bool) -> int:
-    """The parameters that a device stores between steps: all of them, or its shard."""
+    """The number of parameters that a device stores between steps: all, or those of its shard."""
     shapes = [shape for group in parameters.groups for shape in (group.trained if trained_only else group.shapes)]
     if distribution.parallel == "ddp" or distribution.num_devices == 1:
         return count(shapes)
@@ -76,7 +76,7 @@ def count_shard(parameters: Parameters, distribution: Distribution, *, trained_o
 
 
 def count_gathered(parameters: Parameters, distribution: Distribution, *, accumulates: bool) -> int:
-    """Parameters and gradients that FSDP holds unsharded on a device at once, in addition to the shards.
+    """The number of parameters and gradients that FSDP holds unsharded on a device at once, in addition to shards.
 
     The root group stays gathered during a step. One block is computed while the next is being gathered. Block
     gradients stay unsharded until the last micro-batch of a step; with a single micro-batch they are reduced at once,

@@ -1,4 +1,4 @@
-"""Plan a run: for each stage and each way to distribute it, what fits, what is communicated, and how long it takes."""
+"""Plan a run: memory, communication and time of each stage, for each way to distribute it."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class Machine:
 
     @property
     def flops_per_second(self) -> float:
-        """Of one device, in training."""
+        """The training speed of one device."""
         return self.device.peak_flops(self.dtype) * self.device.efficiency
 
 

@@ -79,7 +79,7 @@ def list_parameters(config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_
 
 
 def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, *, num_parts: int) -> list[Message]:
-    """The large messages of one step with `num_parts` micro-batches; a few scalars are sent in addition."""
+    """The collective operations of a step with `num_parts` micro-batches, except for a few scalars."""
     if num_devices == 1:
         return []
     if parallel == "ddp":

@@ -1,6 +1,6 @@
 """Sentence pairs to test on, with balanced labels, both among pairs that open a document and among the others.
 
-Only the relation between its segments may reveal the label of a pair; otherwise the score is meaningless. SOP pairs
+Only the relation between the segments of a pair may reveal its label; otherwise the score is meaningless. SOP pairs
 come from the planner of the training data. NSP pairs are made here: a negative pair gets its second segment from
 another pair of the same kind and length. A document opening is therefore never a second segment, and is always
 followed by text that follows openings, so neither reveals the label.
@@ -18,7 +18,7 @@ from litebert.batches.segments import SegmentPlan, plan_segments
 from litebert.core.errors import DataError
 from litebert.evaluation.intrinsic.passages import Passages
 
-IN_ORDER, NOT_IN_ORDER = 0, 1  # SOP: swapped; NSP: the second segment is from another document
+IN_ORDER, NOT_IN_ORDER = 0, 1  # NOT_IN_ORDER: swapped (SOP), or the second segment is from another document (NSP)
 FEWEST_PAIRS = 8
 _SOP, _NSP, _PLAIN, _ORDER = range(4)  # the purpose of a random key
 
@@ -126,7 +126,7 @@ def _own_pairs(passages: Passages, plan: SegmentPlan, seed: int) -> NDArray[np.i
 
 
 def _share_out(available: list[int], count: int) -> list[int]:
-    """How many of each kind to take, in proportion to what there is."""
+    """How many of each kind to take, in proportion to the available numbers."""
     share = min(1.0, count / max(1, sum(available)))
     return [int(number * share) for number in available]
 

@@ -12,14 +12,14 @@ from litebert.batches.segments import Outline, outline_shards
 from litebert.core.errors import DataError
 from litebert.corpus.shards import Corpus, Shard, Split, open_corpus
 
-_HALVES, _SHARDS = range(2)  # what a key is for
+_HALVES, _SHARDS = range(2)  # the purpose of a random key
 
 
 @dataclass(frozen=True)
 class Passages:
     """Some of the documents of a corpus."""
 
-    name: str  # for a person: which documents
+    name: str  # description of the documents, for display
     where: str
     shards: tuple[Shard, ...]
     outline: Outline

@@ -1,4 +1,4 @@
-"""What intrinsic evaluation measures, as plain values."""
+"""The results of intrinsic evaluation, as plain values."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,14 +16,14 @@ class MaskedWords:
     usual_loss: float
     frequent: Score  # always the most frequent piece
     frequent_piece: str
-    left_neighbour: Score  # always what most often follows the piece to the left
+    left_neighbour: Score  # always the most frequent successor of the piece to the left
 
 
 @dataclass(frozen=True)
 class SentencePairs:
     """Accuracy on pairs: in order or swapped (SOP), next or from another document (NSP)."""
 
-    head: PairScores | None  # the model's own, whatever it was trained for; None without one
+    head: PairScores | None  # the model's own head, whatever its objective; None without a head
     probe: PairScores  # logistic regression on the frozen [CLS] state
     baseline: PairScores  # SOP: logistic regression on bags of words; NSP: thresholded overlap of rare words
 

@@ -1,4 +1,4 @@
-"""Accuracy with a confidence interval that allows for guesses about one document being correlated."""
+"""Accuracy with a confidence interval that accounts for correlation between predictions on the same document."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from litebert.evaluation.intrinsic.student import student
 
-_NORMAL_QUANTILE = 1.959964  # 95 % of a normal distribution lie within
+_NORMAL_QUANTILE = 1.959964  # 95 % of a normal distribution lie within this many standard deviations
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Score:
     high: float
     right: int
     total: int
-    documents: int  # with guesses
+    documents: int  # with predictions
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class PairScores:
 def score_guesses(is_right: NDArray[np.bool_], documents: NDArray[np.int64]) -> Score:
     """Accuracy; `documents` gives the document of each prediction.
 
-    The interval is Wilson's for the effective sample size, because predictions about one document are correlated. The
+    The interval is Wilson's for the effective sample size, because predictions on the same document are correlated. The
     correlation is estimated from the documents, so with few of them the quantile is Student's t.
     """
     right, total = int(is_right.sum()), len(is_right)
@@ -51,7 +51,7 @@ def score_guesses(is_right: NDArray[np.bool_], documents: NDArray[np.int64]) -> 
 
 
 def score_pairs(is_right: NDArray[np.bool_], documents: NDArray[np.int64], is_lead: NDArray[np.bool_]) -> PairScores:
-    """The same for sentence pairs, split by whether they begin a document."""
+    """`score_guesses` for sentence pairs, split by whether they open a document."""
     return PairScores(
         any=score_guesses(is_right, documents),
         lead=score_guesses(is_right[is_lead], documents[is_lead]),
@@ -60,7 +60,7 @@ def score_pairs(is_right: NDArray[np.bool_], documents: NDArray[np.int64], is_le
 
 
 def wilson_interval(value: float, total: float, quantile: float = _NORMAL_QUANTILE) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of `total` independent guesses."""
+    """Wilson's 95 % interval of the accuracy of `total` independent predictions."""
     z2 = quantile**2 / total
     center = (value + z2 / 2) / (1 + z2)
     half = sqrt(z2 * (value * (1 - value) + z2 / 4)) / (1 + z2)

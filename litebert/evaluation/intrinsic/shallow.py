@@ -16,7 +16,7 @@ from litebert.evaluation.intrinsic.pairs import IN_ORDER, NOT_IN_ORDER, PairTabl
 
 @dataclass(frozen=True)
 class Bags:
-    """Pairs and the pieces in each of their sides: K entries in the order of the pairs, each piece once per side."""
+    """The pieces in each side of sentence pairs: K entries in the order of the pairs, each piece once per side."""
 
     table: PairTable
     pairs: NDArray[np.int64]  # (K,)

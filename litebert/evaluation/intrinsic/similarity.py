@@ -14,7 +14,7 @@ Matrix = list[list[float]]
 
 @torch.no_grad()
 def compare_weights(model: Model) -> Matrix:
-    """For each two layers, the mean cosine between their corresponding weight matrices."""
+    """For each pair of layers, the mean cosine between their corresponding weight matrices."""
     matrices = [
         [
             weight.flatten()
@@ -34,9 +34,9 @@ def _mean_cosine(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
 
 @torch.no_grad()
 def compare_effects(model: Model, batches: Sequence[Batch]) -> Matrix:
-    """In row i and column j, the mean cosine between what layers i and j add to the input of layer i, over real tokens.
+    """Row i, column j: the mean cosine between the updates of layers i and j to the input of layer i, over real tokens.
 
-    At 1, layer j could replace layer i.
+    If it is 1, layer j could replace layer i.
     """
     model.eval()
     layers = model.encoder.list_layers()

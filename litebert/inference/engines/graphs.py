@@ -116,7 +116,7 @@ class OneGraph:
         return self.is_loop and head == self.head
 
     def has_exits(self, head: HeadName, patience: int) -> bool:
-        del patience  # the graph is a loop or it is not
+        del patience  # a loop has early exits at every patience
         return self.can_exit(head)
 
     @contextmanager

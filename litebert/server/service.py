@@ -123,7 +123,8 @@ class Service:
         if bad := function.find_bad_setting(model.predictor, settings):
             raise Refused(422, bad[1], where=bad[0])
         tokenizer, most = model.predictor.tokenizer, self.limits.max_characters
-        inputs = [Sized(one, count_characters(one, tokenizer, most + 1)) for one in ask.inputs]
+        counted: dict[str, int] = {}  # the query of rerank is in every input
+        inputs = [Sized(one, count_characters(one, tokenizer, most + 1, counted)) for one in ask.inputs]
         self._check_sizes(ask, inputs)
         costs = [estimate_cost(function, model.predictor, one.value, one.num_characters) for one in inputs]
         return Prepared(ask, Lane(model.name, name, tuple(settings.items())), inputs, costs)

@@ -882,6 +882,7 @@ def serve(
     origins: Sequence[str] = (),
     allow_hosts: Sequence[str] = (),
     root_path: str = "",
+    rerank_label: str = "",
     device: str = "auto",
     engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
     threads: int = 0,
@@ -897,6 +898,7 @@ def serve(
     """Serve models over HTTP until Ctrl-C, with a page to play on at / and the API's description at /docs.
 
     A mapping names the models, as `name=path` does. Clients must send `token`, if there is one, as a bearer token.
+    `rerank_label`: the label of relevant texts, whose probability /v1/rerank takes for the score of a classifier.
 
     >>> litebert.serve({"mine": "runs/tuned"}, port=8000)  # doctest: +SKIP
     """
@@ -921,7 +923,9 @@ def serve(
         max_wait_seconds=max_wait_ms / 1000,
         timeout_seconds=timeout,
     )
-    options = ServeOptions(host, port, token, tuple(origins), tuple(allow_hosts), limits, root_path)
+    options = ServeOptions(
+        host, port, token, tuple(origins), tuple(allow_hosts), limits, root_path=root_path, rerank_label=rerank_label
+    )
     run(sources, options, Computing(device, engine, threads))
 
 

@@ -36,6 +36,10 @@ def serve_models(
         typer.Option(metavar="NAME", help="Additional Host header to accept. Default: only local names."),
     ] = None,
     root_path: Annotated[str, typer.Option(metavar="PREFIX", help="Path prefix behind a proxy, such as /bert.")] = "",
+    rerank_label: Annotated[
+        str,
+        typer.Option(metavar="LABEL", help="Label of relevant texts, if a model that /v1/rerank asks is a classifier."),
+    ] = "",
     device: Annotated[
         Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Device to compute on.", rich_help_panel=RUNNING)
     ] = "auto",
@@ -86,6 +90,7 @@ def serve_models(
         origins=origin or (),
         allow_hosts=allow_host or (),
         root_path=root_path,
+        rerank_label=rerank_label,
         device=device,
         engine=engine,
         threads=threads,

@@ -16,8 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from litebert.core.errors import ConfigError
 from litebert.server import schemas
-from litebert.server.functions import FUNCTIONS, Function, choose_example
+from litebert.server.compatible import list_labels
+from litebert.server.functions import FUNCTIONS, Function, show_request
 from litebert.server.guard import Guard
 from litebert.server.logs import log
 from litebert.server.metrics import CONTENT_TYPE
@@ -36,7 +38,8 @@ _DESCRIPTION = (
 
 def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
     """The application of a server for these models."""
-    service = Service(models, options.limits)
+    _check_rerank_label(options.rerank_label, models)
+    service = Service(models, options.limits, options.rerank_label)
 
     @asynccontextmanager
     async def live(_: FastAPI) -> AsyncIterator[None]:
@@ -74,6 +77,17 @@ def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
     return app
 
 
+def _check_rerank_label(label: str, models: Sequence[NamedModel]) -> None:
+    known = {name: None for model in models if "rerank" in model.functions for name in list_labels(model.predictor)}
+    if label and label not in known:
+        labels = f"their labels are {', '.join(known)}" if known else "none has labels"
+        raise ConfigError(
+            "unknown-label",
+            f"rerank_label = '{label}' is no label of the served models that can rerank: {labels}",
+            option="rerank_label",
+        )
+
+
 def _add_function(app: FastAPI, service: Service, name: str, function: Function) -> None:
     async def answer(request: Request, ask: BaseModel) -> Response:
         del ask  # FastAPI describes it in OpenAPI; parsed it is by the service, which counts first
@@ -82,7 +96,11 @@ def _add_function(app: FastAPI, service: Service, name: str, function: Function)
     answer.__annotations__["ask"] = function.request
     title = function.request.__name__
     first = next(model for model in service.models.values() if name in model.functions)
-    example = choose_example(function, first.predictor)
+    answer_model = (
+        function.envelope.answer
+        if function.envelope
+        else create_model(f"{title}Results", model=(str, ...), results=(list[function.result], ...))  # type: ignore[name-defined]
+    )
     app.router.add_api_route(
         f"/v1/{name}",
         answer,
@@ -90,9 +108,11 @@ def _add_function(app: FastAPI, service: Service, name: str, function: Function)
         methods=["POST"],
         summary=function.summary,
         operation_id=name,
-        response_model=create_model(f"{title}Results", model=(str, ...), results=(list[function.result], ...)),  # type: ignore[name-defined]
+        response_model=answer_model,
         responses=_refusals(400, 404, 408, 413, 422, 429, 503),
-        openapi_extra={"requestBody": {"content": {"application/json": {"example": {"inputs": example}}}}},
+        openapi_extra={
+            "requestBody": {"content": {"application/json": {"example": show_request(function, first.predictor)}}}
+        },
     )
 
 

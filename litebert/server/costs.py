@@ -17,18 +17,23 @@ _LETTERS_PER_TOKEN = 4  # in a text that is cut at the model's length; only for 
 _BYTES_PER_LETTER = 4  # at most, and a token is no less than a byte
 
 
-def count_characters(value: Any, tokenizer: Tokenizer, most: int) -> int:
+def count_characters(value: Any, tokenizer: Tokenizer, most: int, counted: dict[str, int] | None = None) -> int:
     """The letters of all texts in an input, and one between two texts: an empty word is a token too.
 
     A text counts as it was sent or as the tokenizer normalizes it, whichever is longer. An input that is longer than
-    `most` as it was sent is not normalized.
+    `most` as it was sent is not normalized. `counted` keeps the counts of texts that other inputs contain too.
     """
+    known = {} if counted is None else counted
+
+    def measure(text: str) -> int:
+        if text not in known:
+            known[text] = len(text) if text.isascii() else max(len(text), len(tokenizer.normalize(text)))
+        return known[text]
+
     as_sent = _count(value, len)
     if as_sent > most:
         return as_sent - 1
-    return (
-        _count(value, lambda text: len(text) if text.isascii() else max(len(text), len(tokenizer.normalize(text)))) - 1
-    )
+    return _count(value, measure) - 1
 
 
 def _count(value: Any, measure: Callable[[str], int]) -> int:

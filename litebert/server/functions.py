@@ -13,7 +13,7 @@ from litebert.inference.export_folder import ExportFiles
 from litebert.inference.fill_mask import Guess, check_top_k, count_masks, show_guess
 from litebert.inference.predictor import Predictor
 from litebert.inference.tracing import Trace, trace
-from litebert.server import schemas
+from litebert.server import compatible, schemas
 from litebert.tasks.catalog import find_kind
 from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.finetuning import Output
@@ -37,7 +37,7 @@ class Function(NamedTuple):
     request: type[schemas.Ask]
     result: type[BaseModel]
     is_possible: Callable[[Predictor], bool]
-    compute: Callable[[Predictor, Sequence[Any], Settings], Sequence[BaseModel]]
+    compute: Callable[[Predictor, Sequence[Any], Settings], Sequence[Any]]
     # raises what is wrong with an input, so that a batch of others does not fail for it; what it gives is computed
     # instead of the input, so that nothing is encoded twice
     check: Callable[[Predictor, Any], Any] = lambda _, value: value
@@ -45,9 +45,25 @@ class Function(NamedTuple):
     find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
     # an input as the task's examples, where a long one is read in windows; None: it is cut to the model's length
     to_examples: Callable[[Any], Sequence[Any]] | None = None
+    # a result as it is kept until the request is answered
+    dump: Callable[[Any], Any] = BaseModel.model_dump_json
+    envelope: "Envelope | None" = None  # of an endpoint in the form of another API; None: ours
 
 
-def choose_example(function: Function, predictor: Predictor) -> list[Any]:
+class Envelope(NamedTuple):
+    """How an endpoint answers where another API says how."""
+
+    answer: type[BaseModel]
+    write: Callable[[str, Any, Sequence[Any]], str]  # the answer of a model's name, a request and the kept results
+    show: Callable[[Predictor], dict[str, Any]]  # a request that this model can answer
+
+
+def show_request(function: Function, predictor: Predictor) -> dict[str, Any]:
+    """A request that this model can answer."""
+    return function.envelope.show(predictor) if function.envelope else {"inputs": _choose_example(function, predictor)}
+
+
+def _choose_example(function: Function, predictor: Predictor) -> list[Any]:
     """Inputs that this model can answer, of those that the function has as examples."""
     examples = function.request.model_fields["inputs"].examples
     assert examples, f"{function.summary}: has no example"
@@ -319,5 +335,25 @@ FUNCTIONS = {
         _has_weights,
         read,
         find_bad_setting=_find_bad_head,
+    ),
+    "embeddings": Function(
+        "Vectors of texts, as OpenAI's clients ask for them",
+        compatible.Embeddings,
+        compatible.Embedding,
+        _can_embed,
+        compatible.embed_encoded,
+        find_bad_setting=compatible.find_bad_dimensions,
+        dump=lambda encoded: encoded,
+        envelope=Envelope(compatible.EmbeddingsAnswer, compatible.write_embeddings, compatible.show_embeddings),
+    ),
+    "rerank": Function(
+        "Texts in the order of their relevance to a query, as Cohere's clients ask for it",
+        compatible.Rerank,
+        compatible.Reranked,
+        compatible.can_rerank,
+        compatible.rerank,
+        find_bad_setting=compatible.find_bad_label,
+        dump=lambda relevance: relevance,
+        envelope=Envelope(compatible.RerankAnswer, compatible.write_reranked, compatible.show_rerank),
     ),
 }

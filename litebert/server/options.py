@@ -57,6 +57,7 @@ class ServeOptions:
     hosts: tuple[str, ...] = ()  # that requests may be addressed to; empty: any
     limits: Limits = field(default_factory=Limits)
     root_path: str = ""  # under which a proxy offers the server, such as /bert
+    rerank_label: str = ""  # of relevant texts, for /v1/rerank of classifiers; empty: each request says its own
 
     def __post_init__(self) -> None:
         if self.root_path and not re.fullmatch(r"(/[\w.~-]+)+", self.root_path):

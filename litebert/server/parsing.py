@@ -33,7 +33,7 @@ def parse_ask(body: bytes, kind: type[AskType], max_inputs: int) -> AskType:
         content = json.loads(body)
     except (ValueError, RecursionError):
         raise Refused(400, "the body is not valid JSON") from None
-    _check_counts(content, max_inputs)
+    _check_counts(content, kind, max_inputs)
     try:
         return kind.model_validate(content)
     except ValidationError as error:
@@ -42,18 +42,23 @@ def parse_ask(body: bytes, kind: type[AskType], max_inputs: int) -> AskType:
         raise describe_invalid(max(errors, key=lambda one: len(one["loc"]))) from None
 
 
-def _check_counts(content: Any, max_inputs: int) -> None:
+def _check_counts(content: Any, kind: type[Ask], max_inputs: int) -> None:
     if not isinstance(content, dict):
-        raise Refused(422, 'the body must be an object such as {"inputs": [...]}')
-    inputs = content.get("inputs")
-    inputs = inputs if isinstance(inputs, list) else []
-    if len(inputs) > max_inputs:
-        raise Refused(
-            422,
-            f"{len(inputs):,} inputs exceed the limit of {max_inputs} per request: split them into several requests",
-            code="too_many",
-            where="inputs",
-        )
-    for where, one in (("", content), *((f"inputs.{number}", one) for number, one in enumerate(inputs))):
+        raise Refused(422, f'the body must be an object such as {{"{kind.lists[0]}": [...]}}')
+    if unsupported := kind.find_unsupported(content):
+        raise Refused(422, unsupported[1], where=unsupported[0])
+    objects = [("", content)]
+    for key in kind.lists:
+        inputs = content.get(key)
+        inputs = inputs if isinstance(inputs, list) else []
+        if len(inputs) > max_inputs:
+            raise Refused(
+                422,
+                f"{len(inputs):,} {key} exceed the limit of {max_inputs} per request: split them into several requests",
+                code="too_many",
+                where=key,
+            )
+        objects += [(f"{key}.{number}", one) for number, one in enumerate(inputs)]
+    for where, one in objects:
         if isinstance(one, dict) and len(one) > MAX_KEYS:
             raise Refused(422, f"an object has {len(one):,} keys; at most {MAX_KEYS} are allowed", where=where)

@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
@@ -48,6 +49,7 @@ class Ask(BaseModel):
     """What every request may say: which of the served models is meant."""
 
     model_config = ConfigDict(extra="forbid")
+    lists: ClassVar[tuple[str, ...]] = ("inputs",)  # the keys of lists that are counted before anything is checked
 
     model: str | None = Field(None, description="A model's name; without it the first one that can answer.")
 
@@ -55,6 +57,16 @@ class Ask(BaseModel):
     def settings(self) -> dict[str, object]:
         """What goes for all inputs of the request."""
         return self.model_dump(exclude={"model", "inputs"})
+
+    def place(self, number: int) -> str:
+        """Where an input is in the request, for refusals."""
+        return f"inputs.{number}"
+
+    @classmethod
+    def find_unsupported(cls, content: Mapping[str, Any]) -> tuple[str, str] | None:
+        """What other servers of this API take and ours does not: its place, and why; before anything is counted."""
+        del content
+        return None
 
 
 class FillMask(Ask):

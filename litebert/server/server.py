@@ -18,7 +18,7 @@ from litebert.inference.engines.choosing import EngineChoice
 from litebert.inference.predictor import load
 from litebert.server.app import build_app
 from litebert.server.connections import ACCEPTED_AT_ONCE, MAX_CONNECTIONS, build_protocol, choose_max_connections
-from litebert.server.functions import FUNCTIONS, choose_example
+from litebert.server.functions import FUNCTIONS, show_request
 from litebert.server.logs import log, set_up_logging
 from litebert.server.models import NamedModel, check_names, split_name
 from litebert.server.options import ServeOptions
@@ -65,7 +65,7 @@ def warm_up(model: NamedModel) -> None:
         function, predictor = FUNCTIONS[name], model.predictor
         if name == "read" and predictor.engine.name != "torch":
             continue  # it looks into torch's model, which another engine does without until somebody asks
-        asked = function.request.model_validate({"inputs": choose_example(function, predictor)})
+        asked = function.request.model_validate(show_request(function, predictor))
         checked = [function.check(predictor, one) for one in asked.inputs]  # type: ignore[attr-defined]
         function.compute(predictor, checked, asked.settings)
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from litebert.core.errors import LitebertError, suggest
 from litebert.server.batching import Batcher, IsStopping, Lane, QueueIsFull
+from litebert.server.compatible import list_labels
 from litebert.server.costs import count_characters, count_tokens, estimate_cost, may_exceed
 from litebert.server.functions import FUNCTIONS
 from litebert.server.logs import log
@@ -36,6 +37,7 @@ class Sized(NamedTuple):
 class Prepared(NamedTuple):
     """A request that may be computed."""
 
+    ask: Any
     lane: Lane
     inputs: list[Sized]
     costs: list[int]
@@ -44,9 +46,10 @@ class Prepared(NamedTuple):
 class Service:
     """The models, and the queue before them."""
 
-    def __init__(self, models: Sequence[NamedModel], limits: Limits) -> None:
+    def __init__(self, models: Sequence[NamedModel], limits: Limits, rerank_label: str = "") -> None:
         self.models = {model.name: model for model in models}
         self.limits = limits
+        self.rerank_label = rerank_label
         self.metrics = Metrics(lambda: self.batcher.num_waiting)
         self.batcher = Batcher(self._compute, limits, self.metrics.observe_batch)
         self._predictors = {
@@ -55,7 +58,7 @@ class Service:
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="litebert-parser")
 
     def _compute(self, lane: Lane, inputs: Sequence[Sized]) -> list[Any]:
-        """Each input's result as JSON, made here and not by the thread that answers everybody.
+        """Each input's result, made into JSON here and not by the thread that answers everybody.
 
         What is wrong with an input is its own result: it costs no other anything.
         """
@@ -64,7 +67,7 @@ class Service:
         fitting = [one for one in checked if not isinstance(one, Refused)]
         settings = dict(lane.settings)  # type: ignore[call-overload]
         results = iter(function.compute(predictor, fitting, settings) if fitting else ())
-        return [one if isinstance(one, Refused) else next(results).model_dump_json() for one in checked]
+        return [one if isinstance(one, Refused) else function.dump(next(results)) for one in checked]
 
     def _check(self, lane: Lane, one: Sized) -> Any:
         """An input as it is computed, or what is wrong with it."""
@@ -91,7 +94,7 @@ class Service:
             prepared = await loop.run_in_executor(self._parser, self._prepare, function, body)
         else:
             prepared = self._prepare(function, body)
-        lane, inputs, costs = prepared
+        ask, lane, inputs, costs = prepared
         request.state.noted = {"model": lane.model, "inputs": len(inputs)}
         try:
             results = await _unless_left(self.batcher.ask(lane, inputs, costs), request)
@@ -107,21 +110,30 @@ class Service:
             ) from None
         for number, result in enumerate(results):
             if isinstance(result, Exception):
-                raise _refuse(result, number)
-        answer = f'{{"model":{json.dumps(lane.model)},"results":[{",".join(results)}]}}'
+                raise _refuse(result, ask.place(number))
+        envelope = FUNCTIONS[function].envelope
+        answer = envelope.write(lane.model, ask, results) if envelope else _write(lane.model, results)
         return Response(answer, media_type="application/json")
 
     def _prepare(self, name: str, body: bytes) -> Prepared:
         function = FUNCTIONS[name]
         ask: Any = parse_ask(body, function.request, self.limits.max_inputs)
         model = self._find(name, ask.model)
-        if bad := function.find_bad_setting(model.predictor, ask.settings):
+        settings = self._complete(ask.settings, model)
+        if bad := function.find_bad_setting(model.predictor, settings):
             raise Refused(422, bad[1], where=bad[0])
         tokenizer, most = model.predictor.tokenizer, self.limits.max_characters
-        inputs = [Sized(one, count_characters(one, tokenizer, most + 1)) for one in ask.inputs]
-        self._check_sizes(inputs)
+        counted: dict[str, int] = {}  # the query of rerank is in every input
+        inputs = [Sized(one, count_characters(one, tokenizer, most + 1, counted)) for one in ask.inputs]
+        self._check_sizes(ask, inputs)
         costs = [estimate_cost(function, model.predictor, one.value, one.num_characters) for one in inputs]
-        return Prepared(Lane(model.name, name, tuple(ask.settings.items())), inputs, costs)
+        return Prepared(ask, Lane(model.name, name, tuple(settings.items())), inputs, costs)
+
+    def _complete(self, settings: dict[str, object], model: NamedModel) -> dict[str, object]:
+        """The settings of a request, with the server's label where it has none and the model has that one."""
+        if "label" in settings and settings["label"] is None and self.rerank_label in list_labels(model.predictor):
+            return settings | {"label": self.rerank_label}
+        return settings
 
     def _find(self, function: str, name: str | None) -> NamedModel:
         able = [model for model in self.models.values() if function in model.functions]
@@ -137,7 +149,7 @@ class Service:
             )
         return self.models[name]
 
-    def _check_sizes(self, inputs: Sequence[Sized]) -> None:
+    def _check_sizes(self, ask: Any, inputs: Sequence[Sized]) -> None:
         for number, one in enumerate(inputs):
             if one.num_characters > self.limits.max_characters:
                 limit = f"the server's limit of {self.limits.max_characters:,}"
@@ -145,7 +157,7 @@ class Service:
                     422,
                     f"{one.num_characters:,} characters after normalization exceed {limit}: shorten the text",
                     code="too_long",
-                    where=f"inputs.{number}",
+                    where=ask.place(number),
                 )
 
 
@@ -168,9 +180,12 @@ async def _wait_until_left(request: Request) -> None:
         pass
 
 
-def _refuse(error: Exception, number: int) -> Refused:
+def _write(model: str, results: Sequence[str]) -> str:
+    return f'{{"model":{json.dumps(model)},"results":[{",".join(results)}]}}'
+
+
+def _refuse(error: Exception, where: str) -> Refused:
     """The refusal of a request by one input's result. What fails in computing is our mistake, whatever it says."""
-    where = f"inputs.{number}"
     if isinstance(error, Refused):
         return Refused(error.status, error.problem.message, code=error.problem.code, where=where)
     log("failed", level=logging.ERROR, error=error)

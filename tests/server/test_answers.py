@@ -112,14 +112,14 @@ def test_vectors_are_those_of_python(client: TestClient, predictors: dict[str, P
 
 def test_each_model_says_what_it_can_do(client: TestClient) -> None:
     functions = {model["name"]: set(model["functions"]) for model in client.get("/v1/models").json()["models"]}
-    always = {"embed", "read"}
+    always = {"embed", "embeddings", "read"}
     assert functions == {
         "words": {"fill-mask", "order", *always},
-        "animals": {"classify", *always},
-        "pairs": {"classify", *always},
+        "animals": {"classify", "rerank", *always},
+        "pairs": {"classify", "rerank", *always},
         "early": {"classify", *always},
-        "several": {"classify", *always},
-        "length": {"classify", *always},
+        "several": {"classify", "rerank", *always},
+        "length": {"classify", "rerank", *always},
         "names": {"tokens", *always},
         "kinds": {"tokens", *always},
         "answers": {"answer", *always},

@@ -16,6 +16,7 @@ from litebert.server.options import Limits, ServeOptions
 # Anything that JSON can hold, with our own keys among the keys.
 KEYS = (
     st.sampled_from(["inputs", "model", "top_k", "head", "normalize", "question", "context", "choices", "patience"])
+    | st.sampled_from(["input", "encoding_format", "dimensions", "query", "documents", "texts", "top_n", "label"])
     | st.text()
 )
 TEXTS = st.text() | st.sampled_from(["the [MASK] cat", "[MASK]", "a\x00b", "\u202e", "words", "animals", "names"])
@@ -24,13 +25,17 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
-FUNCTIONS = ["fill-mask", "classify", "tokens", "answer", "choose", "order", "embed", "read"]
+FUNCTIONS = ["fill-mask", "classify", "tokens", "answer", "choose", "order", "embed", "read", "embeddings", "rerank"]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_whatever_is_sent_is_answered_or_refused(client: TestClient, function: str) -> None:
     @settings(max_examples=12, suppress_health_check=list(HealthCheck))
-    @given(st.dictionaries(KEYS, ANYTHING, max_size=4) | st.fixed_dictionaries({"inputs": st.lists(ANYTHING)}))
+    @given(
+        st.dictionaries(KEYS, ANYTHING, max_size=4)
+        | st.fixed_dictionaries({"inputs": st.lists(ANYTHING)})
+        | st.fixed_dictionaries({"query": TEXTS, "documents": st.lists(ANYTHING), "label": TEXTS})
+    )
     def send(body: Any) -> None:
         content = json.dumps(body).encode()
         response = client.post(f"/v1/{function}", content=content, headers={"content-type": "application/json"})
@@ -80,4 +85,6 @@ def test_schemathesis_finds_nothing(models: list[NamedModel]) -> None:
             send()
     assert set(statuses) >= {f"/v1/{name}" for name in FUNCTIONS}
     # it was not only refused
-    assert all(200 in statuses[f"/v1/{name}"] for name in ("classify", "tokens", "order", "embed", "read"))
+    assert all(
+        200 in statuses[f"/v1/{name}"] for name in ("classify", "tokens", "order", "embed", "read", "embeddings")
+    )

@@ -72,7 +72,10 @@ def test_the_description_names_only_what_is_served(models: list[NamedModel], cli
 
     assert {path for path in client.get("/openapi.json").json()["paths"] if path.startswith("/v1/")} == {
         f"/v1/{name}"
-        for name in ("fill-mask", "classify", "tokens", "answer", "choose", "order", "embed", "read", "models")
+        for name in (
+            *("fill-mask", "classify", "tokens", "answer", "choose", "order", "embed", "read", "models"),
+            *("embeddings", "rerank"),
+        )
     }
     with TestClient(build_app(models[:1], ServeOptions())) as pretrained:
         assert "/v1/classify" not in pretrained.get("/openapi.json").json()["paths"]

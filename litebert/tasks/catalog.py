@@ -24,7 +24,7 @@ from litebert.tasks.glue import GLUE, glue_reader
 from litebert.tasks.groups import Group
 from litebert.tasks.reading import ExitOptions, PassageOptions, TableOptions
 from litebert.tasks.splitting import describe_shared
-from litebert.tasks.squad.files import squad_reader
+from litebert.tasks.squad.files import CMRC_FILES, DRCD_FILES, squad_reader
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.tag_errors import describe_tag_errors
@@ -152,6 +152,8 @@ TASKS: dict[str, Reader] = {
     "squad-v1": Reader(squad_reader(SpanTask("squad-v1")), _SQUAD),
     "squad-v2": Reader(squad_reader(SpanTask("squad-v2", "2.0", "conditional_span")), _SQUAD),
     "squad-v2-simple": Reader(squad_reader(SpanTask("squad-v2-simple", "2.0", "span")), _SQUAD),  # BERT's [CLS]
+    "cmrc2018": Reader(squad_reader(SpanTask("cmrc2018", units="characters"), CMRC_FILES), _SQUAD),
+    "drcd": Reader(squad_reader(SpanTask("drcd", units="characters"), DRCD_FILES), _SQUAD),
     "race": Reader(race_reader(), _RACE),
     "race-middle": Reader(race_reader(("middle",)), _RACE),
     "race-high": Reader(race_reader(("high",)), _RACE),

@@ -31,6 +31,16 @@ def has_no_spaces(texts: Iterable[str]) -> bool:
     return 2 * num_unspaced > num_letters
 
 
+def cut_text(text: str, *, splits_words: bool) -> list[Word]:
+    """The words of a text to be tagged: cut at white space, or by `find_words` if training texts were (`splits_words`).
+
+    A text of a script without spaces would be one word; if it has no white space, `find_words` cuts it too.
+    """
+    at_spaces = [Word(*match.span()) for match in re.finditer(r"\S+", text)]
+    is_unspaced = len(at_spaces) == 1 and len(_UNSPACED.findall(text)) > 1
+    return find_words(text) if splits_words or is_unspaced else at_spaces
+
+
 def find_words(text: str) -> list[Word]:
     """The words of a text: runs of letters and digits. Punctuation and Chinese or Japanese characters stand alone."""
     words: list[Word] = []

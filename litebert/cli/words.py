@@ -71,7 +71,8 @@ TaskName = Annotated[
         "--task",
         metavar="TASK",
         help="Task: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; race, race-middle, race-high; squad-v1, "
-        "squad-v2, squad-v2-simple (also for your own SQuAD-format JSON); or for your own files classification, "
+        "squad-v2, squad-v2-simple (also for your own SQuAD-format JSON); Chinese: afqmc, tnews, iflytek, "
+        "cmnli, ocnli, csl, cluewsc, lcqmc, chnsenticorp, cmrc2018, drcd; or for your own files classification, "
         "regression, multi-label, tags, choice.",
         autocompletion=completion.list_tasks,
     ),

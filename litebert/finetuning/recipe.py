@@ -192,6 +192,8 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
     "squad-v1": {"train": {"max_length": 256}},
     "squad-v2": {"train": {"max_length": 256}},
     "squad-v2-simple": {"train": {"max_length": 256}},
+    "cmrc2018": {"train": {"max_length": 256}},
+    "drcd": {"train": {"max_length": 256}},
     "race": {"train": {"max_length": 256, "batch_size": 8}},
     "race-middle": {"train": {"max_length": 256, "batch_size": 8}},
     "race-high": {"train": {"max_length": 256, "batch_size": 8}},

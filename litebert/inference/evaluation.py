@@ -14,9 +14,17 @@ from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask
 from litebert.tasks.reading import TableOptions
 from litebert.tasks.report import describe_split, is_labelled, learn_baseline
 from litebert.tasks.seen_texts import SeenTexts
+from litebert.tasks.squad.task import SpanTask
 
 # data that a model can be evaluated on although it was trained on another task: GLUE's diagnostic set, and user files
-_ALSO_ASKED = {"mnli": ("ax",), "squad-v2": ("squad-v2-simple",), "squad-v2-simple": ("squad-v2",)}
+_ALSO_ASKED = {
+    "mnli": ("ax",),
+    "squad-v1": ("cmrc2018", "drcd"),
+    "squad-v2": ("squad-v2-simple",),
+    "squad-v2-simple": ("squad-v2",),
+    "cmrc2018": ("squad-v1", "drcd"),
+    "drcd": ("squad-v1", "cmrc2018"),
+}
 
 
 def read_for(predictor: Predictor, name: str | OwnTask, path: Path, options: TableOptions) -> Dataset:
@@ -122,7 +130,12 @@ def evaluate(
 
 
 def _with_metrics(models: FinetuneTask, asked: FinetuneTask) -> FinetuneTask:
-    """The model's task with the data's metrics added; for the diagnostic set they replace MNLI's."""
+    """The model's task with the data's metrics added; for the diagnostic set they replace MNLI's.
+
+    Answers are compared by characters where the data's language needs it, whatever the model was trained on.
+    """
+    if isinstance(models, SpanTask) and isinstance(asked, SpanTask):
+        return replace(models, units=asked.units)
     if not (isinstance(models, Classification) and isinstance(asked, Classification)):
         return models
     if asked.name in _ALSO_ASKED.get(models.name, ()):

@@ -29,7 +29,7 @@ from litebert.tasks.tables import Row, decode, parse_json, read_table, read_text
 from litebert.tasks.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import TaggedWords
-from litebert.tasks.words import find_words
+from litebert.tasks.words import cut_text, find_words
 
 STDIN = "standard input"
 TABLES = (".csv", ".tsv", ".jsonl", ".json")
@@ -77,6 +77,8 @@ def _describe(predictor: Predictor, example: Any, one: Prediction) -> Answered:
     record: dict[str, Any] = {"id": one.id, "answer": one.answer}
     if hasattr(example, "words"):
         record["words"] = list(example.words)
+    if getattr(example, "offsets", ()):
+        record["offsets"] = [list(place) for place in example.offsets]
     if probabilities and len(labels) == len(probabilities):
         record["probabilities"] = dict(zip(labels, probabilities, strict=True))
     best = f"{max(probabilities):.3f}" if probabilities else ""
@@ -223,18 +225,23 @@ def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits
     del options  # a line has no columns
     for number, line in enumerate(lines.split("\n"), start=1):
         if line.strip():
-            found = [line[word.start : word.end] for word in find_words(line)] if splits_words else line.split()
-            yield TaggedWords(str(number), tuple(found), where=f"{where}:{number}")
+            yield _cut_sentence(str(number), line, f"{where}:{number}", splits_words=splits_words)
 
 
 def _sentences_of_values(texts: Sequence[Any], *, splits_words: bool) -> list[Any]:
-    def cut(text: str) -> list[str]:
-        return [text[word.start : word.end] for word in find_words(text)] if splits_words else text.split()
-
     return [
-        TaggedWords(str(n), tuple(cut(one) if isinstance(one, str) else one), where=f"texts[{n}]")
+        _cut_sentence(str(n), one, f"texts[{n}]", splits_words=splits_words)
+        if isinstance(one, str)
+        else TaggedWords(str(n), tuple(one), where=f"texts[{n}]")
         for n, one in enumerate(texts)
     ]
+
+
+def _cut_sentence(identity: str, text: str, where: str, *, splits_words: bool) -> TaggedWords:
+    """A plain text's words, with their places in it."""
+    cut = cut_text(text, splits_words=splits_words)
+    words = tuple(text[word.start : word.end] for word in cut)
+    return TaggedWords(identity, words, where=where, offsets=tuple((word.start, word.end) for word in cut))
 
 
 def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:

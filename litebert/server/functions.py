@@ -22,7 +22,7 @@ from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import to_reply
 from litebert.tasks.texts import TextExample, check_num_texts
 from litebert.tasks.token_tags import TaggedWords, find_spans
-from litebert.tasks.words import find_words
+from litebert.tasks.words import cut_text
 from litebert.text.tokenizer import Tokenizer
 
 NUM_OTHERS = 3  # next best answers to a question
@@ -145,17 +145,14 @@ def _to_tagged_words(text: str | list[str]) -> list[TaggedWords]:
 
 def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
     """The text, of a list of words these with a space between them, and each word with its place in it."""
-    if isinstance(text, str) and splits_words:  # as the texts were cut that it was trained on
-        return text, [(text[word.start : word.end], word.start, word.end) for word in find_words(text)]
-    words = text.split() if isinstance(text, str) else text
-    joined = text if isinstance(text, str) else " ".join(text)
+    if isinstance(text, str):
+        cut = cut_text(text, splits_words=splits_words)
+        return text, [(text[word.start : word.end], word.start, word.end) for word in cut]
     found, end = [], 0
-    for word in words:
-        start = joined.index(word, end)
-        end = start + len(word)
-        found.append((word, start, end))
-        end += not isinstance(text, str)  # an empty word of a list has its own place after the space
-    return joined, found
+    for word in text:
+        found.append((word, end, end + len(word)))
+        end += len(word) + 1  # an empty word has its own place after the space
+    return " ".join(text), found
 
 
 def _tagged(

@@ -18,13 +18,14 @@ from litebert.tasks.bag_of_words import Answer, learn_choices, learn_labels, lea
 from litebert.tasks.choice_files import race_reader, read_choice_dataset
 from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.clue import CLUE, clue_reader
 from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask, Rows, Tally
 from litebert.tasks.glue import GLUE, glue_reader
 from litebert.tasks.groups import Group
 from litebert.tasks.reading import ExitOptions, PassageOptions, TableOptions
 from litebert.tasks.splitting import describe_shared
-from litebert.tasks.squad.files import squad_reader
+from litebert.tasks.squad.files import CMRC_FILES, DRCD_FILES, squad_reader
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.tag_errors import describe_tag_errors
@@ -143,6 +144,7 @@ KINDS: dict[str, Kind] = {
 }
 
 _GLUE = ("dev", "test", *_COLUMNS, "group", "on_error", *_CHOICE)
+_CLUE = (*_COLUMNS, "group", "on_error", *_CHOICE)
 _SQUAD = (*_COLUMNS, "group", "is_balanced", *_CHOICE)
 _RACE = ("dev", "test", *_COLUMNS, "group", "on_error", "encoding", "is_balanced", *_CHOICE)
 
@@ -152,6 +154,9 @@ TASKS: dict[str, Reader] = {
     "squad-v1": Reader(squad_reader(SpanTask("squad-v1")), _SQUAD),
     "squad-v2": Reader(squad_reader(SpanTask("squad-v2", "2.0", "conditional_span")), _SQUAD),
     "squad-v2-simple": Reader(squad_reader(SpanTask("squad-v2-simple", "2.0", "span")), _SQUAD),  # BERT's [CLS]
+    **{name: Reader(clue_reader(name), _CLUE) for name in CLUE},
+    "cmrc2018": Reader(squad_reader(SpanTask("cmrc2018", units="characters"), CMRC_FILES), _SQUAD),
+    "drcd": Reader(squad_reader(SpanTask("drcd", units="characters"), DRCD_FILES), _SQUAD),
     "race": Reader(race_reader(), _RACE),
     "race-middle": Reader(race_reader(("middle",)), _RACE),
     "race-high": Reader(race_reader(("high",)), _RACE),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from litebert.core.errors import DataError
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
+TOUTIAO = "_!_"  # between the cells of Toutiao's news, from which TNEWS was made
 _MAX_CELL = 10_000_000
 _EXCEL_LINE = re.compile(r"sep=[,;\t|]\r?", re.IGNORECASE)  # the first line, if a spreadsheet is to open the file
 _NUM_SAMPLED = 200  # rows by which a separator is chosen
@@ -41,6 +42,8 @@ def read_delimited(path: Path, text: str, *, may_be_quoted: bool = True) -> Deli
     """
     suffix = path.suffix.lower()
     first = text.partition("\n")[0]
+    if TOUTIAO in first:
+        return Delimited(list(_iter_plain(text, TOUTIAO)), TOUTIAO, is_quoted=False)
     if _EXCEL_LINE.fullmatch(first) and suffix in (".csv", ".txt"):
         separator = first[len("sep=")]
         return Delimited(list(_iter_quoted(path, text, separator))[1:], separator, is_quoted=True)
@@ -59,19 +62,21 @@ def read_delimited(path: Path, text: str, *, may_be_quoted: bool = True) -> Deli
 
 def advise_ragged(table: Delimited, *, is_short: bool) -> str:
     """How to fix a row with too few or too many cells."""
-    mark = SEPARATORS[table.separator]
+    mark = SEPARATORS.get(table.separator, table.separator)
     if is_short:
         return f"add the missing cells, each after {mark}"
     if table.is_quoted:
         return f"quote the cell that contains {mark}"
+    if table.separator == TOUTIAO:
+        return f"remove {mark} from inside a cell"
     return "replace the tab inside a cell with a space"
 
 
-def _iter_plain(text: str) -> Iterator[Line]:
+def _iter_plain(text: str, separator: str = "\t") -> Iterator[Line]:
     # not splitlines(): it would also break at characters that are part of sentences, such as U+2028
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip(" \r"):
-            yield Line(number, line.removesuffix("\r").split("\t"))
+            yield Line(number, line.removesuffix("\r").split(separator))
 
 
 def _iter_quoted(path: Path, text: str, separator: str) -> Iterator[Line]:

@@ -38,6 +38,8 @@ class TaggedWords:
     label: tuple[str, ...] | None = None
     where: str = ""
     group: str = field(default="", repr=False, metadata={"is_shown": False})  # held out together; not part of the text
+    # where each word stands in the plain text that it was cut from; empty where it came as a list of words
+    offsets: tuple[tuple[int, int], ...] = field(default=(), repr=False, metadata={"is_shown": False})
 
     def to_input(self) -> list[str]:
         """As a server takes it."""

@@ -1,7 +1,15 @@
 """Splits a text into words, which get the tags when a file has character spans instead of words."""
 
+import re
 import unicodedata
+from collections.abc import Iterable
 from typing import NamedTuple
+
+# Thai and Lao, Burmese, Khmer, kana, Chinese characters and their extensions: letters of scripts without spaces, as
+# the inside of a character class
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_NUM_SAMPLED = 1000  # texts by which a language is recognized
 
 # kana, Chinese characters, and their compatibility forms and extensions
 _IDEOGRAPHS = (("\u3040", "\u30ff"), ("\u3400", "\u9fff"), ("\uf900", "\ufaff"), ("\U00020000", "\U0003ffff"))
@@ -12,6 +20,25 @@ class Word(NamedTuple):
 
     start: int
     end: int
+
+
+def has_no_spaces(texts: Iterable[str]) -> bool:
+    """Whether most letters of the texts are from scripts without spaces between words, such as Chinese."""
+    num_letters = num_unspaced = 0
+    for text, _ in zip(texts, range(_NUM_SAMPLED), strict=False):
+        num_letters += sum(map(str.isalnum, text))
+        num_unspaced += len(_UNSPACED.findall(text))
+    return 2 * num_unspaced > num_letters
+
+
+def cut_text(text: str, *, splits_words: bool) -> list[Word]:
+    """The words of a text to be tagged: cut at white space, or by `find_words` if training texts were (`splits_words`).
+
+    A text of a script without spaces would be one word; if it has no white space, `find_words` cuts it too.
+    """
+    at_spaces = [Word(*match.span()) for match in re.finditer(r"\S+", text)]
+    is_unspaced = len(at_spaces) == 1 and len(_UNSPACED.findall(text)) > 1
+    return find_words(text) if splits_words or is_unspaced else at_spaces
 
 
 def find_words(text: str) -> list[Word]:

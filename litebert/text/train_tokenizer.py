@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, get_args
 
 import sentencepiece
@@ -172,7 +173,8 @@ def _train_wordpiece(source: _Source, options: VocabularyOptions, is_reported: b
     for text in source.read():
         words.update(tokenizer.normalizer.normalize_str(text).split())
     source.check()
-    first_letters, inner_letters = _choose_alphabet(words, tokenizer.pre_tokenizer, options.max_alphabet)
+    room = options.vocab_size - len(BERT_SPECIAL) if options.words == "jieba" else None
+    first_letters, inner_letters = _choose_alphabet(words, tokenizer.pre_tokenizer, options.max_alphabet, room)
     # the library's WordPieceTrainer is this trainer with this prefix, but does not report its progress
     trainer = trainers.BpeTrainer(
         vocab_size=options.vocab_size,
@@ -195,8 +197,12 @@ def _build_wordpiece(model: Any, options: VocabularyOptions) -> Any:
     return tokenizer
 
 
-def _choose_alphabet(words: Counter[str], splitter: Any, limit: int) -> tuple[list[str], list[str]]:
-    """The most frequent characters, and those among them that occur inside words."""
+def _choose_alphabet(words: Counter[str], splitter: Any, limit: int, room: int | None) -> tuple[list[str], list[str]]:
+    """The most frequent characters, and those among them that occur inside words.
+
+    Chinese text has thousands of rare characters. Where they exceed the `room` for pieces, only the most frequent ones
+    are kept, so that they take nine tenths of it.
+    """
     counts = Counter[str]()
     inner: set[str] = set()
     for word, count in words.items():
@@ -205,6 +211,9 @@ def _choose_alphabet(words: Counter[str], splitter: Any, limit: int) -> tuple[li
             for letter in part:
                 counts[letter] += count
     alphabet = sorted(sorted(counts), key=counts.__getitem__, reverse=True)[:limit]
+    needed = [1 + (letter in inner) for letter in alphabet]  # pieces: the letter, and ## with the letter
+    if room is not None and sum(needed) > room:
+        alphabet = [letter for letter, sum_ in zip(alphabet, accumulate(needed), strict=True) if sum_ <= 0.9 * room]
     return sorted(alphabet), sorted(inner.intersection(alphabet))
 
 
@@ -271,7 +280,7 @@ def _too_large(options: VocabularyOptions, largest: int) -> ConfigError:
 def _too_small(options: VocabularyOptions, smallest: int) -> ConfigError:
     letters, remedy = {
         "unigram": ("characters of this text", ", or lower character_coverage"),
-        "wordpiece": ("characters of this text", ", or lower max_alphabet"),
+        "wordpiece": ("characters of this text", ""),
         "bpe": ("256 bytes", ""),
     }[options.kind]
     return ConfigError(

@@ -21,8 +21,8 @@ FIRST_PIECES = {
     "bpe": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
 }
 
-# what else makes room in a vocabulary; BPE always has the same 256 bytes
-KNOBS = {"unigram": "character_coverage", "wordpiece": "max_alphabet"}
+# what else makes room in a vocabulary, by an option that every caller has; BPE always has the same 256 bytes
+KNOBS = {"unigram": "character_coverage"}
 
 
 def test_special_tokens_have_the_ids_of_the_published_models(tokenizer: Tokenizer) -> None:
@@ -137,3 +137,14 @@ def test_rare_characters_give_way_to_frequent_ones() -> None:
 def test_impossible_options_are_refused(options: dict[str, object], code: str) -> None:
     with refuses(ConfigError, code):
         VocabularyOptions(**options)
+
+
+def test_rare_chinese_characters_leave_room_for_the_others() -> None:
+    pytest.importorskip("jieba")
+    common = "".join(chr(0x4E00 + n) for n in range(50))
+    rare = "".join(chr(0x5E00 + n) for n in range(300))
+    texts = [common, *(f"{common} lite bert albert pretraining sentences {letter}" for letter in rare)]
+    tokenizer = train_tokenizer(texts, VocabularyOptions("wordpiece", 100, words="jieba", max_alphabet=8000))
+    assert tokenizer.vocab_size == 100
+    assert tokenizer.unk_id not in tokenizer.encode(common)
+    assert tokenizer.unk_id in tokenizer.encode(rare)

@@ -1,5 +1,7 @@
 """SQuAD's JSON, 1.1 and 2.0: articles, their paragraphs, and for each paragraph questions with answers.
 
+CMRC 2018's own layout is read too: a list of contexts, each with its questions, whose answers are texts without places.
+
 Every answer is checked against its paragraph here, once; other modules trust the offsets.
 """
 
@@ -130,6 +132,9 @@ def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Qu
 
 def _iter_questions(path: Path, encoding: str, misplaced: Misplaced) -> Iterator[Question]:
     whole = parse_value(read_text(path, encoding), str(path), "is the file complete?")
+    if isinstance(whole, list) and whole:
+        yield from _iter_cmrc(whole, path, misplaced)
+        return
     for number, article in enumerate(_take(whole, "data", list, str(path))):
         where = f"{path}: data[{number}]"
         for index, paragraph in enumerate(_take(article, "paragraphs", list, where)):
@@ -137,6 +142,23 @@ def _iter_questions(path: Path, encoding: str, misplaced: Misplaced) -> Iterator
             context = _take(paragraph, "context", str, place)
             for position, value in enumerate(_take(paragraph, "qas", list, place)):
                 yield from _read_question(value, context, number, f"{place}.qas[{position}]", misplaced)
+
+
+def _iter_cmrc(contexts: Sequence[Any], path: Path, misplaced: Misplaced) -> Iterator[Question]:
+    """CMRC's contexts, an article each; an answer is placed where its text occurs first, as BERT's Chinese scripts do.
+
+    An answer with another text than the context's is an error of the file, as a wrong offset is.
+    """
+    for number, value in enumerate(contexts):
+        where = f"{path}: [{number}]"
+        context = _take(value, "context_text", str, where)
+        for index, asked in enumerate(_take(value, "qas", list, where)):
+            place = f"{where}.qas[{index}]"
+            question = {"id": _take(asked, "query_id", str, place), "question": _take(asked, "query_text", str, place)}
+            if "answers" in asked:
+                texts = [one for one in _take(asked, "answers", list, place) if isinstance(one, str)]
+                question["answers"] = [{"text": text, "answer_start": context.find(text)} for text in texts]
+            yield from _read_question(question, context, number, place, misplaced)
 
 
 def _iter_rows(path: Path, encoding: str, misplaced: Misplaced) -> Iterator[Question]:

@@ -21,7 +21,7 @@ from litebert.tasks.groups import Group, SequenceForm
 from litebert.tasks.squad import decoding
 from litebert.tasks.squad.decoding import Passage, Reply, Span
 from litebert.tasks.squad.features import build_groups, count_lost_answers
-from litebert.tasks.squad.metrics import Threshold, Version, score_questions, summarize_scores, tune_threshold
+from litebert.tasks.squad.metrics import Threshold, Units, Version, score_questions, summarize_scores, tune_threshold
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.windows import WindowOptions
 from litebert.tasks.task import BatchLoss, Counts
@@ -44,6 +44,7 @@ class SpanTask:
     max_answer_length: int = 30  # in tokens
     num_best: int = 20
     threshold: float | None = None  # of the null odds; None: not tuned yet
+    units: Units = "words"  # by which F1 compares answers
 
     @property
     def metric(self) -> str:
@@ -101,13 +102,13 @@ class SpanTask:
         """The official EM and F1, with the task's threshold, or else with the best one for these very questions."""
         tuned = self._tune(outputs, examples) if self.version == "2.0" else {}
         task = self if not tuned or self.threshold is not None else replace(self, threshold=tuned["f1"].value)
-        scores = score_questions([task.decide(output) for output in outputs], examples, self.version)
+        scores = score_questions([task.decide(output) for output in outputs], examples, self.version, self.units)
         best = {f"best_{metric}": threshold.score / len(examples) for metric, threshold in tuned.items()}
         thresholds = {"threshold": task.threshold} if task.threshold is not None else {}
         return summarize_scores(scores, examples, self.version) | best | thresholds
 
     def tally(self, outputs: Sequence[Output], examples: Sequence[Question]) -> Tally:
-        rows = score_questions([self.decide(output) for output in outputs], examples, self.version)
+        rows = score_questions([self.decide(output) for output in outputs], examples, self.version, self.units)
         scores = {"exact": lambda rows: float(rows[:, 0].mean()), "f1": lambda rows: float(rows[:, 1].mean())}
         return Tally(np.array(rows).astype(np.float64), scores)
 
@@ -123,14 +124,14 @@ class SpanTask:
 
     def wrongness(self, output: Output, example: Question) -> float:
         """What F1 lacks, weighed by how sure the model is of the span."""
-        [score] = score_questions([self.decide(output)], [example], self.version)
+        [score] = score_questions([self.decide(output)], [example], self.version, self.units)
         sureness = output["spans"][0][3] if output["spans"] else 1.0
         return 0.0 if score.exact else (1.0 - score.f1) * sureness + 1e-9
 
     def chance(self, examples: Sequence[Question]) -> Chance:
         """No answer at all, where that can be right; else the answer to another question about the paragraph."""
         guesses = [""] * len(examples) if self.version == "2.0" else _answer_the_question_before(examples)
-        scores = [score.f1 for score in score_questions(guesses, examples, self.version)]
+        scores = [score.f1 for score in score_questions(guesses, examples, self.version, self.units)]
         return Chance(float(np.mean(scores)), ONE_SIDED * float(np.std(scores)) / math.sqrt(len(scores)))
 
     def finish(self, outputs: Sequence[Output], examples: Sequence[Question]) -> "tuple[SpanTask, dict[str, Any]]":
@@ -167,7 +168,7 @@ class SpanTask:
         texts = [reply.spans[0].text if reply.spans else "" for reply in replies]
         odds = [reply.null_odds for reply in replies]
         tuned = tune_threshold(
-            score_questions(texts, examples, self.version), odds, examples, [bool(text) for text in texts]
+            score_questions(texts, examples, self.version, self.units), odds, examples, [bool(text) for text in texts]
         )
         nothing = sum(not example.has_answer for example in examples)
         return {

@@ -1,4 +1,4 @@
-"""Splits a text into words, which get the tags when a file has character spans instead of words."""
+"""Splits a text into words, which are tagged if a file has character spans instead of words."""
 
 import unicodedata
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Word(NamedTuple):
 
 
 def find_words(text: str) -> list[Word]:
-    """The words of a text: runs of letters and digits. Punctuation and Chinese or Japanese characters stand alone."""
+    """The words of a text: runs of letters and digits, and single punctuation, Chinese or Japanese characters."""
     words: list[Word] = []
     start: int | None = None
     for place, character in enumerate(text):

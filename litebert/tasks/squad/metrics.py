@@ -1,8 +1,8 @@
-"""Exact match and F1 as the official SQuAD scripts compute them, 1.1 and 2.0, and the best no-answer threshold.
+"""Exact match and F1 as in the official SQuAD scripts, 1.1 and 2.0, and the best no-answer threshold.
 
-The two versions normalise alike and differ at the edges. Version 1.1: an answer that normalises to
-nothing has F1 0 even against itself. Version 2.0: such gold answers do not count, a question without any left has no
-answer, and nothing against nothing is right.
+The two versions normalise alike and differ in edge cases. In 1.1 an answer that normalises to
+nothing has F1 0 even against itself. In 2.0 such gold answers are ignored, a question without other ones has no
+answer, and an empty prediction is then right.
 """
 
 import re
@@ -23,19 +23,19 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 class AnswerScore(NamedTuple):
-    """Both between 0 and 1."""
+    """Exact match and F1, between 0 and 1."""
 
     exact: float
     f1: float
 
 
 def normalize_answer(text: str) -> str:
-    """Lower case, without ASCII punctuation, English articles and superfluous white space."""
+    """Lowercase a text and remove ASCII punctuation, English articles and superfluous white space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def score_answer(prediction: str, gold_answers: Sequence[str], version: Version) -> AnswerScore:
-    """How well a prediction ("" = no answer) agrees with the nearest of the gold answers (none = no answer)."""
+    """Score a prediction ("" = no answer) by the best match among the gold answers (none = no answer)."""
     golds = list(gold_answers)
     if version == "2.0":
         golds = [gold for gold in golds if normalize_answer(gold)] or [""]
@@ -50,7 +50,7 @@ def score_answer(prediction: str, gold_answers: Sequence[str], version: Version)
 
 
 def score_questions(predictions: Sequence[str], questions: Sequence[Question], version: Version) -> list[AnswerScore]:
-    """The score of each question's prediction."""
+    """One score per question."""
     return [
         score_answer(prediction, [answer.text for answer in question.answers or ()], version)
         for prediction, question in zip(predictions, questions, strict=True)
@@ -60,7 +60,7 @@ def score_questions(predictions: Sequence[str], questions: Sequence[Question], v
 def summarize_scores(
     scores: Sequence[AnswerScore], questions: Sequence[Question], version: Version
 ) -> dict[str, float]:
-    """Mean EM and F1; for 2.0 also over the questions that have an answer and over those that have none."""
+    """Mean EM and F1; for 2.0 also over the questions with an answer and over those without."""
     has_answer = np.array([question.has_answer for question in questions])
     parts = {"": np.ones_like(has_answer)}
     if version == "2.0":
@@ -74,7 +74,7 @@ def summarize_scores(
 
 
 class Threshold(NamedTuple):
-    """A question whose null odds are above `value` gets no answer; `score` is then reached (a sum over questions)."""
+    """Questions with null odds above `value` get no answer; `score`, a sum over questions, is the result."""
 
     value: float
     score: float
@@ -88,10 +88,10 @@ def find_best_threshold(
 ) -> Threshold:
     """The threshold with the highest score, by the sweep of the official 2.0 script.
 
-    All (Q,): the score of each question if its answer is given, the odds that it has none, whether it has one, and
-    whether the prediction is not empty. Where answering nothing is best the official value is 0.0.
+    The arguments, all (Q,): the score of each question if it is answered, the null odds, whether it has an answer, and
+    whether the prediction is not empty. If no question should be answered, the official value is 0.0.
     """
-    nothing = float((~has_answer).sum())  # reached by answering no question
+    nothing = float((~has_answer).sum())  # the score of answering no question
     steps = np.where(has_answer, gains, np.where(is_answered, -1.0, 0.0))
     order = np.argsort(null_odds, kind="stable")
     reached = np.cumsum(np.concatenate([[nothing], steps[order]]))  # (Q + 1,) after answering 0, 1, ... questions

@@ -1,1 +1,1 @@
-"""Studies: what varies, what is measured, tables and figures."""
+"""Studies: arms with varied settings, their measurements, tables and figures."""

@@ -1,7 +1,7 @@
-"""The story of one arm: pre-train, measure, fine-tune, report.
+"""Runs one arm: pre-train, measure, fine-tune, report.
 
-If it is killed and started again, it resumes: pre-training and fine-tuning are ordinary runs, and the report is written
-last, because it marks a complete arm.
+An arm that was killed resumes when it is started again: pre-training and fine-tuning are ordinary runs, and the report
+is written last, because it marks a complete arm.
 """
 
 import json
@@ -40,17 +40,17 @@ from litebert.study.place import FORMAT_VERSION, Place, Report, read_arm_report,
 from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE, check_is_ours, checkpoint_path
 
 BEGINNING = "begun-with.json"  # in the folder of an arm's pre-training
-PLACES = "places"  # the folders, in the same file
+PLACES = "places"  # key of the folders in the same file
 
 Say = Callable[[str], None]
 
 
 def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
-    """Run what is missing of one arm and seed, and return its report; raises if another process is running it.
+    """Run the missing steps of one arm and seed, and return its report; raises if another process is running it.
 
-    Under torchrun, pre-training is distributed over its processes; the first one does everything else.
+    Under torchrun, all processes pre-train together; the first one does everything else.
     """
-    describe_measures(run)  # builds the tasks' recipes, so that a wrong key is found before hours of training
+    describe_measures(run)  # builds the tasks' recipes, so that a wrong key raises before training
     with exclusive_lock(place.lock_folder(run.name), purpose="running this arm"):
         remove_own_leftovers(run, place)
         texts = describe_texts([run], place)
@@ -74,7 +74,7 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
 
 
 def help_arm(run: ArmRun, place: Place) -> None:
-    """The part of all processes of torchrun but the first: they only pre-train."""
+    """The work of torchrun's other processes, which only pre-train."""
     texts = describe_texts([run], place)
     is_finished = find_report(run, place, texts) is not None
     if run.at_scale.is_trained and not is_finished:
@@ -82,20 +82,20 @@ def help_arm(run: ArmRun, place: Place) -> None:
 
 
 def train(run: ArmRun, recipe: Recipe, place: Place) -> Path:
-    """Pre-train; on a CPU the clock is processor time, because other arms may run in parallel."""
+    """Pre-train; on a CPU, time limits count processor time, because other arms may run in parallel."""
     is_on_cpu = choose_runtime(recipe.runtime).device.type == "cpu"
     clock = time.process_time if is_on_cpu else time.perf_counter
     return pretrain(recipe, place.run_folder(run.name), clock=clock, branch_steps=run.branch_steps)
 
 
 def settle_recipe(run: ArmRun, place: Place, start: Path | None) -> Recipe:
-    """The recipe with the paths of text and initial weights, unless nothing is trained."""
+    """The recipe with the paths of corpora and initial weights, unless nothing is trained."""
     return run.recipe_with(place.corpora, start) if place.corpora else run.recipe
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Run as a single process: the other processes of torchrun have ended with pre-training."""
+    """Run as a single process: torchrun's other processes have ended after pre-training."""
     ranks = {name: os.environ.pop(name) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ}
     try:
         yield
@@ -104,13 +104,13 @@ def alone() -> Iterator[None]:
 
 
 def remove_own_leftovers(run: ArmRun, place: Place) -> None:
-    """Delete what a killed process left of this arm's report, but not of other arms, which may be running."""
+    """Delete a killed process's temporary files of this arm's report; those of other arms may be in use."""
     for path in place.folder.glob(f".{report_file(place.folder, run).name}.*.tmp"):
         path.unlink()
 
 
 def find_report(run: ArmRun, place: Place, texts: Texts) -> Report | None:
-    """The report of a finished arm whose measurements are up to date; raises if its training is not."""
+    """The report of a finished arm if its measurements are up to date; raises if its training is not."""
     path = report_file(place.folder, run)
     if not path.is_file():
         return None
@@ -122,7 +122,7 @@ def find_report(run: ArmRun, place: Place, texts: Texts) -> Report | None:
 
 
 def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
-    """The checkpoint that an arm starts from, if the arm that made it is up to date with the study."""
+    """The checkpoint that an arm starts from; raises if the arm that made it is out of date."""
     start = start_of(run) if run.at_scale.is_trained else None
     if start is None:
         return None
@@ -145,9 +145,9 @@ def find_start(run: ArmRun, place: Place, texts: Texts) -> Path | None:
 
 
 def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) -> None:
-    """Record what a new arm starts with; raise if the text or initial weights of an arm under way have changed.
+    """Record the inputs of a new arm; raise if the corpora or initial weights of a started arm have changed.
 
-    The recipe, which pre-training compares, knows only where they lie. Where the same lies elsewhere, it is told.
+    Pre-training compares recipes, which have only their paths. If unchanged inputs have moved, the recipe is updated.
     """
     folder = place.run_folder(run.name)
     weights = {f"the weights of {run.starts_from}": load_checkpoint(start).fingerprint} if start else {}
@@ -159,7 +159,7 @@ def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) 
     file = folder / BEGINNING
     if not list_checkpoints(folder / CHECKPOINTS):
         check_is_ours(folder)
-        with exclusive_lock(folder, purpose="training"):  # its file tells pre-training that the folder is a run
+        with exclusive_lock(folder, purpose="training"):  # pre-training recognizes the folder as a run by the lock file
             write_sealed(file, {**now, PLACES: places})
         return
     before = read_sealed(file) if file.is_file() else {}  # runs of earlier versions have none
@@ -181,7 +181,7 @@ def note_beginning(run: ArmRun, place: Place, texts: Texts, start: Path | None) 
 
 
 def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, say: Say) -> Measured:
-    """Everything that the study measures."""
+    """Take all measurements of the study."""
     subject = Subject(recipe, run.at_scale, None if checkpoint is None else place.run_folder(run.name))
     measured = Measured()
     for name in run.at_scale.measures:
@@ -193,7 +193,7 @@ def measure(run: ArmRun, recipe: Recipe, place: Place, checkpoint: Path | None, 
 
 
 def build_report(run: ArmRun, texts: Texts, measured: Measured, checkpoint: Path | None) -> Report:
-    """Everything that tables and figures need; only the last two differ between runs with the same options."""
+    """The data for tables and figures; only the last two entries differ between runs with the same options."""
     state = load_checkpoint(checkpoint).state if checkpoint else {}
     seconds = {"hours": float(state["seconds"]) / 3600} if state else {}
     return {

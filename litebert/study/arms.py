@@ -17,14 +17,14 @@ MAIN_CORPUS = "main"
 
 @dataclass(frozen=True)
 class ArmRun:
-    """One arm with one seed. Its recipe refers to corpora and to the arm it starts from by their names in the study."""
+    """One arm with one seed. Its recipe names corpora and the arm it starts from as the study does."""
 
     study: Study
     scale: Scale
     arm: str
     seed: int
     recipe: Recipe
-    words: tuple[str, ...]  # overrides of the recipe of every arm
+    words: tuple[str, ...]  # overrides, the same for every arm
 
     @property
     def name(self) -> str:
@@ -40,17 +40,17 @@ class ArmRun:
 
     @property
     def starts_from(self) -> str:
-        """The run whose weights this one starts from; empty: none."""
+        """The run whose weights initialize this one; empty: none."""
         return name_run(self.spec.starts_from, self.seed) if self.spec.starts_from else ""
 
     @property
     def starts_at(self) -> int:
-        """The step of that run from which this one continues; 0: a new training that starts from its last weights."""
+        """The step of that run from which this one continues; 0: training starts anew from its last weights."""
         return self.spec.at(self.scale).starts_at
 
     @property
     def branch_steps(self) -> frozenset[int]:
-        """The steps of this run from which others continue."""
+        """The steps of this run from which other runs continue."""
         arms = self.study.arms_at(self.scale).values()
         return frozenset(arm.at(self.scale).starts_at for arm in arms if arm.starts_from == self.arm) - {0}
 
@@ -60,7 +60,7 @@ class ArmRun:
         return self.recipe.at(self.recipe.train.steps - 1).model
 
     def recipe_of(self, task: TaskSpec, words: Sequence[str] = ()) -> FinetuneRecipe:
-        """How its model is fine-tuned for a task: as `litebert finetune` would, which looks at the model's width."""
+        """The fine-tuning recipe for a task, which depends on the model's width, as in `litebert finetune`."""
         words = [*task.change, *words]
         try:
             return load_finetune_recipe(task.task, task.recipe, words, hidden_size=self.model.hidden_size)
@@ -68,7 +68,7 @@ class ArmRun:
             raise ConfigError(error.code, f"{self.study.name}, task {task.metric}: {error}") from None
 
     def recipe_with(self, corpora: Mapping[str, Path], start: Path | None) -> Recipe:
-        """The recipe to run, with paths instead of names."""
+        """The recipe with paths instead of names."""
         paths = {**corpora, self.recipe.init.source: start} if start else corpora
         return with_paths(self.recipe, lambda name: str(paths[name].absolute()) if name in paths else name)
 
@@ -123,7 +123,7 @@ def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Seq
         raise ConfigError(error.code, f"{study.name}, arm {arm}, scale {scale}: {error}") from None
     if not spec.starts_from:
         return recipe
-    # a name for now: the path of its checkpoint is known when it has run
+    # a name, because its checkpoint's path is unknown until it has run
     at = spec.at(scale).starts_at
     if not at:
         return replace(recipe, init=replace(recipe.init, source=f"arm {spec.starts_from}"))
@@ -133,7 +133,7 @@ def build_arm_recipe(study: Study, scale: Scale, arm: str, seed: int, words: Seq
 
 
 def _check_branch(recipe: Recipe, trunk: Recipe, at: int, where: str) -> None:
-    """Raise if a run continues from a step that the other does not reach, or that is beyond its own end."""
+    """Raise if a run continues from a step that the other run does not reach, or that is beyond its own end."""
     for options in (recipe.train, trunk.train):
         if options.tokens or options.hours:
             raise ConfigError(
@@ -148,7 +148,7 @@ def _check_branch(recipe: Recipe, trunk: Recipe, at: int, where: str) -> None:
 
 
 def start_of(run: ArmRun) -> ArmRun | None:
-    """The run that another starts from; None: it starts from random weights."""
+    """The run that another run starts from; None: random initial weights."""
     name = run.spec.starts_from
     if not name:
         return None
@@ -156,7 +156,7 @@ def start_of(run: ArmRun) -> ArmRun | None:
 
 
 def list_ancestors(run: ArmRun) -> dict[str, Recipe]:
-    """The recipes of the arms that a run's initial weights come from, by name, the nearest first."""
+    """The recipes of the arms that a run's initial weights descend from, by name, the nearest first."""
     ancestors: dict[str, Recipe] = {}
     start = start_of(run)
     while start:

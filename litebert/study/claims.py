@@ -1,4 +1,4 @@
-"""Whether measured results agree with a paper's claims, and whether the difference is larger than the spread."""
+"""Checks a paper's claims against measured results, taking the spread over seeds into account."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,8 +16,8 @@ WORDS: dict[Outcome, str] = {
     "unlearned": "inconclusive: not above chance or a constant answer",
     "missing": "not measured",
 }
-_OUTSIDE = "is outside, not beyond the spread"  # for a claim of being near something there is no other direction
-_LEARNED = "mlm"  # shows whether a model has learned anything, if the metric itself does not
+_OUTSIDE = "is outside, not beyond the spread"  # for claims of kind "near", which have no opposite direction
+_LEARNED = "mlm"  # the metric that shows whether a model has learned, if the claim's own does not
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _arms_of(claim: Claim) -> list[str]:
 
 
 def _has_learned(claim: Claim, results: Results) -> bool:
-    """Whether any arm of a claim has learned something; a claim about a number needs this only if it says so.
+    """Whether any arm of a claim has learned something; for a claim about a number this is checked only on request.
 
     For a claim about layers, all arms must have learned.
     """
@@ -105,7 +105,7 @@ def holds(claim: Claim, difference: float) -> bool:
 
 
 def slack(claim: Claim, difference: float) -> float:
-    """By how much a difference supports the claim; negative if it contradicts it."""
+    """The margin by which a difference supports the claim; negative if it contradicts it."""
     if claim.relation == "near":
         return claim.by - abs(difference)
     return (difference if claim.relation == "above" else -difference) - claim.by

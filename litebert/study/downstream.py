@@ -1,4 +1,4 @@
-"""Downstream scores of an arm's model: fine-tuned for each task with as many seeds as the study says."""
+"""Downstream scores of an arm's model, fine-tuned for each task with the study's number of seeds."""
 
 import math
 import shutil
@@ -31,7 +31,7 @@ def tune_all(run: ArmRun, place: Place, checkpoint: Path) -> Measured:
 
 
 def average(tasks: Sequence[str], measured: Measured) -> Measured:
-    """The mean over tasks, with its interval from the choice of examples, and its baseline."""
+    """The mean over tasks, with its baseline and its interval over the choice of examples."""
     if not tasks:
         return Measured()
     # SQuAD counts in the paper's average by the mean of F1 and exact match
@@ -47,7 +47,7 @@ def average(tasks: Sequence[str], measured: Measured) -> Measured:
 
 
 def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measured:
-    """One task with all of its seeds; the score is their median, as in the paper."""
+    """Fine-tune for one task with all seeds; the score is their median, as in the paper."""
     assert place.data is not None, "open_place has looked for the tasks' data"
     dataset = read_dataset(task.task, place.data / task.data)
     folders = [place.task_folder(run, task, number) for number in range(1, task.seeds + 1)]
@@ -57,7 +57,7 @@ def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measure
         recipe = run.recipe_of(task, [f"seed={100 * run.seed + number}"])
         job = Job(load_checkpoint(source, FOR_TRAINING), dataset, recipe, predicts_test=False)
         if list_job_changes(folder, job.with_lengths()):
-            shutil.rmtree(folder)  # the study measures differently now
+            shutil.rmtree(folder)  # from before the study's measurements changed
         reports.append(finetune(job, folder))
     measured = _summarize(task, reports)
     if not task.has_ensemble:
@@ -68,7 +68,7 @@ def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measure
 
 
 def name_scores(task: str, metric: str, scores: Mapping[str, float]) -> dict[str, float]:
-    """A task's scores by their names in tables: its metric, exact match, and levels (RACE)."""
+    """A task's scores by their names in tables: its metric, exact match, and RACE's levels."""
     named = {task: scores[metric]}
     if "exact" in scores:
         named[task + EXACT] = scores["exact"]
@@ -91,7 +91,7 @@ def _summarize(task: TaskSpec, reports: Sequence[Mapping[str, Any]]) -> Measured
 
 
 def _average(run: ArmRun, task: TaskSpec, folders: Sequence[Path], dataset: Dataset, place: Place) -> dict[str, Any]:
-    """The dev facts of the ensemble of a task's runs, averaged again because the runs may have changed."""
+    """The dev scores of the ensemble of a task's runs, computed again because the runs may have changed."""
     folder = place.run_folder(f"{run.name}-{task.metric}{ENSEMBLE}")
     shutil.rmtree(folder, ignore_errors=True)
     report = make_ensemble(folders, dataset, folder, selects=False)

@@ -18,7 +18,7 @@ _WARM_UP_STEPS = 1  # the first step builds the optimizer's state
 
 
 def measure_speed(recipe: Recipe, *, num_steps: int) -> float:
-    """Tokens per second of updates of one micro-batch: the fastest of several, because others may have waited."""
+    """Tokens per second of updates of one micro-batch: the fastest of several, because others may have been delayed."""
     engine, batch = build_engine(recipe), make_batch(recipe)
     engine.model.train()
     seconds = []
@@ -30,11 +30,11 @@ def measure_speed(recipe: Recipe, *, num_steps: int) -> float:
 
 
 def measure_memory(recipe: Recipe) -> int:
-    """The bytes that autograd keeps between forward and backward of one micro-batch, parameters aside."""
+    """The bytes that autograd saves between forward and backward of one micro-batch, without parameters."""
     model = build_objective(recipe).build_model(recipe.model, seed=recipe.seed)
     batch = make_batch(recipe)
     parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    kept: list[Tensor] = []  # keeping references keeps their addresses distinct
+    kept: list[Tensor] = []  # references keep the tensors alive and their addresses distinct
 
     def keep(tensor: Tensor) -> Tensor:
         kept.append(tensor)
@@ -58,7 +58,7 @@ def build_engine(recipe: Recipe) -> Engine[Batch]:
 
 
 def make_batch(recipe: Recipe) -> Batch:
-    """Full rows of random ids: one micro-batch of a recipe."""
+    """One micro-batch of a recipe, with random ids and no padding."""
     batching = describe_batch(recipe)
     num_rows, length = recipe.train.micro_batch or batching.num_rows, batching.length
     generator = torch.Generator().manual_seed(recipe.seed)

@@ -1,4 +1,4 @@
-"""The estimated cost of a study: training by `litebert recipes plan`, tasks by arithmetic."""
+"""Estimates the cost of a study: training as in `litebert recipes plan`, tasks by their FLOPs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class Cost:
     task_hours: float
     flops: float  # of training
     tokens: int
-    num_uncounted: int  # tasks whose length depends on data that was not read
+    num_uncounted: int  # tasks whose length depends on unread data
 
     @property
     def hours(self) -> float:
-        """Training and tasks, as far as known."""
+        """Training and tasks, as far as they are known."""
         return (self.train_hours or 0.0) + self.task_hours
 
 
@@ -33,7 +33,7 @@ def threads_of_one(jobs: int) -> int:
 
 
 def load_share(device_name: str, jobs: int) -> Device:
-    """A device as each of several parallel jobs has it: for this CPU, its share of the cores."""
+    """The device of each of several parallel jobs: for this CPU, its share of the cores."""
     if device_name == THIS_CPU and jobs > 1:
         import torch
 
@@ -42,7 +42,7 @@ def load_share(device_name: str, jobs: int) -> Device:
 
 
 def estimate_end(runs: Sequence[ArmRun], hours: Mapping[str, float], jobs: int) -> float:
-    """The hours until the last run ends: `jobs` at a time, in their order, each after the one it starts from."""
+    """The hours until the last run ends, with `jobs` at a time, in order, each after the run that it starts from."""
     waiting, ends, now = list(runs), dict[str, float](), 0.0
     while waiting:
         unfinished = {run.name for run in waiting} | {name for name, end in ends.items() if end > now}
@@ -56,7 +56,7 @@ def estimate_end(runs: Sequence[ArmRun], hours: Mapping[str, float], jobs: int) 
 
 
 def estimate_arm(run: ArmRun, device: Device, num_devices: int = 1) -> Cost:
-    """The cost of one run. The recipe's own distribution is used if it fits, otherwise the fastest that does."""
+    """The cost of one run, with the recipe's own distribution if it fits, otherwise with the fastest that does."""
     task_hours = [estimate_task(run, task, device) for task in run.at_scale.tasks]
     known = sum(hours for hours in task_hours if hours is not None)
     if not run.at_scale.is_trained:
@@ -70,9 +70,9 @@ def estimate_arm(run: ArmRun, device: Device, num_devices: int = 1) -> Cost:
 
 
 def estimate_task(run: ArmRun, task: TaskSpec, device: Device) -> float | None:
-    """The hours of fine-tuning for a task, which one device does, if every text were as long as allowed.
+    """The hours of fine-tuning for a task on one device, assuming texts of the maximum length.
 
-    None: it runs by epochs.
+    None: its length is given in epochs.
     """
     recipe = run.recipe_of(task)
     options = recipe.train

@@ -1,7 +1,7 @@
 """Draws panels as SVG in the colours of a web page, light or dark, or as PNG for documents.
 
-Ours is filled and solid; the paper is hollow and dashed, always. Colours are Okabe and Ito's, distinct to colour-blind
-eyes; no meaning rests on colour alone.
+Our results are filled and solid, the paper's hollow and dashed. The palette is Okabe and Ito's, which is safe for
+colour-blind readers; no meaning is conveyed by colour alone.
 """
 
 import io
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _WIDTH = 4.4  # inches of one panel
 _LINE_HEIGHT = 3.0
-_SIDE = 0.1  # inches of margin: the page's font may be wider than the one matplotlib measures
+_SIDE = 0.1  # inches of margin, because the page's font may be wider than matplotlib's
 _ROW_HEIGHT, _AROUND_ROWS = 0.34, 1.25
 _MATRIX_HEIGHT = 3.4
-_MAX_NUMBERS = 8  # layers up to which each field of a matrix shows its number
+_MAX_NUMBERS = 8  # a matrix of at most this many layers shows its numbers
 _MAX_LABEL = 34
 _TITLE_WIDTH, _TICK_WIDTH = 46, 20  # characters
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # distinguish curves in addition to colours
@@ -38,7 +38,7 @@ _LEGEND_ROW, _AROUND_LEGEND = 13, 7  # points (1/72 inch)
 
 @dataclass(frozen=True)
 class Palette:
-    """The colours that a figure is drawn with."""
+    """The colours of a figure."""
 
     ink: str
     grid: str
@@ -46,14 +46,14 @@ class Palette:
     lines: tuple[str, ...]
 
 
-# Placeholders that are replaced by the page's own colours
+# Placeholders to be replaced by the page's colours
 _PAGE_LINES = {f"#0303{number:02x}": f"var(--line-{number})" for number in range(len(COLORS))}
 PAGE = Palette(INK, GRID, next(iter(_PAGE_LINES)), tuple(_PAGE_LINES))
 PAPER = Palette("#333333", "#dddddd", COLORS[0], COLORS)
 
 
 def draw_svg(panel: Panel) -> str:
-    """A panel as an <svg> element that takes its colours from the page."""
+    """A panel as an <svg> element with the page's colours."""
     matplotlib = _load_matplotlib()
     with matplotlib.rc_context(svg_settings(panel.title)):
         figure = _new_figure(_WIDTH, _height(panel))
@@ -64,14 +64,14 @@ def draw_svg(panel: Panel) -> str:
 
 
 def write_png(panels: Sequence[Panel], path: Path) -> None:
-    """Panels in two columns in one picture on white."""
+    """Write panels in two columns as one picture on white."""
     figure = draw_picture(panels)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=140, facecolor="white")
 
 
 def draw_picture(panels: Sequence[Panel]) -> "Figure":
-    """Panels in two columns, each below its title, with the legend in between."""
+    """Draw panels in two columns, each below its title, with the legend in between."""
     _load_matplotlib()
     columns = min(2, len(panels))
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
@@ -228,5 +228,5 @@ def _in_two_lines(label: str) -> str:
 
 
 def _keep_equations(label: str) -> str:
-    """The text with no line break possible inside "E = H"."""
+    """The text without possible line breaks inside "E = H"."""
     return label.replace(" = ", "\u00a0=\u00a0")

@@ -1,7 +1,7 @@
-"""Many arms, one after another or in parallel, each in its own process, so that none affects another.
+"""Runs many arms, sequentially or in parallel, each in its own process, so that they do not affect each other.
 
-Several commands, on one machine or many, may run arms of the same folder: each takes arms that no other is running. A
-finished arm is a file, so nothing is lost when everything is killed.
+Several commands, on one or many machines, may run arms of the same folder: each takes arms that no other is running. A
+finished arm is a file, so it is not lost if all processes are killed.
 """
 
 import os
@@ -25,7 +25,7 @@ from litebert.tasks.report import REPORT_FILE
 from litebert.training.launcher import LAUNCHER_PIPE
 
 _POLL_SECONDS = 0.5
-_SURE_SECONDS = 60.0  # from then on the measured speed is used instead of the estimate
+_SURE_SECONDS = 60.0  # after this, the measured speed replaces the estimate
 
 Command = Callable[[ArmRun], Sequence[str]]
 IsDone = Callable[[ArmRun], bool]
@@ -44,12 +44,12 @@ class Grid:
     elsewhere: dict[str, ArmRun] = field(default_factory=dict)  # run by other processes
     finished: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    stranded: dict[str, str] = field(default_factory=dict)  # arms that cannot start -> the arm they start from
-    lifeline: int = -1  # a pipe that closes when this process ends, however it ends
+    stranded: dict[str, str] = field(default_factory=dict)  # arms that cannot start -> the failed arm they start from
+    lifeline: int = -1  # a pipe that closes when this process ends, even if killed
 
 
 def run_grid(grid: Grid, *, jobs: int, view: GridView) -> list[str]:
-    """Run what is not finished, `jobs` at a time; returns the arms that other processes are still running."""
+    """Run the unfinished arms, `jobs` at a time; returns the arms that other processes are still running."""
     clock = _Clock(grid, list(grid.waiting), jobs)
     with _lifeline(grid), _stopping(grid), view:
         _start_some(grid, jobs)
@@ -79,7 +79,7 @@ def _check_all_ended(grid: Grid) -> None:
 
 
 def log_file(place: Place, name: str) -> Path:
-    """The log of an arm that runs in parallel with others."""
+    """The log file of an arm that runs in parallel with others."""
     return place.folder / RUNS / f"{name}.log"
 
 
@@ -88,7 +88,7 @@ def _start_some(grid: Grid, jobs: int) -> None:
     for run in list(grid.waiting):
         if len(grid.running) >= jobs:
             return
-        if grid.is_done(run):  # before, or by another process meanwhile
+        if grid.is_done(run):  # earlier, or meanwhile by another process
             grid.waiting.remove(run)
             grid.finished.append(run.name)
             continue
@@ -96,7 +96,7 @@ def _start_some(grid: Grid, jobs: int) -> None:
             if not _is_coming(run.starts_from, grid):
                 grid.waiting.remove(run)
                 grid.stranded[run.name] = run.starts_from
-            continue  # its turn comes when the arm it starts from is finished
+            continue  # starts later, when the arm that it starts from is finished
         grid.waiting.remove(run)
         if _is_busy(grid.place.lock_folder(run.name)):
             grid.elsewhere[run.name] = run
@@ -105,13 +105,13 @@ def _start_some(grid: Grid, jobs: int) -> None:
 
 
 def _is_coming(name: str, grid: Grid) -> bool:
-    """Whether a run that is not finished will be, by this process or another."""
+    """Whether an unfinished run will be finished by this process or another."""
     mine = {run.name for run in grid.waiting} | grid.running.keys() | grid.elsewhere.keys()
     return name in mine or (name not in grid.failed and _is_busy(grid.place.lock_folder(name)))
 
 
 def _look_elsewhere(grid: Grid) -> None:
-    """Count the arms that other processes have finished, and take over those that they left unfinished."""
+    """Check arms run by other processes: count those that are finished, and take over those left unfinished."""
     for name, run in list(grid.elsewhere.items()):
         if grid.is_done(run):
             grid.finished.append(name)
@@ -152,7 +152,7 @@ def _collect(grid: Grid, view: GridView) -> None:
             grid.finished.append(name)
             view.say(f"{name}: finished")
         elif process.returncode == BusyError.exit_code:
-            grid.elsewhere[name] = run  # another process took it first
+            grid.elsewhere[name] = run  # another process started it first
             view.say(f"{name}: left to another process")
         else:
             grid.failed.append(name)
@@ -167,7 +167,7 @@ def last_line(log: Path) -> str:
 
 @contextmanager
 def _lifeline(grid: Grid) -> Iterator[None]:
-    """Arms end with this process even if it is killed: they would train on for hours, and nobody would collect them."""
+    """End the arms with this process even if it is killed; otherwise they would train on for hours as orphans."""
     grid.lifeline, mine = os.pipe()
     try:
         yield
@@ -178,12 +178,12 @@ def _lifeline(grid: Grid) -> Iterator[None]:
 
 @contextmanager
 def _stopping(grid: Grid) -> Iterator[None]:
-    """Let arms save before they end with this process."""
+    """On a signal, let arms save before they end with this process."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would leave running arms behind
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would leave arms running
         _stop_all(grid)
         signal.signal(signal.SIGTERM, before)
 
@@ -196,12 +196,12 @@ def _stop_all(grid: Grid) -> None:
 
 
 class _Clock:
-    """The progress of the whole grid, and the time left at the speed so far."""
+    """The progress of the whole grid, and the estimated time left."""
 
     def __init__(self, grid: Grid, runs: Sequence[ArmRun], jobs: int, clock: Callable[[], float] = time.monotonic):
         self.grid, self.runs, self.jobs, self.clock = grid, runs, jobs, clock
         self.started_at = clock()
-        # work of earlier runs does not count for the speed of this one
+        # excludes work of earlier runs from the speed
         self.before = {run.name: 1.0 if grid.is_done(run) else self._share(run) for run in runs}
 
     def _share(self, run: ArmRun) -> float:
@@ -222,7 +222,7 @@ class _Clock:
 
 
 def share_done(run: ArmRun, place: Place, cost: Cost) -> float:
-    """How much of an unfinished arm is done, by its logs: 0 to 1."""
+    """The share of an unfinished arm that is done, by its logs: 0 to 1."""
     tasks = run.at_scale.tasks
     folders = [place.task_folder(run, task, seed) for task in tasks for seed in range(1, task.seeds + 1)]
     tuned = sum((folder / REPORT_FILE).is_file() for folder in folders) / len(folders) if folders else 0.0
@@ -233,14 +233,14 @@ def share_done(run: ArmRun, place: Place, cost: Cost) -> float:
 
 
 def share_trained(run: ArmRun, place: Place) -> float:
-    """How much of an arm's pre-training is done: 0 to 1."""
+    """The share of an arm's pre-training that is done: 0 to 1."""
     folder, options = place.run_folder(run.name), run.recipe.train
     try:
         if options.hours:
             seconds: float = sum(record["seconds"] for record in read_log(folder / TIMING_FILE)) * options.log_every
             return min(1.0, seconds / (3600 * options.hours))
         records = read_log(folder / METRICS_FILE)
-    except DataError:  # nothing is written yet
+    except DataError:  # nothing has been written yet
         return 0.0
     if not records:
         return 0.0

@@ -1,7 +1,7 @@
-"""What a result depends on, and whether a finished arm is still up to date with its study.
+"""The inputs that a result depends on, and whether a finished arm is still up to date with its study.
 
-An arm whose training would differ now is stale and raises an error, because only training again fixes it. Other
-measurements are simply taken again.
+An arm whose training would be different now is stale and raises an error, because it must be trained again. If only
+measurements are different, they are taken again.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ from litebert.study.spec import TaskSpec
 from litebert.tasks import finetuning
 from litebert.tasks.catalog import read_dataset
 
-MAX_NAMED = 20  # files of a corpus that a report names
+MAX_NAMED = 20  # files of a corpus listed in a report
 
 
 @dataclass(frozen=True)
 class Texts:
-    """What a study's arms read, identified by content and not by path."""
+    """The texts that a study's arms read, identified by content instead of path."""
 
-    corpora: dict[str, dict[str, Any]]  # by name: counts, and a hash of all of it, held-out text too
+    corpora: dict[str, dict[str, Any]]  # by name: counts, and a hash of all of it including held-out text
     tasks: dict[str, str]  # by metric: a hash of the examples
 
 
 def describe_texts(runs: Sequence[ArmRun], place: Place) -> Texts:
-    """The texts of some runs of one study, read once for all of them."""
+    """Describe the texts of some runs of one study, reading each text once."""
     return Texts(
         {name: _describe_corpus(path) for name, path in place.corpora.items()},
         {task.metric: _hash_examples(task, place) for task in runs[0].at_scale.tasks},
@@ -66,7 +66,7 @@ def _hash_examples(task: TaskSpec, place: Place) -> str:
 
 
 def describe_measures(run: ArmRun) -> dict[str, Any]:
-    """Everything that decides how a trained model is measured, with the values of the tasks' recipes."""
+    """All settings of the measurements of a trained model, including the tasks' recipes."""
     spec = run.at_scale
     facts = {
         "measures": spec.measures,
@@ -75,7 +75,7 @@ def describe_measures(run: ArmRun) -> dict[str, Any]:
         "length": spec.length,
         "speed_steps": spec.speed_steps,
     }
-    plain: dict[str, Any] = json.loads(json.dumps(facts))  # as it will be read
+    plain: dict[str, Any] = json.loads(json.dumps(facts))  # as read back from JSON
     return plain
 
 
@@ -91,21 +91,21 @@ def _describe_task(run: ArmRun, task: TaskSpec) -> dict[str, Any]:
 
 
 def fingerprint(run: ArmRun, texts: Texts) -> str:
-    """A hash of all that a result depends on: the recipes, the texts, and how it is measured."""
+    """A hash of everything that a result depends on: recipes, texts and measurement settings."""
     recipes = [run.recipe.fingerprint, *(recipe.fingerprint for recipe in list_ancestors(run).values())]
     content = json.dumps([recipes, hash_corpora(run, texts), texts.tasks, describe_measures(run)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def hash_corpora(run: ArmRun, texts: Texts) -> dict[str, str]:
-    """The fingerprints of the corpora that a run reads, by name; other arms of its study may read more."""
+    """The fingerprints of the corpora that a run reads, by name; other arms may read other ones."""
     return {name: texts.corpora[name]["fingerprint"] for name in sorted(corpora_of([run])) if name in texts.corpora}
 
 
 def list_staleness(report: Report, run: ArmRun, texts: Texts | None = None) -> list[str]:
-    """How a report's training differs from what the study specifies now; empty if it does not.
+    """The differences between a report's training and the study as it is now; empty if there are none.
 
-    Recipes are rebuilt before they are compared, so a key that was added since has its default in both.
+    Recipes are rebuilt before the comparison, so a key that was added since has its default in both.
     """
     changes = list_changes(build_recipe(parse_toml(report["recipe"], where="recipe")), run.recipe)
     for name, recipe in list_ancestors(run).items():
@@ -119,7 +119,7 @@ def list_staleness(report: Report, run: ArmRun, texts: Texts | None = None) -> l
 
 
 def check_current(path: Path, report: Report, run: ArmRun, texts: Texts | None = None) -> None:
-    """Raise if a finished arm is from another version of the study."""
+    """Raise if a finished arm's training is from another version of the study."""
     changes = list_staleness(report, run, texts)
     if changes:
         raise ConfigError(
@@ -131,7 +131,7 @@ def check_current(path: Path, report: Report, run: ArmRun, texts: Texts | None =
 
 
 def list_other_measures(report: Report, run: ArmRun, texts: Texts | None = None) -> list[str]:
-    """How the measurements differ from what the study specifies now; empty if they do not."""
+    """The differences between a report's measurements and the study as it is now; empty if there are none."""
     before, now = report["measures"], describe_measures(run)
     changes = [
         f"{key}: {before.get(key)!r} -> {value!r}"

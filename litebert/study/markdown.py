@@ -1,4 +1,4 @@
-"""A report as Markdown: the part "studies" of docs/results.md or another page."""
+"""Writes a report as Markdown: the section "studies" of docs/results.md or another page."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ of threads per arm (`--jobs`) changes the last digits.
 
 
 def write_markdown(sections: Sequence["Section"], *, pictures: str) -> str:
-    """All sections; `pictures` is the way to the folder that the figures are named below."""
+    """Write all sections; `pictures` is the relative path to the folder of the figures."""
     parts = [_HEADER, *(_write_section(section, pictures) for section in sections)]
     return "\n".join(parts)
 

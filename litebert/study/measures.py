@@ -1,4 +1,4 @@
-"""The measures of studies: a model's size, speed, scores on held-out text, and what its layers do."""
+"""The measures of studies: a model's size, speed, scores on held-out text, and layer behaviour."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from litebert.study.measured import Measured
 from litebert.study.spec import Measure, ScaleSpec
 
 _DISTANCE_BATCHES = 8
-_FURTHER = 4  # times the depth, to see whether a shared layer converges
+_FURTHER = 4  # multiples of the depth, to see whether a shared layer converges
 _SIMILARITY_BATCHES = 2
 _MAX_POINTS = 200  # of a curve, so that reports stay small
 _CURVES = {
@@ -38,7 +38,7 @@ _CURVES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a recipe with its paths, and its run if it was trained."""
+    """The subject of a measurement: a recipe with its paths, and its run if it was trained."""
 
     recipe: Recipe
     spec: ScaleSpec
@@ -55,7 +55,7 @@ class Subject:
 
 
 def count(subject: Subject) -> Measured:
-    """Parameters as the paper counts them: shared models with the pooler, others without it; no heads."""
+    """Parameters as counted in the paper: without heads, and with the pooler only for shared models."""
     model = subject.last_recipe.model
     counted = count_parameters(model)
     is_shared = counted.layers < counted.unrolled_layers
@@ -70,16 +70,16 @@ def time_steps(subject: Subject) -> Measured:
 
 
 def weigh(subject: Subject) -> Measured:
-    """The memory that autograd keeps for a training step."""
+    """The memory that autograd saves for a training step."""
     return Measured(values={"memory": measure_memory(subject.last_recipe) / 1e6})
 
 
 def ask(subject: Subject) -> Measured:
-    """Masked tokens and sentence pairs of held-out text."""
+    """Masked-token and sentence-pair accuracy on held-out text."""
     assert subject.run is not None
     options = IntrinsicOptions(pairs=subject.spec.pairs, length=subject.spec.length or None)
     report = evaluate_intrinsic(subject.run, Path(subject.recipe.data.corpora[0]), options)
-    # the arms of a study are compared on all of them
+    # all of them, to compare the arms of a study
     if report.sop is None or report.nsp is None or "mlm" in report.skipped:
         raise DataError(
             "cannot-measure",
@@ -94,7 +94,7 @@ def ask(subject: Subject) -> Measured:
 
 
 def _of_pairs(name: str, pairs: SentencePairs) -> Measured:
-    """The scores of a sentence task: by the model's own head, if it has one, and by a probe."""
+    """The scores of a sentence task: from the model's own head, if it has one, and from a probe."""
     asked = {f"{name}_probe": pairs.probe} | ({name: pairs.head} if pairs.head else {})
     scores: dict[str, Score] = {}
     levels: dict[str, float] = {}
@@ -115,7 +115,7 @@ def _of_scores(scores: Mapping[str, Score]) -> Measured:
 
 
 def follow_layers(subject: Subject) -> Measured:
-    """How far each layer moves its input: the curve, its roughness and its least value."""
+    """The distance between each layer's input and output: the curve, its roughness and its minimum."""
     model, batches = subject.load_model(), _draw_unmasked(subject)[:_DISTANCE_BATCHES]
     distances = measure_distances(model, batches)
     curves = {"l2": distances.l2, "degrees": distances.degrees}
@@ -132,7 +132,7 @@ def follow_layers(subject: Subject) -> Measured:
 
 
 def summarize_curve(name: str, values: list[float]) -> dict[str, float]:
-    """The least value of a curve over the layers, and its roughness, which is 0 for a straight line."""
+    """The minimum of a curve over the layers, and its roughness, which is 0 for a straight line."""
     bends = [
         abs(before - 2 * here + after) for before, here, after in zip(values, values[1:], values[2:], strict=False)
     ]
@@ -143,7 +143,7 @@ def summarize_curve(name: str, values: list[float]) -> dict[str, float]:
 
 
 def compare_layers(subject: Subject) -> Measured:
-    """How similar the layers are, in their weights and in their effects."""
+    """The similarity of layers, in their weights and in their effects."""
     model = subject.load_model()
     matrices = {
         "layer_weights": compare_weights(model),
@@ -153,7 +153,7 @@ def compare_layers(subject: Subject) -> Measured:
 
 
 def _draw_unmasked(subject: Subject) -> list[Batch]:
-    """Held-out batches of the main corpus without masks."""
+    """Held-out batches of the main corpus, unmasked."""
     recipe = subject.last_recipe
     plain = replace(recipe, masking=replace(recipe.masking, rate=0.0, final_rate=None, rate_steps=0))
     return draw_validation(plain, subject.recipe.data.corpora[0])
@@ -175,7 +175,7 @@ def _curve(records: list[dict[str, Any]], key: str, scale: float) -> dict[str, l
 
 
 def _smooth_curve(records: list[dict[str, Any]], key: str) -> dict[str, list[float]]:
-    """A curve of noisy batches: each point is the mean of the steps since the previous point."""
+    """Smooth a noisy curve: each point is the mean of the steps since the previous point."""
     points = [(float(record["step"]), record[key]) for record in records if key in record]
     width = max(1, -(-len(points) // _MAX_POINTS))
     groups = [points[start : start + width] for start in range(0, len(points), width)]

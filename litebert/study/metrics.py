@@ -7,16 +7,16 @@ from litebert.core.errors import ConfigError, suggest
 
 
 class Metric(NamedTuple):
-    """How a number is shown."""
+    """The title, unit and properties of a metric."""
 
     title: str
     unit: str = "%"
     digits: int = 1
-    is_exact: bool = False  # follows from the recipe: no seed and no text changes it
+    is_exact: bool = False  # determined by the recipe, independent of seed and text
     is_relative: bool = False  # spreads in proportion to its size
-    is_untrained: bool = False  # does not depend on what the model has learned
+    is_untrained: bool = False  # independent of training
     is_of_layers: bool = False  # describes layers: meaningful only if all models have learned something
-    chance: float | None = None  # the score of guessing, if the baseline scores more
+    chance: float | None = None  # the chance level, which the baseline may exceed
 
     @property
     def label(self) -> str:
@@ -24,11 +24,11 @@ class Metric(NamedTuple):
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
     def show(self, value: float, *, is_signed: bool = False) -> str:
-        value = round(value, self.digits) or 0.0  # no minus before a zero
+        value = round(value, self.digits) or 0.0  # avoids -0
         return f"{value:+,.{self.digits}f}" if is_signed else f"{value:,.{self.digits}f}"
 
 
-AVERAGE = "avg"  # of the tasks
+AVERAGE = "avg"  # over the tasks
 EXACT = "-em"  # a task's second number: exact matches
 ENSEMBLE = "-ensemble"
 SPEEDUP = "speedup"
@@ -82,7 +82,7 @@ METRICS = {
     "race-middle": Metric("RACE middle"),
     "race-high": Metric("RACE high"),
 }
-# What is drawn over an axis, by the name of the series: the axes' names.
+# The axis labels of series, by name.
 SERIES = {
     "l2": ("layer", "L2 distance between input and output"),
     "l2_share": ("layer", "L2 distance, % of the input's norm"),
@@ -101,14 +101,14 @@ MATRICES = {
 
 
 def check_metric(name: str, tasks: Collection[str], *, where: str) -> None:
-    """Raise if neither a measure nor a task gives this metric."""
+    """Raise unless a measure or a task provides this metric."""
     plain = name.removesuffix(ENSEMBLE)
     if plain not in METRICS and not any(plain == task or plain.startswith(f"{task}-") for task in tasks):
         raise ConfigError("unknown-metric", f"{where}: nothing measures '{name}'; {suggest(name, [*METRICS, *tasks])}")
 
 
 def describe(name: str) -> Metric:
-    """A metric by name; a user's own task is a score in percent."""
+    """A metric by name; the metric of a user's own task is a score in percent."""
     if name in METRICS:
         return METRICS[name]
     if name.endswith(ENSEMBLE):

@@ -1,4 +1,4 @@
-"""The panels of a study's figures: what is drawn, not how."""
+"""The data of the panels in a study's figures; `figures` draws them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from litebert.study.metrics import MATRICES, SERIES, describe
 from litebert.study.results import Cell, Results
 from litebert.study.spec import FigureSpec
 
-_APART = 10.0  # a ratio too large for one axis
+_APART = 10.0  # ratio from which values do not fit on one axis
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class DotPanel:
-    """A metric of all arms: ours with spread, compared with the paper's."""
+    """A metric of all arms: our values with spread, compared with the paper's."""
 
     title: str
     dots: Sequence[Dot]
@@ -63,7 +63,7 @@ class LinePanel:
 
 @dataclass(frozen=True)
 class MatrixPanel:
-    """A value for each two layers of one arm."""
+    """A value per pair of layers of one arm."""
 
     title: str
     values: Sequence[Sequence[float]]
@@ -113,13 +113,13 @@ def _dot_panel(metric: str, results: Results, *, is_difference: bool) -> DotPane
 
 
 def _is_of_another_order(dots: Sequence[Dot]) -> bool:
-    """Whether the paper's values are so much larger that ours would collapse into one point."""
+    """Whether the paper's values are so much larger that ours would be drawn as a single point."""
     ours = max(dot.mean for dot in dots if dot.mean is not None)
     return ours * _APART < max((dot.paper for dot in dots if dot.paper is not None), default=0.0)
 
 
 def _differences(cell: Cell, base: Cell) -> tuple[float, ...]:
-    """Differences seed by seed, like their interval; if the reference lacks a seed, from its mean."""
+    """Differences per seed, like their interval; if the reference lacks a seed, from its mean."""
     by_seed = dict(zip(base.seeds, base.values, strict=True))
     return tuple(value - by_seed.get(seed, base.mean) for seed, value in zip(cell.seeds, cell.values, strict=True))
 

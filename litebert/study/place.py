@@ -1,7 +1,7 @@
-"""A study's folder: where each run is, and which are finished.
+"""The layout of a study's folder, and which runs are finished.
 
-ARM-seed-1.json          the report of a finished arm: small, to be kept and committed; what `study report` reads
-study.toml               the study, if it is a user's own; recipe-SCALE.toml its recipe if that is a file, and
+ARM-seed-1.json          the report of a finished arm, small enough to commit; the input of `study report`
+study.toml               the study, if it is a user's own, with recipe-SCALE.toml, its recipe if that is a file, and
                          recipe-SCALE-TASK.toml a task's
 runs/ARM-seed-1/         its pre-training, an ordinary run; runs/ARM-seed-1-TASK-1/ its fine-tuning
 locks/                   which process runs which arm
@@ -23,7 +23,7 @@ from litebert.study.arms import MAIN_CORPUS, ArmRun, corpora_of, plan_arms
 from litebert.study.spec import Scale, Study, TaskSpec, load_study, parse_study
 
 FORMAT_VERSION = 3
-# what `build_report` of arm.py writes
+# the keys written by `build_report` in arm.py
 _NEEDED: dict[str, type] = dict.fromkeys(("study", "scale", "arm", "fingerprint", "recipe"), str)
 _NEEDED |= dict.fromkeys(("seed", "tokens"), int) | {"words": list}
 _NEEDED |= dict.fromkeys(("measures", "corpora", "task_data", "values", "intervals", "counts", "levels"), dict)
@@ -36,7 +36,7 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class Place:
-    """The folder of a study, and the corpora and task data that it reads."""
+    """A study's folder, corpora and task data."""
 
     folder: Path
     corpora: Mapping[str, Path]
@@ -53,7 +53,7 @@ class Place:
 
 
 def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], data: Path | None) -> Place:
-    """The place of some runs of one study; raises if anything they will read is missing, before training starts."""
+    """The place of some runs of one study; raises before training if any of their inputs is missing."""
     at_scale, paths = runs[0].at_scale, locate_corpora(runs, corpora)
     for name, path in paths.items():
         if not path.is_dir():
@@ -80,7 +80,7 @@ def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], dat
 def locate_corpora(runs: Sequence[ArmRun], corpora: Sequence[str]) -> dict[str, Path]:
     """The folders of the corpora that some runs of one study read, by name."""
     named = _parse_corpora(corpora)
-    known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # of all arms: one command may be used for each of them
+    known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # all arms may be run with the same options
     for name in named:
         if name not in known:
             raise ConfigError(
@@ -107,7 +107,7 @@ def is_finished(folder: Path, run: ArmRun) -> bool:
 
 
 def list_places(parent: Path) -> list[Path]:
-    """The folders below one that have a finished arm of a study."""
+    """The folders below a folder that contain a finished arm of a study."""
     found = sorted({path.parent for path in parent.glob("*/*-seed-*.json")})
     if not found:
         raise DataError(
@@ -118,7 +118,7 @@ def list_places(parent: Path) -> list[Path]:
 
 
 def read_arm_report(path: Path) -> Report:
-    """The report of a finished arm."""
+    """Read the report of a finished arm."""
     report = read_sealed(path, fix="delete it to run this arm again")
     if report.get("format") != FORMAT_VERSION or not report.keys() >= _NEEDED.keys():
         raise DataError("corrupt-file", f"{path} is not an arm's report that this version of litebert can read")
@@ -133,7 +133,7 @@ def read_arm_report(path: Path) -> Report:
 
 
 def _check_recipes(report: Report) -> None:
-    """Build the recipes, which are compared with the study's: keys may have been removed since, or the file edited."""
+    """Raise if a recipe cannot be built, because keys were removed since or the file was edited."""
     for text in (report["recipe"], *report["ancestors"].values()):
         build_recipe(parse_toml(text, where="recipe"))
     for task in report["measures"]["tasks"]:
@@ -143,7 +143,7 @@ def _check_recipes(report: Report) -> None:
 
 
 def keep_study_file(source: str, study: Study, folder: Path) -> None:
-    """Copy a user's own study and its recipes next to its results, which cannot be read without them."""
+    """Copy a user's study and its recipes next to its results, which cannot be read without them."""
     if not source.endswith(".toml"):
         return
     files = {STUDY_FILE: source}
@@ -151,15 +151,15 @@ def keep_study_file(source: str, study: Study, folder: Path) -> None:
         files[_kept_recipe(scale)] = spec.recipe
         files |= {_kept_recipe(scale, task): task.recipe for task in spec.tasks}
     for name, path in files.items():
-        if Path(path).is_file():  # otherwise it names a recipe that comes with litebert
+        if Path(path).is_file():  # otherwise the name of a recipe shipped with litebert
             with atomic_path(folder / name) as temporary:
                 temporary.write_bytes(Path(path).read_bytes())
         else:
-            (folder / name).unlink(missing_ok=True)  # left by an earlier version of the study
+            (folder / name).unlink(missing_ok=True)  # from an earlier version of the study
 
 
 def find_study(folder: Path, name: str) -> Study:
-    """The study of a folder's reports: a user's own, stored next to them, or one that comes with litebert."""
+    """The study of a folder's reports: a user's own, stored next to them, or one shipped with litebert."""
     own = folder / STUDY_FILE
     if not own.is_file():
         return load_study(name)

@@ -1,4 +1,4 @@
-"""The report of studies: arms' reports become a page, Markdown, CSV, JSON and figures."""
+"""Writes the report of studies as a page, Markdown, CSV, JSON and figures."""
 
 import csv
 import os
@@ -37,7 +37,7 @@ class Section:
         return f"{self.results.study.name}-{self.results.scale}"
 
     def picture(self, number: int) -> str:
-        """The file of a figure, below the report's folder."""
+        """The path of a figure relative to the report's folder."""
         return f"{FIGURES}/{self.name}-{number}.png"
 
 
@@ -56,7 +56,7 @@ def write_report(folders: Sequence[Path], out: Path, markdown: Path | None = Non
 
 
 def gather_sections(folders: Sequence[Path]) -> list[Section]:
-    """The studies of some folders in reading order, each once."""
+    """The studies of some folders in reading order, without duplicates."""
     sections = [build_section(results) for folder in folders for results in read_results(folder)]
     names = [section.name for section in sections]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -103,7 +103,7 @@ def _describe_section(section: Section) -> dict[str, Any]:
 
 
 def _path_between(start: Path, end: Path) -> str:
-    """The relative path from one folder to another in a link."""
+    """The relative path from one folder to another, for links."""
     relative = Path(os.path.relpath(end.resolve(), start.resolve())).as_posix()
     return "" if relative == "." else f"{relative}/"
 
@@ -114,7 +114,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_csv(path: Path, sections: Sequence[Section]) -> None:
-    """A line for each arm and metric of every study."""
+    """Write one line per study, arm and metric."""
     rows = [
         {"study": values["study"], "scale": values["scale"], **{key: _flatten(value) for key, value in row.items()}}
         for section in sections

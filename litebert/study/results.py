@@ -1,4 +1,4 @@
-"""The reports of a study's finished arms combined: means and spreads, compared with the published numbers."""
+"""Combines the reports of a study's finished arms: means and spreads, compared with the published numbers."""
 
 import math
 import shlex
@@ -19,15 +19,15 @@ from litebert.study.spec import TASK_SETS, Scale, Study
 from litebert.study.spread import Spread, pool, pool_paired
 
 REMARKS_FILE = "notes.md"
-_OWN_SEEDS = 3  # with at least as many, an arm has its own spread
-_FEW_FILES = 3  # so few files of a corpus are named one by one in a command
-_SHORT = 4  # letters of a fingerprint that distinguish it from others
-_RESULT_NAMES = frozenset({"results.json"})  # files that a report writes, which are not arms
+_OWN_SEEDS = 3  # from this many seeds on, an arm has its own spread
+_FEW_FILES = 3  # a command lists at most this many files of a corpus
+_SHORT = 4  # characters of an abbreviated fingerprint
+_RESULT_NAMES = frozenset({"results.json"})  # files written by reports, not arms
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One metric of one arm: a value for each seed."""
+    """One metric of one arm: one value per seed."""
 
     values: tuple[float, ...]
     seeds: tuple[int, ...]
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation over the seeds; None for a single one."""
+        """The standard deviation over seeds; None for a single seed."""
         return math.sqrt(variance(self.values)) if len(self.values) > 1 else None
 
 
@@ -55,7 +55,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Results:
-    """A study at one scale, as far as it has been run."""
+    """The results of a study at one scale, possibly partial."""
 
     study: Study
     scale: Scale
@@ -65,7 +65,7 @@ class Results:
 
     @cached_property
     def arms(self) -> list[str]:
-        """Arms that were run or that only the paper has, in the study's order."""
+        """Arms that were run or published, in the study's order."""
         run = {report["arm"] for report in self.reports}
         return [name for name, arm in self.study.arms.items() if name in run or (not arm.scales and arm.published)]
 
@@ -81,7 +81,7 @@ class Results:
         return [report for report in self.reports if report["arm"] == arm]
 
     def cell(self, arm: str, metric: str) -> Cell | None:
-        """The measured values of an arm; None if there are none."""
+        """The measured values of an arm; None if not measured."""
         if metric == SPEEDUP:
             return self._speedup(arm)
         found = [r for r in self.of_arm(arm) if metric in r["values"] or metric in r["timed"]]
@@ -92,7 +92,7 @@ class Results:
         return Cell(tuple((r["values"] | r["timed"])[metric] for r in found), tuple(r["seed"] for r in found), half)
 
     def _speedup(self, arm: str) -> Cell | None:
-        """The difference from the reference arm, seed by seed where both have the seed."""
+        """The speed relative to the reference arm, per seed; if the reference lacks a seed, relative to its mean."""
         own, reference = (self.cell(name, "tokens_per_second") for name in (arm, self.study.reference))
         if not own or not reference:
             return None
@@ -101,7 +101,7 @@ class Results:
         return Cell(tuple(value / by_seed.get(seed, reference.mean) for seed, value in pairs), own.seeds)
 
     def published(self, arm: str, metric: str) -> float | None:
-        """The published value, or the end of the published curve."""
+        """The published value, or the last point of the published curve."""
         spec = self.study.arms[arm]
         if metric == AVERAGE:
             return self._published_average(spec.published)
@@ -115,9 +115,9 @@ class Results:
         return None
 
     def _published_average(self, published: Mapping[str, float]) -> float | None:
-        """Of the tasks that are measured at this scale; as it is printed, where these are the paper's own.
+        """The paper's average over the tasks measured at this scale; as printed if these are the paper's own tasks.
 
-        SQuAD counts by the mean of F1 and exact match: beside a paper that has no exact match, nothing can stand.
+        SQuAD counts by the mean of F1 and exact match: if the paper has no exact match, averages are not comparable.
         """
         tasks = self.study.at(self.scale).tasks
         if AVERAGE in published and tasks == TASK_SETS["paper"]:
@@ -135,19 +135,19 @@ class Results:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The metrics of the table: those of the study that have numbers; all metrics if the study names none."""
+        """The metrics of the table: the study's columns, or else all metrics, as far as they have numbers."""
         known = [name for report in self.reports for name in (*report["values"], *report["timed"])]
         wanted = self.study.columns or tuple(dict.fromkeys(known))
         return [name for name in wanted if any(self._has_number(arm, name) for arm in self.arms)]
 
     def _has_number(self, arm: str, metric: str) -> bool:
-        """Whether a column has something to show: our values, or at paper scale published ones."""
+        """Whether an arm has a number in a column: our value or, at paper scale, a published one."""
         spec = self.study.arms[arm]
         is_theirs = self.scale == "paper" and not spec.scales and metric in spec.published
         return is_theirs or self.cell(arm, metric) is not None
 
     def difference(self, arm: str, metric: str) -> float | None:
-        """Of an arm from the reference arm."""
+        """The difference of an arm from the reference arm."""
         own, reference = self.cell(arm, metric), self.cell(self.study.reference, metric)
         return own.mean - reference.mean if own and reference else None
 
@@ -158,8 +158,8 @@ class Results:
     def half_width(self, metric: str, arm: str) -> float | None:
         """Half of the 95 % interval of an arm's mean; None for one seed.
 
-        The spread over seeds is the arm's own if it has three of them, for one arm may learn by luck what another never
-        begins with; else that of all arms, pooled. The choice of the text measured on comes to it.
+        It combines the spread over seeds with the uncertainty from the choice of evaluation text. The spread is the
+        arm's own if it has three seeds, because in some arms learning depends on luck; otherwise it is pooled.
         """
         cell = self.cell(arm, metric)
         spread = self._own_spread(metric, [cell]) if cell else None
@@ -168,10 +168,10 @@ class Results:
         return math.hypot(self._of_seeds(spread, metric, [cell]), cell.text_half)
 
     def half_width_between(self, metric: str, arm: str, other: str) -> float | None:
-        """Half of the 95 % interval of the difference of two arms, on the same text.
+        """Half of the 95 % interval of the difference between two arms, on the same text.
 
-        Arms of the same seeds have read the same text in the same order, so their differences are taken seed by seed.
-        What differs in proportion to its size (speeds, perplexities) spreads in proportion, within arms.
+        Arms with the same seeds have read the same text in the same order, so their differences are paired by seed.
+        Metrics that vary in proportion to their size (speeds, perplexities) use the relative spread within arms.
         """
         cells = {name: cell for name in (arm, other) if (cell := self.cell(name, metric))}
         if len(cells) < 2:
@@ -186,11 +186,11 @@ class Results:
         return spread.half * math.sqrt(2 / len(seeds)) if spread and spread.is_seen else None
 
     def _is_one(self, arm: str, metric: str) -> bool:
-        """The speed of the reference relative to itself is 1 for every seed."""
+        """Whether this is the speed of the reference relative to itself, which is 1 for every seed."""
         return metric == SPEEDUP and arm == self.study.reference
 
     def _own_spread(self, metric: str, cells: Sequence[Cell]) -> Spread | None:
-        """The spread within some arms if each has three seeds, otherwise within all arms of the study."""
+        """The spread within these arms if each has three seeds, otherwise within all arms of the study."""
         if metric == SPEEDUP or any(len(cell.values) < _OWN_SEEDS for cell in cells):
             return self._pool(metric)
         return pool([cell.values for cell in cells], is_relative=describe(metric).is_relative)
@@ -205,11 +205,11 @@ class Results:
         return spread.half * math.hypot(*(s / math.sqrt(len(c.values)) for s, c in zip(scales, cells, strict=True)))
 
     def is_above_level(self, arm: str, metric: str) -> bool | None:
-        """Whether an arm is above the baseline, beyond its interval; None: unknown."""
+        """Whether an arm is above the baseline by more than its interval; None: unknown."""
         return self._is_above(arm, metric, self.level(metric))
 
     def has_learned(self, arm: str, metric: str) -> bool | None:
-        """Whether an arm is above the baseline, or above chance where chance is lower."""
+        """Whether an arm is above the metric's chance level or, if it has none, above the baseline."""
         chance = describe(metric).chance
         return self._is_above(arm, metric, self.level(metric) if chance is None else chance)
 
@@ -221,23 +221,23 @@ class Results:
         return cell.mean - (cell.text_half if half is None else half) > level
 
     def curve(self, arm: str, name: str) -> Curve | None:
-        """A curve's mean and range over the seeds, at the points that all of them have."""
+        """A curve's mean and range over seeds, at the points that all seeds have."""
         return _summarize(list(self._points(arm, name).values()))
 
     def curve_difference(self, arm: str, name: str) -> Curve | None:
-        """The same of an arm's differences from the reference, seed by seed."""
+        """The same for an arm's differences from the reference, per seed."""
         own, base = self._points(arm, name), self._points(self.study.reference, name)
         pairs = [(own[seed], base[seed]) for seed in own if seed in base]
         return _summarize([{x: y - other[x] for x, y in points.items() if x in other} for points, other in pairs])
 
     def _points(self, arm: str, name: str) -> dict[int, dict[float, float]]:
-        """A curve's value at each point, by seed."""
+        """A curve's values by point, per seed."""
         reports = [report for report in self.of_arm(arm) if name in report["series"]]
         series = {report["seed"]: report["series"][name] for report in reports}
         return {seed: dict(zip(one["x"], one["y"], strict=True)) for seed, one in series.items()}
 
     def matrix(self, arm: str, name: str) -> list[list[float]] | None:
-        """A matrix's mean over the seeds."""
+        """A matrix's mean over seeds."""
         found = [report["matrices"][name] for report in self.of_arm(arm) if name in report["matrices"]]
         if not found:
             return None
@@ -246,7 +246,7 @@ class Results:
 
 
 def _summarize(curves: list[dict[float, float]]) -> Curve | None:
-    """The mean and range of curves, at the points that all of them have."""
+    """The mean and range of curves, at their common points."""
     places = [x for x in curves[0] if all(x in other for other in curves)] if curves else []
     if not places:
         return None
@@ -255,7 +255,7 @@ def _summarize(curves: list[dict[float, float]]) -> Curve | None:
 
 
 def read_results(folder: Path) -> list[Results]:
-    """The results in a folder, one for each study and scale; raises if an arm is from another version of its study."""
+    """Read the results in a folder, one per study and scale; raises if an arm is from another version of its study."""
     reports = _read_reports(folder)
     if not reports:
         raise DataError("no-finished-arm", f"{folder} has no finished arm (ARM-seed-1.json): is it a study's folder?")
@@ -277,7 +277,7 @@ def read_results(folder: Path) -> list[Results]:
 
 
 def check_company(runs: Sequence[ArmRun], folder: Path, texts: Texts) -> None:
-    """Raise, before any arm starts, if a folder has finished arms that are not comparable with these."""
+    """Raise before any arm starts if a folder has finished arms that are not comparable with these."""
     study, scale, words = runs[0].study, runs[0].scale, runs[0].words
     for path, report in _read_reports(folder).items():
         if (report["study"], report["scale"]) != (study.name, scale):
@@ -318,9 +318,9 @@ def _check_measured_as_meant(path: Path, report: Report, run: ArmRun) -> None:
 
 
 def _check_alike(reports: dict[Path, Report]) -> None:
-    """Raise unless all arms read the same text and have the same overrides."""
+    """Raise unless all arms have read the same texts and have the same overrides."""
     first_path, first = next(iter(reports.items()))
-    seen: dict[str, tuple[Path, str]] = {}  # complaint about a different arm -> the first arm, and its hash
+    seen: dict[str, tuple[Path, str]] = {}  # error message -> the first arm, and its hash
     for path, report in reports.items():
         if report["words"] != first["words"]:
             raise ConfigError(
@@ -340,9 +340,9 @@ def _words(report: Report) -> str:
 
 
 def list_commands(results: Results) -> Sequence[str]:
-    """The commands that gave these results. TEXT is the folder of the text, DATA that of the tasks' files.
+    """The commands that produced these results. TEXT is the folder of the text, DATA that of the tasks' files.
 
-    Tokenizers and corpora are named by how their fingerprints begin: each study finds its own.
+    Tokenizers and corpora are named by the start of their fingerprints, so that each study finds its own.
     """
     reports, study = results.reports, results.study
     names = sorted({name for report in reports for name in report["corpora"]}, key=lambda n: (n != MAIN_CORPUS, n))
@@ -356,7 +356,7 @@ def list_commands(results: Results) -> Sequence[str]:
 
 
 def _list_parts(results: Results) -> list[str]:
-    """Which arms were run with which seeds; arms with the same seeds by one command."""
+    """The arms and seeds of each command; arms with the same seeds share a command."""
     arms_of: dict[tuple[int, ...], list[str]] = {}
     for arm in results.study.arms_at(results.scale):
         seeds = tuple(report["seed"] for report in results.of_arm(arm))
@@ -373,7 +373,7 @@ def _name_corpus(name: str, facts: Mapping[str, Any]) -> str:
 
 
 def _commands_of_corpus(name: str, facts: Mapping[str, Any]) -> list[str]:
-    """The command that built the corpus of that name, without its path."""
+    """The command that built the corpus with this name, without its path."""
     first = f" --first-sentences {facts['first_sentences']}" if facts["first_sentences"] else ""
     share = f" --valid-share {facts['valid_share']:g}"
     few = [f"TEXT/{file}" for file in facts["file_names"]] if facts["files"] <= _FEW_FILES else ["TEXT"]

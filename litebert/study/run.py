@@ -1,4 +1,4 @@
-"""The arms of a study are run: one here, several in processes of their own (`python -m litebert.study.run REQUEST`)."""
+"""Runs a study's arms: one in this process, several in a process each (`python -m litebert.study.run REQUEST`)."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ from litebert.training.launcher import exit_with_launcher
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """Which study, and where it reads and writes."""
+    """A study to run, with its input and output paths."""
 
     study: str
     folder: Path
@@ -31,7 +31,7 @@ class StudyRequest:
     data: Path | None = None
 
     def command(self, run: ArmRun) -> list[str]:
-        """What Python runs as a module to run one arm."""
+        """The module and the argument with which Python runs one arm."""
         facts = {
             "study": self.study,
             "folder": str(self.folder),
@@ -46,14 +46,14 @@ class StudyRequest:
 
 
 class Ended(NamedTuple):
-    """The reports of the arms that are finished, and which arms other processes are still running."""
+    """The reports of finished arms, and the arms that other processes are still running."""
 
     reports: dict[str, dict[str, Any]]
     elsewhere: list[str]
 
 
 def run_arms(request: StudyRequest, runs: Sequence[ArmRun], jobs: int = 1) -> Ended:
-    """Run what is not finished, `jobs` at a time; a report of another version of the study is an error."""
+    """Run the unfinished arms, `jobs` at a time; raises on a report from another version of the study."""
     place, ranks = open_place(runs, request.folder, request.corpora, request.data), read_ranks()
     if ranks.world_size > 1 and len(runs) > 1:
         raise ConfigError("one-arm", f"torchrun runs a single arm, but {len(runs)} are selected: run them one by one")
@@ -82,7 +82,7 @@ def run_arms(request: StudyRequest, runs: Sequence[ArmRun], jobs: int = 1) -> En
 
 
 def main() -> None:
-    """Run the one arm of a request in JSON; an error of ours is one line on stderr, and its exit code."""
+    """Run the arm of a JSON request; one of our errors becomes one line on stderr and its exit code."""
     exit_with_launcher()
     facts = json.loads(sys.argv[1])
     data = Path(facts["data"]) if facts["data"] else None

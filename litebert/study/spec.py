@@ -1,6 +1,6 @@
-"""A study as its file says it: what varies, what is measured, what the paper found. docs/studies.md explains the keys.
+"""The schema of study files: arms, measurements, claims and published numbers. docs/studies.md explains the keys.
 
-Nothing is trained or built here; `litebert study list` and `show` need no more than this.
+Nothing is trained or built here; this module is sufficient for `litebert study list` and `show`.
 """
 
 import re
@@ -15,18 +15,18 @@ from litebert.core.options import build_options, parse_toml, read_toml, unflatte
 from litebert.study.metrics import MATRICES, SERIES, check_metric
 
 _SHIPPED = files("litebert") / "studies"
-_AND = "+"  # between the axes of a grid in an arm's name; a comma stands between names in --arms
+_AND = "+"  # joins the axes of a grid in an arm's name; not a comma, which separates names in lists
 _FILE_SAFE = re.compile(r"[a-z0-9][a-z0-9.+=_-]*")
 
 Scale = Literal["paper", "laptop"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 Measure = Literal["parameters", "speed", "memory", "intrinsic", "distances", "similarity", "curves"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-# Measures that need a recipe only; the others need a trained model.
+# Measures that need only a recipe; the others need a trained model.
 UNTRAINED: frozenset[Measure] = frozenset({"parameters", "speed", "memory"})
 Relation = Literal["above", "below", "near"]
 FigureKind = Literal["values", "differences", "series", "series-differences", "matrix"]
-# The figures that do not show metrics, and what they can show.
+# The kinds of figures that do not show metrics, and what they can show.
 DRAWN: dict[FigureKind, Collection[str]] = {"series": SERIES, "series-differences": SERIES, "matrix": MATRICES}
 
 
@@ -44,20 +44,20 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmAtScale:
-    """What an arm changes at one scale only."""
+    """The changes of an arm at one scale."""
 
     title: str = ""
     change: dict[str, Any] = field(default_factory=dict)
-    starts_at: int = 0  # the step from which it continues that arm, with its optimizer; 0: from its last weights
+    starts_at: int = 0  # continue that arm from this step, with its optimizer state; 0: start from its last weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArmSpec:
-    """One arm: how its recipe differs from the base, and what the paper printed for it."""
+    """One arm: its changes to the base recipe, and its published numbers."""
 
     title: str = ""
     change: dict[str, Any] = field(default_factory=dict)  # recipe keys
-    starts_from: str = ""  # the arm whose weights it starts from, at its end or at step `starts_at`
+    starts_from: str = ""  # the arm that provides its initial weights, from the end or from step `starts_at`
     scales: tuple[Scale, ...] = SCALES
     published: dict[str, float] = field(default_factory=dict)  # by metric, in the paper's units
     series: dict[str, Series] = field(default_factory=dict)  # published curves, by name
@@ -74,13 +74,13 @@ class TaskSpec:
     """A task that every arm is fine-tuned for."""
 
     task: str
-    data: str  # inside the folder of task data
-    name: str = ""  # the metric's name; without it, the task's
+    data: str  # path in the folder of task data
+    name: str = ""  # the metric's name; empty: the task's
     recipe: str = "two-core"  # or "paper"
     change: tuple[str, ...] = ()  # overrides as for `litebert finetune`
-    seeds: int = 1  # fine-tuning runs of each pre-trained model; their median counts
-    starts_from: str = ""  # another task of the list, whose best model is tuned further (RTE from MNLI)
-    has_ensemble: bool = False  # score also the average of the seeds' answers
+    seeds: int = 1  # fine-tuning runs per pre-trained model; the score is their median
+    starts_from: str = ""  # an earlier task, whose best model is fine-tuned further (RTE from MNLI)
+    has_ensemble: bool = False  # also score the ensemble of the seeds
 
     @property
     def metric(self) -> str:
@@ -90,7 +90,7 @@ class TaskSpec:
 # Sets of tasks that many studies share, by name: `tasks = "paper"`.
 _SMALL = ("optim.learning_rate=3e-4", "train.evaluations=5")
 TASK_SETS: dict[str, tuple[TaskSpec, ...]] = {
-    # the five columns of ALBERT's tables, by its Table 14
+    # the five columns of ALBERT's tables, with the settings of its Table 14
     "paper": tuple(
         TaskSpec(task=task, data=data, recipe="paper", seeds=5)
         for task, data in (
@@ -101,7 +101,7 @@ TASK_SETS: dict[str, tuple[TaskSpec, ...]] = {
             ("race", "race/RACE"),
         )
     ),
-    # some minutes of one core at H = 128: SST-2, and 9,000 pairs of MNLI; no longer than models were trained to read
+    # minutes on one core at H = 128: SST-2, and 9,000 pairs of MNLI; no longer than the trained sequence length
     "laptop": (
         TaskSpec(task="mnli", data="pairs/MNLI", change=(*_SMALL, "train.steps=1000", "train.max_length=64")),
         TaskSpec(task="sst-2", data="glue", change=(*_SMALL, "train.steps=2500", "train.max_length=64")),
@@ -118,12 +118,12 @@ class ScaleSpec:
     measures: tuple[Measure, ...]
     change: dict[str, Any] = field(default_factory=dict)
     tasks: tuple[TaskSpec, ...] = ()
-    pairs: int = 4096  # of intrinsic evaluation
-    length: int = 0  # of its pairs; 0: as trained
+    pairs: int = 4096  # for intrinsic evaluation
+    length: int = 0  # length of its pairs; 0: as trained
     speed_steps: int = 5  # timed updates
     corpora: dict[str, str] = field(default_factory=dict)  # a name in data.corpora -> a description of the text
-    cost: str = ""  # what a person should know before starting
-    notes: tuple[str, ...] = ()  # in addition to the study's, for this scale
+    cost: str = ""  # shown to the user before starting
+    notes: tuple[str, ...] = ()  # for this scale, in addition to the study's
 
     def __post_init__(self) -> None:
         if not self.seeds:
@@ -131,27 +131,27 @@ class ScaleSpec:
 
     @property
     def is_trained(self) -> bool:
-        """Whether any of its measures needs training."""
+        """Whether any measure needs training."""
         return bool(self.tasks) or not set(self.measures) <= UNTRAINED
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A sentence of the paper that two numbers can support or contradict."""
+    """A statement of the paper that two numbers can support or contradict."""
 
     text: str
     metric: str
     arm: str
     relation: Relation
     to: str | float  # another arm, or a number
-    by: float = 0.0  # above, below: at least by so much; near: at most so far away
-    learned: str = ""  # a metric by which the arm must have learned something, or the claim would hold of any model
+    by: float = 0.0  # the minimum difference for "above" and "below", the maximum for "near"
+    learned: str = ""  # a metric by which the arm must have learned, if the claim would otherwise hold for any model
     scales: tuple[Scale, ...] = SCALES
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureSpec:
-    """A figure: a panel for each of its metrics, series or matrices."""
+    """A figure with one panel per metric, series or matrix."""
 
     kind: FigureKind
     of: tuple[str, ...]
@@ -159,16 +159,16 @@ class FigureSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study: arms by name, in the order of the table."""
+    """A study, with its arms by name in the order of the table."""
 
     name: str
     title: str
     source: str  # the table or figure of the paper
     about: str  # one sentence
-    reference: str  # the arm that the others are compared with
+    reference: str  # the arm to compare the others with
     arms: dict[str, ArmSpec]
     scales: dict[Scale, ScaleSpec]
-    columns: tuple[str, ...] = ()  # metrics of the table, in order; those not measured are left out
+    columns: tuple[str, ...] = ()  # metrics of the table, in order; unmeasured ones are omitted
     claims: tuple[Claim, ...] = ()
     figures: tuple[FigureSpec, ...] = ()
     notes: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ class Study:
 
 
 def load_study(source: str | Path) -> Study:
-    """A study by its name, if it comes with litebert, or from a file."""
+    """Load a study by name, if it is shipped with litebert, or from a file."""
     path = Path(source)
     if path.suffix == ".toml":
         if not path.is_file():
@@ -200,13 +200,13 @@ def load_study(source: str | Path) -> Study:
 
 
 def list_studies() -> list[Study]:
-    """The studies that come with litebert, in the order of the papers' tables."""
+    """The studies shipped with litebert, in the order of the papers' tables."""
     studies = [parse_study(text, name=name, where=name) for name, text in _shipped_texts().items()]
     return sorted(studies, key=lambda study: reading_order(study.name))
 
 
 def parse_study(text: str, *, name: str, where: str) -> Study:
-    """A study from the text of its file; errors name the file."""
+    """Parse the text of a study's file; errors name the file."""
     values = parse_toml(text, where=where, code="bad-study")
     try:
         return _build_study(values, name)
@@ -236,7 +236,7 @@ def _build_study(values: Mapping[str, Any], name: str) -> Study:
 
 
 def _plain_options(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The keys of the first lines, checked by building a study without arms."""
+    """The top-level keys, checked by building a study without arms."""
     empty = {"name": name, "arms": {}, "scales": {}}
     built = build_options(Study, {**empty, **values})
     return {key: getattr(built, key) for key in ("name", *values)}
@@ -260,7 +260,7 @@ def _build_arms(tables: Any) -> dict[str, ArmSpec]:
 
 
 def _expand_grid(axes: Any) -> dict[str, ArmSpec]:
-    """Every combination of the values of some recipe keys is an arm."""
+    """Make an arm of every combination of values of some recipe keys."""
     no_change: dict[str, Any] = {}
     names = {"": no_change}
     for key, values in _tables(axes, "grid", of=list).items():
@@ -317,7 +317,7 @@ def _shallow(value: Any) -> dict[str, Any]:
 
 
 def _check(study: Study) -> None:
-    """Check what types cannot express: names must be known and usable as file names."""
+    """Check what types cannot express: names must exist and be usable as file names."""
     for name in study.arms:
         if not _FILE_SAFE.fullmatch(name):
             raise ConfigError(
@@ -343,7 +343,7 @@ def _check(study: Study) -> None:
 
 
 def _check_metrics(study: Study) -> None:
-    """Check that tables, claims and figures only name metrics that something measures."""
+    """Check that the metrics in tables, claims and figures are measured."""
     tasks = {task.metric for spec in study.scales.values() for task in spec.tasks}
     named = [("columns", name) for name in study.columns]
     named += [(f"arms.{name}.published", metric) for name, arm in study.arms.items() for metric in arm.published]
@@ -363,7 +363,7 @@ def _check_metrics(study: Study) -> None:
 
 
 def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:
-    """Check that tasks have different names and start only from earlier tasks."""
+    """Check that tasks have distinct names and start only from earlier tasks."""
     before: dict[str, TaskSpec] = {}
     for task in tasks:
         where = f"{scale}.tasks: '{task.metric}'"
@@ -373,7 +373,7 @@ def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:
             raise ConfigError("bad-study", f"{where} has seeds = {task.seeds}; its runs are at least 1")
         if task.starts_from and task.starts_from not in before:
             raise ConfigError("bad-study", f"{where} starts from '{task.starts_from}', which is no task before it")
-        if task.starts_from and task.seeds > before[task.starts_from].seeds:  # seed 2 starts from its model of seed 2
+        if task.starts_from and task.seeds > before[task.starts_from].seeds:  # seed n starts from its seed n
             raise ConfigError(
                 "bad-study",
                 f"{where} has {task.seeds} seeds and starts from '{task.starts_from}', which has "
@@ -383,7 +383,7 @@ def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:
 
 
 def _check_starts(study: Study) -> None:
-    """Check that an arm starts from an earlier one, so that the order of the table is an order to run in."""
+    """Check that arms start only from earlier ones, so that they can run in the order of the table."""
     seen: list[str] = []
     for name, arm in study.arms.items():
         if arm.starts_from and arm.starts_from not in seen:

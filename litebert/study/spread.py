@@ -1,4 +1,4 @@
-"""Confidence intervals of means over seeds: spreads pooled over the arms of a study, by Student's t."""
+"""Confidence intervals of means over seeds, from spreads pooled over a study's arms and Student's t."""
 
 import math
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ class Spread(NamedTuple):
 
     @property
     def is_seen(self) -> bool:
-        """Whether seeds differ at all; if they do not, by luck or rounding, the uncertainty is unknown."""
+        """Whether seeds differ at all; if they do not, by chance or rounding, the uncertainty is unknown."""
         return self.deviation > _ROUNDING
 
 
 def pool(groups: Sequence[Sequence[float]], *, is_relative: bool = False) -> Spread | None:
-    """The spread within groups, assumed to be the same in all, or (relative) the same share of their means."""
+    """The spread within groups, assumed to be equal in all groups or, if relative, proportional to their means."""
     several = [group for group in groups if len(group) > 1]
     freedom = sum(len(group) - 1 for group in several)
     if not freedom:
@@ -40,9 +40,9 @@ def pool(groups: Sequence[Sequence[float]], *, is_relative: bool = False) -> Spr
 
 
 def pool_paired(rows: Sequence[Sequence[float]]) -> Spread | None:
-    """The spread of arms (rows) over the same seeds (columns) that remains after removing each seed's own effect.
+    """The spread of arms (rows) over the same seeds (columns), after removing the effect of each seed.
 
-    Of two arms it is that of their differences, seed by seed, over the square root of two.
+    For two arms it is the spread of their differences per seed, divided by the square root of two.
     """
     freedom = (len(rows) - 1) * (len(rows[0]) - 1)
     if not freedom:

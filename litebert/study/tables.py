@@ -1,4 +1,4 @@
-"""A study's table, for HTML, Markdown, CSV and JSON."""
+"""Builds a study's table for HTML, Markdown, CSV and JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ AT_LEVEL = "○"
 
 @dataclass(frozen=True)
 class TableCell:
-    """A metric of an arm in words; empty where there is nothing."""
+    """A metric of an arm as text; empty strings for missing values."""
 
     ours: str = ""
-    spread: str = ""  # over the seeds
+    spread: str = ""  # over seeds
     difference: str = ""  # from the reference arm
     paper: str = ""
     paper_difference: str = ""
@@ -39,7 +39,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class TableRow:
-    """An arm."""
+    """The row of an arm."""
 
     title: str
     note: str
@@ -48,7 +48,7 @@ class TableRow:
 
 
 def list_rows(results: Results) -> list[TableRow]:
-    """The rows of the table, each with a cell for every column; last the baselines (bag of words, constant answers)."""
+    """The rows of the table, with a cell per column; the last row is the baselines (bag of words, constant label)."""
     rows = [
         TableRow(
             results.title(arm),
@@ -73,7 +73,7 @@ def _build_cell(results: Results, arm: str, name: str) -> TableCell:
         metric.show(cell.mean) if cell else "",
         metric.show(deviation) if deviation is not None else "",
         metric.show(difference, is_signed=True) if difference is not None else "",
-        # scores as the papers print them; sizes and ratios were rounded more than ours are
+        # published scores have our number of decimals; sizes and ratios were rounded to fewer
         f"{paper:g}" if paper is not None and metric.digits > 1 else _show(metric, paper),
         metric.show(paper_difference, is_signed=True) if paper_difference is not None else "",
         AT_LEVEL if results.is_above_level(arm, name) is False else "",
@@ -85,7 +85,7 @@ def _show(metric: Metric, value: float | None) -> str:
 
 
 def count_outcomes(verdicts: Sequence[Verdict]) -> str:
-    """How many claims agree, in one sentence."""
+    """A sentence with the number of claims that agree."""
     counts = {outcome: sum(v.outcome == outcome for v in verdicts) for outcome in SIGNS}
     measured = len(verdicts) - counts["missing"]
     if not measured:
@@ -103,7 +103,7 @@ def count_outcomes(verdicts: Sequence[Verdict]) -> str:
 
 
 def list_facts(results: Results) -> list[tuple[str, str]]:
-    """What was run: text, length, time, machine."""
+    """Facts about the runs: text, length, time, machine."""
     reports = results.reports
     facts = []
     for name in dict.fromkeys(name for report in reports for name in report["corpora"]):
@@ -118,7 +118,7 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
                 f"{f'. The study asks for {words}' if words else ''}",
             )
         )
-    trained = [report for report in reports if report["timed"].get("hours", 0.0) >= 0.005]  # not the untrained
+    trained = [report for report in reports if report["timed"].get("hours", 0.0) >= 0.005]  # excludes untrained arms
     tokens = [report["tokens"] for report in trained]
     if tokens:
         low, high = min(tokens) / 1e6, max(tokens) / 1e6
@@ -153,7 +153,7 @@ def _describe_building(corpus: Mapping[str, Any]) -> str:
 
 
 def list_values(results: Results, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """All of it as plain data."""
+    """All values as plain data."""
     table, base = [], results.study.reference
     for arm in results.arms:
         for name in results.columns:

@@ -1,4 +1,4 @@
-"""The display while a study runs: a bar for each running arm, and the total time left."""
+"""The progress display of a running study: one bar per running arm, and the total time left."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from litebert.core.view import format_seconds
 
-_LINE_SECONDS = 60.0  # between two lines in a file or pipe
+_LINE_SECONDS = 60.0  # between lines in a file or pipe
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class GridStatus:
 
     num_finished: int
     num_arms: int
-    running: Mapping[str, float]  # running arms -> share done
+    running: Mapping[str, float]  # running arm -> share done
     share: float  # of all the work
     seconds_left: float
 
@@ -37,7 +37,7 @@ class GridStatus:
 
 
 class GridView:
-    """Bars that are redrawn on a terminal; elsewhere a line per minute."""
+    """Progress bars on a terminal; elsewhere one line per minute."""
 
     def __init__(self, title: str, stream: TextIO | None = None) -> None:
         self._title = title
@@ -66,7 +66,7 @@ class GridView:
 
 
 def draw_grid(title: str, status: GridStatus) -> Group:
-    """A bar for the whole study, and one for each running arm."""
+    """One bar for the whole study, and one per running arm."""
     table = Table.grid(padding=(0, 2), expand=True)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)

@@ -1,1 +1,1 @@
-"""What a model is trained and measured on."""
+"""Tasks: what a model is fine-tuned for and evaluated on."""

@@ -1,4 +1,4 @@
-"""Scores answers from a file, by any model or person: matched by id, for any task whose data has labels."""
+"""Scores the answers in a file, from any model or person: matched by id, for any task with labelled data."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from litebert.tasks.token_tags import TokenTags
 
 
 def read_answers(path: Path) -> dict[str, Any]:
-    """Answers by id: JSON lines with `id` and `answer`, a JSON object, or GLUE's table of index and prediction."""
+    """Read answers by id: JSON lines with `id` and `answer`, a JSON object, or GLUE's table of index and prediction."""
     text = read_text(path, "utf-8")
     try:
         if path.suffix == ".json":
@@ -61,7 +61,7 @@ def score_answers(
     where: str,
     to_learn: Sequence[Any] = (),
 ) -> dict[str, Any]:
-    """The report of a split for given answers instead of a model's outputs; the baseline is trained on `to_learn`."""
+    """The report of a split, from given answers instead of a model's outputs; the baseline is trained on `to_learn`."""
     missing = [example.id for example in examples if example.id not in answers]
     unknown = sorted(set(answers) - {example.id for example in examples})
     if missing or unknown:
@@ -77,7 +77,7 @@ def score_answers(
 
 
 def _with_answered_labels(task: FinetuneTask, answers: Mapping[str, Any], where: str) -> FinetuneTask:
-    """The task extended by labels that only the answers have: they count as wrong and are not an error."""
+    """The task with the labels that occur only in the answers, so that these count as wrong instead of raising."""
     if isinstance(task, SpanTask):
         return replace(task, threshold=0.0)  # an empty answer means no answer
     if not isinstance(task, Classification | MultiLabel | TokenTags):
@@ -93,7 +93,7 @@ def _with_answered_labels(task: FinetuneTask, answers: Mapping[str, Any], where:
 
 
 def _to_output(task: FinetuneTask, answer: Any, example: Any, where: str) -> Output:
-    """An output for which the task decides on this answer."""
+    """An output that the task decodes to this answer."""
     try:
         if isinstance(task, Regression):
             return float(answer)

@@ -1,4 +1,4 @@
-"""Answer files for SQuAD and RACE: one JSON object that maps question ids to answers, and a check of such files."""
+"""Writes and checks answer files for SQuAD and RACE: a JSON object that maps question ids to answers."""
 
 import json
 import string
@@ -18,12 +18,12 @@ from litebert.tasks.squad.task import SpanTask
 
 
 def write_answer_sheet(run: Path, split: str, path: Path) -> None:
-    """The answers of a run or an ensemble to one split."""
+    """Write the answers of a run or an ensemble to one split."""
     write_json(path, to_sheet(read_predictions(predictions_file(run, split))))
 
 
 def to_sheet(predictions: Sequence[Prediction]) -> dict[str, Any]:
-    """The answers by the ids of their questions."""
+    """The answers, by question id."""
     sheet = {one.id: one.answer for one in predictions}
     if len(sheet) < len(predictions):
         ids = [one.id for one in predictions]
@@ -36,14 +36,14 @@ def to_sheet(predictions: Sequence[Prediction]) -> dict[str, Any]:
 
 
 class Questions(NamedTuple):
-    """What a sheet is to answer."""
+    """The questions that an answer file must cover."""
 
     task: SpanTask | Choices
     examples: Sequence[Any]
 
 
 def read_questions(task: str, data: Path, split: str) -> Questions:
-    """The questions of a split in a folder, or of a file."""
+    """Read the questions of a file, or of a split in a folder."""
     dataset = read_dataset(task, data, TableOptions(dev_share=0.0))
     if not isinstance(dataset.task, SpanTask | Choices):
         raise ConfigError(
@@ -60,7 +60,7 @@ def read_questions(task: str, data: Path, split: str) -> Questions:
 
 
 def keep_held_out(questions: Questions, run: Path, split: str) -> Questions:
-    """The questions that a run held out of its training file; all questions of any other file."""
+    """For a run's training file, the questions that the run held out of it; for any other file, all questions."""
     num_learned = read_report(run).get("values", {}).get("job", {}).get("num_train")
     answered = {one.id for one in read_predictions(predictions_file(run, split))}
     held = [question for question in questions.examples if question.id in answered]
@@ -76,7 +76,7 @@ class Findings(NamedTuple):
 
 
 def check_answer_sheet(path: Path, questions: Questions) -> Findings:
-    """Problems are missing answers and what the official script rejects; warnings are likely mistakes it accepts."""
+    """Problems are missing answers and whatever the official script rejects; warnings are mistakes that it accepts."""
     answers = _read_object(path)
     if isinstance(questions.task, SpanTask):
         return check_spans(answers, questions.examples, allows_none=questions.task.version == "2.0")
@@ -84,7 +84,7 @@ def check_answer_sheet(path: Path, questions: Questions) -> Findings:
 
 
 def check_spans(answers: Mapping[str, Any], questions: Sequence[Question], *, allows_none: bool) -> Findings:
-    """What is wrong with the answers to SQuAD's questions."""
+    """Check the answers to SQuAD questions."""
     problems, warnings = _compare_ids(answers, questions)
     for question in questions:
         answer = answers.get(question.id, question.context)
@@ -100,7 +100,7 @@ def check_spans(answers: Mapping[str, Any], questions: Sequence[Question], *, al
 
 
 def check_choices(answers: Mapping[str, Any], examples: Sequence[ChoiceExample]) -> Findings:
-    """What is wrong with the answers to multiple-choice questions: letters, or numbers from 0."""
+    """Check the answers to multiple-choice questions, which are letters or numbers from 0."""
     problems, warnings = _compare_ids(answers, examples)
     for example in examples:
         valid = [*string.ascii_uppercase[: len(example.choices)], *range(len(example.choices))]

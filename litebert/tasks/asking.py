@@ -1,4 +1,4 @@
-"""From a batch of groups to the inputs of a model or an engine."""
+"""Converts a batch of groups to the inputs of a model or an engine."""
 
 from torch import Tensor
 

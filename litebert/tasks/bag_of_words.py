@@ -1,9 +1,9 @@
-"""Word-count baselines, reported next to every score of a fine-tuned model.
+"""Bag-of-words baselines, reported next to every score of a fine-tuned model.
 
-Labels: TF-IDF of words and word pairs with logistic regression; numbers: with ridge regression. A pair of texts has the
-words of each, those that both share, and how much of each is in the other. Tags: the tags that a word had in training.
-Choices: how much of a choice is in the passage and in the question. Answers that are spans of a text have no such
-baseline. It learns within seconds, from the training examples alone, and nothing of it is tuned.
+Labels use logistic regression on TF-IDF of words and bigrams; numbers use ridge regression. Pairs have each side's
+words, the shared words, and how much of each text is in the other. Tags use the tags that a word had in training.
+Choices use how much of a choice is in the passage and in the question. Span answers have no such baseline. A baseline
+is trained within seconds on the training examples alone, without tuning.
 """
 
 import math
@@ -28,17 +28,17 @@ from litebert.tasks.token_tags import TaggedWords, TokenTags
 
 MAX_TERMS = 100_000
 MAX_WEIGHTS = 2_000_000  # terms times labels
-PENALTY = 0.1  # scikit-learn's C = 10: TF-IDF of short texts is small, and its default of 1 learns too little
+PENALTY = 0.1  # scikit-learn's C = 10; its default of 1 underfits short texts, whose TF-IDF values are small
 RIDGE_PENALTY = 1.0
 MAX_ITERATIONS = 100
-# A word; where a script writes no spaces between words (Thai to Khmer, kana, Chinese characters), each character.
+# A word, or a single character in scripts that put no spaces between words (Thai to Khmer, kana, Chinese characters).
 _WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|\w+?(?=[\u3040-\u9fff]|\b)")
 
 Answer = Callable[[Sequence[Any]], list[Output]]
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in lower case."""
+    """The words of a text, lowercased."""
     return _WORD.findall(text.lower())
 
 
@@ -46,14 +46,14 @@ def split_words(text: str) -> list[str]:
 
 
 class Bags(NamedTuple):
-    """The terms of N texts as one list: of text n those from starts[n] to starts[n + 1], each with its value."""
+    """The terms of N texts as one list; text n has those from starts[n] to starts[n + 1], each with its value."""
 
     terms: Tensor
     values: Tensor
     starts: Tensor
 
     def project(self, weights: Tensor) -> Tensor:
-        """The product (N, C) with weights (V, C)."""
+        """The product of the texts with weights (V, C), as (N, C)."""
         return F.embedding_bag(self.terms, weights, self.starts, mode="sum", per_sample_weights=self.values)
 
     def transpose(self, num_columns: int) -> "Bags":
@@ -67,7 +67,7 @@ class Bags(NamedTuple):
 
 @dataclass(frozen=True)
 class TfIdf:
-    """The terms that count, and how rare each is; equal to scikit-learn's with sublinear_tf for single texts."""
+    """The vocabulary with inverse document frequencies; for single texts equal to scikit-learn's with sublinear_tf."""
 
     columns: Mapping[str, int]
     rarity: NDArray[np.float64]
@@ -81,10 +81,10 @@ class TfIdf:
 
     @property
     def num_columns(self) -> int:
-        return len(self.columns) + 2  # the last two: how much of each text of a pair is in the other
+        return len(self.columns) + 2  # the last two: the overlap of each text of a pair with the other
 
     def weigh(self, texts: Sequence[TextExample]) -> Bags:
-        """The TF-IDF of texts, each of length one; how much a pair shares comes on top."""
+        """The TF-IDF vectors of texts, normalized to length one; the overlap of a pair is added after that."""
         terms: list[int] = []
         values: list[float] = []
         starts: list[int] = []
@@ -107,7 +107,7 @@ class TfIdf:
         return [shared / (self._sum_rarity(first) or 1.0), shared / (self._sum_rarity(second) or 1.0)]
 
     def _sum_rarity(self, words: set[str]) -> float:
-        """A word that no pair shared in training is as rare as any."""
+        """The total rarity of words; a word that no pair shared in training counts as the rarest."""
         rarest = float(self.rarity.max(initial=1.0))
         numbers = [self.columns.get(f"= {word}") for word in words]
         return float(sum(rarest if number is None else self.rarity[number] for number in numbers))
@@ -127,7 +127,7 @@ def _join(words: Sequence[str]) -> list[str]:
 
 
 def fit(bags: Bags, num_columns: int, num_outputs: int, loss: Callable[[Tensor], Tensor], penalty: float) -> Tensor:
-    """The weights (V + 1, C), the last row added to all, that make a loss plus penalty / 2 of their squares least."""
+    """The weights (V + 1, C), the last row being the bias, that minimize the loss with an L2 penalty (penalty / 2)."""
     weights, bias = (torch.zeros(n, num_outputs, dtype=torch.float64, requires_grad=True) for n in (num_columns, 1))
     optimizer = torch.optim.LBFGS(
         [weights, bias], max_iter=MAX_ITERATIONS, history_size=5, tolerance_grad=1e-5, line_search_fn="strong_wolfe"
@@ -140,7 +140,7 @@ def fit(bags: Bags, num_columns: int, num_outputs: int, loss: Callable[[Tensor],
         with torch.enable_grad():
             value = loss(logits.requires_grad_())
         [slope] = torch.autograd.grad(value, logits)
-        # the gradient by hand: ten times faster than the backward pass of embedding_bag
+        # gradient computed by hand: ten times faster than the backward pass of embedding_bag
         weights.grad = (by_term.project(slope) + penalty * weights) / num_texts
         bias.grad = slope.sum(0, keepdim=True) / num_texts
         return (value + penalty / 2 * weights.square().sum()) / num_texts
@@ -183,9 +183,9 @@ def _apply(tfidf: TfIdf, weights: Tensor, texts: Sequence[TextExample]) -> Tenso
 
 
 def learn_tags(task: TokenTags, train: Sequence[TaggedWords]) -> Answer:
-    """How often a word had each tag; unseen words get the distribution of words seen once.
+    """Tag frequencies per word; unseen words get the distribution of words seen once.
 
-    The training file of another data set than the model's may have a few tags that the model does not know.
+    If the training file is from another data set than the model's, it may have a few tags that the model does not know.
     """
     numbers = {tag: number for number, tag in enumerate(task.labels)}
     counts: dict[str, NDArray[np.float64]] = {}
@@ -204,7 +204,7 @@ def learn_tags(task: TokenTags, train: Sequence[TaggedWords]) -> Answer:
 
 
 def learn_choices(task: Choices, train: Sequence[ChoiceExample]) -> Answer:
-    """Three numbers for each choice, and how much each matters (a logistic regression over the choices)."""
+    """A logistic regression over the choices, with three features per choice."""
     del task
     contexts = {example.context for example in train}
     frequency = Counter(word for context in contexts for word in set(split_words(context)))
@@ -225,7 +225,7 @@ def learn_choices(task: Choices, train: Sequence[ChoiceExample]) -> Answer:
         ]
 
     def stack(examples: Sequence[ChoiceExample]) -> tuple[Tensor, Tensor]:
-        """Features (N, C, 3), and which of the C are real (N, C)."""
+        """Features (N, C, 3), and a mask of the real choices (N, C)."""
         described = [describe(example) for example in examples]
         width = max(map(len, described))
         features = torch.tensor([rows + [[0.0] * 3] * (width - len(rows)) for rows in described], dtype=torch.float64)

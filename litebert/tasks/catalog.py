@@ -1,4 +1,4 @@
-"""The catalog: every kind of task and every published task, each as one row of a table.
+"""The catalog of tasks: a table of all kinds of task and a table of all published tasks.
 
 A kind of task is a frozen dataclass (the contract is `FinetuneTask`) and a row of KINDS. A published task is a row of
 TASKS: a kind with its own files. A `FinetuneTask` of a user's own needs no row; `find_kind` gives it the defaults.
@@ -37,7 +37,7 @@ Learn = Callable[[Any, Sequence[Any]], Answer]
 
 
 def tally_scores(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> Tally:
-    """What any task can be resampled by: its own scores of the drawn examples."""
+    """The default tally: the task's own scores, computed again for every resample."""
 
     def measure(name: str) -> Callable[[Rows], float]:
         return lambda rows: task.score([outputs[n] for n in rows], [examples[n] for n in rows])[name]
@@ -50,19 +50,19 @@ class Kind:
     """What litebert needs to know of a kind of task in addition to the task's own methods."""
 
     task: type[Any]  # its fields are the facts that a checkpoint stores
-    # What it is asked. How `predict` reads files, lines and values, and which function of a server answers, follow.
+    # The kind of input. It determines how `predict` reads files, lines and values, and which server function answers.
     example: type[Any] = TextExample
-    read: Read | None = None  # reads a user's own files; None: there are only published tasks of this kind
-    own_name: str = ""  # the task's name for a user's own files, if it is not the kind's
+    read: Read | None = None  # reads a user's own files; None: this kind has only published tasks
+    own_name: str = ""  # the task's name for a user's own files, if not the kind's
     ignored: tuple[str, ...] = ()  # the TableOptions that `read` ignores
     tally: Callable[[Any, Sequence[Output], Sequence[Any]], Tally] = tally_scores  # what intervals are computed from
-    baseline: tuple[str, Learn] | None = None  # its name, and how it is learned from training examples
-    # what a report has of a split in addition to the scores
+    baseline: tuple[str, Learn] | None = None  # its name, and the function that trains it
+    # what a report has for each split in addition to the scores
     describe: Callable[[Any, Sequence[Output], Sequence[Any]], dict[str, Any]] = lambda *_: {}
-    describe_error: Callable[[Any, Any, Any], list[str]] | None = None  # a wrong answer in errors.md; None: in general
-    show_label: Callable[[Any, Any], Any] = lambda _, label: label  # a label as answers call it
-    describe_lost: Callable[[Any, Sequence[Any], Sequence[Group]], str] = lambda *_: ""  # what does not fit the model
-    # Learns more from the dev outputs of the finished model (a threshold, stored in the field `learned`); also gives
+    describe_error: Callable[[Any, Any, Any], list[str]] | None = None  # a wrong answer in errors.md; None: generic
+    show_label: Callable[[Any, Any], Any] = lambda _, label: label  # a label as it appears in answers
+    describe_lost: Callable[[Any, Sequence[Any], Sequence[Group]], str] = lambda *_: ""  # what was truncated
+    # Tunes the task on the dev outputs of the finished model (a threshold, stored in the field `learned`); also returns
     # JSON files, by name, to write next to the report.
     finish: Callable[[Any, Sequence[Output], Sequence[Any]], tuple[FinetuneTask, dict[str, Any]]] = lambda task, *_: (
         task,
@@ -71,7 +71,7 @@ class Kind:
     learned: tuple[str, ...] = ()
 
 
-# what a task of a user's own must have, in addition to a name and `read`
+# what a user-defined task must have, in addition to a name and `read`
 _METHODS = (
     *("metric", "heads", "encode", "count", "loss", "summarize"),
     *("predict", "combine", "decide", "score", "wrongness", "chance"),
@@ -79,14 +79,14 @@ _METHODS = (
 
 
 class Reader(NamedTuple):
-    """How the files of a task are read."""
+    """Describes how the files of a task are read."""
 
     read: Read
-    ignored: tuple[str, ...] = ()  # setting one of these TableOptions is a mistake that would otherwise go unnoticed
+    ignored: tuple[str, ...] = ()  # TableOptions without effect here; setting one is an error
 
 
 _COLUMNS = ("text", "text_b", "label", "has_header", "max_labels", "choices")
-_CHOICE = ("metric", "positive")  # by which the best model is chosen
+_CHOICE = ("metric", "positive")  # these select the best model
 
 # The kind stored in a checkpoint -> its row. It is also the name of the task for a user's own files.
 KINDS: dict[str, Kind] = {
@@ -164,18 +164,18 @@ TASKS: dict[str, Reader] = {
 
 
 def find_kind(task: FinetuneTask) -> Kind:
-    """The row of a task's kind; the defaults for a task of a user's own."""
+    """The row of a task's kind; the defaults for a user-defined task."""
     return next((kind for kind in KINDS.values() if kind.task is type(task)), None) or Kind(type(task))
 
 
 def name_kind(task: FinetuneTask) -> str:
-    """The kind that a checkpoint stores: a key of KINDS, or the place of a user's own class as module:Class."""
+    """The kind that a checkpoint stores: a key of KINDS, or a user-defined class as module:Class."""
     own = f"{type(task).__module__}:{type(task).__qualname__}"
     return next((name for name, kind in KINDS.items() if kind.task is type(task)), own)
 
 
 def list_readers() -> dict[str, Reader]:
-    """How the files of every task are read, by the task's name."""
+    """The readers of all tasks, by task name."""
     own = {kind.own_name or name: Reader(kind.read, kind.ignored) for name, kind in KINDS.items() if kind.read}
     return TASKS | own
 
@@ -183,12 +183,12 @@ def list_readers() -> dict[str, Reader]:
 def finish_task(
     task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]
 ) -> tuple[FinetuneTask, dict[str, Any]]:
-    """The task as it is saved with the finished model, and the JSON files, by name, to write next to the report."""
+    """The task to save with the finished model, and the JSON files, by name, to write next to the report."""
     return find_kind(task).finish(task, outputs, examples)
 
 
 def with_passage(task: FinetuneTask, options: PassageOptions) -> FinetuneTask:
-    """The task with a recipe's lengths, where it reads long texts."""
+    """The task with a recipe's lengths, if it reads long texts."""
     known = _list_fields(task)
     changed = {name for name, value in asdict(options).items() if value != getattr(PassageOptions(), name)}
     if changed - known:
@@ -211,7 +211,7 @@ def with_exits(task: FinetuneTask, options: ExitOptions) -> FinetuneTask:
 
 
 def untuned(task: FinetuneTask) -> FinetuneTask:
-    """The task without what it learned from the dev outputs of one model."""
+    """The task without the values tuned on the dev outputs of one model."""
     return _replace(task, **dict.fromkeys(find_kind(task).learned))
 
 
@@ -224,7 +224,7 @@ def _replace(task: FinetuneTask, **changes: Any) -> FinetuneTask:
 
 
 def read_dataset(task: str | OwnTask, path: Path, options: TableOptions | None = None) -> Dataset:
-    """A task with the examples at a path: the task of this name, or one of a user's own, which reads them itself."""
+    """A task with the examples at a path: a task by name, or a user-defined task, which reads them itself."""
     options = options or TableOptions()
     if isinstance(task, str):
         readers = list_readers()
@@ -245,7 +245,7 @@ def read_dataset(task: str | OwnTask, path: Path, options: TableOptions | None =
 
 
 def _check_own_task(task: Any) -> None:
-    """Raise if an object of a user's own is no task."""
+    """Raise if a user's object is not a task."""
     if not is_dataclass(task) or isinstance(task, type):
         raise ConfigError(
             "not-a-task",
@@ -277,7 +277,7 @@ def restore_task(facts: Mapping[str, Any], *, where: str) -> FinetuneTask:
 
 
 def _find_own_class(name: str, where: str) -> type[Any]:
-    """A user's own class, whose module the program has imported: a checkpoint never makes us import anything."""
+    """A user-defined class whose module is already imported; loading a checkpoint never imports anything."""
     module, _, attribute = name.partition(":")
     found = getattr(sys.modules.get(module), attribute, None)
     if isinstance(found, type) and is_dataclass(found) and all(hasattr(found, word) for word in _METHODS):

@@ -1,7 +1,7 @@
 """Texts with entity spans, as annotation tools export them: a text, and for each span its start, end and label.
 
-Supported are spaCy's and doccano's triples ([0, 5, "PER"]), objects with start, end and label under their usual names
-(Prodigy, Label Studio, Dataturks), and CLUENER's tables of names. The places become tags of words: B-PER, I-PER.
+Supports spaCy's and doccano's triples ([0, 5, "PER"]), objects with start, end and label under their usual names
+(Prodigy, Label Studio, Dataturks), and CLUENER's tables of names. The spans become word tags: B-PER, I-PER.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def lay_out_places(table: Table, notes: list[str]) -> Table:
-    """The table with a text and its places in each row, where a tool nests them: Label Studio's full export, and
+    """The table with one text and its spans per row, for tools that nest them: Label Studio's full export, and
     spaCy's pairs inside an object with the list of classes."""
     if all(isinstance(row.cells.get("data"), dict) for row in table.rows) and "annotations" in table.columns:
         found = [_open_label_studio(row) for row in table.rows]
@@ -55,7 +55,7 @@ def lay_out_places(table: Table, notes: list[str]) -> Table:
 
 
 def _open_label_studio(row: Row) -> Row | None:
-    """A text with the places of its first annotation; None if it has no annotation."""
+    """A text with the spans of its first annotation; None if it has no annotation."""
     annotations = [one for one in row.cells.get("annotations") or () if not one.get("was_cancelled")]
     if not annotations:
         return None
@@ -66,9 +66,9 @@ def _open_label_studio(row: Row) -> Row | None:
 def find_span_columns(
     table: Table, options: TableOptions, known: tuple[str, str] | None = None, *, needs_tags: bool = True
 ) -> tuple[str, str] | None:
-    """The columns of text and places, if some row of the table has places; None for other tables.
+    """The columns of text and spans, if any row of the table has spans; None for other tables.
 
-    Those that are `known` from the training file are also those of a split without any name, or of unlabelled texts.
+    A split without any span, or with unlabelled texts, uses the columns `known` from the training file.
     """
     if known and known[0] in table.columns and (known[1] in table.columns or not needs_tags):
         cells = [row.cells.get(known[1]) for row in table.rows]
@@ -92,7 +92,7 @@ def read_character_spans(
     notes: list[str],
     group: str | None = None,
 ) -> list[TaggedWords]:
-    """A sentence for each text."""
+    """One sentence per text."""
     sentences: list[TaggedWords] = []
     num_widened = 0
     for number, row in enumerate(table.rows):
@@ -135,7 +135,7 @@ def _is_place(value: Any) -> bool:
 
 def _read_places(row: Row, column: str, text: str, misplaced: Misplaced) -> list[Place]:
     values = _list_values(row.cells.get(column))
-    # Dataturks: several points, all of one label
+    # Dataturks: several points with the same label
     flat = [{**point, "label": one["label"]} if point else one for one in values for point in _points(one)]
     return [_read_place(value, text, f"{row.where}: {column}[{n}]", misplaced) for n, value in enumerate(flat)]
 
@@ -153,7 +153,7 @@ def _read_place(value: Any, text: str, where: str, misplaced: Misplaced) -> Plac
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(kind, str) and kind):
         raise DataError("bad-span", f"{where}: expected integer start and end and one label, got {str(value)[:60]}")
     if isinstance(surface, str) and text[start:end] != surface:
-        if text[start : end + 1] == surface:  # its end is the last character, not the one after it
+        if text[start : end + 1] == surface:  # its end is inclusive
             end += 1
         else:
             found = misplaced.find_nearest(text, surface, start)
@@ -169,7 +169,7 @@ def _read_place(value: Any, text: str, where: str, misplaced: Misplaced) -> Plac
 
 
 def _sort_places(places: Sequence[Place], row: Row, misplaced: Misplaced) -> list[Place]:
-    """Raise if spans overlap, because a word has one tag; if errors are fixed, the longer span is kept."""
+    """Sort spans; overlaps raise, because a word has one tag, or keep the longer span if errors are to be fixed."""
     kept: list[Place] = []
     for place in sorted(places, key=lambda one: (one.start - one.end, one.start)):
         other = next((one for one in kept if place.start < one.end and one.start < place.end), None)

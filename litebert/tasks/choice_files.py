@@ -1,6 +1,6 @@
-"""Multiple choice in files: RACE's tree or its one-file form, and anybody's tables with any number of choices.
+"""Reads multiple choice: RACE's folders or its one-file form, and users' tables with any number of choices.
 
-How other data sets lay out their questions is in `choice_layouts`.
+The layouts of other data sets are in `choice_layouts`.
 """
 
 import json
@@ -26,7 +26,7 @@ from litebert.tasks.tables import Row, Table, parse_value, read_text, tells_labe
 LEVELS = ("middle", "high")
 _REMEDY = "is the file complete?"
 ONE_FILE = "all.txt"  # one article per line, the format of RACE in the official ALBERT code
-# the names under which a field is looked for where none is given, the likeliest first
+# the usual names of a field, the likeliest first, tried if none is given
 CONTEXT = ("context", "article", "passage", "paragraph", "premise", "text", "ctx", "dialogue", "sent1", "sentence")
 QUESTION = ("question", "query", "prompt", "goal", "sent2", "question_stem")
 LABEL = ("label", "answer", "correct", "target", "answerKey", "gold")
@@ -34,7 +34,7 @@ LABEL = ("label", "answer", "correct", "target", "answerKey", "gold")
 
 @dataclass(frozen=True)
 class Fields:
-    """Where passage, question and label are; the choices are found in each row."""
+    """The fields of passage, question and label; the choices are found in each row."""
 
     context: str | None
     question: str | None
@@ -46,7 +46,7 @@ class Fields:
 
 
 def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, TableOptions], Dataset]:
-    """What reads the official tree: train, dev and test, each with a folder for each level."""
+    """The reader of the official folders: train, dev and test, each with one folder per level."""
 
     def read(path: Path, options: TableOptions) -> Dataset:
         root = path / "RACE" if (path / "RACE").is_dir() else path
@@ -65,7 +65,7 @@ def race_reader(levels: Sequence[str] = LEVELS) -> Callable[[Path, TableOptions]
 
 
 def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExample]:
-    """The questions of one split, level after level, its articles by their numbers."""
+    """The questions of one split, level by level, with articles in numerical order."""
     examples: list[ChoiceExample] = []
     for level in levels:
         if not (folder / level).is_dir():
@@ -81,7 +81,7 @@ def read_race(folder: Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExampl
 
 
 def read_choice_dataset(path: Path, options: TableOptions) -> Dataset:
-    """A user's own questions: a folder with train, dev and test files, or separate files."""
+    """Read a user's questions from a folder with train, dev and test files, or from separate files."""
     find = partial(find_split, suffixes=(".jsonl", ".json", ".parquet", ".csv", ".tsv"))
     splits: dict[str, list[ChoiceExample]] = {}
     told: list[Fields] = []
@@ -120,9 +120,9 @@ def _build_choices(table: Table, options: TableOptions, *, has_labels: bool) -> 
 
 
 def find_fields(table: Table, options: TableOptions, *, needs_label: bool) -> Fields:
-    """The fields as they were named, or else as such are usually called among the others.
+    """The fields as named by the user; the others by their usual names.
 
-    If no label is needed, it is None when the field is missing or empty in every row.
+    If no label is required, `label` is None when its field is missing or empty in every row.
     """
     named = (options.text, options.text_b, options.label)
     free = [name for name in table.columns if name not in named]
@@ -187,7 +187,7 @@ def _read_row(row: Row, number: int, fields: Fields, needs_label: bool) -> Choic
 
 
 def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
-    """The number of the right choice, which a file gives from 0, as a letter, or as the choice itself."""
+    """The index of the right choice, which a file gives as a number from 0, as a letter, or as the choice itself."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(choices):
         return value
     by_letter = _find_letter(value, choices)
@@ -211,7 +211,7 @@ def _read_label(value: Any, choices: Sequence[str], where: str) -> int:
 
 
 def _read_race_answer(value: Any, choices: Sequence[str], where: str) -> int:
-    """RACE answers by letters; an option may well be called "A" and stand elsewhere."""
+    """The index of a RACE answer, read as a letter even if that letter is also the text of another option."""
     by_letter = _find_letter(value, choices)
     return _read_label(value, choices, where) if by_letter is None else by_letter
 
@@ -223,13 +223,13 @@ def _find_letter(value: Any, choices: Sequence[str]) -> int | None:
 
 
 def _find_digits(value: Any, choices: Sequence[str]) -> int | None:
-    """A number from 0 that is written as text, as in HellaSwag and in CSV."""
+    """A number from 0 stored as text, as in HellaSwag and in CSV."""
     number = read_whole_number(value.strip()) if isinstance(value, str) else None
     return number if number is not None and number < len(choices) else None
 
 
 def _iter_articles(folder: Path) -> list[tuple[str, Any]]:
-    """(place, article) of a level: a file for each, or one file with a line for each."""
+    """(place, article) of a level, stored as one file per article or one line per article."""
     files = [file for file in folder.glob("*.txt") if file.name != ONE_FILE]
     if files:
         ordered = sorted(files, key=lambda file: (len(file.name), file.name))  # 9.txt before 10.txt
@@ -269,7 +269,7 @@ def _read_article(article: Any, level: str, where: str) -> list[ChoiceExample]:
 
 
 def _hold_out(splits: dict[str, list[ChoiceExample]], options: TableOptions) -> str:
-    """Take a share of the training questions for dev, always the same; questions about one passage stay together."""
+    """Hold out a fixed share of the training questions for dev; questions about one passage stay together."""
     rows = splits["train"]
     splits["train"], splits["dev"] = hold_out(rows, options.dev_share, lambda row: row.context or row.question)
     how = f"grouped by passage and '{options.group}'" if options.group else "grouped by passage"

@@ -1,9 +1,9 @@
-"""Multiple choice as known data sets lay it out, brought into one form: context, question, choices and label.
+"""Converts the multiple-choice layouts of known data sets to one form: context, question, choices and label.
 
 HellaSwag (ctx, endings), SWAG (ending0 to ending3), ARC and CommonsenseQA (a question with a stem; choices with names),
 OpenBookQA (question_stem), PIQA (goal, sol1, sol2), MedQA (texts by letter), COPA (choice1, choice2, asks for cause or
 effect), SIQA (answerA to answerC, labels from 1), WinoGrande (option1, option2, labels from 1), DREAM (dialogues with
-their questions). PIQA and SIQA keep labels in a file of their own, such as train-labels.lst.
+their questions). PIQA and SIQA keep labels in a separate file, such as train-labels.lst.
 """
 
 import dataclasses
@@ -17,20 +17,20 @@ from litebert.tasks.list_cells import parse_list
 from litebert.tasks.tables import Row, Table, parse_value, read_table, read_text
 
 CHOICES = ("choices", "options", "endings", "candidates", "choice", "alternatives", "answers")
-NAMES = "names of choices"  # the column with what the file calls each choice: A, B, C or 1, 2, 3
+NAMES = "names of choices"  # the column with the file's names of the choices: A, B, C or 1, 2, 3
 _EACH = re.compile(r"(sol|solution|choice|answer|ending|option|alternative)_?([0-9a-eA-E])")
 _COPA = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 
 
 def read_choice_table(file: Path, encoding: str, choices: str | None) -> Table:
-    """A question in each row, with a list of texts in the column `choices`; other columns as they are in the file."""
+    """One question per row, with a list of texts in the column `choices`; other columns are unchanged."""
     table = _read_dream(file, encoding) if file.suffix.lower() == ".json" else None
     table = table or read_table(file, encoding=encoding)
     return lay_out(_add_labels(table), choices)
 
 
 def lay_out(table: Table, choices: str | None = None) -> Table:
-    """The table in one form; `choices` names the field of the choices, or the field of each with commas between."""
+    """The table in one form; `choices` names the field of all choices, or one field per choice, comma-separated."""
     rows = [dataclasses.replace(row, cells=_lay_out_row(row, choices)) for row in table.rows]
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     return dataclasses.replace(table, columns=tuple(columns), rows=rows)
@@ -54,10 +54,10 @@ def _lay_out_row(row: Row, named: str | None) -> dict[str, Any]:
             (name for name in CHOICES if isinstance(cells.get(name), list | dict) or parse_list(cells.get(name))), None
         )
         fields = [whole] if whole else sorted(name for name in cells if _EACH.fullmatch(name))
-    values = [cells[name] if name == "choices" else cells.pop(name) for name in fields]  # a field keeps its place
+    values = [cells[name] if name == "choices" else cells.pop(name) for name in fields]  # keeps the field's position
     if not fields:
         return cells
-    # several fields: a label may also be the name of the right one
+    # several fields: a label may also be the name of a field
     cells["choices"], names = _read_choices(values[0]) if len(fields) == 1 else (values, fields)
     if names:
         cells[NAMES] = names
@@ -84,7 +84,7 @@ def _read_choices(value: Any) -> tuple[Any, list[str] | None]:
 
 
 def _join_lines(value: Any) -> Any:
-    """A list of lines, such as the turns of a dialogue, as one text, also where it was written into a cell."""
+    """A list of lines, such as the turns of a dialogue, as one text; the list may be written into a cell."""
     lines = parse_list(value)
     return "\n".join(lines) if lines and all(isinstance(line, str) for line in lines) else value
 
@@ -130,5 +130,5 @@ def _add_labels(table: Table) -> Table:
 
 
 def find_by_name(value: Any, names: Sequence[str] | None) -> int | None:
-    """The number of the choice with this name."""
+    """The index of the choice with this name."""
     return names.index(str(value)) if names is not None and str(value) in names else None

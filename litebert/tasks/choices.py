@@ -1,6 +1,6 @@
-"""Multiple choice: which of several continuations of a question fits a passage. RACE has four, others any number.
+"""Multiple choice: select the answer to a question about a passage. RACE has four choices; any number is supported.
 
-The choices of a question stay together: one logit each from the pooled vector, and a softmax over them.
+Each choice gets one logit from its pooled vector, with a softmax over the choices of a question.
 """
 
 import math
@@ -28,19 +28,19 @@ from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import to_floats
 from litebert.text.tokenizer import Tokenizer
 
-BLANK = "_"  # where an option belongs in a RACE question
+BLANK = "_"  # marks where the option is inserted in a RACE question
 
 
 @dataclass(frozen=True)
 class ChoiceExample:
-    """A passage, a question about it, and what may be the answer."""
+    """A passage, a question about it, and the possible answers."""
 
     id: str
     context: str
     question: str
     choices: tuple[str, ...]
-    label: int | None = None  # the number of the right choice, from 0; None where it is not known
-    level: str = ""  # such as middle or high; levels are also scored apart
+    label: int | None = None  # index of the right choice; None: unknown
+    level: str = ""  # such as middle or high; levels are also scored separately
     where: str = ""  # file and line, for messages
     group: str = field(default="", repr=False, metadata={"is_shown": False})  # held out together; not part of the text
 
@@ -49,7 +49,7 @@ class ChoiceExample:
         return self.question
 
     def to_input(self) -> dict[str, Any]:
-        """As a server takes it."""
+        """The example as server input."""
         return {"context": self.context, "question": self.question, "choices": list(self.choices)}
 
     @property
@@ -59,7 +59,7 @@ class ChoiceExample:
 
 
 def fill_in(question: str, choice: str) -> str:
-    """The choice in the place of every blank of the question, or after it where it has none."""
+    """Replace every blank of the question by the choice, or append the choice if there is no blank."""
     return question.replace(BLANK, choice) if BLANK in question else f"{question} {choice}".strip()
 
 
@@ -68,8 +68,8 @@ class Choices:
     """One of several choices; the output is their probabilities."""
 
     name: str
-    max_choice_length: int = 128  # tokens of question and choice together; longer ones lose their beginning
-    has_letters: bool = False  # answers are A, B, C, ... and not 0, 1, 2, ...
+    max_choice_length: int = 128  # tokens of question and choice together; truncated at the beginning
+    has_letters: bool = False  # answers are A, B, C, ... instead of 0, 1, 2, ...
 
     @property
     def metric(self) -> str:
@@ -80,7 +80,7 @@ class Choices:
         return (HeadSpec("choice"),)
 
     def encode(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
-        """[CLS] passage [SEP] question with choice [SEP]; the passage loses its end, the other side its beginning."""
+        """[CLS] passage [SEP] question with choice [SEP]; cut at the end of the passage and the start of the rest."""
         room = form.max_length - form.num_special(is_pair=True)
         if room <= self.max_choice_length:
             raise ConfigError(
@@ -129,11 +129,11 @@ class Choices:
         return self.name_choice(int(np.argmax(output)))
 
     def name_choice(self, number: int) -> str | int:
-        """A choice as answers call it."""
+        """A choice as it appears in answers."""
         return string.ascii_uppercase[number] if self.has_letters else number
 
     def score(self, outputs: Sequence[Output], examples: Sequence[ChoiceExample]) -> dict[str, float]:
-        """The share of right answers, of all questions and of each level's."""
+        """Accuracy over all questions and per level."""
         is_right = np.array([np.argmax(output) == e.label for output, e in zip(outputs, examples, strict=True)])
         levels = np.array([example.level for example in examples])
         scores = {"accuracy": float(is_right.mean())}
@@ -157,12 +157,12 @@ class Choices:
 
 
 def read_choices(model: Model, batch: GroupBatch) -> Tensor:
-    """The logits (G, C) of each group's choices; where a group has fewer than C, the rest can never be chosen."""
+    """The logits (G, C) of each group's choices; missing choices are masked out."""
     pooled = model.encoder.pool_sequences(batch.token_ids, batch.segment_ids, batch.mask)
     return stack_choices(model.heads["choice"](pooled, 1).squeeze(-1), batch)
 
 
 def stack_choices(logits: Tensor, batch: GroupBatch) -> Tensor:
-    """The logits (S,) of all sequences as a row (G, C) for each group."""
+    """The logits (S,) of all sequences, reshaped to one row (G, C) per group."""
     is_choice = torch.arange(int(batch.group_sizes.max()), device=logits.device) < batch.group_sizes[:, None]
     return forbid(logits.new_zeros(is_choice.shape).masked_scatter(is_choice, logits), is_choice)

@@ -1,4 +1,4 @@
-"""Texts and pairs of texts with one label, a number, or any number of labels: what the pooled vector is asked."""
+"""Classification, regression and multi-label classification of texts and text pairs, from the pooled vector."""
 
 import math
 from collections import Counter
@@ -31,7 +31,8 @@ SCORES = {
     "macro_f1": metrics.macro_f1,
     "matthews": metrics.matthews,
 }
-RARE = 0.5  # of its even share of the rows: a label with less makes accuracy prefer never to answer it
+# A label with less than this part of an even share of the rows is rare: accuracy would favour never predicting it
+RARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,11 @@ class Classification:
 
     name: str
     labels: tuple[str, ...]
-    metrics: tuple[str, ...] = ("accuracy",)  # the first one chooses the model
-    class_weights: tuple[float, ...] = ()  # of each label in the loss; empty: all alike
-    num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
-    exits: bool = False  # learns to answer after every layer
-    positive: str = ""  # the label that F1 is of; empty: the second
+    metrics: tuple[str, ...] = ("accuracy",)  # the first one selects the model
+    class_weights: tuple[float, ...] = ()  # of each label in the loss; empty: equal
+    num_texts: int = 0  # texts per example: 1, or 2 for pairs; 0: unknown
+    exits: bool = False  # early exits: trained to answer after every layer
+    positive: str = ""  # the positive label of F1; empty: the second
 
     @property
     def metric(self) -> str:
@@ -90,7 +91,7 @@ class Classification:
         return {name: self.measure(name, guesses, truths) for name in self.metrics}
 
     def measure(self, name: str, guesses: NDArray[np.int64], truths: NDArray[np.int64]) -> float:
-        """One of the scores, of labels by their numbers."""
+        """Compute one of the scores from label indices."""
         if name == "f1" and self.positive:
             return metrics.f1(guesses, truths, self.labels.index(self.positive))
         return SCORES[name](guesses, truths)
@@ -105,7 +106,7 @@ class Classification:
         return self.measure(name, rows[:, 0], rows[:, 1])
 
     def describe(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, Any]:
-        """The confusion matrix, and precision, recall and F1 of each label."""
+        """The confusion matrix, and precision, recall and F1 per label."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         guesses = [numbers[self.decide(output)] for output in outputs]
         truths = [numbers[example.label] for example in examples]
@@ -119,7 +120,7 @@ class Classification:
         return 0.0 if int(np.argmax(output)) == truth else -math.log(max(output[truth], 1e-7))
 
     def chance(self, examples: Sequence[TextExample]) -> Chance:
-        """Always the same label: the one that scores best."""
+        """The score of always predicting the same label, the one that scores best."""
         truths = np.array([self.labels.index(example.label) for example in examples])
         present = sorted(set(truths.tolist()))
         score = max(self.measure(self.metric, np.full(len(truths), label), truths) for label in present)
@@ -129,16 +130,16 @@ class Classification:
 
 @dataclass(frozen=True)
 class Regression:
-    """A number; the output is the number."""
+    """Regression: the label is a number, and so is the output."""
 
     name: str
-    low: float | None = None  # answers are kept between these
+    low: float | None = None  # answers are clamped to this range
     high: float | None = None
-    # The model predicts (value - center) / scale: a head would take long to reach numbers in the thousands.
+    # The model predicts (value - center) / scale: a head would need many steps to reach values in the thousands.
     center: float = 0.0
     scale: float = 1.0
-    num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
-    exits: bool = False  # learns to answer after every layer
+    num_texts: int = 0  # texts per example: 1, or 2 for pairs; 0: unknown
+    exits: bool = False  # early exits: trained to answer after every layer
     metric: str = "pearson"  # or spearman
 
     @property
@@ -146,7 +147,7 @@ class Regression:
         return (HeadSpec("classification", 1),)
 
     def encode(self, examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
-        # float32 has seven digits, and a date or a price may need more: scaled first
+        # scaled before the cast: float32 has seven digits, and a date or a price may need more
         scaled = [None if e.label is None else (e.label - self.center) / self.scale for e in examples]
         targets = [None if value is None else np.array(value, dtype=np.float32) for value in scaled]
         return group_texts(join_texts(examples, tokenizer, form, num_texts=self.num_texts), targets)
@@ -174,7 +175,7 @@ class Regression:
         return self._round(float(np.mean(outputs)))
 
     def _round(self, number: float) -> float:
-        """Short enough to read in a file: to a millionth of the scale."""
+        """Rounded to a millionth of the scale, to keep files readable."""
         return round(number, 6 - math.floor(math.log10(self.scale)))
 
     def decide(self, output: Output) -> float:
@@ -209,11 +210,11 @@ class Regression:
 
 @dataclass(frozen=True)
 class MultiLabel:
-    """Any number of labels at once; the output is each one's probability, and one half decides."""
+    """Multi-label classification; the output is the probability of each label, thresholded at 0.5."""
 
     name: str
     labels: tuple[str, ...]
-    num_texts: int = 0  # of an example: 1, or 2 for pairs; 0: not known
+    num_texts: int = 0  # texts per example: 1, or 2 for pairs; 0: unknown
     metric: str = "micro_f1"  # or exact_match
 
     @property
@@ -266,7 +267,7 @@ class MultiLabel:
         return Tally(np.array(rows, dtype=np.float64), scores, frozenset({"exact_match"}))
 
     def describe(self, outputs: Sequence[Output], examples: Sequence[TextExample]) -> dict[str, Any]:
-        """Precision, recall and F1 of each label."""
+        """Precision, recall and F1 per label."""
         answers, wanted = [self.decide(output) for output in outputs], [example.label for example in examples]
         pairs = list(zip(answers, wanted, strict=True))
         return {
@@ -287,7 +288,7 @@ class MultiLabel:
         return float(-np.log(np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-7)).sum())
 
     def chance(self, examples: Sequence[TextExample]) -> Chance:
-        """The same labels for every text: those that score best together, the most frequent first."""
+        """The score of predicting the same labels for every text: the n most frequent ones, with the best n."""
         truths = self._mark_all(examples)
         order = np.argsort(-truths.sum(0), kind="stable")
         constant = [np.tile(np.isin(np.arange(len(order)), order[:n]), (len(truths), 1)) for n in range(len(order) + 1)]
@@ -302,7 +303,7 @@ class MultiLabel:
 
 
 def read_pooled(model: Model, batch: GroupBatch) -> Tensor:
-    """The logits (S, labels) of the classification head; the last layer computes nothing but [CLS]."""
+    """The logits (S, labels) of the classification head; the last layer computes only [CLS]."""
     pooled = model.encoder.pool_sequences(batch.token_ids, batch.segment_ids, batch.mask)
     logits: Tensor = model.heads["classification"](pooled)
     return logits
@@ -321,18 +322,18 @@ def _ask(engine: Engine, batch: GroupBatch) -> Tensor:
 
 
 def count_texts(part: GroupBatch) -> dict[str, int]:
-    """Groups to divide the loss by, and tokens to measure speed."""
+    """The number of groups, which divides the loss, and of tokens, which measures speed."""
     return {"groups": part.num_groups, "tokens": int(part.mask.sum()), "positions": part.mask.numel()}
 
 
 def choose_metric(examples: Sequence[TextExample], labels: Sequence[str]) -> str:
-    """Accuracy where labels are about equally frequent; macro-F1 where one is rare, so that it counts as much."""
+    """Accuracy if labels are about equally frequent; macro-F1 if one is rare, so that all labels count alike."""
     counts = Counter(example.label for example in examples)
     rarest = min(counts[label] for label in labels)
     return "macro_f1" if rarest < RARE * len(examples) / len(labels) else "accuracy"
 
 
 def balanced_weights(examples: Sequence[TextExample], labels: Sequence[str]) -> tuple[float, ...]:
-    """Weights that make every label count alike, with mean 1 over the examples."""
+    """Weights that give every label the same total weight, with mean 1 over the examples."""
     counts = Counter(example.label for example in examples)
     return tuple(len(examples) / (len(labels) * counts[label]) if counts[label] else 0.0 for label in labels)

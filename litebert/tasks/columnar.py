@@ -1,7 +1,7 @@
-"""Tables in Parquet and Arrow, as the `datasets` library keeps them: one file, numbered shards, a folder for a split.
+"""Reads Parquet and Arrow tables as the `datasets` library stores them: one file, numbered shards, a folder per split.
 
-`Dataset.save_to_disk` makes folders of Arrow files, the hub has Parquet shards; both say in their schema what the
-numbers of a label mean.
+`Dataset.save_to_disk` writes folders of Arrow files, the hub has Parquet shards; the schema of both has the names of
+numbered labels.
 """
 
 import json
@@ -19,7 +19,7 @@ _SHARD = re.compile(r"(?P<stem>.+)-00000-of-\d{5}\.parquet")
 
 
 def find_columnar(folder: Path, stem: str) -> list[Path]:
-    """What holds the split of this name: its first shard, or its folder of Arrow files."""
+    """The first shard of the split of this name, or its folder of Arrow files."""
     arrow = [folder / stem] if any((folder / stem).glob("*.arrow")) else []
     return [*sorted(folder.glob(f"{stem}-00000-of-*.parquet")), *arrow]
 
@@ -29,7 +29,7 @@ def is_columnar(path: Path) -> bool:
 
 
 def read_columns(path: Path) -> tuple[list[dict[str, Any]], dict[str, tuple[str, ...]]]:
-    """The rows, and for columns of numbered labels their names."""
+    """The rows, and the label names of columns with numbered labels."""
     try:
         import pyarrow
     except ImportError:
@@ -72,9 +72,9 @@ def _read_file(file: Path) -> "pyarrow.Table":
         else:
             with memory_map(str(file)) as source:
                 table = ipc.open_stream(source).read_all()
-        table.validate(full=True)  # offsets, and that text is UTF-8: nothing later looks
+        table.validate(full=True)  # checks offsets and UTF-8; no later code does
         return table
-    except (OSError, ArrowException, UnicodeDecodeError) as error:  # a name of a column is decoded, too
+    except (OSError, ArrowException, UnicodeDecodeError) as error:  # column names are decoded, too
         raise DataError(
             "corrupt-file",
             f"{file}: not a valid {'Arrow' if file.suffix == '.arrow' else 'Parquet'} file ({in_one_line(error)})",
@@ -82,7 +82,7 @@ def _read_file(file: Path) -> "pyarrow.Table":
 
 
 def _read_names(schema: "pyarrow.Schema") -> dict[str, tuple[str, ...]]:
-    """The names that `datasets` keeps for numbered labels, by column."""
+    """The names that `datasets` stores for numbered labels, by column."""
     kept = (schema.metadata or {}).get(b"huggingface")
     features = json.loads(kept).get("info", {}).get("features", {}) if kept else {}
     return {column: tuple(names) for column, feature in features.items() for names in _iter_names(feature)}
@@ -90,7 +90,7 @@ def _read_names(schema: "pyarrow.Schema") -> dict[str, tuple[str, ...]]:
 
 def _iter_names(feature: Any) -> Iterator[list[str]]:
     """The names of a label, or of the labels of a list."""
-    if isinstance(feature, list):  # as older versions write lists
+    if isinstance(feature, list):  # lists as written by older versions
         feature = {"feature": feature[0]}
     inner = feature.get("feature", feature)
     if inner.get("_type") == "ClassLabel":

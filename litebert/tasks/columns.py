@@ -1,4 +1,4 @@
-"""Finds the text, second text and label columns of a user's table: as named by the user, else by their usual
+"""Finds the text, second text and label columns of a user's table, as named by the user or else by their usual
 names, which are then reported. The other splits must have the same columns as the training file."""
 
 import dataclasses
@@ -14,7 +14,7 @@ from litebert.tasks.tables import Table, name_labels, read_table
 
 
 class Usual(NamedTuple):
-    """The names under which columns are looked for where none are given, the likeliest first."""
+    """The usual names of columns, the likeliest first, tried if none are given."""
 
     text: tuple[str, ...]
     text_b: tuple[str, ...]
@@ -29,13 +29,13 @@ TEXTS = Usual(
 TAGGED_WORDS = Usual(
     ("tokens", "words", "sentence", "text"), (), ("tags", "ner_tags", "labels", "tag", "word_labels", "pos_tags", "pos")
 )
-OFTEN_LABEL = "answer"  # where no other column is the label, this one is hardly a second text
+OFTEN_LABEL = "answer"  # if no other column is the label, this one is, and not a second text
 _BY_NUMBER = "by name, or by number (from 1) if the file has no header"
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Where text and label are."""
+    """The columns of texts and label."""
 
     ROLES: ClassVar = ("text", "second text", "label")
 
@@ -53,9 +53,9 @@ class Columns:
 
 
 def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usual: Usual = TEXTS) -> Columns:
-    """The columns as they were named, or as they are usually called; where none is needed, a label may be missing.
+    """The columns as named by the user, or by their usual names; a label that is not required may be missing.
 
-    No column has two roles. A second text is guessed only if the text is guessed too: naming the text alone means
+    No column has two roles. A second text is guessed only if the text is guessed too: naming only the text means
     single texts.
     """
     _check_is_rows(table)
@@ -88,9 +88,9 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usua
 
 
 def match_columns(found: Columns, trained: Table, table: Table, *, needs_label: bool) -> Columns:
-    """The columns of training in another split's table: by name, or by number where one of the two has no names.
+    """The training columns in another split's table: by name, or by number if one of the two has no names.
 
-    A label that is not needed may be missing; a text may not, and no other column is taken in its place.
+    A label that is not required may be missing; a text may not, and no other column replaces it.
     """
     if trained.has_header and table.has_header:
         places = {column.lower(): column for column in reversed(table.columns)}
@@ -116,7 +116,7 @@ def _find_same(column: str, columns: Sequence[str], by_lower_case: dict[str, str
 
 
 def _check_width(trained: Table, table: Table, found: Columns) -> None:
-    """Without names a column is known by its number alone: refuse a table that has others, unless the label is last."""
+    """Raise if a table without names has a different number of columns, unless only the last, the label, is missing."""
     expected, has = len(trained.columns), len(table.columns)
     lacks_label = has == expected - 1 and found.label == trained.columns[-1]
     if has != expected and not lacks_label:
@@ -128,8 +128,8 @@ def _check_width(trained: Table, table: Table, found: Columns) -> None:
 
 
 def read_named_table(file: Path, options: TableOptions, known: Sequence[str] = ()) -> Table:
-    """A user's table. Where all columns are named by number, its first row may still be one of names, and is then not
-    read as data; so is a row of `known` names, which are those of the training file."""
+    """Read a user's table. If all columns are given by number, the first row may still be a header, and is then not
+    read as data; a row of `known` names, those of the training file, is always a header."""
     said = [column for column in (options.text, options.text_b, options.label) if column is not None]
     by_number = bool(said) and all(column.isdecimal() for column in said)
     is_told = options.has_header is not None
@@ -143,7 +143,7 @@ def read_named_table(file: Path, options: TableOptions, known: Sequence[str] = (
 
 
 def _begins_with_names(table: Table, said: Sequence[str], label: str | None, known: Sequence[str]) -> bool:
-    """Whether the first row of a table without names has names in it.
+    """Whether the first row of a table without names is a header.
 
     Either a usual column name occurs in the first row of a named column and nowhere else in it; or every other cell of
     a column is a number; or the label of this row is the only one that is not repeated; or every cell is a known name.
@@ -173,7 +173,7 @@ def _is_number(cell: str) -> bool:
 
 
 def check_group(table: Table, options: TableOptions, *, is_needed: bool) -> None:
-    """Raise if a training file lacks the column by which rows are held out together."""
+    """Raise if a training file lacks the `group` column."""
     if options.group is not None and is_needed and options.group not in table.columns:
         raise DataError(
             "unknown-column",
@@ -183,7 +183,7 @@ def check_group(table: Table, options: TableOptions, *, is_needed: bool) -> None
 
 
 def _check_is_rows(table: Table) -> None:
-    """Raise if the only row is an object that contains the rows, such as {"data": [...]}, or whole columns."""
+    """Raise if the only row is an object that contains all rows, such as {"data": [...]}, or whole columns."""
     cells = table.rows[0].cells.values() if len(table.rows) == 1 else ()
     if cells and all(_holds_objects(value) for value in cells):
         raise DataError(
@@ -198,7 +198,7 @@ def _holds_objects(value: Any) -> bool:
 
 
 def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> dict[str, str]:
-    """The columns that were named, by option; a label that is not needed may be missing."""
+    """The columns named by the user, by option; a label that is not required may be missing."""
     said = {"text": options.text, "text_b": options.text_b, "label": options.label}
     named: dict[str, str] = {}
     for option, said_column in said.items():
@@ -223,7 +223,7 @@ def _check_named(table: Table, options: TableOptions, *, needs_label: bool) -> d
 
 
 def _resolve_number(said: str | None, table: Table) -> str | None:
-    """The name of a column that was named by its number, counted from 1."""
+    """The name of a column given by number, counted from 1."""
     if said is None or said in table.columns:
         return said
     number = read_whole_number(said) or 0
@@ -231,6 +231,6 @@ def _resolve_number(said: str | None, table: Table) -> str | None:
 
 
 def guess_column(free: Sequence[str], usual: Sequence[str]) -> str | None:
-    """The column with the likeliest of the usual names, whatever its case."""
+    """The column with the likeliest of the usual names, ignoring case."""
     by_lower_case = {column.lower(): column for column in reversed(free)}
     return next((by_lower_case[name] for name in usual if name in by_lower_case), None)

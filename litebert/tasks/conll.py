@@ -1,7 +1,7 @@
-"""CoNLL files: a word and its tag in each line, a blank line between sentences.
+"""Reads CoNLL files: one word and its tag per line, a blank line between sentences.
 
-The word is the first column and the tag the last, unless others are named: by number, or by name in CoNLL-U and where
-the first line names the columns.
+The word is the first column and the tag the last, unless others are given: by number, or by name in CoNLL-U and in
+files with a header line.
 """
 
 import re
@@ -16,14 +16,14 @@ from litebert.tasks.tables import read_text
 from litebert.tasks.tagged_tables import TAG, WORD
 from litebert.tasks.token_tags import TaggedWords
 
-DOCUMENT = "-DOCSTART-"  # marks a line between documents
+DOCUMENT = "-DOCSTART-"  # separates documents
 SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".conllu", ".conllup")
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _GLOBAL_COLUMNS = "# global.columns ="  # CoNLL-U Plus names its columns in the first line
 
 
 class Line(NamedTuple):
-    """A line that is not blank."""
+    """A non-blank line."""
 
     number: int
     cells: list[str]
@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 def read_conll(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:
-    """The sentences of a file; where no tags are needed, they are read if each word has one."""
+    """The sentences of a file; tags that are not required are read if every word has one."""
     if options.group is not None:
         raise ConfigError(
             "conflicting-options", f"{file}: CoNLL files have no group column; use a table instead", option="group"
@@ -64,7 +64,7 @@ def read_conll(file: Path, options: TableOptions, *, needs_tags: bool, notes: li
 
 
 def _name_columns(file: Path, text: str) -> tuple[str, ...]:
-    """The names of the columns in lower case, where the format has them."""
+    """The lowercased column names, if the format has them."""
     first = text.partition("\n")[0]
     if first.startswith(_GLOBAL_COLUMNS):
         return tuple(first.removeprefix(_GLOBAL_COLUMNS).lower().split())
@@ -72,12 +72,12 @@ def _name_columns(file: Path, text: str) -> tuple[str, ...]:
 
 
 def _is_header(line: Line) -> bool:
-    """Whether a line names the columns, as in `word pos tag`, and is no word with its tag."""
+    """Whether a line is a header such as `word pos tag`, and not a word with its tag."""
     return len(line.cells) > 1 and line.cells[0].lower() in WORD and line.cells[-1].lower() in TAG
 
 
 def _find_column(said: str | None, usual: str, names: Sequence[str], width: int, file: Path) -> int:
-    """The place of a column that is named, or given by its number from 1."""
+    """The index of a column given by name, or by number from 1."""
     column = (said or usual).lower()
     if column in names:
         return names.index(column)
@@ -96,7 +96,7 @@ def _drop_inner_ids(sentences: Sequence[Sequence[Line]]) -> list[list[Line]]:
 def _cut_at_blanks(text: str) -> list[list[Line]]:
     blocks: list[list[Line]] = [[]]
     for number, line in enumerate(text.split("\n"), start=1):
-        # not split(): a word may contain a no-break space, or be an ideographic one
+        # not split(): a word may contain a no-break space, or be an ideographic space
         cells = (
             [cell.strip(" \r") for cell in line.split("\t")] if "\t" in line else re.split("[ \r]+", line.strip(" \r"))
         )
@@ -110,7 +110,7 @@ def _cut_at_blanks(text: str) -> list[list[Line]]:
 def _drop_comments(blocks: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The words of each block, without the comments above them.
 
-    A # may also be a word. Above a sentence it starts a comment if its line has other columns than the words, or if
+    A # may also be a word. Above a sentence it starts a comment if its line has a different number of columns, or if
     every sentence has such a line and none ends in a tag ("# id 7 domain=en" above words of four columns).
     """
     parts = [_split_head(block) for block in blocks]
@@ -125,13 +125,13 @@ def _drop_comments(blocks: Sequence[Sequence[Line]]) -> list[list[Line]]:
 
 
 def _split_head(block: Sequence[Line]) -> tuple[Sequence[Line], Sequence[Line]]:
-    """The lines with # that begin a block, and the rest."""
+    """The lines with # at the beginning of a block, and the rest."""
     start = next((number for number, line in enumerate(block) if not line.cells[0].startswith("#")), len(block))
     return block[:start], block[start:]
 
 
 def _check_columns(file: Path, sentences: Sequence[Sequence[Line]], *, needs_tags: bool) -> None:
-    """Raise if the number of columns changes within a sentence or, if tags are needed, within the file."""
+    """Raise if the number of columns changes within a sentence or, if tags are required, within the file."""
     for sentence in sentences:
         first = sentences[0][0] if needs_tags else sentence[0]
         for line in sentence:

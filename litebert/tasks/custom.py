@@ -1,7 +1,7 @@
-"""A user's own files: columns and labels are detected, shown, and checked row by row.
+"""Reads a user's own files: columns and labels are detected, shown, and checked row by row.
 
-A folder with train, dev and test files, or separate files; without a dev file a fixed share of the training rows is
-held out. Labels of a test file are scored if all of them are known.
+They are a folder with train, dev and test files, or separate files; without a dev file a fixed share of the training
+rows is held out. A test file is scored if all of its labels are known.
 """
 
 import dataclasses
@@ -51,15 +51,15 @@ from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
 MAX_TOLD = 20
-MAX_UNSEEN_SHARE = 0.05  # of a split's tags; more means that it is another task's
+MAX_UNSEEN_SHARE = 0.05  # of a split's tags; a larger share means that the file belongs to another task
 
 Example = TypeVar("Example", TextExample, TaggedWords)
-_Trained = tuple[Table, Columns]  # the first split that was read, whose columns the others must have
+_Trained = tuple[Table, Columns]  # the first split that was read; the others must have its columns
 AnyExample = TypeVar("AnyExample", TextExample, TaggedWords, ChoiceExample)
 
 
 def read_classes(path: Path, options: TableOptions) -> Dataset:
-    """One label for each row."""
+    """Read one label per row."""
     splits, notes = read_splits(_read_tables(path, options), options, _label_word)
     labels = options.labels or _discover_labels(
         [example.label for example in splits["train"]], path, options.max_labels
@@ -113,7 +113,7 @@ def _find_metric(options: TableOptions, known: Collection[str]) -> str | None:
 
 
 def read_numbers(path: Path, options: TableOptions) -> Dataset:
-    """A number for each row."""
+    """Read a number per row."""
     splits, notes = read_labelled_texts(path, options, _label_number)
     for examples in splits.values():
         _check_spread([example for example in examples if example.label is not None])
@@ -135,7 +135,7 @@ def read_numbers(path: Path, options: TableOptions) -> Dataset:
 
 
 def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
-    """Any number of labels for each row, in one column or in a column of 0 and 1 each."""
+    """Read any number of labels per row, from one column or from one 0/1 column per label."""
     tables = _read_tables(path, options)
     one_hot, told_one_hot = find_one_hot(next(iter(tables.values())), options, TEXTS.label), list[str]()
     if one_hot:
@@ -157,13 +157,13 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
 
 
 def read_tags(path: Path, options: TableOptions) -> Dataset:
-    """A tag for each word."""
+    """Read a tag per word."""
     splits: dict[str, list[TaggedWords]] = {"train": []}
     notes: list[str] = []
     first: _Trained | None = None
     splits_words = False
-    names: tuple[str, ...] = ()  # of the first table's columns
-    places: tuple[str, str] | None = None  # the columns of texts and of spans in them
+    names: tuple[str, ...] = ()  # the first table's columns
+    places: tuple[str, str] | None = None  # the columns of texts and of their spans
     for split, file in _find_files(path, options).items():
         needs_tags = split != "test"
         if not is_table(file):
@@ -204,7 +204,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
 
 
 def _read_tagged_text(file: Path, options: TableOptions, *, needs_tags: bool, notes: list[str]) -> list[TaggedWords]:
-    """word/TAG in lines, or CoNLL's columns."""
+    """Read lines of word/TAG, or CoNLL columns."""
     text = read_text(file, options.encoding)
     if is_slash_tagged(text):
         notes.append(f"{file.name}: one sentence per line, as word/TAG")
@@ -213,9 +213,9 @@ def _read_tagged_text(file: Path, options: TableOptions, *, needs_tags: bool, no
 
 
 def _settle_tags(splits: dict[str, list[TaggedWords]], labels: Sequence[str], notes: list[str]) -> None:
-    """Note tags that do not occur in training: the model cannot predict them, so they count as wrong.
+    """Return a note on tags that do not occur in training: the model cannot predict them, so they count as wrong.
 
-    If there are many, the file is probably the wrong one, and an error is raised.
+    Raises if there are many: then it is probably the wrong file.
     """
     for split, sentences in splits.items():
         if split == "test":
@@ -241,7 +241,7 @@ def _settle_tags(splits: dict[str, list[TaggedWords]], labels: Sequence[str], no
 def read_labelled_texts(
     path: Path, options: TableOptions, read_label: Callable[[Row, str], Any]
 ) -> tuple[dict[str, list[TextExample]], list[str]]:
-    """The texts or pairs of each split with their labels, a dev split held out if there is none, and notes to show.
+    """The labelled texts or pairs of each split, with dev held out if it is missing, and notes to show.
 
     `read_label` is given a row and the name of its label column.
     """
@@ -257,11 +257,11 @@ def read_splits(
     *,
     is_blank_told: bool = False,
 ) -> tuple[dict[str, list[TextExample]], list[str]]:
-    """The rows of each split, and what was guessed on the way.
+    """The rows of each split, and notes on what was guessed.
 
-    Unless a blank means no labels, a test file with a blank label is predicted but not scored.
+    A test file with a blank label is predicted but not scored, unless a blank means no labels.
     """
-    splits: dict[str, list[TextExample]] = {"train": []}  # it may be missing where data is read to be scored
+    splits: dict[str, list[TextExample]] = {"train": []}  # stays empty if data is only scored
     notes: list[str] = []
     first: _Trained | None = None
     for split, table in tables.items():
@@ -284,7 +284,7 @@ def _settle_columns(
     needs_label: bool,
     usual: Usual = TEXTS,
 ) -> Columns:
-    """The columns of a split's table, the same as in the first table if there is one; new choices are noted."""
+    """The columns of a split's table, the same as in the first table if there is one; guesses are noted."""
     if first:
         columns = match_columns(first[1], first[0], table, needs_label=needs_label)
     else:
@@ -304,7 +304,7 @@ def read_rows(
     *,
     group: str | None = None,
 ) -> list[TextExample]:
-    """An example for each row; without a label column its label is None."""
+    """One example per row; without a label column its label is None."""
     return [
         TextExample(
             id=row.identity(number),
@@ -337,12 +337,12 @@ def _is_labelled(table: Table, column: str | None) -> bool:
 
 
 def _count_texts(splits: Mapping[str, Sequence[TextExample]]) -> int:
-    first = next(rows for rows in splits.values() if rows)  # of training, or where there are none of the next split
+    first = next(rows for rows in splits.values() if rows)  # training, or else the next split that has rows
     return 1 if first[0].text_b is None else 2
 
 
 def _tell(word: str, labels: Sequence[str], found: Sequence[str], options: TableOptions) -> list[str]:
-    """The labels to learn and how often each was found, for a person to check; a finished model has its own."""
+    """The labels to learn, noted with their counts for the user to check; a finished model has its own labels."""
     if not options.is_learned:
         return []
     counts = Counter(found)
@@ -381,7 +381,7 @@ def _label_number(row: Row, column: str) -> float:
 
 
 def _check_spread(examples: Sequence[TextExample]) -> None:
-    """Raise if the standard deviation overflows or underflows: no scale or score can be computed then."""
+    """Raise if the standard deviation overflows or underflows, because then no scale or score can be computed."""
     if not examples:
         return
     numbers = np.array([example.label for example in examples], dtype=np.float64)
@@ -399,7 +399,7 @@ def _check_spread(examples: Sequence[TextExample]) -> None:
 
 
 def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple[str, ...]:
-    """The distinct labels in numeric or else alphabetic order."""
+    """The distinct labels, in numerical order if all are numbers, else alphabetically."""
     labels = set(found)
     if len(labels) < 2:
         shown = f"every training row has the label '{labels.pop()}'" if labels else "no training row has a label"
@@ -418,7 +418,7 @@ def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple
 def _settle_labels(
     splits: dict[str, list[Example]], labels: Sequence[str], options: TableOptions, notes: list[str]
 ) -> None:
-    """Raise on labels that training lacks; a test split with such labels is predicted but not scored."""
+    """Raise on labels that training lacks, except in a test split, which is then predicted but not scored."""
     whose, remedy = (
         ("in the training rows", "fix it, or add training rows with this label")
         if options.is_learned
@@ -437,7 +437,7 @@ def _settle_labels(
 
 
 def forget_partial(examples: list[AnyExample], notes: list[str]) -> list[AnyExample]:
-    """The examples of a test split; without any labels if some are missing, because scoring a part would mislead."""
+    """The examples of a test split, all unlabelled if any label is missing: scoring only some would mislead."""
     missing = [example for example in examples if example.label is None]
     if not missing or len(missing) == len(examples):
         return examples
@@ -452,11 +452,11 @@ def _forget_labels(examples: list[AnyExample], reason: str, notes: list[str]) ->
 def _list_labels(example: TextExample | TaggedWords) -> Sequence[str]:
     if isinstance(example.label, str):
         return [example.label]
-    return example.label if isinstance(example.label, tuple) else ()  # a number has no list of labels
+    return example.label if isinstance(example.label, tuple) else ()  # regression has no label list
 
 
 def _hold_out(splits: dict[str, list[Example]], options: TableOptions, notes: list[str]) -> None:
-    """Without a dev split, take a share of the training rows, those of one text or group together."""
+    """If there is no dev split, hold out a share of the training rows; those of one text or group stay together."""
     if "dev" in splits or not options.dev_share:
         return
     rows = splits["train"]

@@ -1,7 +1,7 @@
-"""CSV, TSV and other text with a mark between cells: which mark it is, and whether quotation marks enclose cells.
+"""Reads CSV, TSV and other delimited text; detects the separator and whether cells are quoted.
 
 CSV always has quotes (RFC 4180). TSV exists in both forms: pandas and spreadsheets quote a cell that contains a tab, a
-newline or a quotation mark; GLUE's official files quote nothing, and a quotation mark there is a letter like any other.
+newline or a quotation mark; GLUE's official files quote nothing, and a quotation mark is an ordinary character.
 """
 
 import csv
@@ -16,19 +16,19 @@ from litebert.core.errors import DataError
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a vertical bar"}
 TOUTIAO = "_!_"  # between the cells of Toutiao's news, from which TNEWS was made
 _MAX_CELL = 10_000_000
-_EXCEL_LINE = re.compile(r"sep=[,;\t|]\r?", re.IGNORECASE)  # the first line, if a spreadsheet is to open the file
-_NUM_SAMPLED = 200  # rows by which a separator is chosen
+_EXCEL_LINE = re.compile(r"sep=[,;\t|]\r?", re.IGNORECASE)  # a first line that tells spreadsheets the separator
+_NUM_SAMPLED = 200  # rows used to choose a separator
 
 
 class Line(NamedTuple):
-    """The cells of one row, and the number of its first line."""
+    """The cells of one row, and its first line number."""
 
     number: int
     cells: list[str]
 
 
 class Delimited(NamedTuple):
-    """What was read, and how."""
+    """The rows, and how they were read."""
 
     lines: list[Line]
     separator: str
@@ -36,9 +36,9 @@ class Delimited(NamedTuple):
 
 
 def read_delimited(path: Path, text: str, *, may_be_quoted: bool = True) -> Delimited:
-    """The rows of a file's text, without empty lines; `path` gives the format and names the place in messages.
+    """The rows of a file's text, without empty lines; `path` determines the format and appears in messages.
 
-    Without `may_be_quoted` the cells of a TSV are taken as they are.
+    Unless `may_be_quoted`, quotation marks in a TSV are ordinary characters.
     """
     suffix = path.suffix.lower()
     first = text.partition("\n")[0]
@@ -92,14 +92,14 @@ def _iter_quoted(path: Path, text: str, separator: str) -> Iterator[Line]:
             raise DataError(
                 "bad-csv", f"{path}:{number}: invalid CSV ({error}); is a quotation mark left open?"
             ) from None
-        if cells and (len(cells) > 1 or cells[0].strip()):  # an empty line is none, a row of empty cells is a slip
+        if cells and (len(cells) > 1 or cells[0].strip()):  # an empty line is skipped, a row of empty cells is not
             yield Line(number, cells)
 
 
 def _choose_separator(first: str, text: str) -> str:
-    """The most frequent mark of the first line that cuts all rows into as many cells; if none does, the most frequent.
+    """The most frequent separator in the first line that gives all rows the same width, or else the most frequent.
 
-    Text has commas: in a file without column names they may outnumber the semicolon that separates.
+    In a file without column names, commas in texts may outnumber the semicolons that separate cells.
     """
     marks = sorted((mark for mark in SEPARATORS if mark in first), key=first.count, reverse=True)
     return next((mark for mark in marks if _cuts_evenly(text, mark)), marks[0] if marks else ",")
@@ -120,9 +120,9 @@ _OPENING_QUOTE = re.compile(r'(?:^|\t)"', re.MULTILINE)
 
 
 def _follows_quoting(text: str) -> bool:
-    """Whether some cell of a TSV is quoted, and every cell is as a CSV writer would have left it.
+    """Whether any cell of a TSV is quoted and all cells could come from a CSV writer.
 
-    One cell such as `he said "no"` or `"Well," she said` shows that quotation marks are letters here.
+    A single cell such as `he said "no"` or `"Well," she said` shows that quotation marks are ordinary characters.
     """
     if not _OPENING_QUOTE.search(text):
         return False

@@ -1,4 +1,4 @@
-"""Ensembles: the outputs of several models are averaged; members can be selected on dev."""
+"""Ensembles: average the outputs of several models, optionally selected on dev."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -32,24 +32,24 @@ REMEDY = "use the data options of its fine-tuning (dev, test, dev_share, ...), o
 
 @dataclass(frozen=True)
 class Selection:
-    """The members of an ensemble in the order they were chosen, and dev's score after each."""
+    """The members of an ensemble in the order they were selected, and the dev score after each."""
 
     members: tuple[str, ...]
     scores: tuple[float, ...]
 
 
 def average(task: FinetuneTask, members: Sequence[Sequence[Output]]) -> list[Output]:
-    """The ensemble's output for each example; every member gives one for each."""
+    """The ensemble's output for each example, from those of every member."""
     return [task.combine(outputs) for outputs in zip(*members, strict=True)]
 
 
 def select_greedily(
     members: Mapping[str, Sequence[Output]], score: Callable[[Sequence[Output]], float], task: FinetuneTask
 ) -> Selection:
-    """Begin with the best member and add the one that helps most until all take part; keep the best prefix.
+    """Start with the best member, repeatedly add the one that helps most, and keep the best prefix.
 
-    A member that does not help alone may help together with the next. Of members that help alike the first named is
-    added; of prefixes that score alike the longest is kept, for an average of more models varies less.
+    A member that does not help alone may help together with the next. Ties between members go to the one named first,
+    ties between prefixes to the longest, because an average of more models varies less.
     """
     chosen: list[str] = []
     scores: list[float] = []
@@ -67,12 +67,12 @@ def select_greedily(
 
 
 def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects: bool) -> dict[str, Any]:
-    """Average all finished runs, or those that help on dev; writes predictions and report to `out`, as a run does."""
+    """Average all finished runs, or those that help on dev; write predictions and report to `out`, as a run does."""
     if not dataset.dev:
         raise DataError("empty-split", f"the data has no dev split of {dataset.task.name} to score the ensemble on")
     check_out(out)
     facts = read_facts(runs, dataset)
-    task = untuned(restore_task(facts, where=str(runs[0])))  # a member's threshold is not the ensemble's
+    task = untuned(restore_task(facts, where=str(runs[0])))  # the ensemble tunes its own threshold
     split, examples = next(iter(dataset.dev.items()))
     outputs = read_outputs(runs, split, examples)
 
@@ -90,16 +90,16 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
         "task": task.name,
         "metric": task.metric,
         "facts": task_facts(task, max_length=facts["max_length"]),
-        # as in a run's, for `may_have_answered` and `keep_held_out`
+        # as in a run's report, for `may_have_answered` and `keep_held_out`
         "values": {"job": {"test": fingerprint(list(dataset.test.values())), "num_train": len(dataset.train)}},
         "members": members,
-        # from the ensemble's folder, so that both may move together
+        # relative to the ensemble's folder, so that both can be moved together
         "member_paths": [Path(os.path.relpath(Path(name).resolve(), out.resolve())).as_posix() for name in members],
         "member_scores": member_scores,
         "dev": {name: facts for name, facts in described.items() if name in dataset.dev},
         "test": {name: facts for name, facts in described.items() if name not in dataset.dev},
     }
-    with atomic_directory(out, replaces=True) as folder:  # nothing stays of an ensemble that was here before
+    with atomic_directory(out, replaces=True) as folder:  # an earlier ensemble is removed completely
         for name, values in averaged.items():
             write_predictions(predictions_file(folder, name), predict_answers(task, values, asked[name]))
         for name, value in files.items():
@@ -109,7 +109,7 @@ def make_ensemble(runs: Sequence[Path], dataset: Dataset, out: Path, *, selects:
 
 
 def is_ensemble(path: Path) -> bool:
-    """Whether a folder is an ensemble's."""
+    """Whether a folder contains an ensemble."""
     is_run = (path / "model").is_dir()
     return not is_run and (path / REPORT_FILE).is_file() and "members" in read_report(path)
 
@@ -128,7 +128,7 @@ def list_members(path: Path) -> list[Path]:
 
 
 def check_out(out: Path, *, overwrite: bool = True) -> None:
-    """Raise unless `out` is new, empty, or with `overwrite` an older ensemble, which is replaced."""
+    """Raise unless `out` is new, empty, or, with `overwrite`, an older ensemble to replace."""
     if out.exists() and not is_ensemble(out) and any(out.iterdir()):
         raise ConfigError(
             "output-exists", f"{out} is not empty and not an ensemble; choose another folder", option="out"
@@ -140,7 +140,7 @@ def check_out(out: Path, *, overwrite: bool = True) -> None:
 
 
 def read_facts(runs: Sequence[Path], dataset: Dataset) -> dict[str, Any]:
-    """The task facts that all runs share; raises if their tasks or labels differ."""
+    """The task facts shared by all runs; raises if their tasks or labels differ."""
     reports = {run: read_report(run) for run in runs}
     first: dict[str, Any] = reports[runs[0]]["facts"]
     for run, report in reports.items():

@@ -1,4 +1,4 @@
-"""fastText's training files: lines of labels, each with `__label__` before it, and then the text."""
+"""Reads fastText training files: each line has labels prefixed with `__label__`, then the text."""
 
 import re
 
@@ -10,12 +10,12 @@ _LINE = re.compile(rf"\s*((?:{PREFIX}\S+(?:\s+|$))+)(.*?)\s*")
 
 
 def is_fasttext(text: str) -> bool:
-    """Whether a file's first line that is not empty begins with a label."""
+    """Whether a file's first non-empty line begins with a label."""
     return text.lstrip().startswith(PREFIX)
 
 
 def read_fasttext(text: str, where: str) -> list[tuple[int, dict[str, str | list[str]]]]:
-    """The number of each line, and its text and label: a list where there are several."""
+    """The number, text and label of each line; several labels are a list."""
     rows: list[tuple[int, dict[str, str | list[str]]]] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

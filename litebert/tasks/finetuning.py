@@ -1,9 +1,9 @@
-"""The interface of a fine-tuning task, in addition to the training loop's: from examples to groups, and from a model's
+"""The interface of a fine-tuning task, which extends the training loop's: from examples to groups, and from a model's
 outputs to answers and scores.
 
-A task is a frozen dataclass; its fields are stored in the checkpoint and are all that is needed to use the model.
-Outputs are plain JSON values, one for each group: they are written to files, averaged by ensembles, and turned into
-answers. Examples are the task's own dataclass, as its reader made them, in the order of the groups.
+A task is a frozen dataclass; its fields are stored in the checkpoint and are sufficient to use the model.
+Outputs are plain JSON values, one per group: they are written to files, averaged by ensembles, and decoded to
+answers. Examples are instances of the task's own dataclass, in the order of the groups.
 """
 
 import hashlib
@@ -25,11 +25,11 @@ Output = Any  # a JSON value: probabilities, a number, scored spans
 Answer = Any  # a JSON value: a label, a number, a list of labels, a text
 
 
-ONE_SIDED = 1.645  # standard errors that 95 % of lucky scores stay below
+ONE_SIDED = 1.645  # standard errors below which 95 % of chance scores lie
 
 
 class Chance(NamedTuple):
-    """What an answer that ignores the input would score, and by how much a score may exceed it by luck alone."""
+    """The score of answering without reading the input, and the margin by which a score may exceed it by chance."""
 
     score: float
     margin: float  # one-sided, 95 %
@@ -39,28 +39,28 @@ Rows = NDArray[Any]
 
 
 class Tally(NamedTuple):
-    """What the scores of a split are computed from: a row for each example, and each score as a function of rows."""
+    """The basis of a split's scores: one row per example, and each score as a function of rows."""
 
     rows: Rows
     scores: Mapping[str, Callable[[Rows], float]]
-    shares: frozenset[str] = frozenset()  # the scores that are the share of examples that are right
+    shares: frozenset[str] = frozenset()  # the scores that are a share of correct examples
 
 
 class FinetuneTask(Task[GroupBatch], Protocol):
-    """Something to fine-tune a model for."""
+    """A task to fine-tune a model for."""
 
     @property
     def name(self) -> str:
-        """Which task: sst-2, squad2, or the kind for a user's own files."""
+        """The task's name: sst-2, squad2, or the kind for a user's own files."""
         ...
 
     @property
     def metric(self) -> str:
-        """The name of the score by which models are chosen; more is better."""
+        """The name of the score that selects the model; higher is better."""
         ...
 
     def encode(self, examples: Sequence[Any], tokenizer: Tokenizer, form: SequenceForm) -> list[Group]:
-        """One group for each example."""
+        """One group per example."""
         ...
 
     def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
@@ -68,56 +68,56 @@ class FinetuneTask(Task[GroupBatch], Protocol):
         ...
 
     def combine(self, outputs: Sequence[Output]) -> Output:
-        """The output of an ensemble whose members gave these for one group."""
+        """The output of an ensemble, from its members' outputs for one group."""
         ...
 
     def decide(self, output: Output) -> Answer:
-        """The answer as the user sees it: a label, a number or a text."""
+        """The answer for the user: a label, a number or a text."""
         ...
 
     def score(self, outputs: Sequence[Output], examples: Sequence[Any]) -> dict[str, float]:
-        """The official scores, `metric` among them."""
+        """The official scores, including `metric`."""
         ...
 
     def wrongness(self, output: Output, example: Any) -> float:
-        """How wrong the answer is, to sort errors by: 0 where it is right, more for a surer error."""
+        """How wrong the answer is, to sort errors by: 0 if it is right, higher for a more confident error."""
         ...
 
     def chance(self, examples: Sequence[Any]) -> Chance:
-        """What `metric` would be without reading the input."""
+        """The value of `metric` without reading the input."""
         ...
 
 
 class OwnTask(FinetuneTask, Protocol):
-    """A task that `litebert.finetune` is given instead of a name: a frozen dataclass that also reads its own files.
+    """A user-defined task for `litebert.finetune`: a frozen dataclass that also reads its own files.
 
-    It is asked single texts or pairs, and its model is loaded where its class has been imported.
+    Its inputs are single texts or pairs. Its class must be imported before its model can be loaded.
     """
 
     def read(self, path: Path, options: TableOptions) -> "Dataset":
-        """The examples at a path, and the task with what it found out about them, such as the labels."""
+        """The examples at a path, and the task completed from them, for example with their labels."""
         ...
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A task and its examples by split; what a task's own reader makes of files."""
+    """A task and its examples by split, as returned by the task's reader."""
 
     task: FinetuneTask
     train: Sequence[Any]
-    dev: Mapping[str, Sequence[Any]]  # usually {"dev": ...}; the first one chooses the model
+    dev: Mapping[str, Sequence[Any]]  # usually {"dev": ...}; the first one selects the model
     test: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # what was guessed or left out while reading, for the person to see
+    notes: tuple[str, ...] = ()  # what was guessed or skipped while reading, to show to the user
 
     @classmethod
     def of(cls, task: FinetuneTask, splits: Mapping[str, Sequence[Any]], notes: Sequence[str] = ()) -> Self:
-        """The dataset of splits called train, dev and test, as many of them as there are."""
+        """The dataset with those of the splits train, dev and test that are present."""
         dev, test = ({name: splits[name]} if name in splits else {} for name in ("dev", "test"))
         return cls(task, splits.get("train", ()), dev, test, tuple(notes))
 
 
 def fingerprint(splits: Sequence[Sequence[Any]]) -> str:
-    """A hash of the content of examples, wherever their files are."""
+    """A hash of the content of examples, independent of their files' paths."""
     digest = hashlib.sha256()
     for split in splits:
         for example in split:

@@ -1,4 +1,4 @@
-"""The first row of each split as it was understood, for a person to check before training begins."""
+"""Shows how the first row of each split was read, for the user to check before training starts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ MAX_WORDS = 12
 
 
 def show_first_rows(splits: Mapping[str, Sequence[Any]], *, is_learned: bool = True) -> list[str]:
-    """A line for each split that has rows. A file that is only scored has no split to name."""
+    """One line per non-empty split. A file that is only scored has no split name."""
     first = {name: _describe(examples[0]) for name, examples in splits.items() if examples}
     if not is_learned and list(first) == ["train"]:
         return [f"first row: {first['train']}"]
@@ -45,7 +45,7 @@ def _describe_words(sentence: TaggedWords) -> str:
 
 
 def _show(value: Any) -> str:
-    """A value in one line: tabs, newlines and quotation marks can be seen."""
+    """A value in one line, with tabs, newlines and quotation marks visible."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_show, value))}]"
     if isinstance(value, str) and len(value) > MAX_TEXT:

@@ -1,7 +1,7 @@
-"""The GLUE tasks: where their official files keep texts and labels, and how each is scored.
+"""The GLUE tasks: the layout of their official files, and their scores.
 
-The formats of the `datasets` library are read too: JSON lines, Parquet, or a folder of `save_to_disk`.
-Labels may be numbers there, and -1 is a missing label.
+The formats of the `datasets` library are also supported: JSON lines, Parquet, or a `save_to_disk` folder.
+Their labels may be numbers, and -1 is a missing label.
 """
 
 import math
@@ -22,7 +22,7 @@ from litebert.tasks.texts import TextExample
 NLI = ("entailment", "neutral", "contradiction")
 ENTAILMENT = ("entailment", "not_entailment")
 BINARY = ("0", "1")
-MAX_RAGGED_SHARE = 0.001  # of a file's lines; more means that the file is not what it seems
+MAX_RAGGED_SHARE = 0.001  # of a file's lines; a larger share means that it is the wrong file
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class GlueTask:
     """The facts of one task."""
 
     folders: tuple[str, ...]  # GLUE's own name, and that of `datasets`
-    texts: tuple[tuple[str, ...], ...]  # of one or two texts, the names their column goes by
+    texts: tuple[tuple[str, ...], ...]  # the possible column names of each text
     labels: tuple[str, ...]  # in the order of `datasets`; empty: a number between 0 and 5
     metrics: tuple[str, ...] = ("accuracy",)
     label_names: tuple[str, ...] = ("label",)
@@ -60,7 +60,7 @@ GLUE = {
     "qnli": GlueTask(("QNLI", "qnli"), (("question",), ("sentence",)), ENTAILMENT),
     "rte": GlueTask(("RTE", "rte"), (("sentence1",), ("sentence2",)), ENTAILMENT),
     "wnli": GlueTask(("WNLI", "wnli"), (("sentence1",), ("sentence2",)), BINARY),
-    # the diagnostic set: read by an MNLI model, never trained on
+    # the diagnostic set: predicted by an MNLI model, never trained on
     "ax": GlueTask(
         ("AX", "diagnostic", "ax"),
         (("sentence1", "premise"), ("sentence2", "hypothesis")),
@@ -68,7 +68,7 @@ GLUE = {
         ("matthews", "accuracy"),
     ),
 }
-# what the columns are called in plain files, such as samples of a task
+# column names in other files, such as samples of a task
 _PLAIN_TEXTS = (("text_a", "text"), ("text_b",))
 _FILES: dict[str, dict[str, dict[str, tuple[str, ...]]]] = {
     "mnli": {
@@ -85,7 +85,7 @@ _SUFFIXES = (".tsv", ".jsonl", ".parquet")
 
 
 def build_glue_task(name: str, class_weights: tuple[float, ...] = ()) -> FinetuneTask:
-    """The task of a name, without data."""
+    """The task with a name, without data."""
     facts = GLUE[name]
     if not facts.labels:
         return Regression(name, 0.0, 5.0, num_texts=len(facts.texts))
@@ -93,12 +93,12 @@ def build_glue_task(name: str, class_weights: tuple[float, ...] = ()) -> Finetun
 
 
 def glue_reader(name: str) -> Callable[[Path, TableOptions], Dataset]:
-    """What reads the splits of a task that are there, from GLUE's folder or the task's own."""
+    """The reader of a task's available splits, from GLUE's folder or the task's own."""
     return lambda path, options: read_glue(name, path, options)
 
 
 def read_glue(name: str, path: Path, options: TableOptions) -> Dataset:
-    """The splits of a task that are there, from GLUE's folder or the task's own."""
+    """Read a task's available splits from GLUE's folder or the task's own."""
     folder = _find_folder(name, path)
     notes: list[str] = []
     read = partial(_read_splits, options=options, notes=notes)
@@ -128,7 +128,7 @@ def _read_splits(
 ) -> dict[str, list[TextExample]]:
     examples: dict[str, list[TextExample]] = {}
     for key, file in _find_files(name, folder, split).items():
-        # a test row that is left out would move the answers of all that follow
+        # skipping a test row would shift all answers after it
         skips_ragged = split != "test"
         has_header = _has_header(name, file)
         table = read_table(
@@ -198,7 +198,7 @@ def _find_column(table: Table, names: tuple[str, ...], doubt: str) -> str:
 
 def _read_text(row: Row, column: str) -> str:
     value = row.cells.get(column)
-    if not isinstance(value, str):  # yet it may be empty: a few of QQP's are
+    if not isinstance(value, str):  # empty is valid: QQP has a few empty texts
         raise DataError("empty-cell", f"{row.where}: '{column}' has no text; fill it or remove the row")
     return value
 

@@ -1,4 +1,4 @@
-"""GroupBatch: the tensors of some groups."""
+"""GroupBatch: a batch of groups as tensors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,14 +13,14 @@ from litebert.tasks.groups import Group
 
 @dataclass(frozen=True)
 class GroupBatch:
-    """G groups of S sequences in all, each a row of T tokens."""
+    """G groups with S sequences in total, each a row of T tokens."""
 
     token_ids: Tensor  # (S, T) int64
     segment_ids: Tensor  # (S, T) int64
     mask: Tensor  # (S, T) bool, True = real token
     num_first: Tensor  # (S,) int64: the tokens of segment 0, [CLS] and separators included
     group_sizes: Tensor  # (G,) int64: sequences in each group
-    targets: Tensor | None  # the groups' targets joined along their first axis; None where they are not known
+    targets: Tensor | None  # the groups' targets, concatenated along their first axis; None: unknown
 
     @property
     def num_groups(self) -> int:
@@ -35,7 +35,7 @@ class GroupBatch:
 
 
 def build_group_batch(groups: Sequence[Group], pad_id: int) -> GroupBatch:
-    """The tensors of groups, as wide as their longest sequence."""
+    """The groups as tensors, padded to their longest sequence."""
     sequences = [sequence for group in groups for sequence in group.sequences]
     lengths = np.array([len(sequence.token_ids) for sequence in sequences])
     mask = np.arange(lengths.max()) < lengths[:, None]  # (S, T)

@@ -1,6 +1,6 @@
-"""Groups: the token sequences of one question to a model, which stay together from the file to the score.
+"""Groups: the token sequences of one example, which stay together from the file to the score.
 
-One sequence for a sentence or a pair, C sequences for a question with C choices, the windows of one long passage: they
+A group is one sequence for a sentence or a pair, C sequences for C choices, or the windows of one long passage. They
 are batched, computed and answered as one group.
 """
 
@@ -15,21 +15,21 @@ from litebert.text.tokenizer import Tokenizer
 
 
 class TokenSequence(NamedTuple):
-    """One input of the encoder, special tokens included; its first `num_first` tokens are segment 0."""
+    """One encoder input with special tokens; its first `num_first` tokens are segment 0."""
 
     token_ids: NDArray[np.int32]  # (T,)
     num_first: int
-    num_cut: int = 0  # tokens of its texts that did not fit
+    num_cut: int = 0  # tokens of its texts removed by truncation
 
 
 @dataclass(frozen=True)
 class Group:
-    """Sequences that are answered together, and the right answer where it is known."""
+    """Sequences that are answered together, and the right answer if known."""
 
     sequences: tuple[TokenSequence, ...]
-    # What the task's loss compares with; targets of a batch are joined along their first axis. None: not known.
+    # The target of the task's loss; a batch concatenates targets along their first axis. None: unknown.
     target: NDArray[Any] | None = None
-    about: Any = None  # what the task needs to turn the model's output into an answer, such as a window's offsets
+    about: Any = None  # what the task needs to decode the model's output, such as a window's offsets
 
     @property
     def num_tokens(self) -> int:
@@ -37,7 +37,7 @@ class Group:
 
     @property
     def num_cut(self) -> int:
-        """How many tokens did not fit, in the sequence that lost most."""
+        """The most tokens that truncation removed from any of its sequences."""
         return max(sequence.num_cut for sequence in self.sequences)
 
     @property
@@ -48,7 +48,7 @@ class Group:
 
 @dataclass(frozen=True)
 class SequenceForm:
-    """The input format of a model: special tokens around one text or two, truncated to `max_length`."""
+    """The input format of a model: special tokens around one or two texts, truncated to `max_length`."""
 
     cls_id: int
     sep_id: int
@@ -58,14 +58,14 @@ class SequenceForm:
 
     @property
     def num_between(self) -> int:
-        """Separators between two texts; a model with one segment marks the border by two, as RoBERTa does."""
+        """The number of separators between two texts: two for a model with one segment, as in RoBERTa."""
         return 1 if self.num_segments > 1 else 2
 
     def num_special(self, *, is_pair: bool) -> int:
         return 2 + self.num_between if is_pair else 2
 
     def join(self, first: Sequence[int], second: Sequence[int] | None = None) -> TokenSequence:
-        """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]; too long a pair loses the ends of its longer side."""
+        """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]; of a pair, the end of the longer text is truncated."""
         room = self.max_length - self.num_special(is_pair=second is not None)
         if second is None:
             ids = [self.cls_id, *first[:room], self.sep_id]
@@ -75,7 +75,7 @@ class SequenceForm:
         return self.join_as_is(first[:num_first], second[:num_second])._replace(num_cut=num_cut)
 
     def join_as_is(self, first: Sequence[int], second: Sequence[int]) -> TokenSequence:
-        """[CLS] first [SEP] second [SEP] of texts that were cut to fit."""
+        """[CLS] first [SEP] second [SEP] of texts that are already truncated."""
         head = [self.cls_id, *first, *[self.sep_id] * self.num_between]
         ids = np.array([*head, *second, self.sep_id], dtype=np.int32)
         assert len(ids) <= self.max_length, (len(ids), self.max_length)
@@ -87,7 +87,7 @@ def build_form(tokenizer: Tokenizer, *, max_length: int, num_segments: int) -> S
 
 
 def share_room(num_first: int, num_second: int, room: int) -> tuple[int, int]:
-    """The tokens that two texts keep when the longer loses one at a time, the second on a tie, as the official code."""
+    """The lengths of two texts, truncated longest first (on a tie, the second), as in the official code."""
     if num_first + num_second <= room:
         return num_first, num_second
     smaller = min(num_first, num_second, room // 2)
@@ -100,16 +100,16 @@ def share_room(num_first: int, num_second: int, room: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """Which groups each step of fine-tuning reads: a function of the seed, the epoch and the step, and nothing else.
+    """The groups of each fine-tuning step, as a function of only the seed, the epoch and the step.
 
-    An epoch is a new shuffle. Inside stretches of `bucket_batches` batches the groups are sorted by length before they
-    are cut into batches, so that little is padded, and then the batches are shuffled again.
+    Every epoch is shuffled anew. Within buckets of `bucket_batches` batches, groups are sorted by length before they
+    are split into batches, to reduce padding; then the batches are shuffled.
     """
 
     widths: NDArray[np.int64]  # of each group
     batch_size: int
     seed: int
-    bucket_batches: int = 16  # 1: batches are drawn without regard to length
+    bucket_batches: int = 16  # 1: no sorting by length
 
     @classmethod
     def of(cls, groups: Sequence[Group], batch_size: int, seed: int, bucket_batches: int) -> Self:
@@ -120,7 +120,7 @@ class TuningPlan:
         return -(-len(self.widths) // self.batch_size)
 
     def batches(self, epoch: int) -> list[NDArray[np.int64]]:
-        """The numbers of the groups in each batch of an epoch; the last one may be smaller."""
+        """The indices of the groups in each batch of an epoch; the last batch may be smaller."""
         rng = np.random.default_rng((self.seed, epoch))
         shuffled = rng.permutation(len(self.widths))
         stretch = self.batch_size * self.bucket_batches

@@ -1,9 +1,9 @@
-"""95 % intervals: how far a score, or its lead over a baseline, would move with other examples of the same kind.
+"""95 % confidence intervals of a score, or of its lead over a baseline, over the choice of examples.
 
-Examples are drawn with replacement (bootstrap). Questions about one passage, and rows of one group, are right or wrong
-together and are drawn together. Shares of independent examples have Wilson's interval instead, which does not shrink to
-nothing where all of few answers are right. Other scores that every draw leaves as they are, such as an F1 of 1.0, get
-Wilson's interval too if they are between 0 and 1, and none otherwise: the bootstrap shows no variation.
+Examples are drawn with replacement (bootstrap). Questions about one passage, and rows of one group, are correlated
+and drawn together. Shares of independent examples have Wilson's interval instead, which does not shrink to zero if
+all of a few answers are right. Other scores without any variation over the draws, such as an F1 of 1.0, also get
+Wilson's interval if they are between 0 and 1, and none otherwise.
 """
 
 import math
@@ -18,12 +18,12 @@ from litebert.tasks.finetuning import FinetuneTask, Output
 
 NUM_RESAMPLES = 1000
 SEED = 0
-UNBOUNDED = ("matthews", "pearson", "spearman", "mae", "rmse")  # no shares: not between 0 and 1
-TWO_SIDED = 1.959964  # standard errors around the mean that have 95 % of a normal distribution
+UNBOUNDED = ("matthews", "pearson", "spearman", "mae", "rmse")  # not between 0 and 1
+TWO_SIDED = 1.959964  # standard errors on either side that cover 95 % of a normal distribution
 
 
 def find_intervals(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> dict[str, list[float]]:
-    """The interval of each score, as [low, high]; a score that cannot have one is left out."""
+    """The interval of each score, as [low, high]; scores without one are omitted."""
     tally, units = find_kind(task).tally(task, outputs, examples), _list_units(examples)
     is_independent = len(units) == len(examples)
     values: dict[str, list[float]] = {}
@@ -59,7 +59,7 @@ def find_wilson(share: float, count: int) -> list[float]:
 def _resample(
     units: Sequence[NDArray[np.int64]], measure: Callable[[NDArray[np.int64]], list[float]]
 ) -> list[list[float]]:
-    """What is measured on each of many draws of examples; the same draws for the same number of units."""
+    """The value of `measure` on each bootstrap draw; the draws depend only on the number of units."""
     generator = np.random.default_rng((SEED, len(units)))
     is_single = all(len(unit) == 1 for unit in units)
     numbers = np.concatenate(units)
@@ -68,7 +68,7 @@ def _resample(
 
 
 def _list_units(examples: Sequence[Any]) -> list[NDArray[np.int64]]:
-    """The numbers of the examples that are drawn together: about one passage, or of one group."""
+    """The indices of examples that are drawn together: about one passage, or of one group."""
     units: dict[Any, list[int]] = {}
     for number, example in enumerate(examples):
         unit = getattr(example, "group", "") or getattr(example, "context", "")

@@ -11,12 +11,12 @@ from litebert.tasks.tables import Row, Table
 from litebert.tasks.texts import TextExample
 
 MARKS = ("|", ";", ",")  # between the labels of one cell
-ONE_HOT = "labels"  # the column that takes the place of those with 0 and 1
-_NO_LABELS = ("id", "idx", "index", "")  # what pandas calls its index, and others their row numbers
+ONE_HOT = "labels"  # the column that replaces the 0/1 columns
+_NO_LABELS = ("id", "idx", "index", "")  # usual names of pandas' index and of row numbers
 
 
 def read_label_cell(row: Row, column: str) -> list[str] | str:
-    """The labels of a list, or a cell that is yet to be split; none at all is an answer too."""
+    """The labels of a list, or a cell still to be split; no labels at all is valid."""
     value = row.cells.get(column)
     labels = parse_list(value)
     if labels is None:
@@ -34,8 +34,8 @@ def read_label_cell(row: Row, column: str) -> list[str] | str:
 def split_label_cells(
     splits: Mapping[str, Sequence[TextExample]], known: Sequence[str], notes: list[str]
 ) -> dict[str, list[TextExample]]:
-    """The examples with a tuple of labels each. One mark holds for all files: where another one separates labels, a
-    label may have a comma in it."""
+    """The examples with a tuple of labels each. All files use the same separator: if another one separates labels, a
+    label may contain a comma."""
     cells = [example.label for examples in splits.values() for example in examples]
     texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
     in_brackets = bool(texts) and all(map(is_list_text, texts))  # [red, blue], without quotation marks
@@ -59,9 +59,9 @@ def split_label_cells(
 
 
 def find_one_hot(table: Table, options: TableOptions, usual: Sequence[str]) -> tuple[str, ...]:
-    """The columns that are a label each: those that were named with commas between them, else all of 0 and 1.
+    """The columns that are one label each: those named in a comma-separated list, else all 0/1 columns.
 
-    Empty where one column holds the labels.
+    Empty if a single column holds the labels.
     """
     if options.label is not None:
         named = tuple(name.strip() for name in options.label.split(","))
@@ -75,7 +75,7 @@ def find_one_hot(table: Table, options: TableOptions, usual: Sequence[str]) -> t
 
 
 def fold_one_hot(table: Table, columns: Sequence[str], *, needs_label: bool) -> Table:
-    """The table with a list of labels in the place of a column for each; a test file may lack them all."""
+    """The table with a list of labels instead of one column per label; a test file may lack all of these columns."""
     missing = [name for name in columns if name not in table.columns]
     if len(missing) == len(columns) and not needs_label:
         return table

@@ -1,4 +1,4 @@
-"""Lists that were written into one cell of a table: JSON, Python's and numpy's way of printing them."""
+"""Parses lists written into one cell of a table, as JSON or as Python or numpy print them."""
 
 import ast
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 _LIST = re.compile(r"\s*(?:\[.*\]|\(.*\)|\{.*\})\s*", re.DOTALL)
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-# numpy prints no commas: ['a' 'b'], [0 3]. Python would read the first as one text, 'ab'
+# numpy prints no commas: ['a' 'b'], [0 3]. Python would parse the first as one string, 'ab'
 _NUMPY_TEXTS = re.compile(rf"\s*\[\s*(?:{_QUOTED})(?:\s+(?:{_QUOTED}))+\s*\]\s*")
 _NUMPY_NUMBERS = re.compile(r"\s*\[\s*-?\d[\d.]*(?:\s+-?\d[\d.]*)+\s*\]\s*")
 
@@ -18,7 +18,7 @@ def is_list_text(value: Any) -> bool:
 
 
 def parse_list(value: Any) -> list[Any] | None:
-    """The list that a cell is or describes; None if it is neither."""
+    """The list that a cell is or contains as text, or else None."""
     if isinstance(value, list):
         return value
     if not is_list_text(value):

@@ -9,19 +9,19 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def accuracy(guesses: ArrayLike, truths: ArrayLike) -> float:
-    """The share of guesses that are right."""
+    """The share of correct predictions."""
     return float(np.mean(np.asarray(guesses) == np.asarray(truths)))
 
 
 def f1(guesses: ArrayLike, truths: ArrayLike, positive: float = 1) -> float:
-    """F1 of one class; 0 where it was neither guessed nor there."""
+    """F1 of one class; 0 if it is neither predicted nor present."""
     guessed, true = np.asarray(guesses) == positive, np.asarray(truths) == positive
     total = int(guessed.sum() + true.sum())
     return 2 * int((guessed & true).sum()) / total if total else 0.0
 
 
 def macro_f1(guesses: ArrayLike, truths: ArrayLike) -> float:
-    """The mean of all classes' F1."""
+    """The unweighted mean of the classes' F1."""
     classes, numbers = np.unique(np.concatenate([np.asarray(guesses), np.asarray(truths)]), return_inverse=True)
     guessed, true = numbers.reshape(2, -1)
     both = np.bincount(guessed[guessed == true], minlength=len(classes))
@@ -31,7 +31,7 @@ def macro_f1(guesses: ArrayLike, truths: ArrayLike) -> float:
 
 
 def matthews(guesses: ArrayLike, truths: ArrayLike) -> float:
-    """Matthews' correlation, for any number of classes (R_K); 0 where one side is constant."""
+    """Matthews correlation for any number of classes (R_K); 0 if one side is constant."""
     classes, numbers = np.unique(np.concatenate([np.asarray(guesses), np.asarray(truths)]), return_inverse=True)
     guessed, true = numbers.reshape(2, -1)
     confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
@@ -44,7 +44,7 @@ def matthews(guesses: ArrayLike, truths: ArrayLike) -> float:
 
 
 def pearson(guesses: ArrayLike, truths: ArrayLike) -> float:
-    """Pearson's correlation; 0 where one side is constant."""
+    """Pearson correlation; 0 if one side is constant."""
     guessed, true = (np.asarray(side, dtype=np.float64) for side in (guesses, truths))
     if not (np.ptp(guessed) and np.ptp(true)):
         return 0.0
@@ -53,17 +53,17 @@ def pearson(guesses: ArrayLike, truths: ArrayLike) -> float:
 
 
 def spearman(guesses: ArrayLike, truths: ArrayLike) -> float:
-    """Pearson's correlation of the ranks; equal values share the mean of theirs."""
+    """Spearman correlation; ties get their mean rank."""
     return pearson(_rank(np.asarray(guesses)), _rank(np.asarray(truths)))
 
 
 def mean_absolute_error(guesses: ArrayLike, truths: ArrayLike) -> float:
-    """How far guesses are from the truth, on average; less is better."""
+    """Mean absolute error; lower is better."""
     return float(np.mean(np.abs(np.asarray(guesses, dtype=np.float64) - np.asarray(truths, dtype=np.float64))))
 
 
 def root_mean_squared_error(guesses: ArrayLike, truths: ArrayLike) -> float:
-    """The same, with large errors counting more."""
+    """Root mean squared error; lower is better."""
     return float(np.sqrt(np.mean(np.square(np.asarray(guesses, np.float64) - np.asarray(truths, np.float64)))))
 
 
@@ -73,7 +73,7 @@ def micro_f1(guesses: ArrayLike, truths: ArrayLike) -> float:
 
 
 def confusion_matrix(guesses: Sequence[int], truths: Sequence[int], num_labels: int) -> NDArray[np.int64]:
-    """How often each label (a row) was taken for each (a column)."""
+    """Counts of true labels (rows) by predicted labels (columns)."""
     counts = np.zeros((num_labels, num_labels), dtype=np.int64)
     np.add.at(counts, (np.asarray(truths, dtype=np.int64), np.asarray(guesses, dtype=np.int64)), 1)
     return counts
@@ -96,11 +96,11 @@ def _rank(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def count_matches(answer: set[Any], truth: set[Any]) -> list[int]:
-    """How many things are right, how many were answered, and how many are true."""
+    """The numbers of true positives, predicted and actual items."""
     return [len(answer & truth), len(answer), len(truth)]
 
 
 def f1_of_matches(rows: NDArray[Any]) -> float:
-    """F1 of rows that begin with `count_matches`."""
+    """F1 over rows whose first columns are from `count_matches`."""
     right, answered, true = rows[:, :3].sum(0)
     return float(2 * right / (answered + true)) if answered + true else 0.0

@@ -1,4 +1,4 @@
-"""Answers and entity spans with wrong offsets: fail, skip or fix them, and count how many."""
+"""Handles answers and entity spans with wrong offsets: raise, skip or fix, and count them."""
 
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -10,7 +10,7 @@ OnError = Literal["fail", "skip", "fix"]
 
 @dataclass
 class Misplaced:
-    """The wrong offsets found in one file so far."""
+    """The wrong offsets found so far in one file."""
 
     on_error: OnError = "fail"
     num_fixed: int = 0
@@ -31,7 +31,7 @@ class Misplaced:
         self.skipped.append(str(error))
 
     def fix(self) -> bool:
-        """Whether to fix an error; counts it if so."""
+        """Whether to fix an error; if so, it is counted."""
         self.num_fixed += self.on_error == "fix"
         return self.on_error == "fix"
 

@@ -1,4 +1,4 @@
-"""A model's outputs in a file, a line for each example: what ensembles and submissions are made of."""
+"""Files with a model's outputs, one line per example: the input of ensembles and submissions."""
 
 import json
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from litebert.core.errors import DataError
 from litebert.core.files import atomic_path, parse_json
 from litebert.tasks.finetuning import Answer, FinetuneTask, Output
 
-PREDICTIONS = "predictions"  # the folder of a run that has them, a file for each split
+PREDICTIONS = "predictions"  # the folder of a run with one file per split
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One example's answer; `label` is the right one where it is known."""
+    """The answer to one example; `label` is the right one, if known."""
 
     id: str
     answer: Answer
@@ -28,7 +28,7 @@ def predictions_file(run: Path, split: str) -> Path:
 
 
 def predict_answers(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> list[Prediction]:
-    """The prediction for each example."""
+    """One prediction per example."""
     return [
         Prediction(example.id, task.decide(output), output, example.label)
         for output, example in zip(outputs, examples, strict=True)
@@ -36,7 +36,7 @@ def predict_answers(task: FinetuneTask, outputs: Sequence[Output], examples: Seq
 
 
 def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
-    """A JSON line for each prediction; the label is left out where it is not known."""
+    """Write one JSON line per prediction, without `label` if it is unknown."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for one in predictions:
             record = {"id": one.id, "answer": one.answer, "output": one.output}
@@ -46,13 +46,13 @@ def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
 
 
 def read_predictions(path: Path) -> list[Prediction]:
-    """The predictions of a file."""
+    """Read the predictions of a file."""
     if not path.is_file():
         raise DataError(
             "missing-file", f"{path}: no such file; is {path.parent.parent} a finished fine-tuning run with this split?"
         )
     predictions = []
-    # not splitlines(): a text may hold U+2028, which JSON does not escape
+    # not splitlines(): a text may contain U+2028, which JSON does not escape
     for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), start=1):
         try:
             facts = parse_json(line, f"{path}:{number}")
@@ -65,9 +65,9 @@ def read_predictions(path: Path) -> list[Prediction]:
 
 
 def are_of(predictions: Sequence[Prediction], examples: Sequence[Any]) -> bool:
-    """Whether these examples were answered: by their ids, and by the right answers where both sides know them.
+    """Whether these predictions are for these examples: ids are equal, and so are right answers known to both sides.
 
-    In files without ids the rows are counted, so that ids alone would take any file of the same length.
+    Ids alone are insufficient: in files without ids they are row numbers, equal for all files of the same length.
     """
     return [one.id for one in predictions] == [example.id for example in examples] and all(
         one.label is None or example.label is None or one.label == json.loads(json.dumps(example.label))

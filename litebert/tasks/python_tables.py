@@ -1,4 +1,4 @@
-"""Tables in Python (columns, rows, pandas, `datasets`), written to files so that one reader reads them all."""
+"""Writes tables in memory (columns, rows, pandas, `datasets`) to files, so that one reader is enough."""
 
 import json
 import os
@@ -15,9 +15,9 @@ SPLITS = frozenset(("train", "dev", "valid", "validation", "test"))
 
 @contextmanager
 def tables_as_files(**tables: Any) -> Iterator[dict[str, Path]]:
-    """Where each table that is not None can be read inside the block; what is a path already stays where it is.
+    """The path of each table that is not None, valid inside the block; tables that are paths are returned unchanged.
 
-    Errors of the block name the table and its row, because the user does not know the file.
+    Errors inside the block name the table and its row, because the user does not know the file.
     """
     with tempfile.TemporaryDirectory(prefix="litebert-table-") as name:
         folder = Path(name).resolve()
@@ -45,7 +45,7 @@ def _find_file(name: str, table: Any, folder: Path) -> Path:
 
 
 def list_rows(table: Any, name: str) -> list[dict[str, Any]]:
-    """The rows of a table of any kind; numbered labels of `datasets` by their names."""
+    """The rows of a table of any kind; numbered labels of `datasets` become names."""
     if hasattr(table, "to_dict") and hasattr(table, "columns"):  # pandas
         return [dict(row) for row in table.to_dict("records")]
     if hasattr(table, "features") and hasattr(table, "column_names"):  # datasets
@@ -81,12 +81,12 @@ def _write_rows(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a cell is what pandas puts where there is nothing: NaN, NaT or NA."""
+    """Whether a cell is one of pandas' missing values: NaN, NaT or NA."""
     return (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _to_plain(value: Any) -> Any:
-    """Numbers and lists of numpy, pandas and torch as Python's own."""
+    """Convert numbers and lists of numpy, pandas and torch to Python's own."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)

@@ -1,4 +1,4 @@
-"""The options for reading a user's data, and where its splits are found."""
+"""The options for reading a user's data, and the search for its splits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from litebert.tasks.columnar import find_columnar, is_columnar
 from litebert.tasks.misplaced import OnError
 from litebert.tasks.tables import SUFFIXES
 
-# the names under which a split's file is looked for in a folder
+# the possible names of a split's file in a folder
 SPLITS = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How to read the user's data; options left out are guessed, and the guess is shown."""
+    """How to read the user's data; options that are not set are guessed, and the guess is shown."""
 
-    dev: Path | None = None  # other splits, if the data is a training file and not a folder
+    dev: Path | None = None  # other splits, if the data is a training file instead of a folder
     test: Path | None = None
     text: str | None = None  # the columns
     text_b: str | None = None
     label: str | None = None
     encoding: str = "utf-8"
-    dev_share: float = 0.1  # of the training rows held out, where there is no dev file
+    dev_share: float = 0.1  # share of the training rows to hold out if there is no dev file
     labels: tuple[str, ...] = ()  # the labels of a finished model; empty: those of the training rows
-    is_learned: bool = True  # False: for a finished model, which has its own labels and scale
-    is_balanced: bool | None = None  # every label weighs alike in the loss, however rare; None: if macro-F1 chooses
-    group: str | None = None  # the column whose equal values are held out together
-    metric: str | None = None  # the score that chooses the model; None: the task's usual one
-    positive: str | None = None  # the label that F1 is of
+    is_learned: bool = True  # False: data for a finished model, which has its own labels and scale
+    is_balanced: bool | None = None  # weight labels equally in the loss; None: if macro-F1 selects the model
+    group: str | None = None  # rows with the same value in this column are held out together
+    metric: str | None = None  # the score that selects the model; None: the task's default
+    positive: str | None = None  # the positive label of F1
     on_error: OnError = "fail"  # what to do about answers and entity spans with wrong offsets
-    choices: str | None = None  # the field of the choices, or the fields of each with commas between them
-    max_labels: int = 500  # more different ones are usually not labels
+    choices: str | None = None  # the field of all choices, or one field per choice, comma-separated
+    max_labels: int = 500  # a column with more distinct values is probably not a label
     has_header: bool | None = None  # whether tables begin with column names; None: unless columns are named by number
 
     def __post_init__(self) -> None:
@@ -45,13 +45,13 @@ class TableOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PassageOptions:
-    """Lengths, in tokens, of questions about a text: read by SQuAD's tasks and by multiple choice; official values."""
+    """Lengths in tokens for SQuAD's tasks and for multiple choice; the defaults are the official values."""
 
-    max_question_length: PositiveInt = 64  # SQuAD: a longer question loses its end
-    stride: PositiveInt = 128  # SQuAD: from the beginning of a window to that of the next
+    max_question_length: PositiveInt = 64  # SQuAD: longer questions are truncated at the end
+    stride: PositiveInt = 128  # SQuAD: between the starts of consecutive windows
     max_answer_length: PositiveInt = 30  # SQuAD
-    num_best: PositiveInt = 20  # SQuAD: answers that are listed, and starts and ends that the simple head looks at
-    max_choice_length: PositiveInt = 128  # multiple choice: of question and choice together the last ones are kept
+    num_best: PositiveInt = 20  # SQuAD: answers listed, and starts and ends that the simple head considers
+    max_choice_length: PositiveInt = 128  # multiple choice: question and choice together, truncated at the beginning
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -59,7 +59,7 @@ class PassageOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ExitOptions:
-    """Whether a classifier or a regression learns to answer before its last layer."""
+    """Early exits: whether a classifier or a regression also learns to answer before its last layer."""
 
     enabled: bool = False
 
@@ -67,9 +67,9 @@ class ExitOptions:
 def find_files(
     path: Path, options: TableOptions, find: Callable[[Path, str], Path | None], *, usual: str
 ) -> dict[str, Path]:
-    """The file of each split: of a folder what `find` finds there, else `path` itself for training.
+    """The file of each split: for a folder the files that `find` finds, else `path` as the training file.
 
-    Files named by the user take precedence. With dev_share = 0 the data is read for scoring and needs no training file.
+    Files named by the user take precedence. With dev_share = 0 the data is only scored: no training file is needed.
     """
     is_folder = path.is_dir() and not is_columnar(path)
     found = {split: find(path, split) for split in SPLITS} if is_folder else {"train": path}
@@ -81,7 +81,7 @@ def find_files(
 
 
 def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path | None:
-    """The file of a split in a folder, or the folder or first shard in which `datasets` keeps it; None without one.
+    """The file of a split in a folder, or its folder or first shard as written by `datasets`; None if there is none.
 
     Raises if several files match.
     """

@@ -1,4 +1,4 @@
-"""The report of a finished run: scores compared with chance, the confusion matrix, the worst errors."""
+"""The report of a finished run: scores compared with chance, confusion matrix, worst errors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,16 @@ from litebert.tasks.splitting import list_inputs
 
 REPORT_FILE = "report.json"
 ERRORS_FILE = "errors.md"
-MAX_EXAMPLES = 50_000  # that a baseline learns from; more change little and take minutes
+MAX_EXAMPLES = 50_000  # training examples of a baseline; more change little and take minutes
 NUM_ERRORS = 25
 MAX_SHOWN = 300  # characters of an output
-NUM_EXAMPLES, MAX_EXAMPLE = 3, 2000  # inputs that a report keeps to try the model on, and their characters
-FEW_STEPS, FEW_EXAMPLES = 100, 100  # fewer explain a score at chance
-LEARNED = 0.9  # of the first loss: training that ends above has learned nothing
+NUM_EXAMPLES, MAX_EXAMPLE = 3, 2000  # sample inputs in a report, and their maximum length in characters
+FEW_STEPS, FEW_EXAMPLES = 100, 100  # with fewer, a score at chance is no surprise
+LEARNED = 0.9  # if the final loss is above this share of the first loss, the model has learned nothing
 
 
 class Baseline(NamedTuple):
-    """A learned baseline: its name, how many examples it learned from, and its outputs for examples of the task."""
+    """A trained baseline: its name, its number of training examples, and its outputs for examples of the task."""
 
     name: str
     num_examples: int
@@ -37,7 +37,7 @@ class Baseline(NamedTuple):
 
 
 def learn_baseline(task: FinetuneTask, train: Sequence[Any]) -> Baseline | None:
-    """The baseline of a task, learned from its training examples; None where there is none."""
+    """Train the task's baseline on its training examples; None if the task has none."""
     learned = find_kind(task).baseline
     if learned is None or not train:
         return None
@@ -51,7 +51,7 @@ def learn_baseline(task: FinetuneTask, train: Sequence[Any]) -> Baseline | None:
 def describe_split(
     task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any], baseline: Baseline | None = None
 ) -> dict[str, Any]:
-    """The scores of a labelled split with their intervals, next to chance and to a baseline."""
+    """The scores of a labelled split with their intervals, compared with chance and with a baseline."""
     scores = task.score(outputs, examples)
     chance = task.chance(examples)
     facts: dict[str, Any] = {
@@ -60,7 +60,7 @@ def describe_split(
         "scores": scores,
         "intervals": find_intervals(task, outputs, examples),
         "chance": {"score": chance.score, "margin": min(chance.margin, 1.0 - chance.score)},
-        # a difference that luck alone would make
+        # a difference within chance
         "is_at_chance": scores[task.metric] <= chance.score + chance.margin,
     }
     facts |= find_kind(task).describe(task, outputs, examples)
@@ -72,7 +72,7 @@ def describe_split(
 def _compare(
     task: FinetuneTask, outputs: Sequence[Output], baseline: Baseline, examples: Sequence[Any]
 ) -> dict[str, Any]:
-    """The baseline's scores, and how far the model is ahead of it by the task's metric."""
+    """The baseline's scores, and the model's lead over it in the task's metric."""
     others = baseline.answer(examples)
     scores = task.score(others, examples)
     return {
@@ -105,12 +105,12 @@ def explain_chance(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]
 
 
 def is_labelled(examples: Sequence[Any]) -> bool:
-    """Whether all the right answers are known."""
+    """Whether all right answers are known."""
     return all(example.label is not None for example in examples)
 
 
 def list_hardest(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> list[int]:
-    """The numbers of the examples that were answered most wrongly, the worst first."""
+    """The indices of the worst errors, the worst first."""
     wrongness = {n: task.wrongness(output, examples[n]) for n, output in enumerate(outputs)}
     wrong = [number for number, value in wrongness.items() if value > 0]
     return sorted(wrong, key=lambda number: -wrongness[number])[:NUM_ERRORS]
@@ -119,7 +119,7 @@ def list_hardest(task: FinetuneTask, outputs: Sequence[Output], examples: Sequen
 def write_errors(
     path: Path, task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any], *, title: str
 ) -> None:
-    """The hardest errors as a page to read."""
+    """Write the worst errors as a Markdown page."""
     kind, hardest = find_kind(task), list_hardest(task, outputs, examples)
     lines = [f"# {title}: the {len(hardest)} worst errors", ""]
     for number in hardest:
@@ -137,7 +137,7 @@ def write_errors(
 
 
 def pick_examples(examples: Sequence[Any]) -> list[Any]:
-    """A few inputs of different labels to try the model on, as `litebert serve` takes them; none that is long."""
+    """A few short inputs with different labels to try the model on, in the format of `litebert serve`."""
     picked: dict[str, Any] = {}
     for example in examples:
         shown = example.to_input()
@@ -149,13 +149,13 @@ def pick_examples(examples: Sequence[Any]) -> list[Any]:
 
 
 def write_report(folder: Path, report: Mapping[str, Any]) -> None:
-    """Write the report of a finished run, with the hashes of its predictions: ensembles are made of them."""
+    """Write the report of a finished run, with the hashes of its predictions, which ensembles rely on."""
     answers = {f"{PREDICTIONS}/{name}": sha256 for name, sha256 in hash_files(folder / PREDICTIONS).items()}
     write_sealed(folder / REPORT_FILE, {**report, "files": answers})
 
 
 def read_report(folder: Path) -> dict[str, Any]:
-    """The report of a finished run, whose predictions are as it left them."""
+    """Read the report of a finished run; raises if its predictions have changed since."""
     file = folder / REPORT_FILE
     if not file.is_file():
         raise DataError("not-a-run", f"{folder} has no {REPORT_FILE}; is it a finished fine-tuning run?")
@@ -163,7 +163,7 @@ def read_report(folder: Path) -> dict[str, Any]:
     check_keys(file, report, {"task": str, "metric": str, "facts": dict, "dev": dict, "test": dict})
     for split in (*report["dev"].values(), *report["test"].values()):
         check_keys(file, split if isinstance(split, dict) else {}, {"scores": dict, "num_examples": int})
-    answers = report.get("files", {})  # reports of before have none
+    answers = report.get("files", {})  # reports of earlier versions have none
     check_keys(file, {"files": answers}, {"files": dict})
     kept = {name: sha for name, sha in answers.items() if not stays_inside(name) or (folder / name).is_file()}
     if problems := find_changed(folder, kept):
@@ -172,9 +172,9 @@ def read_report(folder: Path) -> dict[str, Any]:
 
 
 def may_have_answered(report: Mapping[str, Any], test: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether the run of a report can have answered these test splits; without labels only their hash can show it.
+    """Whether the run of a report may have predicted these test splits; without labels only their hash can tell.
 
-    True if unknown: labelled splits are compared by their answers instead, and some runs had no test split.
+    True if unknown: labelled splits are compared by their right answers instead, and some runs had no test split.
     """
     answered = report.get("values", {}).get("job", {}).get("test", "")
     if not test or answered in ("", fingerprint([])) or any(is_labelled(examples) for examples in test.values()):

@@ -1,6 +1,6 @@
-"""Which texts a run learned from, and which chose its model: hashes of their content, kept in the run's folder.
+"""Records the texts that a run was trained on, and those that selected its model, as hashes in the run's folder.
 
-With them a file is recognized wherever it is, and scores on texts that the model was trained on are not taken for
+They recognize a file wherever it is, so that scores on training texts are not mistaken for
 scores on new ones.
 """
 
@@ -17,7 +17,7 @@ from litebert.tasks.finetuning import Dataset
 from litebert.tasks.splitting import text_of
 
 SEEN_FILE = "data.json"
-_HASH_SIZE = 8  # characters of base64: six bytes, so that of a million texts hardly two are taken for one
+_HASH_SIZE = 8  # base64 characters, or six bytes: collisions are unlikely among a million texts
 _FIX = "restore it, or delete it to evaluate without knowing the training texts"
 
 AnyExample = TypeVar("AnyExample")
@@ -25,7 +25,7 @@ AnyExample = TypeVar("AnyExample")
 
 @dataclass(frozen=True)
 class SeenTexts:
-    """The hashes of the texts that a model was trained on, and of those that chose it."""
+    """The hashes of the texts that a model was trained on, and of those that selected it."""
 
     trained: frozenset[str]
     dev: frozenset[str]
@@ -34,7 +34,7 @@ class SeenTexts:
         return hash_text(example) in self.trained
 
     def split(self, examples: Sequence[AnyExample]) -> tuple[list[AnyExample], list[AnyExample]] | None:
-        """(trained, held out) of examples among which all of the run's training file is; None of other examples."""
+        """(trained, held out) if the examples include the run's whole training file; otherwise None."""
         hashes = [hash_text(example) for example in examples]
         held = self.dev - self.trained
         if not held or not set(hashes) >= self.trained | held:
@@ -45,29 +45,29 @@ class SeenTexts:
 
 @dataclass(frozen=True)
 class _Hashes:
-    """The file: the hashes of each split's different texts, one after the other."""
+    """The file format: the concatenated hashes of each split's distinct texts."""
 
     train: str
     dev: str
 
 
 def hash_text(example: Any) -> str:
-    """A short hash of all that a model reads of an example."""
+    """A short hash of everything that a model reads of an example."""
     digest = hashlib.sha256(text_of(example).encode("utf-8", "surrogatepass")).digest()
     return b64encode(digest).decode()[:_HASH_SIZE]
 
 
 def write_seen_texts(folder: Path, dataset: Dataset) -> None:
-    """Note in a run's folder what its model was trained on and chosen by."""
+    """Record in a run's folder which texts its model was trained on and selected by."""
     dev = [example for examples in dataset.dev.values() for example in examples]
     splits = {"train": dataset.train, "dev": dev}
     write_sealed(folder / SEEN_FILE, {name: _join(map(hash_text, rows)) for name, rows in splits.items()})
 
 
 def find_seen_texts(checkpoint: Path) -> SeenTexts | None:
-    """What the run that a checkpoint is in was trained on; None where that is not recorded.
+    """The texts that a checkpoint's run was trained on; None if they were not recorded.
 
-    An ensemble has learned what any of its members has, and was chosen by what chose all of them.
+    An ensemble was trained on the texts of any member, and selected by the texts that selected all of them.
     """
     if is_ensemble(checkpoint):
         members = [find_seen_texts(member) for member in list_members(checkpoint)]

@@ -1,4 +1,4 @@
-"""Sentences with the tag of each word behind a slash, one a line: `Ada/B-PER lived/O in/O London/B-LOC`."""
+"""Reads one sentence per line with a tag after each word: `Ada/B-PER lived/O in/O London/B-LOC`."""
 
 import re
 from pathlib import Path
@@ -7,17 +7,17 @@ from litebert.core.errors import DataError
 from litebert.tasks.token_tags import TaggedWords
 
 _ITEM = re.compile(r"\S.*/[^/\s]+")
-_NUM_SAMPLED = 20  # lines by which the format is recognized
+_NUM_SAMPLED = 20  # lines used to recognize the format
 
 
 def is_slash_tagged(text: str) -> bool:
-    """Whether everything in the first lines is a word with a slash and a tag."""
+    """Whether the first lines contain only words with a slash and a tag."""
     lines = [line for line in text.split("\n") if line.strip()][:_NUM_SAMPLED]
     return bool(lines) and all(_ITEM.fullmatch(item) for line in lines for item in _cut(line))
 
 
 def read_slash_tags(text: str, file: Path) -> list[TaggedWords]:
-    """The sentence of each line."""
+    """Read one sentence per line."""
     sentences: list[TaggedWords] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

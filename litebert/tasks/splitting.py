@@ -1,6 +1,6 @@
-"""Which rows choose the model and which it learns from: no text is on both sides, nor a group of texts.
+"""Splits rows into training and dev rows, with no text or group of texts in both.
 
-Two texts are the same if they differ in nothing but case and white space.
+Texts that differ only in case and white space are the same.
 """
 
 from collections import Counter
@@ -16,14 +16,14 @@ AnyExample = TypeVar("AnyExample")
 
 
 def text_of(example: Any) -> str:
-    """All that a model reads of an example, without case and white space: equal for duplicates."""
+    """Everything that a model reads of an example, without case and white space: equal for duplicates."""
     values = list_inputs(example)
     parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
     return "\x1f".join(" ".join(str(part).casefold().split()) for part in parts if part is not None)
 
 
 def list_inputs(example: Any) -> list[Any]:
-    """The texts of an example; its dataclass marks what is neither read nor shown."""
+    """The texts of an example; its dataclass marks the fields that are neither read nor shown."""
     shown = [field.name for field in fields(example) if field.metadata.get("is_shown", True)]
     return [getattr(example, name) for name in shown if name not in ("id", "label", "where")]
 
@@ -34,11 +34,11 @@ def hold_out(
     key_of: Callable[[AnyExample], Hashable] = text_of,
     labels_of: Callable[[AnyExample], Sequence[str]] = lambda _: (),
 ) -> tuple[list[AnyExample], list[AnyExample]]:
-    """(kept, held out): about `share` of the texts, always the same ones.
+    """(kept, held out), deterministically, with about `share` of the texts held out.
 
-    Rows with the same key, and rows of the same `group`, stay together. A rare label that chance left out, or nearly,
-    gets at least half of its share: without it, a model that never answers it would look best. Many rare labels
-    together take no more than the share once more.
+    Rows with the same key, and rows of the same `group`, stay together. Every label gets at least half of its share, or
+    a model that never predicts a rare label could look best. Rare labels at most double the number of texts
+    held out.
     """
     unit_of = _join_rows([(("text", key_of(row)), ("group", getattr(row, "group", ""))) for row in rows])
     units = list(dict.fromkeys(unit_of))
@@ -62,7 +62,7 @@ def hold_out(
 
 
 def _find_rare(rest: Sequence[int], held: set[int], labels: Mapping[int, set[str]], share: float) -> list[int]:
-    """Which of the rest to hold out too, so that every label has half of its share there; one stays to learn from."""
+    """Further texts to hold out, so that every label has half of its share there and still occurs in training."""
     totals = Counter(label for some in labels.values() for label in some)
     counts = Counter(label for unit in held for label in labels[unit])
     added: list[int] = []
@@ -75,7 +75,7 @@ def _find_rare(rest: Sequence[int], held: set[int], labels: Mapping[int, set[str
 
 
 def _join_rows(keys: Sequence[tuple[tuple[str, Hashable], ...]]) -> list[int]:
-    """A number for each row, the same for rows that a chain of shared keys connects; an empty key connects nothing."""
+    """A number per row, equal for rows connected through shared keys; empty keys connect nothing."""
     parents = list(range(len(keys)))
 
     def find(row: int) -> int:
@@ -94,7 +94,7 @@ def _join_rows(keys: Sequence[tuple[tuple[str, Hashable], ...]]) -> list[int]:
 
 
 def describe_shared(train: Sequence[Any], others: Mapping[str, Sequence[Any]]) -> list[str]:
-    """How many rows of each other split have a text, or a group, that is also in training; nothing where none has."""
+    """For each other split, the number of rows with a text or group that is also in training; without zeros."""
     if not train:
         return []
     notes = []

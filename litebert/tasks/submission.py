@@ -20,7 +20,7 @@ from litebert.tasks.texts import TextExample
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table of a submission."""
+    """The specification of one table of a submission."""
 
     task: str
     split: str
@@ -28,7 +28,7 @@ class Sheet:
     labels: tuple[str, ...]  # empty: a number between 0 and 5
 
 
-# The rows of each official test set, headers not counted.
+# With the number of rows of each official test set, without headers.
 SHEETS = {
     "CoLA": Sheet("cola", "test", 1063, BINARY),
     "SST-2": Sheet("sst-2", "test", 1821, BINARY),
@@ -45,16 +45,16 @@ SHEETS = {
 
 
 class Ranked(NamedTuple):
-    """A task whose rows compete: of rivals, which have the same first text, one is positive."""
+    """A task whose rows compete: exactly one of the rivals, rows with the same first text, is positive."""
 
     positive: str
     negative: str
     column: int  # of the positive label's probability
-    are_rivals: Callable[[str, str], bool] = lambda *_: True  # by their second texts
+    are_rivals: Callable[[str, str], bool] = lambda *_: True  # compares their second texts
 
 
 def differ_in_one_place(first: str, second: str) -> bool:
-    """Whether two WNLI sentences substitute different names for the same pronoun: most other words are equal."""
+    """Whether most words of two WNLI sentences are equal, so that they differ in the name for the same pronoun."""
     words, others = (sentence.lower().rstrip(".!").split() for sentence in (first, second))
     ahead = sum(1 for _ in takewhile(_are_equal, zip(words, others, strict=False)))
     rest = list(zip(reversed(words[ahead:]), reversed(others[ahead:]), strict=False))
@@ -66,7 +66,7 @@ def _are_equal(pair: tuple[str, str]) -> bool:
     return pair[0] == pair[1]
 
 
-# The tricks that the paper borrows for test sets: a question of QNLI, or a sentence of WNLI with its pronoun, has one
+# The paper's tricks for the test sets: a QNLI question, or a WNLI sentence with its pronoun, has exactly one
 # right candidate among its rows.
 RANKED = {
     "qnli": Ranked("entailment", "not_entailment", 0),
@@ -76,7 +76,7 @@ HEADER = "index\tprediction"
 
 
 def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dict[str, str]:
-    """The tables of runs, one run per task; with `ranked_by`, GLUE's folder, WNLI and QNLI are answered by ranking."""
+    """The tables of runs, one per task; with GLUE's folder as `ranked_by`, WNLI and QNLI are answered by ranking."""
     sheets: dict[str, str] = {}
     tasks: set[str] = set()
     for run in runs:
@@ -109,7 +109,7 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
 
 
 def write_sheet(predictions: Sequence[Prediction]) -> str:
-    """A table's text: rows are numbered as they stand in the test file."""
+    """The text of a table, with rows numbered as in the test file."""
     rows = [f"{number}\t{_write_answer(one.answer)}" for number, one in enumerate(predictions)]
     return "\n".join([HEADER, *rows]) + "\n"
 
@@ -119,7 +119,7 @@ def _write_answer(answer: object) -> str:
 
 
 def write_zip(path: Path, sheets: Mapping[str, str]) -> None:
-    """The zip of tables by their names; the same bytes for the same tables."""
+    """Write the zip of tables by name; the same tables give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(sheets):
@@ -131,7 +131,7 @@ def write_zip(path: Path, sheets: Mapping[str, str]) -> None:
 
 
 def check_zip(path: Path) -> list[str]:
-    """What the leaderboard would reject, one line per problem; empty if the zip is valid."""
+    """The problems for which the leaderboard would reject the zip, one line each; empty if it is valid."""
     try:
         with zipfile.ZipFile(path) as archive:
             texts = {name: archive.read(name).decode("utf-8", errors="replace") for name in archive.namelist()}
@@ -149,7 +149,7 @@ def check_zip(path: Path) -> list[str]:
 
 
 def check_sheet(text: str, sheet: Sheet) -> list[str]:
-    """What is wrong with one table; only the first problem of each kind."""
+    """The problems of one table, only the first of each kind."""
     lines = text.removesuffix("\n").split("\n")
     problems = [] if lines[0].strip("\r") == HEADER else [f"line 1 is '{lines[0][:40]}', not '{HEADER}'"]
     rows = lines[1:]
@@ -191,7 +191,7 @@ def rank_rivals(predictions: Sequence[Prediction], examples: Sequence[TextExampl
 
 
 def group_rivals(examples: Sequence[TextExample], are_rivals: Callable[[str, str], bool]) -> list[list[int]]:
-    """The numbers of the rows that compete with one another, directly or through others."""
+    """The indices of rows that compete with each other, directly or through others."""
     by_text: dict[str, list[list[int]]] = {}
     for number, example in enumerate(examples):
         groups = by_text.setdefault(example.text, [])

@@ -1,6 +1,6 @@
 """Reads rows of a user's file strictly; errors name the file and line.
 
-JSON is read here, CSV and TSV in `delimited`, Parquet and Arrow in `columnar`, lines with __label__ in `fasttext`.
+This module reads JSON; `delimited` reads CSV and TSV, `columnar` Parquet and Arrow, `fasttext` lines with __label__.
 """
 
 import codecs
@@ -26,30 +26,30 @@ _NO_TEXT = {
 
 @dataclass(frozen=True)
 class Row:
-    """The cells of one row by column, and its place in the file."""
+    """The cells of one row by column, and its location in the file."""
 
     cells: dict[str, Any]
     where: str  # file:line
 
     def group(self, column: str | None) -> str:
-        """The value of the column by which rows are held out together; empty where there is none."""
+        """The value of the `group` column, whose rows are held out together; empty if there is none."""
         value = self.cells.get(column) if column else None
         return "" if value is None else str(value).strip()
 
     def identity(self, number: int) -> str:
-        """The value of its column `id`, or else its number."""
+        """The value of the column `id`, or else the row number."""
         return str(number if self.cells.get("id") is None else self.cells["id"])
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file's rows. `ragged` are the places of rows that had not as many cells as there are columns."""
+    """A file's rows. `ragged` lists the locations of rows with too few or too many cells."""
 
     path: Path
     columns: tuple[str, ...]
     rows: list[Row]
     ragged: tuple[str, ...] = ()
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what the numbers of a column's labels mean
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # label names of columns with numbered labels
     has_header: bool = True  # False: the columns have no names and are called 1, 2, 3, ...
     notes: tuple[str, ...] = ()  # what was guessed while reading
 
@@ -62,13 +62,13 @@ def read_table(
     skips_ragged: bool = False,
     may_be_quoted: bool = True,
 ) -> Table:
-    """All rows of a file; without a header the columns are called 1, 2, 3, ...
+    """Read all rows of a file; without a header the columns are called 1, 2, 3, ...
 
-    Without `may_be_quoted` quotation marks in TSV are letters, as in GLUE's official files.
+    Unless `may_be_quoted`, quotation marks in TSV are ordinary characters, as in GLUE's official files.
     """
     if is_columnar(path):
         return _read_columnar(path)
-    _check_file(path)  # before its type: a misspelled name is not a wrong format
+    _check_file(path)  # before the format, so that a misspelled name is reported as a missing file
     if path.suffix.lower() not in SUFFIXES:
         raise DataError(
             "unknown-file-type", f"{path}: unknown file type; save the table as one of {', '.join(SUFFIXES)}"
@@ -103,7 +103,7 @@ def _name(value: Any, names: Sequence[str]) -> Any:
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """A file's text; raises at a byte that is invalid in this encoding, and suggests another."""
+    """Read a file's text; a byte that is invalid in this encoding raises an error that suggests another encoding."""
     _check_file(path)
     return decode(path.read_bytes(), encoding, where=str(path))
 
@@ -119,7 +119,7 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
     for beginning, kind in _NO_TEXT.items():
         if data.startswith(beginning):
             raise DataError("not-text", f"{where}: {kind}, not text; save it as CSV or plain text")
-    # the wider first: its mark begins with the other's
+    # UTF-32 first: its byte-order mark begins with that of UTF-16
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         encoding = "utf-32"
     elif data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -147,9 +147,9 @@ def decode(data: bytes, encoding: str = "utf-8", *, where: str) -> str:
 
 
 def _guess_encoding(data: bytes) -> str:
-    """The likely encoding of text that is not UTF-8: Chinese has high bytes in pairs, European letters single ones.
+    """Guess the encoding of text that is not UTF-8: Chinese has pairs of high bytes, European letters single ones.
 
-    Zero bytes are the high halves of ASCII letters; their position shows the byte order.
+    In UTF-16, zero bytes are the high halves of ASCII letters; their position shows the byte order.
     """
     runs = re.findall(rb"[\x80-\xff]+", data)
     names = ["cp1252", "gb18030"] if 2 * sum(len(run) == 1 for run in runs) > len(runs) else ["gb18030", "cp1252"]
@@ -224,7 +224,7 @@ def parse_json(path: Path, text: str) -> Table:
 
 
 def _is_lists_in_lines(text: str) -> bool:
-    """Whether every line is a list of its own, as spaCy's pairs in JSON lines, and not a part of one list."""
+    """Whether every line is a complete list, as in JSON lines of spaCy's pairs, and not a part of one list."""
     first, _, rest = text.strip().partition("\n")
     try:
         return bool(rest) and isinstance(json.loads(first), list)
@@ -233,10 +233,10 @@ def _is_lists_in_lines(text: str) -> bool:
 
 
 def parse_value(text: str, where: str, remedy: str) -> Any:
-    """A value from JSON that can be written again."""
+    """Parse a JSON value; raises if it could not be written again."""
     try:
         value = json.loads(text)
-        if "\\ud" in text.lower():  # a lone surrogate could not be written again
+        if "\\ud" in text.lower():  # lone surrogates cannot be encoded
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise DataError("bad-json", f"{where}: the JSON is nested too deeply") from None
@@ -246,7 +246,7 @@ def parse_value(text: str, where: str, remedy: str) -> Any:
 
 
 def build_row(value: Any, where: str) -> Row:
-    """The row that an object of JSON is; or a pair of text and object, as spaCy has texts with entities."""
+    """The row of a JSON object, or of spaCy's pair of a text and an object with entities."""
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict):
         value = {"text": value[0], **value[1]}
     if not isinstance(value, dict):
@@ -263,7 +263,7 @@ def _read_columnar(path: Path) -> Table:
 
 
 def tells_label(row: Row, column: str) -> bool:
-    """Whether a test file's row has its label; an empty cell or -1 means that it is missing."""
+    """Whether a test file's row has a label; an empty cell or -1 is a missing label."""
     value = row.cells.get(column)
     return (value.strip() if isinstance(value, str) else value) not in (None, "", -1, "-1")
 
@@ -275,7 +275,7 @@ def is_blank(row: Row, column: str) -> bool:
 
 
 def cell_text(row: Row, column: str) -> str:
-    """A cell that must hold text."""
+    """The text of a cell; raises if it is not text."""
     value = row.cells.get(column)
     if value is None:
         raise DataError("empty-cell", f"{row.where}: '{column}' is missing; fill it or remove the row")

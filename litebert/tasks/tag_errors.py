@@ -1,4 +1,4 @@
-"""The errors of a tagger for a person to read: the sentence with its spans marked, and what was missed or invented."""
+"""Describes the errors of a tagger: the sentence with its gold spans marked, and the missed and spurious spans."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from litebert.tasks.token_tags import Span, TaggedWords, TokenTags, find_spans
 
 
 def describe_tag_errors(task: TokenTags, answer: Sequence[str], example: TaggedWords) -> list[str]:
-    """Lines of Markdown about one sentence."""
+    """Lines of Markdown for one sentence."""
     truth = example.label or ()
     if task.has_spans:
         guessed, true = find_spans(answer), find_spans(truth)
@@ -27,7 +27,7 @@ def _name(span: Span, example: TaggedWords) -> str:
 
 
 def _mark(spans: Sequence[Span], example: TaggedWords) -> str:
-    """The sentence with what should be found in brackets: [Ada](PER) lived in [London](LOC)."""
+    """The sentence with its gold spans in brackets: [Ada](PER) lived in [London](LOC)."""
     words = list(example.words)
     for span in spans:
         words[span.start] = f"[{words[span.start]}"

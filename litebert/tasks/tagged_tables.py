@@ -1,5 +1,5 @@
-"""Tables with tagged words: one sentence per row, with words and tags as lists or separated by spaces, or one word
-per row and a column with the sentence it belongs to."""
+"""Reads tables with tagged words: one sentence per row, with words and tags as lists or separated by spaces, or one
+word per row with a sentence column."""
 
 import dataclasses
 from pathlib import Path
@@ -19,9 +19,9 @@ SENTENCE = ("sentence #", "sentence_id", "sentence_idx", "sentence_no", "sentenc
 
 
 def is_table(file: Path) -> bool:
-    """Whether its rows are words or sentences in columns that have names.
+    """Whether a file is a table of words or sentences with named columns.
 
-    A TSV is one if its columns are called word and tag, and a column, not blank lines as in CoNLL, separates sentences.
+    A TSV is one if it has columns word and tag and separates sentences by a column, not by blank lines as in CoNLL.
     """
     if file.suffix.lower() == ".tsv" and file.is_file():
         first, *rest = file.read_text(encoding="utf-8", errors="replace").rstrip().split("\n")
@@ -34,14 +34,14 @@ def is_table(file: Path) -> bool:
 def read_tagged_rows(
     table: Table, columns: Columns, *, needs_tags: bool, group: str | None = None
 ) -> list[TaggedWords]:
-    """The sentence of each row; where no tags are needed, they are read if each word has one."""
+    """One sentence per row; tags that are not required are read if every word has one."""
     return [_tagged_row(row, number, columns, needs_tags, group) for number, row in enumerate(table.rows)]
 
 
 def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> Table:
     """The table with one sentence per row, if it has one word per row; else the table unchanged.
 
-    A sentence begins where its column has something new in it: numbers, or `Sentence: 1` and blanks behind it.
+    A sentence starts where its column has a new value: a number, or `Sentence: 1` followed by blanks.
     """
     word = options.text or guess_column(table.columns, WORD)
     sentence = guess_column([column for column in table.columns if column != word], SENTENCE)
@@ -62,7 +62,7 @@ def join_word_rows(table: Table, options: TableOptions, *, needs_tags: bool) -> 
             f"{table.path}: cannot tell which column has the tags; name one of {', '.join(table.columns)}",
             option="label",
         )
-    kept = [name for name in (options.group,) if name is not None]  # a sentence takes the value of its first word
+    kept = [name for name in (options.group,) if name is not None]  # a sentence gets the value of its first word
     rows: list[Row] = []
     current: Any = None
     for row in table.rows:
@@ -103,7 +103,7 @@ def _tagged_row(row: Row, number: int, columns: Columns, needs_tags: bool, group
 
 
 def _read_cell(row: Row, column: str) -> list[Any] | None:
-    """The list of a cell, written out or not; else what spaces separate in it."""
+    """The list in a cell, also if it is written as text; other text is split at spaces."""
     value = row.cells.get(column)
     values = parse_list(value)
     if values is None and isinstance(value, str):

@@ -1,7 +1,7 @@
 """The contract between the training loop and a task: heads, counts, loss of a micro-batch, metrics.
 
-A batch may be computed in micro-batches, by one process or several. So that their losses add up to the loss of the
-batch, each is divided by the counts of the whole batch, which are known before anything is computed.
+A batch may be computed in micro-batches, by one or several processes. So that their losses add up to the loss of the
+batch, each is divided by the counts of the whole batch, which are known in advance.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ Counts = Mapping[str, int]
 
 
 class BatchLoss(NamedTuple):
-    """The loss of a micro-batch, and the values that are summed over all micro-batches."""
+    """The loss of a micro-batch, and values to sum over all micro-batches."""
 
     loss: Tensor
     sums: dict[str, Tensor]
 
 
 class MicroBatch(Protocol):
-    """The tensors that a task computes at once: a batch, or some of its rows."""
+    """The tensors of one forward pass: a batch, or some of its rows."""
 
     def to(self, device: torch.device | str) -> Self: ...
 
@@ -34,19 +34,19 @@ _TaskBatch = TypeVar("_TaskBatch", bound=MicroBatch, contravariant=True)
 
 
 class Task(Protocol[_TaskBatch]):
-    """Something to learn from one kind of micro-batches."""
+    """A training objective on one kind of micro-batch."""
 
     @property
     def heads(self) -> tuple[HeadSpec, ...]: ...
 
     def count(self, batch: _TaskBatch) -> dict[str, int]:
-        """The micro-batch's share of the counts that losses are divided by."""
+        """The micro-batch's contribution to the counts that divide losses."""
         ...
 
     def loss(self, model: Model, batch: _TaskBatch, totals: Counts) -> BatchLoss:
-        """The micro-batch's share of the loss of the batch, whose counts are `totals`."""
+        """The micro-batch's contribution to the loss of the batch, whose counts are `totals`."""
         ...
 
     def summarize(self, sums: Mapping[str, float], totals: Counts) -> dict[str, float]:
-        """The metrics of a batch, or of several."""
+        """The metrics of one or several batches."""
         ...

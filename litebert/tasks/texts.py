@@ -1,4 +1,4 @@
-"""TextExample: a text or a pair of texts with its label, where it was read, and how it becomes a group."""
+"""TextExample: a text or a pair of texts with its label, and its conversion to a group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,21 +19,21 @@ class TextExample:
     id: str
     text: str
     text_b: str | None = None
-    label: Any = None  # a label, a number or a tuple of labels; None where it is not known
+    label: Any = None  # a label, a number or a tuple of labels; None: unknown
     where: str = ""  # file:line, for messages
     group: str = field(default="", repr=False, metadata={"is_shown": False})  # held out together; not part of the text
 
     def to_input(self) -> Any:
-        """As a server takes it."""
+        """The example as server input."""
         return self.text if self.text_b is None else [self.text, self.text_b]
 
 
 def join_texts(
     examples: Sequence[TextExample], tokenizer: Tokenizer, form: SequenceForm, *, num_texts: int = 0
 ) -> list[TokenSequence]:
-    """The input of each example; all texts are encoded at once, which is several times faster.
+    """The input sequence of each example; encoding all texts at once is several times faster.
 
-    `num_texts` is how many texts an example must have, 0 for any number.
+    `num_texts` is the required number of texts per example; 0: any.
     """
     for example in examples:
         check_num_texts(example, num_texts)
@@ -46,7 +46,7 @@ def join_texts(
 
 
 def check_num_texts(example: TextExample, num_texts: int) -> None:
-    """Check that an example is a single text (1) or a pair (2); 0 accepts both."""
+    """Raise unless an example is a single text (1) or a pair (2); 0 accepts both."""
     if num_texts and num_texts != (1 if example.text_b is None else 2):
         has, wants = ("a pair of texts", "single texts") if num_texts == 1 else ("one text", "pairs of texts")
         message = f"'{example.text[:40]}' is {has}, but the model takes {wants}"
@@ -58,10 +58,10 @@ def check_num_texts(example: TextExample, num_texts: int) -> None:
 
 
 def group_texts(sequences: Sequence[TokenSequence], targets: Sequence[NDArray[Any] | None]) -> list[Group]:
-    """A group for each sequence."""
+    """One group per sequence."""
     return [Group((sequence,), target) for sequence, target in zip(sequences, targets, strict=True)]
 
 
 def to_floats(values: NDArray[Any]) -> list[float]:
-    """Numbers short enough to read in a file: seven digits, a float32's own."""
+    """Floats rounded to seven digits, the precision of float32, to keep files readable."""
     return [float(f"{value:.7g}") for value in values.astype(np.float64)]

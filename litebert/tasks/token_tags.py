@@ -1,4 +1,4 @@
-"""A tag for each word: names in a text, parts of speech. The first piece of a word carries its tag."""
+"""Tagging words: named entities, parts of speech. The first piece of a word is labelled with its tag."""
 
 import math
 import re
@@ -24,14 +24,14 @@ from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import to_floats
 from litebert.text.tokenizer import Tokenizer
 
-IGNORED = -100  # the target of pieces that carry no tag; torch's cross-entropy leaves it out
+IGNORED = -100  # the target of pieces without a tag; torch's cross-entropy ignores it
 OUTSIDE = "O"
 _SPAN_TAG = re.compile("[BIESLUM][-_].+")  # BIO, BIOES, BILOU and BMES, as B-PER or B_PER
 
 
 @dataclass(frozen=True)
 class TaggedWords:
-    """The words of one sentence, with their tags where they are known."""
+    """The words of one sentence, with their tags if known."""
 
     id: str
     words: tuple[str, ...]
@@ -42,12 +42,12 @@ class TaggedWords:
     offsets: tuple[tuple[int, int], ...] = field(default=(), repr=False, metadata={"is_shown": False})
 
     def to_input(self) -> list[str]:
-        """As a server takes it."""
+        """The example as server input."""
         return list(self.words)
 
 
 class Span(NamedTuple):
-    """Words start to end (exclusive) that are one thing of a kind."""
+    """One entity of a kind: words start to end (exclusive)."""
 
     kind: str
     start: int
@@ -56,18 +56,18 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenTags:
-    """Tags of words; the output is each word's probabilities. Tags such as B-PER and I-PER are scored as spans."""
+    """Tagging words; the output is tag probabilities per word. Tags such as B-PER and I-PER are scored as spans."""
 
     name: str
     labels: tuple[str, ...]
-    splits_words: bool = False  # trained on texts that `find_words` split into words, not on words split at spaces
+    splits_words: bool = False  # trained on words split by `find_words`, not at spaces
 
     @property
     def has_spans(self) -> bool:
         return OUTSIDE in self.labels and all(tag == OUTSIDE or _SPAN_TAG.fullmatch(tag) for tag in self.labels)
 
     def describe_scoring(self) -> str:
-        """How its answers are scored and why, as a note to the user."""
+        """A note to the user on how answers are scored and why."""
         if self.has_spans:
             return "scored by entity spans (precision, recall and F1), because the tags are like B-PER and I-PER"
         other = next((tag for tag in self.labels if tag != OUTSIDE and not _SPAN_TAG.fullmatch(tag)), None)
@@ -98,7 +98,7 @@ class TokenTags:
     def _build_group(self, example: TaggedWords, pieces: Sequence[Sequence[int]], form: SequenceForm) -> Group:
         """A sentence that is too long is split into several sequences; no word is dropped."""
         number_of = {tag: number for number, tag in enumerate(self.labels)}
-        # a tag that training did not have is not learned from; it is scored, by its name
+        # a tag that is not in training has no target here, but is scored, by its name
         numbers = [number_of.get(tag, IGNORED) for tag in example.label or [OUTSIDE] * len(pieces)]
         sequences: list[TokenSequence] = []
         targets: list[int] = []
@@ -160,13 +160,13 @@ class TokenTags:
         return Tally(np.array(rows, dtype=np.float64), scores)
 
     def describe(self, outputs: Sequence[Output], examples: Sequence[TaggedWords]) -> dict[str, Any]:
-        """Precision, recall and F1 of each kind of span, and what answering O to every word would score."""
+        """Precision, recall and F1 per kind of span, and the score of tagging every word O."""
         if not self.has_spans:
             return {}
         tags = [list(example.label or ()) for example in examples]
         return {
             "labels": score_kinds([self.decide(output) for output in outputs], tags),
-            # a tagger below it does more harm than good
+            # a tagger below this score does more harm than good
             "outside_accuracy": sum(sentence.count(OUTSIDE) for sentence in tags) / sum(map(len, tags)),
         }
 
@@ -174,7 +174,7 @@ class TokenTags:
         return float(sum(guess != tag for guess, tag in zip(self.decide(output), example.label or (), strict=True)))
 
     def chance(self, examples: Sequence[TaggedWords]) -> Chance:
-        """Always the most frequent tag; of spans, every word a span of its own, all of the kind that scores best."""
+        """The score of the most frequent tag; for spans, of every word as a span of the best-scoring kind."""
         tags = Counter(tag for example in examples for tag in example.label or ())
         if not self.has_spans:
             share = max(tags.values()) / tags.total()
@@ -192,7 +192,7 @@ class TokenTags:
 
 
 def span_f1(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -> float:
-    """F1 of whole spans: kind, start and end must be right; as conlleval and seqeval count."""
+    """F1 of exact spans (kind, start and end), as in conlleval and seqeval."""
     guessed = {(number, span) for number, tags in enumerate(guesses) for span in find_spans(tags)}
     true = {(number, span) for number, tags in enumerate(truths) for span in find_spans(tags)}
     total = len(guessed) + len(true)
@@ -200,7 +200,7 @@ def span_f1(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -
 
 
 def score_kinds(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -> dict[str, dict[str, float]]:
-    """Precision, recall and F1 of the spans of each kind."""
+    """Precision, recall and F1 of spans, per kind."""
     guessed = [(number, span) for number, tags in enumerate(guesses) for span in find_spans(tags)]
     true = [(number, span) for number, tags in enumerate(truths) for span in find_spans(tags)]
     right = Counter(one[1].kind for one in set(guessed) & set(true))
@@ -210,7 +210,7 @@ def score_kinds(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]
 
 
 def find_spans(tags: Sequence[str]) -> list[Span]:
-    """The spans of tags in BIO, or BIOES; an I- that follows nothing of its kind begins a span, as in conlleval."""
+    """The spans of BIO or BIOES tags; an I- without a preceding tag of its kind starts a span, as in conlleval."""
     spans: list[Span] = []
     kind, start = "", 0
     for number, tag in enumerate([*tags, OUTSIDE]):
@@ -225,7 +225,7 @@ def find_spans(tags: Sequence[str]) -> list[Span]:
 
 
 def _cut_words(pieces: Sequence[Sequence[int]], room: int) -> Iterator[tuple[int, int]]:
-    """Runs of words whose pieces fit into the room; a longer word is alone in its run and truncated later."""
+    """Runs of words whose pieces fit into `room`; a longer word is a run by itself and truncated later."""
     start, used = 0, 0
     for number, word in enumerate(pieces):
         if used and used + len(word) > room:

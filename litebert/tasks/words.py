@@ -1,4 +1,4 @@
-"""Splits a text into words, which get the tags when a file has character spans instead of words."""
+"""Splits a text into words, which are tagged if a file has character spans instead of words."""
 
 import re
 import unicodedata
@@ -42,7 +42,7 @@ def cut_text(text: str, *, splits_words: bool) -> list[Word]:
 
 
 def find_words(text: str) -> list[Word]:
-    """The words of a text: runs of letters and digits. Punctuation and Chinese or Japanese characters stand alone."""
+    """The words of a text: runs of letters and digits, and single punctuation, Chinese or Japanese characters."""
     words: list[Word] = []
     start: int | None = None
     for place, character in enumerate(text):

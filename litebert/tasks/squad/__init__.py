@@ -1,1 +1,1 @@
-"""Reading comprehension with spans: SQuAD 1.1 and 2.0, and anybody's questions in the same JSON."""
+"""Extractive question answering: SQuAD 1.1 and 2.0, and users' questions in the same JSON."""

@@ -1,7 +1,7 @@
-"""From logits to answers: the best spans of a question over all its windows, as text of the original paragraph.
+"""Decodes logits to answers: the best spans of a question over all its windows, as text of the original paragraph.
 
-Both heads end in the same candidates: (window, start, end) with a score for the start and one for the end. What differs
-is where they come from, and what says that there is no answer.
+Both heads produce candidates of one form: (window, start, end) with a start score and an end score. They differ in how
+candidates are proposed and in how "no answer" is scored.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ FloatArray = npt.NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Passage:
-    """A question's paragraph and its W windows: maps columns of a window back to text."""
+    """A question's paragraph and its W windows; maps columns of a window back to text."""
 
     context: str
     starts: npt.NDArray[np.int32]  # (N,) token -> its first character
@@ -30,7 +30,7 @@ class Passage:
 
 
 class Candidates(NamedTuple):
-    """Spans of a question's windows: columns of a window's sequence, ends included."""
+    """Candidate spans in a question's windows, as columns of a window's sequence, inclusive."""
 
     windows: IntArray  # (N,)
     starts: IntArray  # (N,)
@@ -40,7 +40,7 @@ class Candidates(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A possible answer: context[start:end], how probable among those listed, and its scores."""
+    """A possible answer: context[start:end], its probability among those listed, and its scores."""
 
     text: str
     start: int
@@ -53,7 +53,7 @@ class Span(NamedTuple):
 class Reply(NamedTuple):
     """A model's reply to one question: its best spans, best first, and the odds that there is no answer."""
 
-    spans: tuple[Span, ...]  # empty where nothing could be an answer
+    spans: tuple[Span, ...]  # empty if no candidate is possible
     null_odds: float
 
     @property
@@ -62,7 +62,7 @@ class Reply(NamedTuple):
 
 
 def propose_pairs(start_logits: FloatArray, end_logits: FloatArray, num_best: int) -> Candidates:
-    """All pairs of the best starts and the best ends (W, T): the simple head."""
+    """For the simple head: all pairs of the best starts and the best ends (W, T)."""
     starts, ends = _best_columns(start_logits, num_best), _best_columns(end_logits, num_best)  # (W, K) each
     end_scores = np.take_along_axis(end_logits, ends, axis=1)
     start_scores = np.take_along_axis(start_logits, starts, axis=1)
@@ -72,13 +72,13 @@ def propose_pairs(start_logits: FloatArray, end_logits: FloatArray, num_best: in
 def propose_conditioned(
     starts: IntArray, start_scores: FloatArray, end_scores: FloatArray, num_ends: int
 ) -> Candidates:
-    """The best ends (W, K, T) for each of the best starts (W, K): the start-conditioned head."""
+    """For the start-conditioned head: the best ends (W, K, T) for each of the best starts (W, K)."""
     ends = _best_columns(end_scores, num_ends)  # (W, K, num_ends)
     return _cross(starts, ends, start_scores, np.take_along_axis(end_scores, ends, axis=2))
 
 
 def propose_all(start_logits: FloatArray, end_logits: FloatArray, max_answer_length: int) -> Candidates:
-    """Every start with every end (W, T) near enough: where no pair of the best is an answer, one of these is."""
+    """All pairs of a start and an end (W, T) near enough, used if no pair of the best ones is possible."""
     num_windows, width = start_logits.shape
     starts = np.broadcast_to(np.arange(width), (num_windows, width))
     lengths = np.arange(min(max_answer_length, width))
@@ -87,28 +87,28 @@ def propose_all(start_logits: FloatArray, end_logits: FloatArray, max_answer_len
 
 
 def keep_possible(candidates: Candidates, passage: Passage, max_answer_length: int) -> Candidates:
-    """Those inside the paragraph that are not too long and start where no other window has more context."""
+    """The candidates in the paragraph that are not too long and start where no other window has more context."""
     owner = candidates.windows
     starts = candidates.starts - passage.columns[owner]
     ends = candidates.ends - passage.columns[owner]
     possible = (starts >= 0) & (ends >= starts) & (ends < passage.lengths[owner])
     possible &= ends - starts < max_answer_length
     before = np.cumsum(passage.lengths) - passage.lengths
-    # only where possible: a paragraph of nothing but control characters has no token to look at
+    # indexed only where possible: a paragraph of only control characters has no tokens
     possible[possible] = passage.has_max_context[(before[owner] + starts)[possible]]
     return Candidates(*(values[possible] for values in candidates))  # type: ignore[arg-type]
 
 
 def list_spans(possible: Candidates, passage: Passage, num_best: int) -> tuple[Span, ...]:
-    """The best candidates with different texts, and how probable each is among them."""
-    # stable: of equal scores the earlier found comes first, as in the official sort
+    """The best candidates with distinct texts, and their probabilities among each other."""
+    # stable: ties stay in the order found, as in the official sort
     order = np.argsort(-(possible.start_scores + possible.end_scores), kind="stable")
     shift = (passage.firsts - passage.columns)[possible.windows[order]]
     starts = passage.starts[possible.starts[order] + shift].tolist()
     ends = passage.ends[possible.ends[order] + shift].tolist()
     found: dict[str, tuple[int, int, int]] = {}
     for start, end, row in zip(starts, ends, order.tolist(), strict=True):
-        text = passage.context[start:end].rstrip()  # a bare "▁" at the end comes after the space
+        text = passage.context[start:end].rstrip()  # a final bare "▁" starts after the space
         if text:
             found.setdefault(text, (start, start + len(text), row))
         if len(found) == num_best:
@@ -123,9 +123,9 @@ def list_spans(possible: Candidates, passage: Passage, num_best: int) -> tuple[S
 
 
 def combine_replies(replies: Sequence[Reply], num_best: int) -> Reply:
-    """An ensemble's: the mean probability of each span over the union of the members' spans, and the mean null odds.
+    """An ensemble's reply: the mean probability of each span that any member lists, and the mean null odds.
 
-    A span that a member does not list has probability 0 there. Spans of equal text are one. The best are kept.
+    A span that a member does not list has probability 0 there. Spans with the same text are merged. The best are kept.
     """
     total: dict[str, float] = {}
     best: dict[str, Span] = {}
@@ -147,7 +147,7 @@ def _cross(starts: IntArray, ends: IntArray, start_scores: FloatArray, end_score
 
 
 def _best_columns(scores: FloatArray, count: int) -> IntArray:
-    """(..., K) the columns of the highest scores; of equal ones the first."""
+    """The columns (..., K) of the highest scores; ties go to the first."""
     return np.argsort(-scores, axis=-1, kind="stable")[..., :count]
 
 

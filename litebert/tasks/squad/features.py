@@ -1,4 +1,4 @@
-"""From questions to groups: the windows of each question, what is to be learned from them, and the way back to text."""
+"""Converts questions to groups: the windows of each question, their targets, and the mapping back to text."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -29,7 +29,7 @@ def build_groups(
     *,
     cache: Path | None = None,
 ) -> list[Group]:
-    """A group of W windows for each question, about its `Passage`.
+    """One group of W windows per question; its `about` is the `Passage`.
 
     Targets are (W, 3): the first and the last column of the answer, and the first column of the paragraph.
     """
@@ -57,7 +57,7 @@ def count_lost_answers(questions: Sequence[Question], groups: Sequence[Group]) -
 def _cut_sequences(tokens: SquadTokens, windows: Windows, form: SequenceForm) -> list[TokenSequence]:
     token_ids, bounds = write_sequences(tokens, windows, form)
     num_first: IntArray = windows.columns if form.num_segments > 1 else np.diff(bounds)
-    num_cut = tokens.question_lengths[windows.questions] - windows.question_lengths  # no token of a paragraph is lost
+    num_cut = tokens.question_lengths[windows.questions] - windows.question_lengths  # paragraphs are never cut
     return [
         TokenSequence(token_ids[start:end], first, cut)
         for (start, end), first, cut in zip(

@@ -1,4 +1,4 @@
-"""SQuAD on disk: the official folder, or anybody's files, as a dataset."""
+"""Reads SQuAD from the official folder or a user's files as a dataset."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ def squad_reader(task: SpanTask, names: Sequence[str] = ()) -> Callable[[Path, T
         if "dev" not in splits and options.dev_share:
             splits["train"], splits["dev"] = _hold_out(splits["train"], options, files["train"], notes)
         for split, questions in splits.items():
-            # a test split, or a file to predict, may have no answers at all
+            # a test split, or a file to predict, may have no answers
             may_be_silent = split == "test" or not options.dev_share
             if not (may_be_silent and all(question.answers is None for question in questions)):
                 check_answers(questions, allows_none=task.version == "2.0")

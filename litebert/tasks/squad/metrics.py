@@ -1,4 +1,4 @@
-"""Exact match and F1 as the official SQuAD scripts compute them, 1.1 and 2.0, and the best no-answer threshold.
+"""Exact match and F1 as in the official SQuAD scripts, 1.1 and 2.0, and the best no-answer threshold.
 
 The two versions normalise alike and differ at the edges. Version 1.1: an answer that normalises to
 nothing has F1 0 even against itself. Version 2.0: such gold answers do not count, a question without any left has no
@@ -34,14 +34,14 @@ _UNIT = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+(?:(?:\.(?=\w)|,(?=\d)
 
 
 class AnswerScore(NamedTuple):
-    """Both between 0 and 1."""
+    """Exact match and F1, between 0 and 1."""
 
     exact: float
     f1: float
 
 
 def normalize_answer(text: str) -> str:
-    """Lower case, without ASCII punctuation, English articles and superfluous white space."""
+    """Lowercase a text and remove ASCII punctuation, English articles and superfluous white space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -73,7 +73,7 @@ def score_questions(
 def summarize_scores(
     scores: Sequence[AnswerScore], questions: Sequence[Question], version: Version
 ) -> dict[str, float]:
-    """Mean EM and F1; for 2.0 also over the questions that have an answer and over those that have none."""
+    """Mean EM and F1; for 2.0 also over the questions with an answer and over those without."""
     has_answer = np.array([question.has_answer for question in questions])
     parts = {"": np.ones_like(has_answer)}
     if version == "2.0":
@@ -87,7 +87,7 @@ def summarize_scores(
 
 
 class Threshold(NamedTuple):
-    """A question whose null odds are above `value` gets no answer; `score` is then reached (a sum over questions)."""
+    """Questions with null odds above `value` get no answer; `score`, a sum over questions, is the result."""
 
     value: float
     score: float
@@ -101,10 +101,10 @@ def find_best_threshold(
 ) -> Threshold:
     """The threshold with the highest score, by the sweep of the official 2.0 script.
 
-    All (Q,): the score of each question if its answer is given, the odds that it has none, whether it has one, and
-    whether the prediction is not empty. Where answering nothing is best the official value is 0.0.
+    The arguments, all (Q,): the score of each question if it is answered, the null odds, whether it has an answer, and
+    whether the prediction is not empty. If no question should be answered, the official value is 0.0.
     """
-    nothing = float((~has_answer).sum())  # reached by answering no question
+    nothing = float((~has_answer).sum())  # the score of answering no question
     steps = np.where(has_answer, gains, np.where(is_answered, -1.0, 0.0))
     order = np.argsort(null_odds, kind="stable")
     reached = np.cumsum(np.concatenate([[nothing], steps[order]]))  # (Q + 1,) after answering 0, 1, ... questions

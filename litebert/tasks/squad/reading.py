@@ -1,4 +1,4 @@
-"""SQuAD's JSON, 1.1 and 2.0: articles, their paragraphs, and for each paragraph questions with answers.
+"""Reads SQuAD's JSON, 1.1 and 2.0: articles with paragraphs, and paragraphs with questions and answers.
 
 CMRC 2018's own layout is read too: a list of contexts, each with its questions, whose answers are texts without places.
 
@@ -19,7 +19,7 @@ from litebert.tasks.tables import parse_value, read_table, read_text
 
 
 class Answer(NamedTuple):
-    """A stretch of a paragraph: context[start : start + len(text)]."""
+    """A span of a paragraph: context[start : start + len(text)]."""
 
     text: str
     start: int
@@ -31,18 +31,18 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a paragraph, and what people answered."""
+    """A question about a paragraph, with its gold answers."""
 
     id: str
     text: str
-    context: str  # the paragraph; questions about one share the same string
-    # empty: it has no answer; None: the file does not say
+    context: str  # the paragraph; its questions share the same string object
+    # empty: unanswerable; None: unknown
     answers: tuple[Answer, ...] | None = field(default=None, metadata={"is_shown": False})  # `label` is
-    article: int = field(default=0, metadata={"is_shown": False})  # the number of the article the paragraph is from
-    where: str = ""  # file and place, for messages
+    article: int = field(default=0, metadata={"is_shown": False})  # index of the paragraph's article
+    where: str = ""  # file and location, for messages
 
     def to_input(self) -> dict[str, str]:
-        """As a server takes it."""
+        """The question as server input."""
         return {"question": self.text, "context": self.context}
 
     @property
@@ -51,16 +51,16 @@ class Question:
 
     @property
     def label(self) -> list[str] | None:
-        """The different answers that count as right; [""] where there is none, None where it is not known."""
+        """The distinct gold answers; [""] if it is unanswerable, None if unknown."""
         if self.answers is None:
             return None
         return list(dict.fromkeys(answer.text for answer in self.answers)) or [""]
 
 
 def read_squad(path: Path, encoding: str = "utf-8", misplaced: Misplaced | None = None) -> list[Question]:
-    """The questions of a file in their order; DataError with the place where it is not SQuAD's JSON.
+    """Read the questions of a file in order; errors name the place where it is not SQuAD's JSON.
 
-    Also rows in JSON lines or Parquet, as the `datasets` library has them. A wrong offset is an error, unless
+    JSON lines and Parquet of the `datasets` library are also read. A wrong offset is an error, unless
     `misplaced` fixes it (if the text occurs elsewhere) or skips the answer, and its question if no answer is left.
     """
     misplaced = misplaced or Misplaced()
@@ -86,7 +86,7 @@ def read_squad(path: Path, encoding: str = "utf-8", misplaced: Misplaced | None 
 
 
 def read_question_lines(text: str, where: str) -> list[Question]:
-    """Questions to be answered, one a line: the question, a tab, the context."""
+    """Read questions to answer, one per line: the question, a tab, the context."""
     questions = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -114,9 +114,9 @@ def check_answers(questions: Sequence[Question], *, allows_none: bool) -> None:
 
 
 def split_articles(questions: Sequence[Question], share: float) -> tuple[list[Question], list[Question]]:
-    """(kept, held out): the last articles, about `share` of all questions, are held out whole.
+    """(kept, held out): whole articles from the end are held out, with about `share` of all questions.
 
-    Nothing is held out of a single article; the first of several is always kept.
+    The first article is always kept, so nothing is held out if there is only one.
     """
     sizes = Counter(question.article for question in questions)
     num_missing = max(1, int(len(questions) * share))
@@ -162,7 +162,7 @@ def _iter_cmrc(contexts: Sequence[Any], path: Path, misplaced: Misplaced) -> Ite
 
 
 def _iter_rows(path: Path, encoding: str, misplaced: Misplaced) -> Iterator[Question]:
-    """A row for each question, with its context; texts and starts of the answers are two lists."""
+    """Parse rows of one question with its context; answer texts and starts are two lists."""
     titles: dict[str, int] = {}
     for row in read_table(path, encoding=encoding).rows:
         context = _take(row.cells, "context", str, row.where)
@@ -178,7 +178,7 @@ def _iter_rows(path: Path, encoding: str, misplaced: Misplaced) -> Iterator[Ques
 
 
 def _read_question(value: Any, context: str, article: int, where: str, misplaced: Misplaced) -> Iterator[Question]:
-    """The question, or nothing where it is left out because all of its answers are."""
+    """The question; nothing if all of its answers were skipped."""
     identity = value.get("id") if isinstance(value, dict) else None
     if isinstance(identity, int):
         identity = str(identity)

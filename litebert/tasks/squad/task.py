@@ -1,4 +1,4 @@
-"""Answering questions with a span of a paragraph, as a fine-tuning task: SQuAD 1.1, 2.0 and the like."""
+"""Extractive question answering as a fine-tuning task: SQuAD 1.1, 2.0 and the like."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,15 @@ from litebert.text.tokenizer import Tokenizer
 
 SpanHeadKind = Literal["span", "conditional_span"]
 
-NUM_ENDS = 5  # for each start that the start-conditioned head proposes; the official value
+NUM_ENDS = 5  # ends per start of the start-conditioned head; the official value
 
 
 @dataclass(frozen=True)
 class SpanTask:
-    """A span of the paragraph, or no answer; the output is the best spans and the odds that there is none."""
+    """The answer is a span of the paragraph, or none; the output is the best spans and the null odds."""
 
     name: str
-    version: Version = "1.1"  # of the metric; 1.1 always answers
+    version: Version = "1.1"  # of the metric; in 1.1 every question is answered
     head: SpanHeadKind = "span"
     max_question_length: int = 64
     stride: int = 128
@@ -70,7 +70,7 @@ class SpanTask:
         gold_start, gold_end, columns = part.targets.unbind(1)  # (S,) each
         hidden = _read_hidden(model, part)
         if self.head == "span":
-            # every real token competes, the question's too, as in the official 1.1 head
+            # softmax over all real tokens, including the question, as in the official 1.1 head
             start, end = (forbid(logits, part.mask) for logits in model.heads["span"](hidden))
             no_answer = hidden.new_zeros(())
         else:
@@ -94,12 +94,12 @@ class SpanTask:
         return _to_output(decoding.combine_replies([to_reply(output) for output in outputs], self.num_best))
 
     def decide(self, output: Output) -> str:
-        """The answer's text; empty where there is none."""
+        """The answer's text; empty for no answer."""
         reply = to_reply(output)
         return "" if self._is_silent(reply) or not reply.spans else reply.spans[0].text
 
     def score(self, outputs: Sequence[Output], examples: Sequence[Question]) -> dict[str, float]:
-        """The official EM and F1, with the task's threshold, or else with the best one for these very questions."""
+        """The official EM and F1 with the task's threshold, or, without one, with the best one for these questions."""
         tuned = self._tune(outputs, examples) if self.version == "2.0" else {}
         task = self if not tuned or self.threshold is not None else replace(self, threshold=tuned["f1"].value)
         scores = score_questions([task.decide(output) for output in outputs], examples, self.version, self.units)
@@ -113,7 +113,7 @@ class SpanTask:
         return Tally(np.array(rows).astype(np.float64), scores)
 
     def describe_lost(self, examples: Sequence[Question], groups: Sequence[Group]) -> str:
-        """A note if no window contains the whole answer of some questions; empty otherwise."""
+        """A note if some answers are not contained in any window; otherwise empty."""
         num_lost = count_lost_answers(examples, groups)
         if not num_lost:
             return ""
@@ -129,13 +129,13 @@ class SpanTask:
         return 0.0 if score.exact else (1.0 - score.f1) * sureness + 1e-9
 
     def chance(self, examples: Sequence[Question]) -> Chance:
-        """No answer at all, where that can be right; else the answer to another question about the paragraph."""
+        """The score of no answer, if that can be right; else of the answer to another question about the paragraph."""
         guesses = [""] * len(examples) if self.version == "2.0" else _answer_the_question_before(examples)
         scores = [score.f1 for score in score_questions(guesses, examples, self.version, self.units)]
         return Chance(float(np.mean(scores)), ONE_SIDED * float(np.std(scores)) / math.sqrt(len(scores)))
 
     def finish(self, outputs: Sequence[Output], examples: Sequence[Question]) -> "tuple[SpanTask, dict[str, Any]]":
-        """The task, its threshold tuned where the answers are known, and the files that the official scripts read."""
+        """The task with its threshold tuned if the answers are known, and the files that the official scripts read."""
         is_known = all(example.answers is not None for example in examples)
         task = self
         if self.version == "2.0" and self.threshold is None and is_known:
@@ -143,7 +143,7 @@ class SpanTask:
         return task, task.files(outputs, examples)
 
     def files(self, outputs: Sequence[Output], examples: Sequence[Question]) -> dict[str, Any]:
-        """predictions.json for the leaderboard, the n-best lists, and for 2.0 the null odds and their threshold."""
+        """predictions.json for the leaderboard, the n-best lists, and, for 2.0, the null odds and their threshold."""
         ids = [example.id for example in examples]
         nbest = [[span._asdict() for span in to_reply(output).spans] for output in outputs]
         files = {
@@ -152,7 +152,7 @@ class SpanTask:
         }
         if self.version == "2.0":
             files["null_odds.json"] = dict(zip(ids, [output["null_odds"] for output in outputs], strict=True))
-            # the official script defaults to 1.0, and questions with larger odds would lose their answer
+            # the official script's default of 1.0 would drop answers to questions with larger odds
             files["null_odds_threshold.json"] = self._silent_above
         return files
 
@@ -183,7 +183,7 @@ class SpanTask:
         for group in groups:
             rows = slice(row, row := row + len(group.sequences))
             spans = self._list_spans(decoding.propose_pairs(start[rows], end[rows], self.num_best), group.about)
-            if not spans and self.version == "1.1":  # the best starts and ends are outside the paragraph or reversed
+            if not spans and self.version == "1.1":  # the best starts and ends are outside the paragraph, or reversed
                 everything = decoding.propose_all(start[rows], end[rows], self.max_answer_length)
                 spans = self._list_spans(everything, group.about)
             reply = Reply(spans, float((start[rows, 0] + end[rows, 0]).min()))
@@ -211,10 +211,10 @@ class SpanTask:
 
 
 def _settle(best: float, odds: Sequence[float], *, answers_any: bool) -> float:
-    """A threshold that decides as the official one does, but is between the odds of two questions.
+    """A threshold with the same decisions as the official one, but halfway between the odds of two questions.
 
-    The official one is the odds of the last question that is answered, where the last bit of a sum would decide, or 0
-    where none should be.
+    The official one equals the odds of the last question that is answered, so that rounding would decide, or is 0 if
+    no question should be answered.
     """
     if not answers_any:
         return min(odds) - 1.0
@@ -238,16 +238,16 @@ def _read_hidden(model: Model, batch: GroupBatch) -> Tensor:
 
 
 def _allow(batch: GroupBatch, columns: Tensor) -> Tensor:
-    """(S, T) where an answer may be: in the paragraph, or at [CLS] for no answer."""
+    """A mask (S, T) of the allowed answer tokens: the paragraph, and [CLS] for no answer."""
     numbers = torch.arange(batch.mask.shape[1], device=batch.mask.device)
     lengths = batch.mask.sum(1, keepdim=True)
-    allowed = (numbers >= columns[:, None]) & (numbers < lengths - 1)  # without the last separator
+    allowed = (numbers >= columns[:, None]) & (numbers < lengths - 1)  # excludes the last separator
     allowed[:, 0] = True
     return allowed
 
 
 def _answer_the_question_before(questions: Sequence[Question]) -> list[str]:
-    """For each question the answer to the one before it; the first about a paragraph gets the last one's."""
+    """For each question, the answer to the previous one about its paragraph; for the first, to the last one."""
     last = {question.context: question for question in questions}
     guesses = []
     for question in questions:

@@ -1,7 +1,7 @@
-"""Paragraphs and questions as token ids, each token of a paragraph with its place in the original characters.
+"""Encodes paragraphs and questions to token ids, with the character offsets of each paragraph token.
 
-Encoding is the slow part of building features, and depends on the file and the tokenizer alone: it is done once for
-each paragraph, however many questions it has, and kept on disk.
+Encoding is the slow part of building features, and depends only on the file and the tokenizer: it is done once
+per paragraph, however many questions it has, and cached on disk.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from litebert.tasks.squad.reading import Question
 from litebert.text.tokenizer import Tokenizer
 
 CACHE_VERSION = 1
-MIN_CACHED = 1000  # questions; fewer are encoded in less time than it takes to notice
+MIN_CACHED = 1000  # questions; fewer are encoded in no noticeable time
 
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class SquadTokens:
-    """All different paragraphs' tokens end to end, and all questions'. Row i is values[bounds[i] : bounds[i + 1]]."""
+    """The concatenated tokens of all distinct paragraphs and questions. Row i is values[bounds[i] : bounds[i + 1]]."""
 
     context_ids: npt.NDArray[np.int32]
     context_starts: npt.NDArray[np.int32]  # token -> first character in its paragraph
@@ -48,7 +48,7 @@ class SquadTokens:
 
 
 def encode_squad(questions: Sequence[Question], tokenizer: Tokenizer, cache: Path | None = None) -> SquadTokens:
-    """The tokens of all paragraphs and questions; a long text's are kept in `cache`, or in the user's cache folder."""
+    """Encode all paragraphs and questions; large files are cached in `cache`, or in the user's cache folder."""
     if len(questions) < MIN_CACHED:
         return _encode(questions, tokenizer)
     file = (cache or cache_directory()) / f"squad-{_name_content(questions, tokenizer)}.npz"
@@ -56,7 +56,7 @@ def encode_squad(questions: Sequence[Question], tokenizer: Tokenizer, cache: Pat
     if kept is not None:
         return kept
     tokens = _encode(questions, tokenizer)
-    # a folder that cannot be written, a full disk: then they are encoded again next time
+    # an unwritable folder or a full disk: not cached, so encoded again next time
     with suppress(OSError), atomic_path(file) as temporary, temporary.open("wb") as stream:
         np.savez(stream, **{field.name: getattr(tokens, field.name) for field in fields(tokens)})
     return tokens
@@ -65,12 +65,12 @@ def encode_squad(questions: Sequence[Question], tokenizer: Tokenizer, cache: Pat
 def locate_spans(
     tokens: SquadTokens, questions: IntArray, starts: IntArray, ends: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """For spans of characters in the paragraphs of some questions, the first and the last token that touch them.
+    """The first and the last token that overlap each character span in the paragraphs of some questions.
 
-    Tokens are counted within the paragraph. The last is before the first where none touches a span: normalisation left
-    nothing of its characters.
+    Tokens are counted within the paragraph. If no token overlaps a span, because normalisation removed all of its
+    characters, the last is before the first.
     """
-    # one sorted array for all paragraphs, each moved behind the one before it
+    # offsets are shifted per paragraph, so that one sorted array holds all paragraphs
     shift = np.int64(1) << 32
     rows = np.repeat(np.arange(len(tokens.context_bounds) - 1), tokens.context_lengths) * shift
     paragraphs = tokens.paragraphs[questions]
@@ -107,19 +107,19 @@ def _bounds(rows: Sequence[Sequence[int]]) -> IntArray:
 
 
 def _name_content(questions: Sequence[Question], tokenizer: Tokenizer) -> str:
-    """A name that changes with the texts, the tokenizer or our format."""
+    """A cache key that changes with the texts, the tokenizer or our format."""
     digest = hashlib.sha256(f"{CACHE_VERSION} {tokenizer.fingerprint}".encode())
     context = ""
     for question in questions:
         texts = [question.text] if question.context is context else [question.text, question.context]
         context = question.context
-        data = json.dumps(texts).encode()  # escapes what UTF-8 cannot carry
+        data = json.dumps(texts).encode()  # JSON escapes lone surrogates, which UTF-8 cannot encode
         digest.update(data)
     return digest.hexdigest()[:16]
 
 
 def _read_cache(file: Path) -> SquadTokens | None:
-    """What was kept, or None where nothing usable is there: a cache is made again, never repaired."""
+    """The cached tokens; None if missing or unusable, in which case the cache is written again, never repaired."""
     if not file.is_file():
         return None
     try:

@@ -1,7 +1,7 @@
-"""Windows: a paragraph that is longer than a sequence is read in overlapping parts, each with the question before it.
+"""Splits paragraphs longer than a sequence into overlapping windows, each preceded by the question.
 
-A window is [CLS] question [SEP] part of the paragraph [SEP]. All windows of all questions are planned at once, in
-arrays: a window is a few numbers until its tokens are written.
+A window is [CLS] question [SEP] part of the paragraph [SEP]. All windows of all questions are planned at once, as
+arrays of offsets, before any tokens are copied.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ from litebert.tasks.squad.tokens import IntArray, SquadTokens, locate_spans
 class WindowOptions:
     """Lengths in tokens; the official values."""
 
-    max_question_length: int = 64  # a longer question loses its end
-    stride: int = 128  # from the beginning of a window to that of the next
+    max_question_length: int = 64  # longer questions are truncated at the end
+    stride: int = 128  # between the starts of consecutive windows
 
 
 @dataclass(frozen=True)
 class Windows:
-    """W windows; those of one question follow one another, in the order of the text."""
+    """W windows, grouped by question, in the order of the text."""
 
     questions: IntArray  # (W,) the question's index
     question_lengths: IntArray  # (W,) tokens of the question in the window
@@ -39,14 +39,14 @@ class Windows:
 
 
 class GoldSpans(NamedTuple):
-    """The columns of the answer in each window, ends included; (0, 0), which is [CLS], where it is not in there."""
+    """The columns of the answer in each window, inclusive; (0, 0), which is [CLS], if it is not in the window."""
 
     starts: IntArray  # (W,)
     ends: IntArray  # (W,)
 
 
 def plan_windows(tokens: SquadTokens, form: SequenceForm, options: WindowOptions) -> Windows:
-    """All windows of all questions."""
+    """Compute all windows of all questions."""
     num_special = form.num_special(is_pair=True)
     if form.max_length <= options.max_question_length + num_special:
         raise ConfigError(
@@ -57,7 +57,7 @@ def plan_windows(tokens: SquadTokens, form: SequenceForm, options: WindowOptions
         )
     asked = np.minimum(tokens.question_lengths, options.max_question_length)
     room = form.max_length - num_special - asked
-    advance = np.minimum(room, options.stride)  # no token may fall between two windows
+    advance = np.minimum(room, options.stride)  # no gaps between windows
     total = tokens.context_lengths[tokens.paragraphs]
     counts = 1 + -(-np.maximum(total - room, 0) // advance)
     bounds = add_up(counts)
@@ -74,7 +74,7 @@ def plan_windows(tokens: SquadTokens, form: SequenceForm, options: WindowOptions
 
 
 def find_gold(questions: Sequence[Question], tokens: SquadTokens, windows: Windows) -> GoldSpans:
-    """Where each window has its question's first answer, the one that is learned."""
+    """Locate the first answer of each window's question, the training target."""
     answered = np.array([index for index, question in enumerate(questions) if question.answers], dtype=np.int64)
     answers = [question.answers[0] for question in questions if question.answers]
     first, last = locate_spans(
@@ -83,7 +83,7 @@ def find_gold(questions: Sequence[Question], tokens: SquadTokens, windows: Windo
         np.array([answer.start for answer in answers], dtype=np.int64),
         np.array([answer.end for answer in answers], dtype=np.int64),
     )
-    spans = np.full((2, len(questions)), -1)  # no window has a token -1
+    spans = np.full((2, len(questions)), -1)  # -1, for questions without an answer, is in no window
     spans[:, answered] = first, last
     starts, ends = spans[:, windows.questions] - windows.firsts
     is_inside = (starts >= 0) & (ends >= starts) & (ends < windows.lengths)
@@ -91,10 +91,10 @@ def find_gold(questions: Sequence[Question], tokens: SquadTokens, windows: Windo
 
 
 def mark_max_context(windows: Windows) -> tuple[npt.NDArray[np.bool_], IntArray]:
-    """Of each window's paragraph tokens, which have more text around them here than in any other window.
+    """Mark each paragraph token in the window that has the most context around it.
 
-    Flat: window w has marks[bounds[w] : bounds[w + 1]]. Each token of a paragraph is marked in exactly one of a
-    question's windows. Only there may an answer start, or it would be found several times.
+    The result is flat: window w has marks[bounds[w] : bounds[w + 1]]. Each token is marked in exactly one of a
+    question's windows. An answer may start only there, or it would be found several times.
     """
     bounds = add_up(windows.lengths)
     marks = np.zeros(bounds[-1], dtype=np.bool_)
@@ -105,7 +105,7 @@ def mark_max_context(windows: Windows) -> tuple[npt.NDArray[np.bool_], IntArray]
 def write_sequences(
     tokens: SquadTokens, windows: Windows, form: SequenceForm
 ) -> tuple[npt.NDArray[np.int32], IntArray]:
-    """The tokens of all windows, special ones included, end to end: window w has ids[bounds[w] : bounds[w + 1]]."""
+    """The concatenated tokens of all windows with special tokens: window w has ids[bounds[w] : bounds[w + 1]]."""
     bounds = add_up(windows.columns + windows.lengths + 1)
     token_ids = np.full(bounds[-1], form.sep_id, dtype=np.int32)
     token_ids[bounds[:-1]] = form.cls_id
@@ -122,7 +122,7 @@ def write_sequences(
 
 
 def add_up(lengths: IntArray) -> IntArray:
-    """The bounds of rows with these lengths when concatenated."""
+    """The bounds of concatenated rows with these lengths."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
@@ -145,7 +145,7 @@ def _mark_max_context(
 ) -> None:
     for group in range(len(groups) - 1):
         begin, end = groups[group], groups[group + 1]
-        lowest = begin  # windows before it end before the token
+        lowest = begin  # earlier windows end before the token
         for token in range(firsts[end - 1] + lengths[end - 1]):
             while firsts[lowest] + lengths[lowest] <= token:
                 lowest += 1
@@ -156,6 +156,6 @@ def _mark_max_context(
                 left = token - firsts[window]
                 right = firsts[window] + lengths[window] - 1 - token
                 score = min(left, right) + 0.01 * lengths[window]
-                if score > best_score:  # the earlier of two equal ones
+                if score > best_score:  # ties go to the earlier window
                     best, best_score = window, score
             marks[bounds[best] + token - firsts[best]] = True

@@ -1,4 +1,4 @@
-"""What a served model can be asked: for each function who has it, what is sent, and how a batch is answered."""
+"""The functions of served models: which models support each, its request and result, and how a batch is computed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,34 +25,34 @@ from litebert.tasks.token_tags import TaggedWords, find_spans
 from litebert.tasks.words import find_words
 from litebert.text.tokenizer import Tokenizer
 
-NUM_OTHERS = 3  # next best answers to a question
-MAX_GAPS = 16  # of a text: for each the whole vocabulary is computed
+NUM_OTHERS = 3  # next-best answers returned per question
+MAX_GAPS = 16  # masks per text; each needs scores for the whole vocabulary
 Settings = Mapping[str, Any]
 
 
 class Function(NamedTuple):
-    """Something that a model can be asked over HTTP."""
+    """A function that models offer over HTTP."""
 
     summary: str
     request: type[schemas.Ask]
     result: type[BaseModel]
     is_possible: Callable[[Predictor], bool]
     compute: Callable[[Predictor, Sequence[Any], Settings], Sequence[BaseModel]]
-    # raises what is wrong with an input, so that a batch of others does not fail for it; what it gives is computed
-    # instead of the input, so that nothing is encoded twice
+    # raises if an input is invalid, so that it does not fail the other inputs of its batch; `compute` gets its return
+    # value instead of the input, so that nothing is encoded twice
     check: Callable[[Predictor, Any], Any] = lambda _, value: value
-    # a setting that the model cannot have, and why
+    # the setting that the model does not support, and the reason; None if there is none
     find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
-    # an input as the task's examples, where a long one is read in windows; None: it is cut to the model's length
+    # converts an input to the task's examples, if long inputs are read in windows; None: inputs are truncated
     to_examples: Callable[[Any], Sequence[Any]] | None = None
 
 
 def choose_example(function: Function, predictor: Predictor) -> list[Any]:
-    """Inputs that this model can answer, of those that the function has as examples."""
+    """The function's first example inputs that this model accepts."""
     examples = function.request.model_fields["inputs"].examples
     assert examples, f"{function.summary}: has no example"
     for inputs in examples:
-        with suppress(DataError):  # a model for pairs refuses single texts, and the other way round
+        with suppress(DataError):  # a model for pairs refuses single texts, and vice versa
             for one in function.request.model_validate({"inputs": inputs}).inputs:  # type: ignore[attr-defined]
                 function.check(predictor, one)
             return list(inputs)
@@ -116,7 +116,7 @@ def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settin
     found = [_find_words(text, splits_words=splits_words) for text in texts]
     examples = [TaggedWords(str(n), tuple(word for word, *_ in words)) for n, (_, words) in enumerate(found)]
     num_cut: list[int] = []
-    # a text without words needs no model
+    # texts without words are not passed to the model
     outputs = predictor.predict([example for example in examples if example.words], report_cut=num_cut.extend)
     answered = iter(zip(outputs, num_cut, strict=True))
     return [_tagged(predictor.task, text, words, *(next(answered) if words else ([], 0))) for text, words in found]
@@ -128,8 +128,8 @@ def _to_tagged_words(text: str | list[str]) -> list[TaggedWords]:
 
 
 def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
-    """The text, of a list of words these with a space between them, and each word with its place in it."""
-    if isinstance(text, str) and splits_words:  # as the texts were cut that it was trained on
+    """The text (a list of words is joined by spaces), and each word with its start and end in it."""
+    if isinstance(text, str) and splits_words:  # as the training texts were split
         return text, [(text[word.start : word.end], word.start, word.end) for word in find_words(text)]
     words = text.split() if isinstance(text, str) else text
     joined = text if isinstance(text, str) else " ".join(text)
@@ -138,7 +138,7 @@ def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[s
         start = joined.index(word, end)
         end = start + len(word)
         found.append((word, start, end))
-        end += not isinstance(text, str)  # an empty word of a list has its own place after the space
+        end += not isinstance(text, str)  # skip the space, so that an empty word has a position of its own
     return joined, found
 
 
@@ -240,7 +240,7 @@ def _read_trace(found: Trace) -> schemas.ReadTrace:
 
 
 def _to_digits(numbers: np.typing.NDArray[np.float32], digits: int) -> Any:
-    """Nested lists with no more digits than are worth sending."""
+    """Nested lists of numbers rounded to `digits` significant digits, to keep responses small."""
     scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.maximum(np.abs(numbers), 1e-12))))
     return (np.round(numbers.astype(np.float64) * scale) / scale).tolist()
 
@@ -250,7 +250,7 @@ def _has_head(kind: str) -> Callable[[Predictor], bool]:
 
 
 def _has_weights(predictor: Predictor) -> bool:
-    """An export answers, but cannot be looked into; it has the one head that it was exported with."""
+    """Whether the model can be inspected; an export can only be run, with the one head it was exported with."""
     return not predictor.members and not isinstance(predictor.checkpoint.foreign, ExportFiles)
 
 
@@ -259,11 +259,11 @@ def _can_embed(predictor: Predictor) -> bool:
 
 
 def _answers(example: type[Any]) -> Callable[[Predictor], bool]:
-    """Whether the model's task is asked such examples."""
+    """Whether the model's task takes examples of this type."""
     return lambda predictor: predictor.checkpoint.task is not None and find_kind(predictor.task).example is example
 
 
-# In the order in which the page shows them.
+# In the order shown on the page.
 FUNCTIONS = {
     "fill-mask": Function(
         "The most probable words for each [MASK] of a text",

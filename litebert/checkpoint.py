@@ -1,11 +1,11 @@
-"""A checkpoint: one directory with weights, configuration, tokenizer and recipe. It is complete or does not exist.
+"""A checkpoint: one directory with weights, configuration, tokenizer and recipe. It is complete, or it does not exist.
 
 litebert.json            the manifest: model, heads, step, the SHA-256 of every other file, and its own checksum
 model.safetensors        the weights, under Hugging Face's names where its classes can express the model
 config.json, tokenizer.json, ...   with these, `transformers` loads the directory as it is
 tokenizer/               our tokenizer
 recipe.toml              the resolved recipe
-optimizer.safetensors    moments by parameter, if training is to be resumed from it
+optimizer.safetensors    moments by parameter, if training can be resumed from it
 README.md                the model card
 """
 
@@ -56,7 +56,7 @@ class CheckpointContent:
     recipe_toml: str = ""
     card: str = ""
     state: Mapping[str, float | int] = field(default_factory=dict)  # counters of the run, such as tokens seen
-    begun_with: Mapping[str, Any] = field(default_factory=dict)  # what must be the same when the run is resumed
+    begun_with: Mapping[str, Any] = field(default_factory=dict)  # settings that must be the same to resume the run
     optimizer: Mapping[str, Tensor] | None = None
     licences: Mapping[str, bytes] = field(default_factory=dict)  # files that must be copied with the weights
     task: Mapping[str, Any] | None = None  # the task of a fine-tuned model, as tasks/catalog.py reads it
@@ -87,11 +87,11 @@ class Checkpoint:
     path: Path
     config: ModelConfig
     heads: tuple[HeadSpec, ...]
-    layout: Family | None  # the library whose tensor names the weights have; None: ours
+    layout: Family | None  # the library whose tensor names the weights use; None: ours
     step: int
     state: dict[str, float | int]
     begun_with: dict[str, Any] = field(default_factory=dict)
-    task: dict[str, Any] | None = None  # of a fine-tuned model; tasks/catalog.py reads it
+    task: dict[str, Any] | None = None  # the task of a fine-tuned model; tasks/catalog.py reads it
     foreign: Foreign | None = None  # None: the files are ours
     embedding: EmbeddingSpec | None = None  # how sequence vectors are made; None: not stated
     at_chance: tuple[str, ...] = ()  # heads that learned nothing in pre-training, if that was measured
@@ -102,15 +102,15 @@ class Checkpoint:
         return self.embedding or EmbeddingSpec()
 
     def find_max_length(self, head: str) -> int:
-        """The number of tokens, with special ones, that a head reads; longer texts are cut."""
+        """The maximum number of tokens for a head, including special ones; longer texts are truncated."""
         longest = self.config.max_positions
-        if head == "mlm":  # masks are filled in texts of any length that fits
+        if head == "mlm":  # masks are filled in any text that fits the model
             return longest
         stated = self.embedding_spec.max_length if head == "embedding" else None
         return min(stated or (self.task or {}).get("max_length", longest), longest)
 
     def load_model(self, config: ModelConfig | None = None) -> Model:
-        """The model with its weights; `config` may differ in what has no weights (dropout, depth of shared layers)."""
+        """The model with its weights; `config` may differ in options without weights (dropout, depth if shared)."""
         model = build_model(config or self.config, self.heads, device="meta").to_empty(device="cpu")
         model.load_state_dict(self.load_weights(), strict=True)
         return model
@@ -164,7 +164,7 @@ def _on_cpu(tensor: Tensor) -> Tensor:
 
 
 def model_tensors(model: Model, gather: Callable[[Tensor], Tensor] = _on_cpu) -> dict[str, Tensor]:
-    """The weights under our names; `gather` makes full tensors of shards."""
+    """The weights under our names; `gather` makes full tensors from shards."""
     return {name: gather(tensor) for name, tensor in model.state_dict().items()}
 
 
@@ -177,9 +177,9 @@ def save_checkpoint(
     *,
     replaces: bool = False,
 ) -> None:
-    """Write a checkpoint, which appears at `path` when it is complete and synced; `replaces` allows an existing one.
+    """Write a checkpoint, which appears at `path` when complete and synced; `replaces` allows overwriting one.
 
-    `weights` are the model's, if they had to be gathered from shards. A model without a tokenizer reads token ids.
+    `weights` are the model's, if they had to be gathered from shards. Without a tokenizer, the input is token ids.
     """
     family = find_family(model.config, model.head_specs, pad_id=0 if tokenizer is None else tokenizer.pad_id)
     tensors = model_tensors(model) if weights is None else dict(weights)
@@ -221,7 +221,7 @@ def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     mode = path.stat().st_mode
     try:
         save_file(dict(tensors), path, metadata={"format": "pt"})
-    except SafetensorError as error:  # on a full disk, the library hides the system's error in its own message
+    except SafetensorError as error:  # on a full disk, the library puts the system's error into its message only
         number = re.search(r"os error (\d+)", str(error))
         if number is None:
             raise
@@ -234,7 +234,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     manifest = read_manifest(path)
     for name, expected in manifest.files.items():
         file = path / name
-        if name == CARD:  # which older checkpoints list, although users edit it
+        if name == CARD:  # older checkpoints list it, although users edit it
             continue
         if not stays_inside(name):
             raise DataError(
@@ -264,7 +264,7 @@ def read_embedding(facts: dict[str, Any] | None, *, where: str) -> EmbeddingSpec
 
 
 def drop_optimizer(path: Path) -> None:
-    """Delete a checkpoint's optimizer state, several times the size of its weights; it is valid at any moment."""
+    """Delete a checkpoint's optimizer state, several times the size of its weights; a crash leaves it valid."""
     manifest = read_sealed(path / MANIFEST)
     if manifest["files"].pop(OPTIMIZER, None):
         write_sealed(path / MANIFEST, manifest)
@@ -274,7 +274,7 @@ def drop_optimizer(path: Path) -> None:
 def optimizer_tensors(
     model: Model, optimizer: Optimizer, gather: Callable[[Tensor], Tensor] = _on_cpu
 ) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors, `<parameter>/<moment>`; `gather` makes full tensors of shards."""
+    """The optimizer's state as named tensors, `<parameter>/<moment>`; `gather` makes full tensors from shards."""
     return {
         f"{name}/{key}": gather(torch.as_tensor(value))
         for name, parameter in model.named_parameters()
@@ -288,7 +288,7 @@ def restore_optimizer(
     tensors: Mapping[str, Tensor],
     cut: Callable[[Tensor, Tensor], Tensor] = lambda tensor, _: tensor,
 ) -> None:
-    """Load the state from `optimizer_tensors` into an optimizer; `cut` makes shards like a parameter's."""
+    """Load the state from `optimizer_tensors` into an optimizer; `cut` shards a tensor like its parameter."""
     states: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
@@ -346,7 +346,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class _BegunWith:
-    """What a manifest may say that the run began with; earlier versions say less."""
+    """The fields that a manifest's `begun_with` may have; earlier versions wrote fewer."""
 
     dtype: Literal["", "fp32", "bf16", "fp16"] = ""
     corpora: dict[str, str] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE
 
 @dataclass(frozen=True)
 class Verified:
-    """The result for one directory or one study report; without problems, it is verified."""
+    """The result for one directory or one study report; it is verified if there are no problems."""
 
     kind: str
     path: Path
@@ -105,7 +105,7 @@ def _check_checkpoint(folder: Path) -> list[str]:
     files = checkpoint.read_manifest(folder).files
     problems = find_changed(folder, {name: sha256 for name, sha256 in files.items() if name != checkpoint.CARD})
     if not problems:
-        checkpoint.load_checkpoint(folder)  # its configuration can be built too
+        checkpoint.load_checkpoint(folder)  # also checks that the configuration can be built
     return problems
 
 
@@ -131,7 +131,7 @@ def _check_finished_run(folder: Path) -> list[str]:
 
 
 def _check_run(folder: Path) -> list[str]:
-    """The logs and the recipe of a run; its checkpoints are directories of their own."""
+    """Check the logs and the recipe of a run; its checkpoints are verified separately."""
     for name in (METRICS_FILE, TIMING_FILE):
         if (folder / name).is_file():
             read_log(folder / name)
@@ -140,7 +140,7 @@ def _check_run(folder: Path) -> list[str]:
     if not saved:
         return []
     check_log(folder / METRICS_FILE, checkpoint.read_manifest(saved[-1]).begun_with.get("metrics", {}))
-    if "job" in begun:  # of fine-tuning: its checkpoints know the recipe, and not the job
+    if "job" in begun:  # a fine-tuning run: its checkpoints contain the recipe, but not the job
         return []
     last = build_recipe(read_toml_values(saved[-1] / checkpoint.RECIPE, "recipe"))
     try:
@@ -159,7 +159,7 @@ def _check_trials(folder: Path) -> list[str]:
 
 
 def _check_demo(folder: Path) -> list[str]:
-    """A demo's own notes; its corpus and its run are directories of their own."""
+    """Check a demo's own records; its corpus and its run are verified separately."""
     for name in ("demo.json", "evaluation.json", "times.json"):
         if (folder / name).is_file():
             read_sealed(folder / name)

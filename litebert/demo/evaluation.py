@@ -30,7 +30,7 @@ GAPS = (
     "A subclass can override this [MASK] to change what is printed.",
     "The second argument is optional and defaults to [MASK].",
 )
-_SEQUENCES = 32  # in one held-out batch
+_SEQUENCES = 32  # per validation batch
 _HIDDEN_RATE = 0.15  # as in the papers; a higher rate leaves less context to predict from
 # A shared layer can be applied more often than in training; the figure shows this many applications.
 _FIGURE_LAYERS = 8
@@ -44,7 +44,7 @@ class Evaluation:
     trained: HeldOutScore
     untrained: HeldOutScore
     constant: HeldOutScore
-    rule: HeldOutScore  # a full stop before [SEP], "the" elsewhere: what position alone gives away
+    rule: HeldOutScore  # a full stop before [SEP], "the" elsewhere: uses only the position
     constant_piece: str  # the most frequent piece in the training text
     fillings: list[list[Guess]]  # for each of GAPS, the best first
     distances_trained: LayerDistances
@@ -76,7 +76,7 @@ def evaluate_model(checkpoint_path: Path, recipe: Recipe) -> Evaluation:
 
 def draw_held_out(recipe: Recipe) -> Sequence[Batch]:
     """One epoch over the validation documents."""
-    masking = MaskingOptions(rate=_HIDDEN_RATE, mask_share=1.0, random_share=0.0)  # nothing can be copied
+    masking = MaskingOptions(rate=_HIDDEN_RATE, mask_share=1.0, random_share=0.0)  # no chosen token stays readable
     options = replace(recipe.stream, masking=masking, batch=BatchOptions(sequences=_SEQUENCES))
     stream, _ = open_stream(recipe.data, options, split="valid")
     return [stream.batch(step) for step in range(stream.steps_per_epoch)]
@@ -92,7 +92,7 @@ def most_frequent_token(recipe: Recipe) -> int:
 
 
 def score_rule(batches: Sequence[Batch], tokenizer: Tokenizer) -> Share:
-    """Masked-token accuracy of a rule that only looks whether [SEP] follows; a short run learns little more."""
+    """Masked-token accuracy of a rule that only checks whether [SEP] follows; a short run learns little more."""
     stop, the = tokenizer.encode("a.")[-1], tokenizer.encode("the")[0]
     right = total = 0
     for batch in batches:

@@ -25,13 +25,13 @@ _MARKUP = (
     (re.compile(r'"([^"\s]{1,60})"'), r"\1"),  # the documentation quotes code: "None", "__init__()"
     (re.compile(r"\s*\[\d+\]_?"), ""),  # footnotes
     (re.compile("`"), "'"),  # old quotes: `this'
-    (re.compile(r"::"), ":"),  # what announces a block of code
+    (re.compile(r"::"), ":"),  # introduces a code block
     (re.compile(r"(?<=\w)-\s*\n\s*(?=[a-z])"), "-"),  # a word that was wrapped at its hyphen
     (re.compile(r"\s+"), " "),
 )
 _WORD = re.compile(r"[A-Za-z][a-z]*(?:['’-][a-z]+)*[,.;:!?)]*")
 _CODE = re.compile(r"[={}<>|\\`@#$^~\[\]*]|\w\(\w|__\w|\.\.|::|--|\w/\w|[:;.]\w+[:(]|_\(|\b\w+\.\w+\.\w+|\w_\w")
-_MAX_CODE_SHARE = 0.2  # marks of code over words, in a sentence
+_MAX_CODE_SHARE = 0.2  # code characters per word of a sentence
 _MIN_WORD_SHARE = 0.7
 _MIN_WORDS = 4
 _MAX_WORDS = 60

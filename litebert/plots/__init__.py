@@ -1,1 +1,1 @@
-"""Pictures: curves of runs, which labels are confused, what answering early costs, and charts that live in a page."""
+"""Plots: learning curves, confusion matrices, scatter plots, early-exit curves, and SVG charts for web pages."""

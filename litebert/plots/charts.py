@@ -27,7 +27,7 @@ _UNWANTED = (
     re.compile(r"font-family: [^;]*; "),
     re.compile(r' id="[a-zA-Z0-9.]+_\d+"'),
 )
-_WIDTH, _HEIGHT = 3.8, 2.7  # inches; only their ratio and the size of letters against it matter
+_WIDTH, _HEIGHT = 3.8, 2.7  # inches; only their ratio and the relative font size matter
 
 
 @dataclass(frozen=True)

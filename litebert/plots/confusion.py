@@ -12,7 +12,7 @@ from litebert.core.files import atomic_path
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MAX_NUMBERS = 20  # labels up to which each field shows its count
+_MAX_NUMBERS = 20  # with more labels, cells do not show their counts
 _MAX_NAME = 24
 _NUMBERED = "Labels are numbered in the order of report.json."
 # Matplotlib's own font lacks Chinese, Japanese and Korean; most systems have one of these.

@@ -42,7 +42,7 @@ MAX_PANELS = 4  # unless metrics are named
 # the panels to draw first; a run has only some of these metrics
 PREFERRED = ("mlm_loss", "mlm_accuracy", "sentence_accuracy", "accuracy", "f1", "loss", "learning_rate")
 _TITLES = {"mlm_loss": "masked-token loss", "mlm_accuracy": "masked-token accuracy"}
-_EXACT = {"learning_rate", "tokens"}  # without noise
+_EXACT = {"learning_rate", "tokens"}  # no noise to smooth
 _TRAINING = "training (with points: validation)"
 _PREFIXES = {"valid": "validation", "dev": "validation", "train": "training"}
 
@@ -83,7 +83,7 @@ def _base(metric: str) -> str:
 def _choose_panels(panels: Sequence[str]) -> list[str]:
     known = [name for name in PREFERRED if name in panels]
     if "mlm_loss" in known:
-        known.remove("loss")  # the sum of its parts
+        known.remove("loss")  # the sum of mlm_loss and the sentence loss
     return [*known, *(name for name in panels if name not in PREFERRED)][:MAX_PANELS]
 
 
@@ -156,7 +156,7 @@ def _name_runs(paths: Sequence[Path]) -> list[str]:
 
 
 def _draw_panel(panel: "Axes", metric: str, runs: dict[str, Run]) -> None:
-    """Training, smoothed where there are many points, and validation on top of it, with points."""
+    """Draw the training curve, smoothed if it has many points, and the validation curve on top, with markers."""
     for (dash, color), (name, run) in zip(LINES, runs.items(), strict=False):
         style: dict[str, Any] = {"color": color, "linestyle": dash}
         validation = next((run[key] for key in (f"valid_{metric}", f"dev_{metric}") if key in run), None)
@@ -179,7 +179,7 @@ def _draw_panel(panel: "Axes", metric: str, runs: dict[str, Run]) -> None:
 
 
 def _draw_background(panel: "Axes", levels: Mapping[str, float], stages: Sequence[int]) -> None:
-    """Dotted lines: a baseline across, and the beginning of a stage."""
+    """Draw dotted lines: horizontal for baselines, vertical where stages begin."""
     for name, value in levels.items():
         panel.axhline(value, color=_QUIET, linewidth=1.2, linestyle=":")
         panel.annotate(
@@ -205,7 +205,7 @@ def _draw_background(panel: "Axes", levels: Mapping[str, float], stages: Sequenc
 
 
 def _legend_entries(panels: Sequence["Axes"]) -> tuple[list["Artist"], list[str]]:
-    """Each run once, though it may be missing from some panels; then what the faint lines are."""
+    """One entry per run, even if some panels lack it; then one that explains the faint lines."""
     entries: dict[str, Artist] = {}
     for panel in panels:
         for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):

@@ -1,1 +1,1 @@
-"""Search by meaning: passages of text as vectors in a folder, and the nearest ones to a question."""
+"""Semantic search: an index of passage vectors in a folder, and the passages nearest to a query."""

@@ -1,7 +1,7 @@
-"""`litebert search index`: embed what is new in some files, and forget what is gone.
+"""`litebert search index`: embed new passages of some files, and remove those of deleted documents.
 
-Every two minutes the new passages are saved as a segment, so a kill loses little: the same call continues. Documents
-are known by the fingerprint of their text: a file that was moved, or of which one line changed, is not embedded again.
+New passages are saved as a segment every two minutes, so a kill loses little: the same call resumes. Documents are
+identified by a fingerprint of their text: moving a file embeds nothing again, changing a line only its document.
 """
 
 import time
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 
 _DEFAULT_TOKENS = 128
 _BATCH_PASSAGES = 512
-_SEGMENT_PASSAGES = 1 << 17  # in memory until they are written
+_SEGMENT_PASSAGES = 1 << 17  # held in memory until written
 _SAVE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """How an index is made; the same for all its passages."""
+    """Options of an index, the same for all its passages."""
 
     precision: Precision = "int8"
-    passage_tokens: int | None = None  # None: 128, or what the model reads if that is less
+    passage_tokens: int | None = None  # None: 128, or the model's maximum if that is less
 
 
 @dataclass
 class IndexResult:
-    """What a call did."""
+    """The result of one call."""
 
     record: IndexRecord
-    num_documents: int = 0  # different ones
+    num_documents: int = 0  # without duplicates
     num_new: int = 0  # passages that were embedded
-    num_removed: int = 0  # passages of documents that are gone
-    num_cut: int = 0  # tokens that the model did not read
+    num_removed: int = 0  # passages of deleted documents
+    num_cut: int = 0  # tokens cut off because the model reads fewer
     elapsed_seconds: float = 0.0
 
     def count_cut(self, num_cut: Sequence[int]) -> None:
@@ -63,7 +63,7 @@ class IndexResult:
 
 
 class _Place(NamedTuple):
-    """Where the index has a document."""
+    """A document's position in the index."""
 
     document: str
     segment: Segment
@@ -86,7 +86,7 @@ class _Pending:
 def build_index(
     documents: Iterable[Document], folder: Path, model: "Predictor", options: IndexOptions, *, title: str
 ) -> IndexResult:
-    """Make an index of documents, or make an index hold exactly these; `title` is how it names the model."""
+    """Create an index of documents, or update one to contain exactly these; `title` is the model's name in it."""
     started = time.monotonic()
     if folder.exists() and not (folder / INDEX_FILE).is_file() and any(folder.iterdir()):
         raise ConfigError("output-exists", f"{folder} exists and is not an index: choose another folder", option="out")
@@ -119,7 +119,7 @@ def build_index(
 
 
 def _open_record(folder: Path, model: "Predictor", options: IndexOptions, title: str) -> IndexRecord:
-    """The index so far, which must have been made in the same way; an empty one where there is none."""
+    """The existing index, which must have the same model and options; an empty one if there is none."""
     reads = model.checkpoint.find_max_length("embedding") - 2  # [CLS] and [SEP]
     tokens = min(_DEFAULT_TOKENS, reads) if options.passage_tokens is None else options.passage_tokens
     if not 1 <= tokens <= reads:
@@ -143,7 +143,7 @@ def _open_record(folder: Path, model: "Predictor", options: IndexOptions, title:
 
 
 def _find_documents(folder: Path, record: IndexRecord) -> dict[str, _Place]:
-    """Where the index has each text, by its fingerprint. A document's passages are consecutive."""
+    """The position of each document in the index, by fingerprint. A document's passages are consecutive."""
     places: dict[str, _Place] = {}
     for segment in SearchIndex(folder).segments if record.segments else ():
         passages = groupby(segment.iter_kept(), key=lambda kept: (kept[1].fingerprint, kept[1].document))
@@ -160,9 +160,9 @@ def _iter_batches(
     known: Mapping[str, _Place],
     wanted: set[tuple[str, str]],
 ) -> Iterator[tuple[list[tuple[list[Passage], _Place]], list[Passage]]]:
-    """Whole documents whose text is known under another name, and passages of new ones, a batch at a time.
+    """Yield batches: whole documents whose text is indexed under another name, and passages of new documents.
 
-    `wanted` collects the fingerprint and the name of every document; of equal texts the first is taken.
+    `wanted` collects the fingerprint and the name of every document; duplicates of an earlier text are skipped.
     """
     moved: list[tuple[list[Passage], _Place]] = []
     new: list[Passage] = []
@@ -189,7 +189,7 @@ def _iter_batches(
 
 
 def _save(folder: Path, record: IndexRecord, pending: _Pending) -> IndexRecord:
-    """Write what is pending as a segment, and name it in the index."""
+    """Write the pending passages as a segment, and list it in the index."""
     if not pending.passages:
         return record
     vectors = np.concatenate(pending.vectors)
@@ -204,7 +204,7 @@ def _next_name(segments: Iterable[SegmentRecord]) -> str:
 
 
 def _remove_unwanted(folder: Path, record: IndexRecord, wanted: Collection[tuple[str, str]]) -> IndexRecord:
-    """The index with only the wanted documents; a segment that has lost more than half is written again."""
+    """The index with only the wanted documents; a segment with at most half of its passages left is rewritten."""
     kept: list[SegmentRecord] = []
     for segment in SearchIndex(folder).segments if record.segments else ():
         passages = [(n, one) for n, one in segment.iter_kept() if (one.fingerprint, one.document) in wanted]
@@ -227,7 +227,7 @@ def _find_ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _remove_unnamed_files(folder: Path, record: IndexRecord) -> None:
-    """Delete segments that a killed call wrote without naming them, or that the index no longer names."""
+    """Delete segment files that the index does not list: written by a killed call, or replaced."""
     named: set[str] = set().union(*(segment.sha256 for segment in record.segments))
     for path in (*folder.glob("*.vectors"), *folder.glob("*.jsonl")):
         if path.name not in named and path.stem.isdigit():

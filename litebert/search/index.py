@@ -1,9 +1,9 @@
-"""`litebert.SearchIndex`: the passages nearest in meaning to a question, exactly, by one matrix product.
+"""`litebert.SearchIndex`: exact semantic search for the passages nearest to a query, by one matrix product.
 
-index.json      the model, the files that were read, and the segments; sealed with a checksum
+index.json      the model, the options and the segments; sealed with a checksum
 000001.*        segments (segment.py)
 
-With a model of width 128, a million passages are 132 MB in int8, and a query of them takes about a tenth of a second.
+With vectors of width 128, a million passages take 132 MB in int8, and a query takes about a tenth of a second.
 """
 
 import os
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from litebert.inference.predictor import Predictor
 
 INDEX_FILE = "index.json"
-_CANDIDATES = 5  # passages that a reranker reads for each one that is asked for
-# Embedded when an index is made and by every model that searches it: other vectors mean another model
+_CANDIDATES = 5  # passages that a reranker scores per requested passage
+# Embedded when an index is built, and by every model that searches it: another vector means another model
 _PROBE = "The same text gives the same vector, or the model is another one."
 _SAME = 0.98  # cosine; int8 and other engines stay above
 
 
 @dataclass(frozen=True)
 class IndexRecord:
-    """The root file: how the passages were made, and where they are."""
+    """The root file: how the passages were embedded, and their segments."""
 
     model: str  # the path or name that was given
     probe: tuple[float, ...]  # the model's vector of a fixed text
@@ -48,7 +48,7 @@ class IndexRecord:
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage that was found; `score` is the cosine with the question, or the reranking model's."""
+    """A search result; `score` is the cosine with the query, or the reranker's score."""
 
     score: float
     text: str
@@ -56,7 +56,7 @@ class Hit:
 
 
 class SearchIndex:
-    """Passages of text, searched by meaning.
+    """Semantic search over passages of text.
 
     index = litebert.SearchIndex("index")
     [hit.text for hit in index.search("Which book is about cats?", k=3)]
@@ -65,7 +65,7 @@ class SearchIndex:
     def __init__(
         self, folder: str | os.PathLike[str], *, model: "str | os.PathLike[str] | Predictor | None" = None
     ) -> None:
-        """Open an index; `model` replaces the one that it names, which may have moved, but must be the same."""
+        """Open an index; `model` replaces the recorded path, which may have moved, but must be the same model."""
         self.folder = Path(folder)
         self.record = read_index(self.folder)
         self._model = model
@@ -78,31 +78,31 @@ class SearchIndex:
 
     @cached_property
     def model(self) -> "Predictor":
-        """The model that embeds questions; loaded when first used."""
+        """The model that embeds queries; loaded when first used."""
         model = open_model(self._model or self.record.model)
         check_same_model(self.record, model, self.folder)
         return model
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """The index's files, mapped."""
+        """The segments, with memory-mapped vectors."""
         width = len(self.record.probe)
         return [Segment(self.folder, record, width, self.record.precision) for record in self.record.segments]
 
     def search(
         self, query: str, k: int = 10, *, reranker: "Predictor | None" = None, label: str | None = None
     ) -> list[Hit]:
-        """The `k` passages nearest to a question, the best first.
+        """The `k` passages nearest to a query, best first.
 
-        A `reranker`, a model fine-tuned on (question, passage) pairs, chooses them among five times as many: by its
-        number if it is a regression model, by the probability of `label` if it is a classifier.
+        A `reranker`, a model fine-tuned on (query, passage) pairs, selects them from five times as many: by its
+        prediction if it is a regression model, by the probability of `label` if it is a classifier.
         """
         return self.search_batch([query], k, reranker=reranker, label=label)[0]
 
     def search_batch(
         self, queries: Sequence[str], k: int = 10, *, reranker: "Predictor | None" = None, label: str | None = None
     ) -> list[list[Hit]]:
-        """`search` for many questions at once."""
+        """`search` for many queries at once."""
         if k < 1:
             raise ConfigError("out-of-range", f"k must be 1 or more, got {k}", option="k")
         if not queries:
@@ -113,7 +113,7 @@ class SearchIndex:
         return [rerank(reranker, query, hits, label)[:k] for query, hits in zip(queries, found, strict=True)]
 
     def search_vectors(self, vectors: NDArray[np.float32], k: int = 10) -> list[list[Hit]]:
-        """The passages nearest to each of some vectors of unit length (N, H)."""
+        """The passages nearest to each of these unit vectors (N, H)."""
         scores = np.full((len(vectors), 0), -np.inf, np.float32)
         places = np.zeros((len(vectors), 0, 2), np.int64)  # segment and passage
         for number, segment in enumerate(self.segments):
@@ -143,9 +143,9 @@ def _merge(
     start: int,
     k: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The best `k` of what was found so far (N, k) and of a block (N, rows); of equals the earlier passage."""
+    """The best `k` of the results so far (N, k) and a block (N, rows); ties go to the earlier passage."""
     if block.shape[1] > k:
-        # the k-th best score, and everything that reaches it, so that equals are never chosen at random
+        # keep all that reach the k-th best score, so that ties are not broken arbitrarily
         least = np.partition(block, -k, axis=1)[:, -k]
         columns = np.flatnonzero((block >= least[:, None]).any(0))
         block, rows = block[:, columns], start + columns
@@ -159,7 +159,7 @@ def _merge(
 
 
 def rerank(model: "Predictor", query: str, hits: Sequence[Hit], label: str | None) -> list[Hit]:
-    """The passages in the order of what a model of (question, passage) pairs says of them."""
+    """The passages, sorted by the scores of a model for (query, passage) pairs."""
     if not hits:
         return []
     answers = model.classify([(query, hit.text) for hit in hits])
@@ -172,12 +172,12 @@ def rerank(model: "Predictor", query: str, hits: Sequence[Hit], label: str | Non
             option="label",
         )
     scores = [answer.probabilities[label] if label and labels else float(answer.label) for answer in answers]
-    order = sorted(range(len(hits)), key=lambda number: -scores[number])  # stable: equals stay in the order of search
+    order = sorted(range(len(hits)), key=lambda number: -scores[number])  # stable: ties keep the search order
     return [Hit(round(scores[number], 6), hits[number].text, hits[number].document) for number in order]
 
 
 def read_index(folder: Path) -> IndexRecord:
-    """The root file of an index."""
+    """Read the root file of an index."""
     file = folder / INDEX_FILE
     if not file.is_file():
         raise ConfigError(
@@ -185,35 +185,35 @@ def read_index(folder: Path) -> IndexRecord:
         )
     fix = "build the index again"
     record = build_record(IndexRecord, read_sealed(file, fix=fix), where=str(file), fix=fix)
-    if not all(segment.name.isdigit() for segment in record.segments):  # a name is a path, which must stay inside
+    if not all(segment.name.isdigit() for segment in record.segments):  # names become paths inside the folder
         raise DataError("corrupt-file", f"{file} is corrupt: a segment's name is not a number; {fix}")
     return record
 
 
 def write_index(folder: Path, record: IndexRecord) -> None:
-    """Write the root file, at once."""
+    """Write the root file atomically."""
     write_sealed(folder / INDEX_FILE, asdict(record))
 
 
 def open_model(model: "str | os.PathLike[str] | Predictor") -> "Predictor":
-    """A loaded model."""
+    """The model itself, or the one loaded from a path."""
     from litebert.inference.predictor import Predictor, load
 
     return model if isinstance(model, Predictor) else load(model)
 
 
 def embed(model: "Predictor", texts: Sequence[str], report_cut: Any = None) -> NDArray[np.float32]:
-    """Vectors of unit length, whether or not the model's are."""
+    """Unit vectors, even if the model does not normalize its own."""
     return model.embed(texts, normalize=True, report_cut=report_cut)
 
 
 def make_probe(model: "Predictor") -> tuple[float, ...]:
-    """What tells models apart."""
+    """The vector of a fixed text, which identifies a model."""
     return tuple(round(float(value), 5) for value in embed(model, [_PROBE])[0])
 
 
 def check_same_model(record: IndexRecord, model: "Predictor", folder: Path) -> None:
-    """Refuse a model whose vectors are not those of the index."""
+    """Raise if the model's vectors are not those of the index."""
     probe = make_probe(model)
     likeness = float(np.dot(probe, record.probe)) if len(probe) == len(record.probe) else 0.0
     if likeness < _SAME:

@@ -1,4 +1,4 @@
-"""Documents cut into passages that a model reads whole."""
+"""Split documents into passages that fit a model's maximum length."""
 
 import hashlib
 import math
@@ -10,12 +10,12 @@ from litebert.text.tokenizer import Tokenizer
 
 
 def hash_text(document: Document) -> str:
-    """A fingerprint of a document's text: documents with the same one have the same passages."""
+    """A fingerprint of a document's text; documents with equal fingerprints have equal passages."""
     return hashlib.sha256("\n".join(document.sentences).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def cut_passages(document: Document, tokenizer: Tokenizer, max_tokens: int) -> list[str]:
-    """Whole sentences, as many as `max_tokens` hold; only a longer sentence is cut."""
+    """Passages of whole sentences, up to `max_tokens` each; only longer sentences are split."""
     passages: list[list[str]] = []
     room = 0
     for sentence, num_tokens in _iter_short(document.sentences, tokenizer, max_tokens):
@@ -38,7 +38,7 @@ def _iter_short(sentences: Sequence[str], tokenizer: Tokenizer, max_tokens: int)
 
 
 def _cut_evenly(text: str, num_parts: int) -> list[str]:
-    """Parts of about the same number of characters, cut at a space where there is one in the second half of a part."""
+    """Parts of about equal length, split at a space if there is one in the second half of a part."""
     ends = [0]
     for number in range(1, num_parts):
         aim = max(ends[-1] + 1, number * len(text) // num_parts)

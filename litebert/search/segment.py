@@ -1,9 +1,9 @@
 """A segment of an index: passages and their vectors, written once.
 
-NAME.vectors    one record per passage: where its line starts, a scale, and a vector of unit length in int8 or float32
+NAME.vectors    one record per passage: the offset of its line, a scale, and a unit vector in int8 or float32
 NAME.jsonl      one line per passage: its text, its document and the document's fingerprint
 
-Both are mapped or read in place: a query loads the lines of what it found, and nothing else.
+Vectors are memory-mapped, and a query reads only the lines of the passages that it returns.
 """
 
 import json
@@ -24,7 +24,7 @@ _BLOCK_ROWS = 1 << 15  # computed at once: 16 MB of float32 at width 128
 
 
 class Passage(NamedTuple):
-    """Some text of a document; `document` names the file and the line that it came from."""
+    """A passage of a document; `document` names its file and line."""
 
     text: str
     document: str
@@ -33,12 +33,12 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True)
 class SegmentRecord:
-    """What the index's root file says of a segment."""
+    """A segment's entry in the index's root file."""
 
     name: str
     num_passages: int
     sha256: dict[str, str]  # of its files
-    removed: tuple[tuple[int, int], ...] = ()  # ranges of passages that the index has no longer
+    removed: tuple[tuple[int, int], ...] = ()  # ranges of removed passages
 
     @property
     def num_removed(self) -> int:
@@ -47,7 +47,7 @@ class SegmentRecord:
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment, opened."""
+    """An opened segment."""
 
     folder: Path
     record: SegmentRecord
@@ -56,7 +56,7 @@ class Segment:
 
     @cached_property
     def rows(self) -> NDArray[np.void]:
-        """The records, mapped."""
+        """The records, memory-mapped."""
         path, kind = self.folder / f"{self.record.name}.vectors", row_type(self.width, self.precision)
         expected = self.record.num_passages * kind.itemsize
         if not path.is_file() or path.stat().st_size != expected:
@@ -64,7 +64,7 @@ class Segment:
         return np.memmap(path, kind, "r")
 
     def score(self, queries: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """The cosine of each query with each passage (rows, queries), block by block, with the block's first row."""
+        """Yield each block's first row and the cosine of its passages with the queries (rows, queries)."""
         for start in range(0, len(self.rows), _BLOCK_ROWS):
             block = self.rows[start : start + _BLOCK_ROWS]
             scores = block["vector"].astype(np.float32) @ queries.T
@@ -74,7 +74,7 @@ class Segment:
             yield start, scores
 
     def vectors(self, start: int, end: int) -> NDArray[np.float32]:
-        """Some vectors, as a search uses them."""
+        """The vectors of a range of passages, as used in a search."""
         block = self.rows[start:end]
         vectors: NDArray[np.float32] = block["vector"].astype(np.float32) * block["scale"][:, None]
         return vectors
@@ -100,7 +100,7 @@ class Segment:
 
 
 def row_type(width: int, precision: Precision) -> np.dtype[np.void]:
-    """The record of a passage; the offset and the scale keep it from being a plain matrix, so one file holds all."""
+    """The record type of a passage: structured, so that offsets, scales and vectors are in one file."""
     kind = {"int8": "i1", "float32": "<f4"}[precision]
     return np.dtype([("start", "<i8"), ("scale", "<f4"), ("vector", kind, (width,))])
 
@@ -108,7 +108,7 @@ def row_type(width: int, precision: Precision) -> np.dtype[np.void]:
 def write_segment(
     folder: Path, name: str, passages: Sequence[Passage], vectors: NDArray[np.float32], precision: Precision
 ) -> SegmentRecord:
-    """Write passages with their vectors of unit length."""
+    """Write passages with their unit vectors."""
     lines = [
         json.dumps(passage._asdict(), ensure_ascii=False).encode("utf-8", "replace") + b"\n" for passage in passages
     ]

@@ -1,1 +1,1 @@
-"""A server for trained models: HTTP with batches across requests, and a page to play on."""
+"""An HTTP server for trained models, with batching across requests and a playground page."""

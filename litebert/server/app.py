@@ -1,4 +1,4 @@
-"""The application: a route for each function that a served model has, and those for machines that watch it."""
+"""The application: a route per function of the served models, the model list, health checks and metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -53,15 +53,15 @@ def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
         version=version("litebert"),
         description=_DESCRIPTION,
         lifespan=live,
-        docs_url=None,  # FastAPI's own pages load scripts from elsewhere
+        docs_url=None,  # FastAPI's own pages load scripts from a CDN
         redoc_url=None,
         responses=_refusals(401, 421, 500),
     )
-    app.state.metrics = service.metrics  # for refusals that no route sees
+    app.state.metrics = service.metrics  # for requests refused before they reach a route
     app.add_middleware(Guard, options=options, metrics=service.metrics)
-    if options.origins:  # around the guard, so that other sites' pages can read its refusals
+    if options.origins:  # outside the guard, so that pages of these origins can read its refusals
         app.add_middleware(
-            _OtherSites,  # type: ignore[arg-type]  # mypy loses its parameters in **options
+            _OtherSites,  # type: ignore[arg-type]  # mypy loses the parameters behind **options
             count_refusal=service.metrics.count_refusal,
             allow_origins=list(options.origins),
             allow_methods=["GET", "POST"],
@@ -90,7 +90,7 @@ def _check_rerank_label(label: str, models: Sequence[NamedModel]) -> None:
 
 def _add_function(app: FastAPI, service: Service, name: str, function: Function) -> None:
     async def answer(request: Request, ask: BaseModel) -> Response:
-        del ask  # FastAPI describes it in OpenAPI; parsed it is by the service, which counts first
+        del ask  # only for OpenAPI; the service parses the body itself, because it checks sizes first
         return await service.answer(name, request)
 
     answer.__annotations__["ask"] = function.request
@@ -117,7 +117,7 @@ def _add_function(app: FastAPI, service: Service, name: str, function: Function)
 
 
 class _OtherSites(CORSMiddleware):
-    """The headers for pages of other sites; those that are not allowed are refused in our form, and counted."""
+    """CORS headers; preflight requests from disallowed origins get our error format and are counted."""
 
     def __init__(self, app: ASGIApp, *, count_refusal: Callable[[int], None], **options: Any) -> None:
         super().__init__(app, **options)
@@ -136,7 +136,7 @@ class _OtherSites(CORSMiddleware):
 
 
 class _Unparsed(APIRoute):
-    """A route whose body FastAPI describes but does not read."""
+    """A route whose body FastAPI describes but does not parse."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         async def answer(request: Request) -> Response:
@@ -184,7 +184,7 @@ _AS_TEXT: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "strin
 
 
 def _add_refusals(app: FastAPI) -> None:
-    """All refusals have one form, whoever makes them."""
+    """Give all errors the same format, ours and Starlette's."""
     paths = [path for path in app.openapi()["paths"] if path.startswith("/v1/")]
 
     async def refuse_http(_: Request, error: Exception) -> Response:

@@ -1,14 +1,14 @@
-"""The queue before the model: inputs of many requests become batches, and each request gets its own answers back.
+"""The batch queue: inputs of many requests are computed in shared batches, and each request gets its own results.
 
-Inputs that can be computed together (same model, function and settings) stand in one lane. One thread computes: it
-takes the lane whose turn it is, as many of its inputs as are allowed at once; the predictor then puts those of like
-length together. While it computes, new inputs gather; when it is idle, an input waits for company a bounded time, and
-only if there was company before.
+Inputs that can be computed together (same model, function and settings) are in one queue, a `Lane`. One thread
+computes: it picks the lane whose turn is next and takes as many of its inputs as the limits allow; the predictor then
+groups them by length. During a batch, new inputs queue up. When the thread is idle, an input waits a bounded time for
+others to share its batch, but only under load (the last batch was shared, or inputs arrived during it).
 
-Turns are by cost (self-clocked fair queueing): an input's turn is the turn that is served when its request arrives,
-plus the cost of the request's inputs up to it. So a short request passes the later inputs of a long one, and each
-input's turn comes, whatever arrives after it. One input may be long itself: between two steps of its batch, a batch of
-short inputs is computed, so that the short ones wait for a step and the long one takes at most twice as long.
+Turns are by cost (self-clocked fair queueing): an input's turn is the turn being served when its request arrives, plus
+the cost of the request's inputs up to and including it. So a short request overtakes the later inputs of a long one,
+and no input starves. A single input may be long, too: between two steps of its batch, a batch of short inputs is
+computed, so short inputs wait for one step only, and the long one takes at most twice as long.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from litebert.inference.session import Interrupted
 from litebert.server.logs import log
 from litebert.server.options import Limits
 
-BATCH_COST = 16_384  # in one batch: a few long texts must not keep everybody else waiting
+BATCH_COST = 16_384  # of one batch, so that a few long texts do not delay all other requests
 SHORT_COST = 4_096  # of a batch that may be computed between two steps of a longer one
-_STOP_SECONDS = 10.0  # that the end waits for a batch that nobody wants any more
+_STOP_SECONDS = 10.0  # how long `stop` waits for a batch that no request needs
 
 
 class Lane(NamedTuple):
-    """What inputs must have in common to be computed together."""
+    """Inputs with the same model, function and settings can be computed together."""
 
     model: str
     function: str
@@ -39,11 +39,11 @@ class Lane(NamedTuple):
 
 
 class QueueIsFull(Exception):
-    """More inputs wait than are allowed to."""
+    """The queue has no room for the request's inputs."""
 
 
 class IsStopping(Exception):
-    """The server takes no more requests."""
+    """The server is shutting down and accepts no more requests."""
 
 
 @dataclass
@@ -60,21 +60,21 @@ class Job:
     """One input of a request; ordered by turn."""
 
     turn: int
-    serial: int  # of all inputs that ever came, so that no two are equal
+    serial: int  # unique among all inputs, so that no two jobs compare equal
     waiting: Waiting = field(compare=False)
-    number: int = field(compare=False)  # among the request's inputs
+    number: int = field(compare=False)  # index among the request's inputs
     input: Any = field(compare=False)
     cost: int = field(compare=False)
     arrived_at: float = field(compare=False)
 
 
 Compute = Callable[[Lane, Sequence[Any]], Sequence[Any]]
-Observe = Callable[[Lane, int, float], None]  # hears of each batch: its size and its seconds
+Observe = Callable[[Lane, int, float], None]  # called after each batch with its size and seconds
 
 
 @dataclass
 class Batcher:
-    """The lanes and the thread that empties them; `start` and `stop` it."""
+    """The lanes and the thread that computes their inputs; `start` and `stop` control it."""
 
     compute: Compute
     limits: Limits
@@ -84,10 +84,10 @@ class Batcher:
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _num_waiting: int = 0
     _num_arrived: int = 0
-    _turn: int = 0  # that is being served
+    _turn: int = 0  # the one being served
     _computing: Sequence[Job] = ()
     _computing_since: float = 0.0
-    _is_crowded: bool = False  # the last batch had company, or others came while it was computed
+    _is_crowded: bool = False  # the last batch had several inputs, or inputs arrived while it was computed
     _is_stopping: bool = False
     _thread: threading.Thread | None = None
 
@@ -101,44 +101,44 @@ class Batcher:
 
     @property
     def is_late(self) -> bool:
-        """Whether the batch that is computed takes so long that a request sent now might not be answered in time."""
+        """Whether the current batch takes so long that a new request might time out."""
         is_computing = bool(self._computing)
         return is_computing and self.clock() - self._computing_since > self.limits.timeout_seconds / 2
 
     def is_wanted(self) -> bool:
-        """Whether somebody still waits for the batch that is computed, or nothing is."""
+        """Whether a request still waits for the current batch; True if there is no batch."""
         return not self._computing or any(not job.waiting.future.done() for job in self._computing)
 
     def begin_step(self) -> bool:
-        """Called by what computes before each step: lets short inputs pass a long batch, then tells `is_wanted`."""
+        """Called by the predictor before each step: compute short inputs during a long batch; return `is_wanted`."""
         if sum(job.cost for job in self._computing) > SHORT_COST and (taken := self._take_short()):
             self._answer(*taken)
         return self.is_wanted()
 
     @property
     def is_broken(self) -> bool:
-        """Whether the thread died: nobody would ever be answered."""
+        """Whether the thread died, so that no request would ever be answered."""
         return self._thread is not None and not self._thread.is_alive() and not self._is_stopping
 
     def start(self) -> None:
-        """Begin to compute; the first `ask` does it too, for apps whose start nobody tells, such as mounted ones."""
-        if self._thread is None or self._is_stopping:  # an app may be started again after its end
+        """Start the thread. The first `ask` does so too, for apps without a startup event, such as mounted ones."""
+        if self._thread is None or self._is_stopping:  # an app may be restarted after it was stopped
             self._is_stopping = False
             self._thread = threading.Thread(target=self._run, name="litebert-batches", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more, compute what waits and is wanted, and return when it is done."""
+        """Accept no more inputs, compute those that requests still wait for, and return when done."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
         if self._thread is not None:
             while self._thread.is_alive() and self.is_wanted():
                 self._thread.join(timeout=0.05)
-            self._thread.join(_STOP_SECONDS)  # a daemon: what hangs in the model dies with the process
+            self._thread.join(_STOP_SECONDS)  # a daemon thread: a batch that hangs ends with the process
 
     async def ask(self, lane: Lane, inputs: Sequence[Any], costs: Sequence[int]) -> list[Any]:
-        """The result for each input; an input that could not be computed has an exception for its result."""
+        """The result for each input; an exception if the input could not be computed."""
         waiting = Waiting(asyncio.get_running_loop().create_future(), [None] * len(inputs), len(inputs))
         with self._changed:
             if self._is_stopping:
@@ -156,7 +156,7 @@ class Batcher:
             self._changed.notify()
         try:
             return await waiting.future
-        except asyncio.CancelledError:  # whoever gave up (a time limit, a client that left) is not worked for
+        except asyncio.CancelledError:  # timed out, or the client disconnected: do not compute its inputs
             self._forget(waiting)
             raise
 
@@ -165,7 +165,7 @@ class Batcher:
             self._answer(*taken)
 
     def _answer(self, lane: Lane, jobs: Sequence[Job]) -> None:
-        outer = self._computing, self._computing_since  # the longer batch that this one passes, if any
+        outer = self._computing, self._computing_since  # the longer batch that this one overtakes, if any
         self._computing, self._computing_since = jobs, self.clock()
         try:
             results = compute_apart(self.compute, lane, [job.input for job in jobs])
@@ -173,16 +173,16 @@ class Batcher:
             self._deliver(jobs, results)
             self._is_crowded = len(jobs) > 1 or self._num_waiting > 0
         except Interrupted:
-            pass  # nobody is there to be told
-        except Exception as error:  # our own mistake: these are told, and the thread lives on for all others
+            pass  # no request waits for it any more
+        except Exception as error:  # our bug: these requests get the error, and the thread keeps running
             log("failed", level=logging.ERROR, error=error)
-            with suppress(RuntimeError):  # the loop is closed: nobody is there to be told
+            with suppress(RuntimeError):  # the event loop is closed, so no request waits
                 self._deliver(jobs, [error] * len(jobs))
         finally:
             self._computing, self._computing_since = outer
 
     def _take(self) -> tuple[Lane, list[Job]] | None:
-        """The next batch; None when the end has come and nothing waits."""
+        """The next batch; None if the batcher is stopping and the queue is empty."""
         with self._changed:
             while True:
                 while not self._lanes:
@@ -194,10 +194,10 @@ class Batcher:
                 has_company = len(self._lanes[lane]) >= self.limits.max_batch
                 if has_company or not self._is_crowded or self._is_stopping or remaining <= 0:
                     return lane, self._cut_batch(lane, BATCH_COST)
-                self._changed.wait(remaining)  # then anew: whoever was first may have given up
+                self._changed.wait(remaining)  # then choose again: the first request may have been cancelled
 
     def _take_short(self) -> tuple[Lane, list[Job]] | None:
-        """The next batch of short inputs; None where no lane begins with one."""
+        """The next batch of short inputs; None if no lane starts with one."""
         with self._changed:
             short = [lane for lane, queue in self._lanes.items() if queue[0].cost <= SHORT_COST]
             if not short:
@@ -206,7 +206,7 @@ class Batcher:
             return lane, self._cut_batch(lane, SHORT_COST)
 
     def _forget(self, waiting: Waiting) -> None:
-        """Take a request's inputs out of the queue, where others want their places."""
+        """Remove a request's inputs from the queue to make room for others."""
         with self._changed:
             for lane in list(self._lanes):
                 kept = [job for job in self._lanes[lane] if job.waiting is not waiting]
@@ -241,7 +241,7 @@ class Batcher:
 
 
 def compute_apart(compute: Compute, lane: Lane, inputs: Sequence[Any]) -> list[Any]:
-    """The results, computed together; if that fails in halves, so that one bad input spoils no other's answer."""
+    """The results, computed together; if that fails, in halves, so that one bad input does not fail the others."""
     try:
         return list(compute(lane, inputs))
     except Interrupted:

@@ -1,7 +1,7 @@
-"""Connections: how many are held, and for how long.
+"""Limits on the number and duration of connections.
 
-uvicorn times connections that are idle between requests. One that was just made, or that drips its headers byte by
-byte, it would let stand for ever; those beyond its limit it refuses only after they have sent a request, in plain text.
+uvicorn times out connections that are idle between requests, but not new ones, or ones that send their headers byte by
+byte. It refuses connections beyond its limit only after they have sent a request, and in plain text.
 """
 
 import asyncio
@@ -15,25 +15,25 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from litebert.server.refusals import Refused
 
 MAX_CONNECTIONS = 1024
-ACCEPTED_AT_ONCE = 32  # by the event loop, before it looks at any of them
-# Files that are not connections we hold: the process's own, and connections that are accepted but not refused yet.
+ACCEPTED_AT_ONCE = 32  # by the event loop, before it handles any of them
+# File descriptors for the process's own files, and for connections that are accepted but not refused yet.
 _RESERVED_FILES = 8 * ACCEPTED_AT_ONCE
 _CLOSE = (b"connection", b"close")
 _MAX_HEAD_BYTES = 65_536
-# Parts of a body: chunks, or what one read of the socket finds. Each costs time, however small it is.
+# Parts of a body: chunks, or the data of one socket read. Each costs time, however small it is.
 FREE_PARTS = 4_000
-_MIN_PART_BYTES = 256  # on average, of the parts beyond those
+_MIN_PART_BYTES = 256  # on average, for the parts beyond FREE_PARTS
 
-CountRefusal = Callable[[int], None]  # hears the status of each refusal that no application sees
+CountRefusal = Callable[[int], None]  # called with the status of each refusal outside the application
 
 
 def choose_max_connections(max_files: int) -> int:
-    """How many connections fit a process that may open so many files."""
+    """The maximum number of connections for a process that may open this many files."""
     return max(1, min(MAX_CONNECTIONS, max_files - _RESERVED_FILES))
 
 
 class PartsLimited(h11.Connection):
-    """h11's connection, which also refuses a body in very many small parts."""
+    """An h11 connection that also refuses a body in very many small parts."""
 
     _num_parts = 0
     _num_bytes = 0
@@ -60,7 +60,7 @@ def build_protocol(
 
     class LimitedProtocol(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
-        _is_answered = False  # before all of the request was there
+        _is_answered = False  # before the whole request arrived
 
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
@@ -96,24 +96,24 @@ def build_protocol(
 
         def shutdown(self) -> None:
             if self.cycle is not None and not self.cycle.response_complete:
-                # uvicorn answers it in kind: a client must not send another request here. Appending to self.headers
-                # would do nothing, because Starlette puts a copy of them into the scope.
+                # uvicorn then sends this header in the response, so that the client does not send another request.
+                # Appending to self.headers would do nothing, because Starlette puts a copy of them into the scope.
                 self.cycle.scope["headers"] = [*self.cycle.scope["headers"], _CLOSE]
             super().shutdown()
 
         def _refuse(self, refused: Refused) -> None:
             response = refused.to_response()
             head = h11.Response(status_code=refused.status, headers=[*response.raw_headers, _CLOSE])
-            with suppress(h11.LocalProtocolError):  # another answer has begun: it is cut off
+            with suppress(h11.LocalProtocolError):  # another response has begun; it is cut off
                 for event in (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
                     self.transport.write(self.conn.send(event) or b"")
             self.transport.close()
             count_refusal(refused.status)
 
         def _watch_head(self) -> None:
-            """From when a head is expected until it is there, one timer runs; more bytes do not start it anew.
+            """Run one timer from when a request head is expected until it has arrived; more bytes do not restart it.
 
-            So it does for the rest of a body whose request was answered before it had come.
+            It also runs for the rest of a body whose request was answered before all of it had arrived.
             """
             is_idle = self.conn.their_state is h11.IDLE
             self._is_answered = self._is_answered and not is_idle

@@ -1,7 +1,7 @@
-"""What an input costs: characters as the tokenizer sees them, tokens of all windows, and a share of the queue.
+"""The cost of an input: characters after normalization, tokens over all windows, and its share of the queue.
 
-Limits on what is sent do not bound what is computed: one letter (U+FDFA) is eighteen after normalization, and a long
-passage is read in windows that overlap.
+Limiting the request size does not bound the computation: one character (U+FDFA) becomes eighteen after normalization,
+and a long passage is read in overlapping windows.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from litebert.inference.predictor import Predictor
 from litebert.server.functions import Function
 from litebert.text.tokenizer import Tokenizer
 
-_LETTERS_PER_TOKEN = 4  # in a text that is cut at the model's length; only for sharing the queue
-_BYTES_PER_LETTER = 4  # at most, and a token is no less than a byte
+_LETTERS_PER_TOKEN = 4  # estimate for texts cut to the model's length; only used to share the queue
+_BYTES_PER_LETTER = 4  # at most; a token has at least one byte
 
 
 def count_characters(value: Any, tokenizer: Tokenizer, most: int, counted: dict[str, int] | None = None) -> int:
@@ -47,7 +47,7 @@ def _count(value: Any, measure: Callable[[str], int]) -> int:
 def estimate_cost(function: Function, predictor: Predictor, value: Any, num_characters: int) -> int:
     """An input's share of the queue, in characters that the model reads.
 
-    Those of overlapping windows count again, and so does the context of each choice.
+    Characters count once per window that contains them, and a context counts once per choice.
     """
     room = _LETTERS_PER_TOKEN * predictor.form().max_length
     if choices := getattr(value, "choices", ()):
@@ -59,7 +59,7 @@ def estimate_cost(function: Function, predictor: Predictor, value: Any, num_char
 
 
 def count_tokens(function: Function, predictor: Predictor, one: Any) -> int:
-    """The tokens that are computed for an input, all windows of it; 0 for a function that reads no windows."""
+    """The number of tokens computed for an input, over all its windows; 0 for a function without windows."""
     if function.to_examples is None:
         return 0
     groups = predictor.task.encode(function.to_examples(one), predictor.tokenizer, predictor.form())
@@ -67,7 +67,7 @@ def count_tokens(function: Function, predictor: Predictor, one: Any) -> int:
 
 
 def may_exceed(function: Function, predictor: Predictor, num_characters: int, max_tokens: int) -> bool:
-    """Whether an input of so many characters could come to more tokens: if not, they need not be counted."""
+    """Whether an input of this many characters could exceed `max_tokens`; if not, its tokens need not be counted."""
     if function.to_examples is None:
         return False
     length = predictor.form().max_length

@@ -1,4 +1,4 @@
-"""What a served model can be asked: for each function who has it, what is sent, and how a batch is answered."""
+"""The functions of served models: which models support each, its request and result, and how a batch is computed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,13 +25,13 @@ from litebert.tasks.token_tags import TaggedWords, find_spans
 from litebert.tasks.words import cut_text
 from litebert.text.tokenizer import Tokenizer
 
-NUM_OTHERS = 3  # next best answers to a question
-MAX_GAPS = 16  # of a text: for each the whole vocabulary is computed
+NUM_OTHERS = 3  # next-best answers returned per question
+MAX_GAPS = 16  # masks per text; each needs scores for the whole vocabulary
 Settings = Mapping[str, Any]
 
 
 class Function(NamedTuple):
-    """Something that a model can be asked over HTTP."""
+    """A function that models offer over HTTP."""
 
     summary: str
     request: type[schemas.Ask]
@@ -41,9 +41,9 @@ class Function(NamedTuple):
     # raises what is wrong with an input, so that a batch of others does not fail for it; what it gives is computed
     # instead of the input, so that nothing is encoded twice
     check: Callable[[Predictor, Any], Any] = lambda _, value: value
-    # a setting that the model cannot have, and why
+    # the setting that the model does not support, and the reason; None if there is none
     find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
-    # an input as the task's examples, where a long one is read in windows; None: it is cut to the model's length
+    # converts an input to the task's examples, if long inputs are read in windows; None: inputs are truncated
     to_examples: Callable[[Any], Sequence[Any]] | None = None
     # a result as it is kept until the request is answered
     dump: Callable[[Any], Any] = BaseModel.model_dump_json
@@ -68,7 +68,7 @@ def _choose_example(function: Function, predictor: Predictor) -> list[Any]:
     examples = function.request.model_fields["inputs"].examples
     assert examples, f"{function.summary}: has no example"
     for inputs in examples:
-        with suppress(DataError):  # a model for pairs refuses single texts, and the other way round
+        with suppress(DataError):  # a model for pairs refuses single texts, and vice versa
             for one in function.request.model_validate({"inputs": inputs}).inputs:  # type: ignore[attr-defined]
                 function.check(predictor, one)
             return list(inputs)
@@ -132,7 +132,7 @@ def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settin
     found = [_find_words(text, splits_words=splits_words) for text in texts]
     examples = [TaggedWords(str(n), tuple(word for word, *_ in words)) for n, (_, words) in enumerate(found)]
     num_cut: list[int] = []
-    # a text without words needs no model
+    # texts without words are not passed to the model
     outputs = predictor.predict([example for example in examples if example.words], report_cut=num_cut.extend)
     answered = iter(zip(outputs, num_cut, strict=True))
     return [_tagged(predictor.task, text, words, *(next(answered) if words else ([], 0))) for text, words in found]
@@ -253,7 +253,7 @@ def _read_trace(found: Trace) -> schemas.ReadTrace:
 
 
 def _to_digits(numbers: np.typing.NDArray[np.float32], digits: int) -> Any:
-    """Nested lists with no more digits than are worth sending."""
+    """Nested lists of numbers rounded to `digits` significant digits, to keep responses small."""
     scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.maximum(np.abs(numbers), 1e-12))))
     return (np.round(numbers.astype(np.float64) * scale) / scale).tolist()
 
@@ -263,7 +263,7 @@ def _has_head(kind: str) -> Callable[[Predictor], bool]:
 
 
 def _has_weights(predictor: Predictor) -> bool:
-    """An export answers, but cannot be looked into; it has the one head that it was exported with."""
+    """Whether the model can be inspected; an export can only be run, with the one head it was exported with."""
     return not predictor.members and not isinstance(predictor.checkpoint.foreign, ExportFiles)
 
 
@@ -272,11 +272,11 @@ def _can_embed(predictor: Predictor) -> bool:
 
 
 def _answers(example: type[Any]) -> Callable[[Predictor], bool]:
-    """Whether the model's task is asked such examples."""
+    """Whether the model's task takes examples of this type."""
     return lambda predictor: predictor.checkpoint.task is not None and find_kind(predictor.task).example is example
 
 
-# In the order in which the page shows them.
+# In the order shown on the page.
 FUNCTIONS = {
     "fill-mask": Function(
         "The most probable words for each [MASK] of a text",

@@ -1,4 +1,4 @@
-"""What stands before every page: size, time, token; and behind it: headers, counts and a line in the log."""
+"""Middleware that checks host, token, body size and time before a route, and adds headers, metrics and a log line."""
 
 import asyncio
 import hmac
@@ -18,15 +18,15 @@ from litebert.server.metrics import Metrics
 from litebert.server.options import ServeOptions
 from litebert.server.refusals import ClientLeft, Refused
 
-# Whoever has no token may see these, and nothing else: the page, its description, and whether the server lives.
+# Accessible without a token: the pages, the OpenAPI description, and the health and readiness checks.
 _OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")
 _OPEN_FOLDER = "/page/"
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")  # another may be anything, and is not logged
-# Of every body this much may be held in memory; the rest of all bodies together is bounded by so many full ones.
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")  # others are arbitrary text and not logged
+# Each body may use this much memory. Beyond it, all bodies together may use as much as `_NUM_FULL_BODIES` full ones.
 _FREE_BODY_BYTES = 65_536
 _NUM_FULL_BODIES = 32
-_LEFT = 499  # nobody is there to be told; the number is what other servers log
-# The page loads nothing from elsewhere and may not be framed; a browser keeps it so.
+_LEFT = 499  # client disconnected; only logged, as nginx does
+# With these, browsers load nothing from other origins into the page and do not frame it.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -38,15 +38,15 @@ _HEADERS = {
 
 @dataclass
 class Exchange:
-    """What is known of a request and its answer so far."""
+    """The state of a request and its response."""
 
     status: int = 0
-    is_answered: bool = False  # to the last byte
-    num_large_bytes: int = 0  # of its body, beyond what each may have
+    is_answered: bool = False  # completely
+    num_large_bytes: int = 0  # of its body, beyond _FREE_BODY_BYTES
 
 
 class Guard:
-    """The layer around the whole application; only the headers for other sites are added outside of it."""
+    """ASGI middleware around the whole application; only the CORS middleware is outside of it."""
 
     def __init__(
         self, app: ASGIApp, *, options: ServeOptions, metrics: Metrics, clock: Callable[[], float] = time.perf_counter
@@ -59,16 +59,16 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if self.options.root_path:  # a proxy may have removed it from the path, or not
+        if self.options.root_path:  # a proxy may or may not have removed it from the path
             scope["root_path"] = self.options.root_path
         started_at, exchange = self.clock(), Exchange()
         seconds = self.options.limits.timeout_seconds
         scope.setdefault("state", {})["give_up_at"] = asyncio.get_running_loop().time() + seconds
         try:
-            # a refusal, too, may find nobody who reads it
+            # the client may also disconnect while a refusal is sent
             with self.metrics.open_requests.track_inprogress(), suppress(ClientLeft):
                 await self._answer(scope, receive, _watch(send, exchange, seconds), exchange)
-        finally:  # a request that is cut off is noted too
+        finally:  # cancelled requests are logged too
             self._num_large_bytes -= exchange.num_large_bytes
             self._note(scope, exchange, self.clock() - started_at)
 
@@ -95,12 +95,12 @@ class Guard:
             if scheme.lower() != "bearer" or not is_right:
                 raise Refused(401, "a token is required: send the header `Authorization: Bearer ...`")
         length = headers.get("content-length", "")
-        num_bytes = read_whole_number(length)  # of very many digits there is no number, and no room either
+        num_bytes = read_whole_number(length)  # None if it has very many digits: too large as well
         if length.isdecimal() and (num_bytes is None or num_bytes > self.options.limits.max_body_bytes):
             raise self._too_large()
 
     async def _read(self, scope: Scope, receive: Receive, exchange: Exchange) -> Receive:
-        """The whole body, within the limits of size and time, and from then on what the server says."""
+        """Read the whole body within the limits of size and time; return a `receive` that starts with it."""
         if scope["method"] in ("GET", "HEAD"):
             return receive
         try:
@@ -133,7 +133,7 @@ class Guard:
                 return b"".join(parts)
 
     def _claim(self, num_large_bytes: int, exchange: Exchange) -> None:
-        """Room for a large body until its request is answered; unfinished ones of many clients must not fill memory."""
+        """Reserve memory for a large body until its request is answered, so that many uploads cannot exhaust it."""
         added = num_large_bytes - exchange.num_large_bytes
         if self._num_large_bytes + added > _NUM_FULL_BODIES * self.options.limits.max_body_bytes:
             raise Refused(429, "too many large requests at once; retry in a second")
@@ -161,7 +161,7 @@ class Guard:
         )
 
     def _route(self, scope: Scope) -> str:
-        """The path, if it is one of ours; another may be anything, and is not logged."""
+        """The path if we have such a route; others are arbitrary text and not logged."""
         self._routes = self._routes or frozenset(getattr(route, "path", "") for route in scope["app"].routes)
         path = _path(scope)
         return path if path in self._routes else "unknown"
@@ -178,7 +178,7 @@ def _watch(send: Send, exchange: Exchange, seconds: float) -> Send:
             async with asyncio.timeout(seconds):
                 await send(message)
         except TimeoutError:
-            raise ClientLeft from None  # it does not read what it asked for
+            raise ClientLeft from None  # the client does not read the response
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             exchange.is_answered = True
 
@@ -186,12 +186,12 @@ def _watch(send: Send, exchange: Exchange, seconds: float) -> Send:
 
 
 def _path(scope: Scope) -> str:
-    """The path as our routes have it, without what an app was mounted under or a proxy has before it."""
+    """The path as our routes define it, without the prefix of a mount or a proxy."""
     path, root = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
     return path[len(root) :] or "/" if root and f"{path}/".startswith(f"{root}/") else path
 
 
 def _host(headers: Headers) -> str:
-    """The name that a request is addressed to, without a port; that of IPv6 without its brackets."""
+    """The host in the Host header, without the port; an IPv6 address without brackets."""
     host = headers.get("host", "")
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()

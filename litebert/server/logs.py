@@ -1,6 +1,6 @@
-"""Structured logs: a JSON object a line on standard error, and never a word of what users send.
+"""Structured logs: one JSON object per line on standard error, without any text that users send.
 
-An exception's message may quote the text that caused it, so only its type and its places in the code are written.
+An exception's message may quote the text that caused it, so only its type and traceback locations are logged.
 """
 
 import json
@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 LOGGER = "litebert.server"
-_FIELDS = "litebert_fields"  # under which a record carries its values
-_LEFT_OUT = "litebert_left_out"  # how many lines like it were not written before it
+_FIELDS = "litebert_fields"  # the attribute of a record with its values
+_LEFT_OUT = "litebert_left_out"  # the attribute with the number of similar lines dropped before it
 
 
 class JsonLines(logging.Formatter):
-    """A record as one JSON object."""
+    """Formats a record as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
         values: dict[str, Any] = {
@@ -36,22 +36,22 @@ class JsonLines(logging.Formatter):
 
 
 def _describe_foreign(record: logging.LogRecord) -> dict[str, Any]:
-    """Where another library's message comes from, since it may quote anything; of uvicorn its fixed part too."""
+    """The source of another library's message, which may quote anything; for uvicorn, also its fixed part."""
     values = {"event": record.name, "at": [f"{record.pathname}:{record.lineno} {record.funcName}"]}
     return values | ({"message": str(record.msg)} if record.name.startswith("uvicorn") else {})
 
 
 @dataclass
 class RepeatLimit:
-    """A filter that lets a few lines of one origin through in a period; the next one says how many were left out.
+    """A filter that passes a few lines per origin and period; the next period's first line says how many were dropped.
 
-    Lines about requests always pass: there is one for each answer, and no more.
+    Lines about requests always pass: there is exactly one per response.
     """
 
     max_lines: int = 10
     period_seconds: float = 10.0
     clock: Callable[[], float] = time.monotonic
-    _periods: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)  # when it began, lines since
+    _periods: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)  # start, lines since
 
     def __call__(self, record: logging.LogRecord) -> bool:
         event = getattr(record, _FIELDS, {}).get("event")
@@ -67,7 +67,7 @@ class RepeatLimit:
 
 
 def set_up_logging(level: str = "info") -> None:
-    """Let everything that this process logs appear as JSON lines on standard error."""
+    """Write everything that this process logs as JSON lines to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     handler.addFilter(RepeatLimit())
@@ -78,12 +78,12 @@ def set_up_logging(level: str = "info") -> None:
 
 
 def log(event: str, *, level: int = logging.INFO, error: BaseException | None = None, **values: Any) -> None:
-    """One line; values are numbers and names of ours, never what a user wrote."""
+    """Log one line; values are our own numbers and names, never user input."""
     info = None if error is None else (type(error), error, error.__traceback__)
     logging.getLogger(LOGGER).log(level, event, exc_info=info, extra={_FIELDS: {"event": event, **values}})
 
 
 def describe_exception(error: BaseException) -> dict[str, Any]:
-    """Its type and where it happened, innermost last; no message, and no source lines with values in them."""
+    """The type and the traceback locations, innermost last; no message or source lines, which may contain values."""
     frames = traceback.extract_tb(error.__traceback__)
     return {"error": type(error).__name__, "at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]}

@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus; in a registry of its own, so that two servers in a process do not meet."""
+"""Prometheus metrics, in a registry of their own so that two servers in one process do not conflict."""
 
 import logging
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class Metrics:
         self.request_seconds.labels(route).observe(seconds)
 
     def count_refusal(self, status: int) -> None:
-        """A connection or a request that no route has seen."""
+        """Count and log a connection or request refused before it reached a route."""
         self.requests.labels("unknown", str(status)).inc()
         log("refused", level=logging.WARNING, status=status)
 

@@ -1,4 +1,4 @@
-"""The models of a server, by the names that requests call them."""
+"""The served models and their names in requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from litebert.server import schemas
 from litebert.server.functions import FUNCTIONS, Function
 from litebert.tasks.report import REPORT_FILE, read_report
 
-# Functions that the page hides where the head learned nothing; who asks for them is still answered.
+# The page hides a function if its head learned nothing; requests for it are still answered.
 HEADS = {"fill-mask": "mlm", "order": "sentence"}
-TASK_FUNCTIONS = ("classify", "tokens", "answer", "choose")  # of which a fine-tuned model has one
+TASK_FUNCTIONS = ("classify", "tokens", "answer", "choose")  # a fine-tuned model has one of these
 
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model ready to be asked, its name, and what it can do."""
+    """A loaded model, its name and the functions that it supports."""
 
     name: str
     predictor: Predictor
@@ -30,7 +30,7 @@ class NamedModel:
         return cls(name, predictor, tuple(key for key, one in FUNCTIONS.items() if one.is_possible(predictor)))
 
     def describe(self, *, with_examples: bool = False) -> schemas.ServedModel:
-        """What `/v1/models` says of it; `with_examples` of the data that it was fine-tuned on, where they are known."""
+        """The model's entry in `/v1/models`; `with_examples` adds inputs from its fine-tuning data, if known."""
         predictor, checkpoint = self.predictor, self.predictor.checkpoint
         length = predictor.form().max_length
         facts = describe_model(checkpoint, predictor.tokenizer, max_length=length, has_exits=predictor.has_exits)
@@ -39,7 +39,7 @@ class NamedModel:
         return schemas.ServedModel(name=self.name, functions=functions, examples=examples, **facts)
 
     def _read_examples(self) -> dict[str, list[Any]]:
-        """Inputs from the report of the run that made this model: those that its function takes."""
+        """Inputs that the model's function accepts, from the report of the run that trained it."""
         checkpoint = self.predictor.checkpoint
         folder = next((one for one in (checkpoint.path, checkpoint.path.parent) if (one / REPORT_FILE).is_file()), None)
         name = next((name for name in self.functions if name in TASK_FUNCTIONS), None)
@@ -47,7 +47,7 @@ class NamedModel:
             return {}
         try:
             report = read_report(folder)
-        except LitebertError:  # it is not needed to answer
+        except LitebertError:  # examples are optional
             return {}
         if report["facts"] != checkpoint.task:
             return {}
@@ -64,7 +64,7 @@ class NamedModel:
 
 
 def split_name(word: str) -> tuple[str, str]:
-    """The name and the source of `name=source`, or of a source alone, whose name is then the last telling folder's."""
+    """The name and source in `name=source`; a source alone is named after its last folder with a meaningful name."""
     name, sign, source = word.partition("=")
     if sign and not Path(word).exists():
         if not name or not source or "/" in name:
@@ -74,7 +74,7 @@ def split_name(word: str) -> tuple[str, str]:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse models of the same name."""
+    """Raise if two models have the same name."""
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""What can be set about a server. The defaults are for one person's machine: nobody else can reach it."""
+"""Server options. With the defaults, only this machine can reach the server."""
 
 import ipaddress
 import math
@@ -12,17 +12,17 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True)
 class Limits:
-    """What the server takes on, and how long it takes over it."""
+    """Limits on the size, number and duration of requests."""
 
-    max_body_bytes: int = 1_000_000  # of a request; above: 413
-    max_inputs: int = 64  # in a request; above: 422
-    max_characters: int = 20_000  # of an input, all its texts together, after normalization; above: 422
-    max_tokens: int = 16_384  # computed for an input, all its windows together; above: 422
-    max_queue: int = 512  # inputs that wait for the model; above: 429
-    max_batch: int = 64  # inputs that the model is given at once
-    max_wait_seconds: float = 0.002  # that an input waits for company while the model is idle
-    # For a request, from its head to its answer; above: 503 (408 while it arrives). As long again may each of these
-    # take: the head before it, and sending each part of the answer; above: the connection is closed.
+    max_body_bytes: int = 1_000_000  # per request; above: 413
+    max_inputs: int = 64  # per request; above: 422
+    max_characters: int = 20_000  # per input: all its texts, after normalization; above: 422
+    max_tokens: int = 16_384  # per input, over all its windows; above: 422
+    max_queue: int = 512  # inputs waiting for the model; above: 429
+    max_batch: int = 64  # inputs computed at once
+    max_wait_seconds: float = 0.002  # that an input waits for others while the model is idle
+    # For a request, from its head to its response; above: 503 (408 while its body arrives). The same limit applies to
+    # receiving the head and to sending each part of the response; above: the connection is closed.
     timeout_seconds: float = 30.0
 
     def __post_init__(self) -> None:
@@ -48,13 +48,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Where the server listens, and to whom."""
+    """Where the server listens, and which clients it accepts."""
 
     host: str = "127.0.0.1"
-    port: int = 8000  # 0: any free one
-    token: str = ""  # what clients must send as `Authorization: Bearer ...`; empty: nothing
-    origins: tuple[str, ...] = ()  # of other sites whose pages may ask, such as https://example.org
-    hosts: tuple[str, ...] = ()  # that requests may be addressed to; empty: any
+    port: int = 8000  # 0: any free port
+    token: str = ""  # clients must send `Authorization: Bearer TOKEN`; empty: no token is required
+    origins: tuple[str, ...] = ()  # whose pages may send requests (CORS), such as https://example.org
+    hosts: tuple[str, ...] = ()  # accepted in the Host header; empty: any
     limits: Limits = field(default_factory=Limits)
     root_path: str = ""  # under which a proxy offers the server, such as /bert
     rerank_label: str = ""  # of relevant texts, for /v1/rerank of classifiers; empty: each request says its own
@@ -87,18 +87,18 @@ class ServeOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether nobody but this machine can reach it."""
+        """Whether only this machine can reach the server."""
         return self.host == "localhost" or (_is_address(self.host) and ipaddress.ip_address(self.host).is_loopback)
 
     @property
     def is_private(self) -> bool:
-        """Whether only this machine, or whoever has the token, may ask."""
+        """Whether clients must be on this machine or have the token."""
         return self.is_local or bool(self.token)
 
     def with_own_hosts(self) -> "ServeOptions":
-        """Of a server that only this machine reaches, the names that this machine has for itself.
+        """The options, with this machine's own names as accepted hosts if only this machine can reach the server.
 
-        Or a page of another site, whose name is made to mean 127.0.0.1 (DNS rebinding), could ask as if it were ours.
+        Otherwise a page of another site whose name resolves to 127.0.0.1 (DNS rebinding) could send requests.
         """
         return replace(self, hosts=(*LOOPBACK, self.host, *self.hosts)) if self.is_local else self
 

@@ -1,4 +1,4 @@
-"""The files of the playground and of the API's description, as a browser asks for them; read once, from the package."""
+"""Serve the files of the playground and the API documentation, which are read once from the package."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -8,14 +8,14 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-# Pages by their address; all that they use lies under /page/.
+# Pages by URL path; the files that they load are under /page/.
 _ADDRESSES = {"/": "index.html", "/docs": "docs.html"}
 _TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 
 
 def add_pages(app: FastAPI) -> None:
-    """Let the app answer with the page's files."""
-    folders = files("litebert.server") / "page", files("litebert") / "page"  # its own, and what every page of ours has
+    """Add a route per file."""
+    folders = files("litebert.server") / "page", files("litebert") / "page"  # its own, and those shared by all pages
     contents = {file.name: file.read_bytes() for folder in folders for file in folder.iterdir() if file.is_file()}
     names = _ADDRESSES | {f"/page/{name}": name for name in contents}
     for address, name in names.items():
@@ -25,7 +25,7 @@ def add_pages(app: FastAPI) -> None:
 
 def _answer_with(content: bytes, kind: str) -> Callable[[Request], Awaitable[Response]]:
     tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
-    # asked again each time, answered with nothing while it is the same: a new version shows at once
+    # browsers revalidate each time (304 if unchanged), so a new version shows at once
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
 
     async def answer(request: Request) -> Response:

@@ -1,7 +1,7 @@
-"""From the bytes of a request to what it asks for; counted before it is checked in full.
+"""Parse and validate request bodies; counts are checked first.
 
-pydantic describes everything that is wrong: for half a million bad inputs that takes 25 seconds and a gigabyte. So
-what is too much is refused first, and a list is checked only up to its first mistake.
+pydantic describes every error: for half a million invalid inputs, that takes 25 seconds and a gigabyte. So requests
+that are too large are refused first, and a list is validated only up to its first error.
 """
 
 import json
@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from litebert.server.refusals import Refused, describe_invalid
 from litebert.server.schemas import Ask
 
-MAX_KEYS = 16  # of an object: more than any of ours has
+MAX_KEYS = 16  # per object; more than any of our schemas has
 
 AskType = TypeVar("AskType", bound=Ask)
 
 
 def check_content_type(value: str) -> None:
-    """Refuse what is not said to be JSON: a form of another site could send it without asking first."""
+    """Refuse a body not declared as JSON: a form on another site could send it without a CORS preflight."""
     message = Message()
     message["content-type"] = value
     kind = message.get_content_type()
@@ -28,7 +28,7 @@ def check_content_type(value: str) -> None:
 
 
 def parse_ask(body: bytes, kind: type[AskType], max_inputs: int) -> AskType:
-    """The request in this body, or a refusal."""
+    """The request in this body; raises `Refused` if it is invalid."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -38,7 +38,7 @@ def parse_ask(body: bytes, kind: type[AskType], max_inputs: int) -> AskType:
         return kind.model_validate(content)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False, include_input=False)
-        # of the types that an input may have, the one that it comes closest to
+        # an input may have one of several types: report the deepest error, from the closest type
         raise describe_invalid(max(errors, key=lambda one: len(one["loc"]))) from None
 
 

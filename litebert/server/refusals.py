@@ -1,4 +1,4 @@
-"""Why a request is not answered: a status, one word for programs, a sentence for people."""
+"""Error responses: an HTTP status, a code for programs and a message for people."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from litebert.server.schemas import Problem, Refusal
 
-# What OpenAPI says about each status.
+# The description of each status in OpenAPI.
 MEANINGS = {
     400: "The body is not valid JSON.",
     401: "The bearer token is missing or wrong.",
@@ -36,15 +36,15 @@ CODES = {
 }
 
 
-_MAX_KEY = 40  # characters of a key that a refusal repeats
+_MAX_KEY = 40  # characters of a key that an error message quotes
 
 
 class ClientLeft(Exception):
-    """Nobody is there to be answered."""
+    """The client disconnected, or does not read the response."""
 
 
 class Refused(Exception):
-    """A request that is not answered."""
+    """A request is refused with an error response."""
 
     def __init__(self, status: int, message: str, *, code: str = "", where: str = "") -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class Refused(Exception):
 
 
 def describe_invalid(error: Mapping[str, Any]) -> Refused:
-    """What pydantic found wrong, without repeating what was sent; of an unknown key no more than its beginning."""
+    """The refusal for a pydantic error. It quotes nothing of the input but the beginning of an unknown key."""
     # pydantic also names which of several allowed types it tried
     parts = [str(part) for part in error["loc"] if part != "str" and "[" not in str(part)]
     where = ".".join(part if len(part) <= _MAX_KEY else f"{part[:_MAX_KEY]}…" for part in parts)

@@ -1,4 +1,4 @@
-"""What is sent to the server and back, as OpenAPI shows it."""
+"""Request and response schemas, as shown in OpenAPI."""
 
 import re
 import unicodedata
@@ -7,17 +7,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-# Characters that normalization may reorder: those with a combining class, and those that decompose into such.
+# Characters that normalization may reorder: those with a combining class, and those that decompose into them.
 MARKS = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x1F000)))) + "\u0f73\u0f75\u0f81\uff9e\uff9f"
-MAX_MARKS = 100  # in a row; Unicode's stream-safe format has 30
+MAX_MARKS = 100  # in a row; Unicode's stream-safe format allows 30
 _TOO_MANY_MARKS = re.compile(f"[{MARKS}]{{{MAX_MARKS + 1}}}")
 
 
 def _check_letters(text: str) -> str:
-    """Refuse what is not text: halves of letters (a lone \\ud800), and letters with hundreds of combining marks.
+    """Reject lone surrogates (such as \\ud800) and characters with more than `MAX_MARKS` combining marks.
 
-    Normalization sorts the marks of a letter by insertion, with the interpreter locked: for 100,000 of them that took
-    half a minute, during which nobody was answered.
+    Normalization sorts a character's marks by insertion while holding the GIL: 100,000 marks took half a minute, during
+    which no request was answered.
     """
     if not text.isascii():
         try:
@@ -30,7 +30,7 @@ def _check_letters(text: str) -> str:
 
 
 def _check_whole(value: object) -> object:
-    """A number as JSON Schema means it: 5.0 is whole, "5" and true are no numbers."""
+    """An integer as JSON Schema defines it: 5.0 is one; "5" and true are not."""
     is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
     if value is not None and not is_whole:
         raise ValueError("a whole number is needed")
@@ -40,13 +40,13 @@ def _check_whole(value: object) -> object:
 Text = Annotated[str, AfterValidator(_check_letters)]
 Whole = Annotated[int, BeforeValidator(_check_whole)]
 FromZero = Annotated[int, Field(ge=0), BeforeValidator(_check_whole)]  # in this order, or OpenAPI lacks the minimum
-Words = Annotated[list[Text], Field(fail_fast=True)]  # no further than the first mistake
+Words = Annotated[list[Text], Field(fail_fast=True)]  # stop at the first error
 Pair = Annotated[tuple[Text, Text], Field(description="Two texts that belong together.")]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class Ask(BaseModel):
-    """What every request may say: which of the served models is meant."""
+    """The field that every request may have: the served model to use."""
 
     model_config = ConfigDict(extra="forbid")
     lists: ClassVar[tuple[str, ...]] = ("inputs",)  # the keys of lists that are counted before anything is checked
@@ -55,7 +55,7 @@ class Ask(BaseModel):
 
     @property
     def settings(self) -> dict[str, object]:
-        """What goes for all inputs of the request."""
+        """The fields that apply to all inputs of the request."""
         return self.model_dump(exclude={"model", "inputs"})
 
     def place(self, number: int) -> str:
@@ -152,7 +152,7 @@ class Gaps(BaseModel):
 
 
 class Cut(BaseModel):
-    """What every result of a text that may be too long tells."""
+    """The field of every result whose input may have been truncated."""
 
     num_cut: int = Field(description="Tokens that were not read, because the input is longer than the model reads.")
 

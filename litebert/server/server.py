@@ -1,4 +1,4 @@
-"""`litebert serve`: load, listen, and on SIGTERM or Ctrl-C finish what was accepted."""
+"""`litebert serve`: load the models, listen, and on SIGTERM or Ctrl-C finish the accepted requests."""
 
 import gc
 import logging
@@ -23,11 +23,11 @@ from litebert.server.logs import log, set_up_logging
 from litebert.server.models import NamedModel, check_names, split_name
 from litebert.server.options import ServeOptions
 
-_BACKLOG = 1024  # connections that the system holds until they are accepted
+_BACKLOG = 1024  # connections that the kernel queues until they are accepted
 
 
 class Computing(NamedTuple):
-    """What computes the models, as `litebert.load` takes it."""
+    """The options of `litebert.load` for where and how models are computed."""
 
     device: str = "auto"
     engine: EngineChoice | None = None
@@ -35,10 +35,10 @@ class Computing(NamedTuple):
 
 
 def serve(sources: Sequence[str], options: ServeOptions, computing: Computing = Computing()) -> None:
-    """Serve the models until told to stop."""
+    """Serve the models until SIGTERM or Ctrl-C."""
     set_up_logging()
     options = options.with_own_hosts()
-    listener = bind(options)  # before loading, which may take long: an occupied port is told at once
+    listener = bind(options)  # before the slow loading, so that an occupied port is reported at once
     try:
         models = load_models(sources, computing)
         app = build_app(models, options)
@@ -48,7 +48,7 @@ def serve(sources: Sequence[str], options: ServeOptions, computing: Computing = 
 
 
 def load_models(sources: Sequence[str], computing: Computing = Computing()) -> list[NamedModel]:
-    """The models of `path` or `name=path` words."""
+    """Load models given as `path` or `name=path`."""
     named = [split_name(source) for source in sources]
     check_names([name for name, _ in named])
     models = []
@@ -60,7 +60,7 @@ def load_models(sources: Sequence[str], computing: Computing = Computing()) -> l
 
 
 def warm_up(model: NamedModel) -> None:
-    """Ask each function its example, so that the first user does not wait for kernels to compile."""
+    """Run each function on its example, so that the first request does not wait for kernels to compile."""
     for name in model.functions:
         function, predictor = FUNCTIONS[name], model.predictor
         if name == "read" and predictor.engine.name != "torch":
@@ -71,9 +71,9 @@ def warm_up(model: NamedModel) -> None:
 
 
 def bind(options: ServeOptions) -> socket.socket:
-    """A socket at the wished address."""
+    """A socket bound to the configured address."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    # asyncio turns off Nagle's delay only where the protocol is named: an answer would wait 40 ms for the client's ACK
+    # asyncio disables Nagle's algorithm only if the protocol is given; otherwise a response waits 40 ms for an ACK
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -89,7 +89,7 @@ def bind(options: ServeOptions) -> socket.socket:
 
 
 def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
-    """Answer requests on a bound socket until SIGTERM or Ctrl-C; those that were accepted are answered first."""
+    """Serve requests on a bound socket until SIGTERM or Ctrl-C, then finish the accepted ones."""
     if not options.is_local and not options.token:
         log(
             "open",
@@ -110,13 +110,13 @@ def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
             max_connections=choose_max_connections(_count_max_files()),
             count_refusal=app.state.metrics.count_refusal,
         ),
-        # an accepted request has its time to be answered; who does not read the answer then is cut off
+        # accepted requests may use their whole time limit; clients that then do not read the response are cut off
         timeout_graceful_shutdown=math.ceil(options.limits.timeout_seconds) + 5,
     )
-    # What was loaded stays: a full collection would look at 350,000 objects, and a large request causes several.
+    # Exempt loaded objects from collection: there are 350,000, and a large request causes several full collections.
     gc.collect()
     gc.freeze()
-    listener.listen(_BACKLOG)  # from here on a connection waits instead of being refused: now it may be told
+    listener.listen(_BACKLOG)  # from here on connections are queued, not refused, so the URL can be printed
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     server = _Server(config)
@@ -127,7 +127,7 @@ def run(app: FastAPI, listener: socket.socket, options: ServeOptions) -> None:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, with a longer queue of connections before it than it accepts at once."""
+    """uvicorn with a listen backlog longer than the number of connections that it accepts at once."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -136,7 +136,7 @@ class _Server(uvicorn.Server):
 
 
 def _count_max_files() -> int:
-    if sys.platform == "win32":  # there it is bounded by memory alone
+    if sys.platform == "win32":  # limited by memory only
         return 2 * MAX_CONNECTIONS
     import resource
 
@@ -146,9 +146,9 @@ def _count_max_files() -> int:
 
 @contextmanager
 def _stopped_by(server: uvicorn.Server, *signals: signal.Signals) -> Iterator[None]:
-    """Stop the server on these signals, also before uvicorn handles them and after, when it raises them again.
+    """Stop the server on these signals, also before uvicorn installs its handlers and when it re-raises them.
 
-    A signal that comes before uvicorn's handlers are in place would be lost, and the server would run on.
+    Otherwise a signal that arrives before uvicorn's handlers are installed would be lost.
     """
 
     def stop(*_: object) -> None:

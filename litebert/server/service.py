@@ -1,4 +1,4 @@
-"""From a request to its answer: what it asks of which model, what is too much, and the way through the queue."""
+"""Handle a request: parse it, choose the model, check the limits, queue the inputs and return their results."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from litebert.server.parsing import check_content_type, parse_ask
 from litebert.server.refusals import ClientLeft, Refused
 
 _MAX_MESSAGE = 400  # characters: a message may quote a long text
-_LARGE_BODY = 16_384  # bytes: a larger one is read in a thread of its own, while others are answered
+_LARGE_BODY = 16_384  # bytes; larger bodies are parsed in a thread, so that other requests do not wait
 
 
 class Sized(NamedTuple):
@@ -35,7 +35,7 @@ class Sized(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A request that may be computed."""
+    """A validated request, ready for the queue."""
 
     ask: Any
     lane: Lane
@@ -44,7 +44,7 @@ class Prepared(NamedTuple):
 
 
 class Service:
-    """The models, and the queue before them."""
+    """The served models and their batch queue."""
 
     def __init__(self, models: Sequence[NamedModel], limits: Limits, rerank_label: str = "") -> None:
         self.models = {model.name: model for model in models}
@@ -60,7 +60,7 @@ class Service:
     def _compute(self, lane: Lane, inputs: Sequence[Sized]) -> list[Any]:
         """Each input's result, made into JSON here and not by the thread that answers everybody.
 
-        What is wrong with an input is its own result: it costs no other anything.
+        An invalid input gets a `Refused` as its result and does not affect the others.
         """
         function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
         checked = [self._check(lane, one) for one in inputs]
@@ -70,7 +70,7 @@ class Service:
         return [one if isinstance(one, Refused) else function.dump(next(results)) for one in checked]
 
     def _check(self, lane: Lane, one: Sized) -> Any:
-        """An input as it is computed, or what is wrong with it."""
+        """The input to compute, or a `Refused` that says what is wrong with it."""
         function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
         try:
             checked = function.check(predictor, one.value)
@@ -86,7 +86,7 @@ class Service:
         return checked
 
     async def answer(self, function: str, request: Request) -> Response:
-        """The answer to a request; what the log may know of it is noted in its state."""
+        """The response to a request; values for the log are stored in `request.state.noted`."""
         check_content_type(request.headers.get("content-type", ""))
         body = await request.body()
         if len(body) > _LARGE_BODY:
@@ -162,7 +162,7 @@ class Service:
 
 
 async def _unless_left(asking: Coroutine[Any, Any, list[Any]], request: Request) -> list[Any]:
-    """What was asked for; given up when the client leaves, or when its time is over (TimeoutError)."""
+    """The results; cancelled if the client disconnects (ClientLeft) or the request times out (TimeoutError)."""
     work, leaving = asyncio.ensure_future(asking), asyncio.ensure_future(_wait_until_left(request))
     try:
         async with asyncio.timeout_at(request.state.give_up_at):

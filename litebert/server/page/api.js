@@ -1,4 +1,4 @@
-// The server, as the page asks it. A refusal becomes a Refusal with the server's code and message.
+// Client for the server's API. An error response becomes a Refusal with the server's code and message.
 
 import { Refusal } from "./refusal.js";
 
@@ -23,7 +23,7 @@ export async function ask(fn, body, signal) {
   return answer.results;
 }
 
-/** `path` is relative to the page, which a proxy may offer under a prefix. */
+/** `path` is relative to the page, which a proxy may serve under a prefix. */
 async function request(path, options) {
   const token = sessionStorage.getItem(TOKEN);
   if (token) options.headers = { ...options.headers, Authorization: `Bearer ${token}` };

@@ -1,4 +1,4 @@
-// A small line chart over the layers: one thick line, one thin, whole numbers below.
+// A small line chart over the layers: one thick line, one thin line, integers on the x axis.
 
 import { el, svg } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// The words of the API's description: English as the server writes it, and its Chinese.
+// Texts of the API documentation: the server's English and its Chinese translation.
 
 const CHINESE = {
   "Playground": "试验场",
@@ -118,7 +118,7 @@ export function setLanguage(language) {
   localStorage.setItem(KEY, language);
 }
 
-/** The words in the language of the page; what has no Chinese stays English. */
+/** The text in the page's language; texts without a translation stay English. */
 export function say(words) {
   return getLanguage() === "zh" ? (CHINESE[words] ?? words) : words;
 }

@@ -1,4 +1,4 @@
-// The API's description, drawn from /openapi.json with nothing from elsewhere: every call, its example, and a try.
+// API documentation, rendered from /openapi.json without external resources: each endpoint, its example, a form to try it.
 
 import { getLanguage, say, setLanguage } from "./docs-words.js";
 import { el } from "./dom.js";

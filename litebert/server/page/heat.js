@@ -1,8 +1,8 @@
-// The attention map on a canvas: a row for each token that looks, a column for each that is looked at.
+// The attention map on a canvas: a row per query token, a column per key token.
 
 import { el } from "./dom.js";
 
-/** A piece without the mark of a word's beginning; the inside of a word keeps its own. */
+/** A piece without its word-start marker; a continuation keeps its marker. */
 export function readable(piece) {
   return piece.replace(/^[▁Ġ]/, "") || "␣";
 }
@@ -61,7 +61,7 @@ function drawCells(pen, attention, { label, cell, edge }, { heat, paper }) {
   attention.forEach((row, r) => {
     const most = Math.max(...row);
     row.forEach((value, c) => {
-      pen.globalAlpha = value / most; // of its own row: each token's looks sum to one
+      pen.globalAlpha = value / most; // relative to the largest weight of its row; a row sums to one
       pen.fillRect(label + c * cell + 0.5, label + r * cell + 0.5, cell - 1, cell - 1);
     });
   });

@@ -1,4 +1,4 @@
-// The playground of a server: everything that its models can do, and a form for its token if it wants one.
+// The server's playground: all functions of its models, and a form for the token if one is required.
 
 import { setToken } from "./api.js";
 import { load, start } from "./app.js";

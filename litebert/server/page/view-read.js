@@ -1,4 +1,4 @@
-// How it reads: what the chosen token looks at in a layer, the whole map, and how far each layer moves tokens.
+// Attention of the selected token in a layer, the whole attention map, and how far each layer moves tokens.
 
 import { lineChart } from "./chart.js";
 import { el } from "./dom.js";
@@ -27,7 +27,7 @@ export const read = {
   show,
 };
 
-let shown = null; // what listens for the map that is shown; that of the one before would keep its whole trace alive
+let shown = null; // the current map's listener; the previous map's would keep its whole trace alive
 
 function show([trace], { model, state, panel }) {
   state.layer = Math.min(state.layer ?? 0, trace.layers.length - 1);

@@ -37,7 +37,7 @@ _DESCRIPTION = (
 
 
 def build_app(models: Sequence[NamedModel], options: ServeOptions) -> FastAPI:
-    """The application of a server for these models."""
+    """Build the application that serves these models."""
     _check_rerank_label(options.rerank_label, models)
     service = Service(models, options.limits, options.rerank_label)
 

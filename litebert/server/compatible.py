@@ -1,4 +1,4 @@
-"""Endpoints in the form of other APIs, for their clients: embeddings as OpenAI's, reranking as Cohere's and TEI's."""
+"""Endpoints compatible with clients of other APIs: embeddings (OpenAI) and reranking (Cohere, TEI)."""
 
 import base64
 import json
@@ -65,7 +65,7 @@ class EmbeddingsAnswer(BaseModel):
 
 
 class Encoded(NamedTuple):
-    """A vector as JSON, and the tokens of its text."""
+    """A vector as JSON, and the token counts of its text."""
 
     vector: str
     num_tokens: int
@@ -73,7 +73,7 @@ class Encoded(NamedTuple):
 
 
 def embed_encoded(predictor: Predictor, texts: Sequence[str], settings: Mapping[str, Any]) -> list[Encoded]:
-    """The vectors of `Predictor.embed`, exactly."""
+    """The exact vectors of `Predictor.embed`, with token counts."""
     num_cut: list[int] = []
     vectors = predictor.embed(texts, report_cut=num_cut.extend)
     form = predictor.form(predictor.checkpoint.find_max_length("embedding"))
@@ -90,7 +90,7 @@ def _to_base64(vector: np.typing.NDArray[np.float32]) -> str:
 
 
 def _to_numbers(vector: np.typing.NDArray[np.float32]) -> str:
-    # nine digits are enough to read the same float32 back
+    # nine significant digits round-trip a float32
     return f"[{','.join(f'{value:.9g}' for value in vector.tolist())}]"
 
 
@@ -163,14 +163,14 @@ class RerankAnswer(BaseModel):
 
 
 class Relevance(NamedTuple):
-    """How relevant a text is."""
+    """The relevance score of a text."""
 
     score: float
     num_cut: int
 
 
 def can_rerank(predictor: Predictor) -> bool:
-    """Whether it was fine-tuned on texts that may be pairs, and gives numbers or probabilities."""
+    """Whether the model is a fine-tuned classification or regression model that accepts text pairs."""
     if predictor.checkpoint.task is None:
         return False
     task = predictor.task
@@ -178,7 +178,7 @@ def can_rerank(predictor: Predictor) -> bool:
 
 
 def list_labels(predictor: Predictor) -> tuple[str, ...]:
-    """The labels of which one must be chosen; none for a regression model."""
+    """The model's labels, one of which must be chosen; empty for a regression model."""
     return tuple(getattr(predictor.task, "labels", ()))
 
 

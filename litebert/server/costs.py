@@ -18,10 +18,10 @@ _BYTES_PER_LETTER = 4  # at most; a token has at least one byte
 
 
 def count_characters(value: Any, tokenizer: Tokenizer, most: int, counted: dict[str, int] | None = None) -> int:
-    """The letters of all texts in an input, and one between two texts: an empty word is a token too.
+    """The characters of all texts in an input, plus one between texts, because an empty word is a token too.
 
-    A text counts as it was sent or as the tokenizer normalizes it, whichever is longer. An input that is longer than
-    `most` as it was sent is not normalized. `counted` keeps the counts of texts that other inputs contain too.
+    A text counts as sent or as normalized, whichever is longer. An input longer than `most` as sent is not normalized.
+    `counted` caches the counts of texts that occur in several inputs.
     """
     known = {} if counted is None else counted
 

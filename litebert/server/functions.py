@@ -38,33 +38,33 @@ class Function(NamedTuple):
     result: type[BaseModel]
     is_possible: Callable[[Predictor], bool]
     compute: Callable[[Predictor, Sequence[Any], Settings], Sequence[Any]]
-    # raises what is wrong with an input, so that a batch of others does not fail for it; what it gives is computed
-    # instead of the input, so that nothing is encoded twice
+    # raises if an input is invalid, so that it does not fail the other inputs of its batch; `compute` gets its return
+    # value instead of the input, so that nothing is encoded twice
     check: Callable[[Predictor, Any], Any] = lambda _, value: value
     # the setting that the model does not support, and the reason; None if there is none
     find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
     # converts an input to the task's examples, if long inputs are read in windows; None: inputs are truncated
     to_examples: Callable[[Any], Sequence[Any]] | None = None
-    # a result as it is kept until the request is answered
+    # converts a result to the form in which it is kept until the request is answered
     dump: Callable[[Any], Any] = BaseModel.model_dump_json
-    envelope: "Envelope | None" = None  # of an endpoint in the form of another API; None: ours
+    envelope: "Envelope | None" = None  # the response format of another API; None: our own
 
 
 class Envelope(NamedTuple):
-    """How an endpoint answers where another API says how."""
+    """The response format of an endpoint that is compatible with another API."""
 
     answer: type[BaseModel]
-    write: Callable[[str, Any, Sequence[Any]], str]  # the answer of a model's name, a request and the kept results
-    show: Callable[[Predictor], dict[str, Any]]  # a request that this model can answer
+    write: Callable[[str, Any, Sequence[Any]], str]  # (model name, request, kept results) -> response body
+    show: Callable[[Predictor], dict[str, Any]]  # an example request that the model accepts
 
 
 def show_request(function: Function, predictor: Predictor) -> dict[str, Any]:
-    """A request that this model can answer."""
+    """An example request that this model accepts."""
     return function.envelope.show(predictor) if function.envelope else {"inputs": _choose_example(function, predictor)}
 
 
 def _choose_example(function: Function, predictor: Predictor) -> list[Any]:
-    """Inputs that this model can answer, of those that the function has as examples."""
+    """The function's first example inputs that this model accepts."""
     examples = function.request.model_fields["inputs"].examples
     assert examples, f"{function.summary}: has no example"
     for inputs in examples:
@@ -144,14 +144,14 @@ def _to_tagged_words(text: str | list[str]) -> list[TaggedWords]:
 
 
 def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
-    """The text, of a list of words these with a space between them, and each word with its place in it."""
+    """The text (a list of words is joined by spaces), and each word with its start and end in it."""
     if isinstance(text, str):
         cut = cut_text(text, splits_words=splits_words)
         return text, [(text[word.start : word.end], word.start, word.end) for word in cut]
     found, end = [], 0
     for word in text:
         found.append((word, end, end + len(word)))
-        end += len(word) + 1  # an empty word has its own place after the space
+        end += len(word) + 1  # skip the space, so that an empty word has a position of its own
     return " ".join(text), found
 
 

@@ -56,8 +56,8 @@ class ServeOptions:
     origins: tuple[str, ...] = ()  # whose pages may send requests (CORS), such as https://example.org
     hosts: tuple[str, ...] = ()  # accepted in the Host header; empty: any
     limits: Limits = field(default_factory=Limits)
-    root_path: str = ""  # under which a proxy offers the server, such as /bert
-    rerank_label: str = ""  # of relevant texts, for /v1/rerank of classifiers; empty: each request says its own
+    root_path: str = ""  # path prefix added by a proxy, such as /bert
+    rerank_label: str = ""  # of relevant texts, for /v1/rerank with classifiers; empty: set per request
 
     def __post_init__(self) -> None:
         if self.root_path and not re.fullmatch(r"(/[\w.~-]+)+", self.root_path):

@@ -49,7 +49,7 @@ class Ask(BaseModel):
     """The field that every request may have: the served model to use."""
 
     model_config = ConfigDict(extra="forbid")
-    lists: ClassVar[tuple[str, ...]] = ("inputs",)  # the keys of lists that are counted before anything is checked
+    lists: ClassVar[tuple[str, ...]] = ("inputs",)  # keys of the lists that are counted before validation
 
     model: str | None = Field(None, description="A model's name; without it the first one that can answer.")
 
@@ -59,12 +59,12 @@ class Ask(BaseModel):
         return self.model_dump(exclude={"model", "inputs"})
 
     def place(self, number: int) -> str:
-        """Where an input is in the request, for refusals."""
+        """The location of an input in the request, for refusals."""
         return f"inputs.{number}"
 
     @classmethod
     def find_unsupported(cls, content: Mapping[str, Any]) -> tuple[str, str] | None:
-        """What other servers of this API take and ours does not: its place, and why; before anything is counted."""
+        """The location of a feature of this API that we do not support, and the reason; called before counting."""
         del content
         return None
 

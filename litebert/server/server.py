@@ -64,7 +64,7 @@ def warm_up(model: NamedModel) -> None:
     for name in model.functions:
         function, predictor = FUNCTIONS[name], model.predictor
         if name == "read" and predictor.engine.name != "torch":
-            continue  # it looks into torch's model, which another engine does without until somebody asks
+            continue  # needs the torch model, which other engines load only on request
         asked = function.request.model_validate(show_request(function, predictor))
         checked = [function.check(predictor, one) for one in asked.inputs]  # type: ignore[attr-defined]
         function.compute(predictor, checked, asked.settings)

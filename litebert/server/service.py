@@ -58,7 +58,7 @@ class Service:
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="litebert-parser")
 
     def _compute(self, lane: Lane, inputs: Sequence[Sized]) -> list[Any]:
-        """Each input's result, made into JSON here and not by the thread that answers everybody.
+        """Each input's result as JSON, serialized in the computing thread instead of the event loop.
 
         An invalid input gets a `Refused` as its result and does not affect the others.
         """
@@ -123,14 +123,14 @@ class Service:
         if bad := function.find_bad_setting(model.predictor, settings):
             raise Refused(422, bad[1], where=bad[0])
         tokenizer, most = model.predictor.tokenizer, self.limits.max_characters
-        counted: dict[str, int] = {}  # the query of rerank is in every input
+        counted: dict[str, int] = {}  # the query of rerank is part of every input
         inputs = [Sized(one, count_characters(one, tokenizer, most + 1, counted)) for one in ask.inputs]
         self._check_sizes(ask, inputs)
         costs = [estimate_cost(function, model.predictor, one.value, one.num_characters) for one in inputs]
         return Prepared(ask, Lane(model.name, name, tuple(settings.items())), inputs, costs)
 
     def _complete(self, settings: dict[str, object], model: NamedModel) -> dict[str, object]:
-        """The settings of a request, with the server's label where it has none and the model has that one."""
+        """The settings, with the server's rerank label if the request has none and the model has that label."""
         if "label" in settings and settings["label"] is None and self.rerank_label in list_labels(model.predictor):
             return settings | {"label": self.rerank_label}
         return settings
@@ -185,7 +185,7 @@ def _write(model: str, results: Sequence[str]) -> str:
 
 
 def _refuse(error: Exception, where: str) -> Refused:
-    """The refusal of a request by one input's result. What fails in computing is our mistake, whatever it says."""
+    """The refusal of a request because one input failed; an exception other than Refused is our bug (status 500)."""
     if isinstance(error, Refused):
         return Refused(error.status, error.problem.message, code=error.problem.code, where=where)
     log("failed", level=logging.ERROR, error=error)

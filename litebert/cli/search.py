@@ -2,13 +2,14 @@
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from litebert import api
-from litebert.cli.words import RUNNING, EngineWord, OnBadText, TextField, TextFormat, Texts, Threads, name_files
+from litebert.cli.words import RUNNING, AsJson, EngineWord, OnBadText, TextField, TextFormat, Texts, Threads, name_files
 
 
 def index_texts(
@@ -87,13 +88,13 @@ def query_index(
             rich_help_panel=RUNNING,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json-lines", help="Print one JSON line per question.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the passages nearest in meaning to questions.
 
     Examples:
       litebert search query index "the old house near the river"
-      litebert search query index "a cat" "a dog" --count 3 --json-lines
+      litebert search query index "a cat" "a dog" --count 3 --json
     """
     from litebert.inference.predictor import load
     from litebert.search.index import SearchIndex
@@ -101,11 +102,12 @@ def query_index(
     asked = questions or [line.strip() for line in sys.stdin if line.strip()]
     read = None if reranker is None else load(reranker)
     found = SearchIndex(index, model=model).search_batch(asked, count, reranker=read, label=reranker_label)
+    if as_json:
+        pairs = zip(asked, found, strict=True)
+        answers = [{"question": question, "passages": [asdict(hit) for hit in hits]} for question, hits in pairs]
+        print(json.dumps(answers, ensure_ascii=False, indent=2))
+        return
     for question, hits in zip(asked, found, strict=True):
-        if as_json:
-            passages = [{"score": hit.score, "document": hit.document, "text": hit.text} for hit in hits]
-            print(json.dumps({"question": question, "passages": passages}, ensure_ascii=False))
-            continue
         if len(asked) > 1:
             print(f"# {question}")
         for hit in hits:

@@ -129,8 +129,8 @@ MetricName = Annotated[
     typer.Option(
         "--metric",
         metavar="METRIC",
-        help="Metric to select the model by: accuracy, f1, macro-f1, mcc; regression: pearson, spearman; multi-label: "
-        "micro-f1, exact-match. Default for classes: accuracy, or macro-f1 if a label is rare.",
+        help="Main metric, which also selects the model: accuracy, f1, macro-f1, mcc; regression: pearson, spearman; "
+        "multi-label: micro-f1, exact-match. Default for classes: accuracy, or macro-f1 if a label is rare.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -139,7 +139,7 @@ PositiveLabel = Annotated[
     typer.Option(
         "--positive",
         metavar="LABEL",
-        help="Positive label of f1; selects the model by f1.",
+        help="Positive label of f1, which is then the main metric.",
         rich_help_panel=COLUMNS,
     ),
 ]

@@ -19,7 +19,7 @@ from litebert.core.sealed import hash_files, write_sealed
 from litebert.exporters.int8 import Accuracy, Int8Options, fit_int8
 from litebert.exporters.onnx_folder import check_is_new, choose_head
 from litebert.exporters.web_model import describe_for_page
-from litebert.exporters.web_vocabulary import describe_vocabulary
+from litebert.exporters.web_vocabulary import describe_vocabulary, describe_words
 from litebert.model.engine import HeadName
 from litebert.tasks.groups import build_form
 
@@ -61,6 +61,8 @@ def export_web(
         num_segments=checkpoint.config.num_segments,
     )
     vocabulary = describe_vocabulary(checkpoint.load_tokenizer(), form)
+    if chosen == "tokens":
+        vocabulary |= describe_words()
     graph = fit_int8(checkpoint, chosen, options)
     with atomic_directory(out) as temporary:
         for folder in PAGE_FOLDERS:

@@ -12,6 +12,7 @@ import sentencepiece
 from litebert.core.errors import ConfigError
 from litebert.core.protobuf import get_bytes, get_number, iter_fields
 from litebert.tasks.groups import SequenceForm
+from litebert.tasks.words import belongs_to_word, is_unspaced
 from litebert.text.sentencepiece_backend import MODEL_FILE
 from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
 
@@ -45,6 +46,11 @@ def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, A
         "export the model as onnx",
         option="format",
     )
+
+
+def describe_words() -> dict[str, Any]:
+    """What a page needs to cut a text into the words that are tagged (tasks/words.py)."""
+    return {"unspaced": list_ranges(is_unspaced), "word_letters": list_ranges(belongs_to_word)}
 
 
 def _describe_unigram(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -87,6 +87,10 @@ class Predictor:
         self.report_layers: Callable[[Sequence[int]], object] | None = None  # called with each text's number of layers
         self.members: tuple[Predictor, ...] = ()  # of an ensemble, whose outputs are averaged
 
+    def __repr__(self) -> str:
+        does = f"fine-tuned for {self.task.name}" if self.checkpoint.task else "pre-trained"
+        return f"<Predictor {str(self.checkpoint.path)!r}: {does}, {self.engine.name}>"
+
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer."""

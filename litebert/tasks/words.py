@@ -31,6 +31,11 @@ def has_no_spaces(texts: Iterable[str]) -> bool:
     return 2 * num_unspaced > num_letters
 
 
+def is_unspaced(character: str) -> bool:
+    """Whether a character is of a script without spaces between words."""
+    return bool(_UNSPACED.match(character))
+
+
 def cut_text(text: str, *, splits_words: bool) -> list[Word]:
     """The words of a text to be tagged: cut at white space, or by `find_words` if training texts were (`splits_words`).
 
@@ -46,7 +51,7 @@ def find_words(text: str) -> list[Word]:
     words: list[Word] = []
     start: int | None = None
     for place, character in enumerate(text):
-        if _belongs_to_word(character):
+        if belongs_to_word(character):
             start = place if start is None else start
             continue
         if start is not None:
@@ -57,7 +62,8 @@ def find_words(text: str) -> list[Word]:
     return words if start is None else [*words, Word(start, len(text))]
 
 
-def _belongs_to_word(character: str) -> bool:
+def belongs_to_word(character: str) -> bool:
+    """Whether `find_words` joins this character with its neighbours."""
     return not (character.isspace() or unicodedata.category(character)[0] in "PSC" or _is_ideograph(character))
 
 

@@ -94,6 +94,7 @@ MEANINGS = {
     "--data": {("PATH", "Task data")},
     "--corpus": {("FOLDER", "Corpus folder")},
     "--model": {("MODEL", "Model")},
+    "--rerank-label": {("LABEL", "Label of")},
     "--split": {("NAME", "Split"), ("train|valid", "Split")},
     "--count": {("N", "Number of")},
     "--device": {("auto|cpu|cuda|mps", "Device to compute")},
@@ -109,7 +110,7 @@ MEANINGS = {
     "--processes": {("N", "Number of")},
     "--valid-share": {("X", "Share of documents")},
     "--tokenizer": {("PATH", "")},
-    "--metric": {("METRIC", "Metric to")},
+    "--metric": {("METRIC", "Metric to"), ("METRIC", "Main metric")},
     "--recipe": {("RECIPE", "Recipe")},
 }
 
@@ -174,7 +175,7 @@ def test_choices_are_enumerated_as_the_library_has_them() -> None:
 PRINT_TABLES = {
     *("tokenizer show", "tokenizer info", "corpus stats", "models list", "models show", "recipes list", "recipes show"),
     *("recipes check", "recipes plan", "recipes batches", "finetune", "evaluate", "score", "doctor", "verify"),
-    *("study list", "study show", "compare", "ensemble"),
+    *("study list", "study show", "compare", "ensemble", "search query"),
 }
 
 

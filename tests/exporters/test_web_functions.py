@@ -18,7 +18,7 @@ from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpo
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.exporters.web import PAGE_FOLDERS
 from litebert.exporters.web_model import FUNCTIONS, describe_for_page
-from litebert.exporters.web_vocabulary import describe_vocabulary
+from litebert.exporters.web_vocabulary import describe_vocabulary, describe_words
 from litebert.inference.predictor import Predictor
 from litebert.model.config import ModelConfig
 from litebert.model.engine import NUM_STARTS, HeadInputs, HeadName
@@ -124,6 +124,7 @@ TASKS = {
     ),
     "null": SpanTask("squad-v2", version="2.0", max_question_length=12, stride=64, max_answer_length=5, num_best=4),
     "tags": TokenTags("tags", TAGS),
+    "split_tags": TokenTags("tags", TAGS, splits_words=True),
     "choices": Choices("choice", max_choice_length=16),
 }
 
@@ -155,7 +156,11 @@ def answer_in_node(folder: Path, predictor: Predictor, inputs: Sequence[Any]) ->
     form = build_form(predictor.tokenizer, max_length=MAX_LENGTH, num_segments=2)
     head: HeadName = "mlm" if predictor.checkpoint.task is None else predictor.task.heads[0].kind
     facts = describe_for_page(predictor.checkpoint, head)
-    values = {"vocabulary": describe_vocabulary(predictor.tokenizer, form), "facts": facts, "inputs": inputs}
+    values = {
+        "vocabulary": describe_vocabulary(predictor.tokenizer, form) | describe_words(),
+        "facts": facts,
+        "inputs": inputs,
+    }
     for name, value in {**values, "package": {"type": "module"}}.items():
         (folder / f"{name}.json").write_text(json.dumps(value))
     (folder / "run.js").write_text(INVENT + SCRIPT)

@@ -36,7 +36,9 @@ def classifier(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) 
 def test_answers_are_those_that_the_run_wrote(classifier: Path) -> None:
     written = read_predictions(predictions_file(classifier, "dev"))
     pairs = [(row["text_a"], row["text_b"]) for row in split_pairs(invent_rows())]
-    answers = litebert.load(classifier).classify(pairs)
+    predictor = litebert.load(classifier)
+    assert repr(predictor) == f"<Predictor '{predictor.checkpoint.path}': fine-tuned for classification, torch>"
+    answers = predictor.classify(pairs)
     assert [answer.label for answer in answers] == [one.answer for one in written]
     for answer, one in zip(answers, written, strict=True):
         assert list(answer.probabilities) == ["bird", "cat", "dog"]

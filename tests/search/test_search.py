@@ -205,8 +205,8 @@ def test_the_commands_of_the_documentation_work(
     made = run(app, ["search", "index", "articles", "--model", str(tiny_checkpoint), "--out", "index"])
     assert made.exit_code == 0, made.output
     assert "passages of 20 documents" in made.stdout
-    found = run(app, ["search", "query", "index", "a cat", "the river", "-n", "2", "--json-lines"])
-    answers = [json.loads(line) for line in found.stdout.splitlines()]
+    found = run(app, ["search", "query", "index", "a cat", "the river", "-n", "2", "--json"])
+    answers = json.loads(found.stdout)
     assert [answer["question"] for answer in answers] == ["a cat", "the river"]
     assert [len(answer["passages"]) for answer in answers] == [2, 2]
     again = litebert.build_index("articles", "index", model=tiny_checkpoint)

@@ -1,11 +1,10 @@
 // The page's functions, with the same answers as litebert's server: facts and tokenizer turn a text into sequences,
 // `read` runs the model on one of them, and its logits become probabilities; `report` receives the progress.
 
-import { buildTest, findRuns } from "./normalize.js";
 import { Refusal } from "./refusal.js";
 import { rank, softmax } from "./shares.js";
 import { answerQuestion } from "./spans.js";
-import { findSpans, placeWords } from "./tags.js";
+import { cutText, findSpans, placeWords } from "./tags.js";
 import { join, joinAsIs, roomOfPair } from "./tokenizer.js";
 
 export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
@@ -46,7 +45,7 @@ export function buildFunctions({ facts, tokenizer }, read, report = () => {}) {
 
     async tokens(text) {
       const letters = [...text];
-      const words = findRuns(letters, buildTest(vocabulary.spaces))
+      const words = cutText(letters, vocabulary, task.splits_words)
         .map(([start, end]) => ({ word: letters.slice(start, end).join(""), start, end }));
       const pieces = words.map(({ word }) => tokenizer.encode(word)).map((ids) => (ids.length ? ids : [vocabulary.special.unk]));
       let numCut = 0; // if a single word is longer than the model's maximum

@@ -1,6 +1,26 @@
 // Word tags (tasks/token_tags.py): the sequence and column of the logits for each word, and the spans of the tags.
 
+import { buildTest, findRuns } from "./normalize.js";
+
 const OUTSIDE = "O";
+
+/** The words of a text (tasks/words.py) as [first, last + 1]: cut at spaces, or into letters where a script has none. */
+export function cutText(letters, facts, splitsWords) {
+  const isSpace = buildTest(facts.spaces);
+  const atSpaces = findRuns(letters, isSpace);
+  const isUnspaced = atSpaces.length === 1 && letters.filter(buildTest(facts.unspaced)).length > 1;
+  if (!splitsWords && !isUnspaced) return atSpaces;
+  const belongsToWord = buildTest(facts.word_letters);
+  const words = [];
+  let isOpen = false;
+  letters.forEach((letter, at) => {
+    const isLetter = belongsToWord(letter);
+    if (isLetter && isOpen) words.at(-1)[1] = at + 1;
+    else if (!isSpace(letter)) words.push([at, at + 1]);
+    isOpen = isLetter;
+  });
+  return words;
+}
 
 /** The pieces of words in sequences that fit: {ids, places: [{word, column}]}; a word's first piece predicts the tag */
 export function placeWords(pieces, room) {

@@ -1,4 +1,6 @@
-"""Every block that a page shows is run, or says why not: `<!-- needs: ... -->` or `<!-- takes minutes -->` above it.
+"""Every block that a page shows is run, or a comment above it says why not.
+
+`<!-- needs: ... -->`, `<!-- takes minutes -->` or `<!-- part of a program -->`.
 
 READMEs and tutorials have tests of their own. The other pages are typed here from top to bottom, in a folder with
 small stand-ins for the data and models it names, and trainings are cut short.
@@ -24,7 +26,9 @@ FOLLOWED = [page.name for page in DOCS.glob("tutorial*.md")]  # by their own tes
 OUTPUT = ("results.md", "design.md")  # their blocks are commands of long ago, and a map
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in OUTPUT]
 PAGES += [ROOT / "models/cpu-small-en/README.md", ROOT / "CONTRIBUTING.md"]
-MARK = re.compile(r"needs: (GPU|network|a server|several machines|Slurm|Docker|finished arms)|takes (minutes|hours)")
+MARK = re.compile(
+    r"needs: (GPU|network|a server|several machines|Slurm|Docker|finished arms)|takes (minutes|hours)|part of "
+)
 SHOWN_AS_IT_IS = ("text", "ini", "nginx", "json", "toml", "bibtex")  # nothing to run
 PRETRAIN = ["train.steps=4", "schedule.warmup_steps=1", "stages=[]", "model.vocab_size=4000", "batch.sequences=8"]
 FINETUNE = ["train.steps=4", "train.warmup_steps=1", "train.evaluations=1", "train.batch_size=8"]

@@ -40,6 +40,7 @@ SMALLER = {
     r"--num-seeds [35]": "--num-seeds 2",
     r"--pairs \d+": "--pairs 64",
     r" --processes \d": "",
+    r"train\.hours=\d+": "train.hours=0",  # by steps
     r"step-\d{8}": "step-00000004",
     r"layers([ =])6": r"layers\g<1>1",
     r"/srv/models/albert": "runs/sst-2",

@@ -501,7 +501,10 @@ SHOWN_TEXTS = """() => {
   return found;
 }"""
 # Names that are the same in every language.
-NAMES = re.compile(r"\[MASK\]|OpenAI|Cohere|TEI|base64|Prometheus|Retry-After|[BI]-PER|JSON|BERT|classify|patience|null|/[\w/-]+|\d{3}")
+NAMES = re.compile(
+    r"\[MASK\]|OpenAI|Cohere|TEI|base64|Prometheus|Retry-After|[BI]-PER|JSON|BERT|classify|patience|null"
+    r"|/[\w/-]+|\d{3}"
+)
 
 
 def test_the_description_of_the_api_is_chinese_on_a_chinese_page(open_page: OpenPage, address: str) -> None:

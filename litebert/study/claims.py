@@ -1,5 +1,6 @@
 """Checks a paper's claims against measured results, taking the spread over seeds into account."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,6 +30,7 @@ class Verdict:
     ours: str
     paper: str
     remark: str = ""
+    margin: float | None = None  # by how much the claim holds (negative: does not), in half widths of its 95 % interval
 
     @property
     def measured_by(self) -> str:
@@ -68,7 +70,8 @@ def judge(claim: Claim, results: Results) -> Verdict:
         is_one_seed = all(len(results.of_arm(arm)) == 1 for arm in _arms_of(claim))
         remark = "one seed: spread unknown" if is_one_seed else "seeds show no spread"
         return Verdict(claim, outcome, ours, paper, remark)
-    return Verdict(claim, decide(claim, own - other, half), ours, paper)
+    margin = slack(claim, own - other) / half if half else math.copysign(math.inf, slack(claim, own - other))
+    return Verdict(claim, decide(claim, own - other, half), ours, paper, margin=margin)
 
 
 def _half_width(claim: Claim, results: Results) -> float | None:

@@ -16,6 +16,7 @@ from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path
 from litebert.plots.charts import GRID, INK, fit_into_page, svg_settings
 from litebert.plots.curves import COLORS
+from litebert.study.claims import Verdict
 from litebert.study.panels import DotPanel, LinePanel, MatrixPanel, Panel
 
 if TYPE_CHECKING:
@@ -34,6 +35,14 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # distinguish curves in addition
 _MAX_MARKERS = 12
 _LINE_COLUMNS, _DOT_COLUMNS = 2, 3  # of the legend
 _LEGEND_ROW, _AROUND_LEGEND = 13, 7  # points (1/72 inch)
+_MAX_MARGIN = 5  # half widths
+_UNSURE = (COLORS[4], "o")
+_OUTCOME_STYLES: dict[str, tuple[str, str]] = {
+    "agrees": (COLORS[2], "^"),
+    "disagrees": (COLORS[1], "v"),
+    "leans": _UNSURE,
+    "opposes": _UNSURE,
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,10 @@ def draw_svg(panel: Panel) -> str:
 
 def write_png(panels: Sequence[Panel], path: Path) -> None:
     """Write panels in two columns as one picture on white."""
-    figure = draw_picture(panels)
+    write_figure(draw_picture(panels), path)
+
+
+def write_figure(figure: "Figure", path: Path) -> None:
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=140, facecolor="white")
 
@@ -86,6 +98,51 @@ def draw_picture(panels: Sequence[Panel]) -> "Figure":
             textwrap.fill(_keep_equations(panel.title), _TITLE_WIDTH), fontsize=10, color=PAPER.ink, pad=above
         )
     return figure
+
+
+def draw_verdicts(studies: Sequence[tuple[str, Sequence[Verdict]]]) -> "Figure":
+    """Draw every measured claim of some studies: how far it holds, in half widths of its 95 % interval.
+
+    Between -1 and 1 a claim is inconclusive. Margins beyond the axis, and those of exact metrics, are drawn at its end.
+    """
+    _load_matplotlib()
+    rows: list[tuple[str, Verdict | None]] = []
+    for source, verdicts in studies:
+        measured = [verdict for verdict in verdicts if verdict.margin is not None]
+        rows += [(source, None), *((verdict.claim.text, verdict) for verdict in measured)] if measured else []
+    figure = _new_figure(9.6, 0.24 * len(rows) + 1.1)
+    axes = figure.add_subplot()
+    axes.axvspan(-1, 1, color=PAPER.grid, linewidth=0)
+    axes.axvline(0, color=PAPER.ink, linewidth=1)
+    for number, (_, verdict) in enumerate(rows):
+        if verdict is not None and verdict.margin is not None:
+            color, marker = _OUTCOME_STYLES[verdict.outcome]
+            margin = max(-_MAX_MARGIN, min(_MAX_MARGIN, verdict.margin))
+            axes.plot([0, margin], [number, number], color=color, linewidth=1.2, alpha=0.5)
+            axes.plot(margin, number, marker=marker, color=color, markersize=7, markerfacecolor=_fill(marker, color))
+    labels = axes.set_yticks(
+        range(len(rows)), [_keep_equations(textwrap.shorten(text, 84, placeholder=" …")) for text, _ in rows]
+    )
+    for tick, (_, verdict) in zip(labels, rows, strict=True):
+        tick.label1.set_fontweight("normal" if verdict else "bold")
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(-_MAX_MARGIN - 0.4, _MAX_MARGIN + 0.4)
+    axes.set_xticks(range(-_MAX_MARGIN, _MAX_MARGIN + 1))
+    axes.set_xlabel("← against   half widths of the 95 % interval   for →", fontsize=9)
+    axes.tick_params(colors=PAPER.ink, length=0, labelsize=8)
+    axes.spines[:].set_visible(False)
+    for words, outcome in (("agrees", "agrees"), ("inconclusive", "leans"), ("disagrees", "disagrees")):
+        color, marker = _OUTCOME_STYLES[outcome]
+        style: dict[str, Any] = {"marker": marker, "color": color, "markerfacecolor": _fill(marker, color)}
+        axes.plot([], [], linestyle="", label=words, **style)
+    place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
+    axes.legend(frameon=False, labelcolor=PAPER.ink, fontsize=9, **place)
+    return figure
+
+
+def _fill(marker: str, color: str) -> str:
+    """Circles, which are inconclusive, are hollow."""
+    return "white" if marker == "o" else color
 
 
 def _load_matplotlib() -> Any:

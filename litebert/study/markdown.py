@@ -23,10 +23,43 @@ of threads per arm (`--jobs`) changes the last digits.
 """
 
 
+VERDICTS = "figures/verdicts.png"
+
+
 def write_markdown(sections: Sequence["Section"], *, pictures: str) -> str:
     """Write all sections; `pictures` is the relative path to the folder of the figures."""
-    parts = [_HEADER, *(_write_section(section, pictures) for section in sections)]
-    return "\n".join(parts)
+    overview = [_write_overview(sections, pictures)] if has_overview(sections) else []
+    return "\n".join([_HEADER, *overview, *(_write_section(section, pictures) for section in sections)])
+
+
+def has_overview(sections: Sequence["Section"]) -> bool:
+    """Whether a report has several studies to summarize."""
+    return len(sections) > 1 and any(verdict.margin is not None for section in sections for verdict in section.verdicts)
+
+
+def _write_overview(sections: Sequence["Section"], pictures: str) -> str:
+    """One table of all measured claims, what may be concluded from each study, and a picture."""
+    lines = ["### All claims", "", "| study | claim | paper | ours | |", "|---|---|---|---|---|"]
+    for section in sections:
+        name = section.results.study.source
+        for verdict in section.verdicts:
+            if verdict.outcome != "missing":
+                cells = (
+                    name,
+                    verdict.claim.text,
+                    verdict.paper,
+                    verdict.ours,
+                    f"{SIGNS[verdict.outcome]} {verdict.words}",
+                )
+                lines.append(f"| {' | '.join(cells)} |")
+                name = ""
+    lines += ["", f"![Every measured claim: how far it holds, compared with its interval]({pictures}{VERDICTS})", ""]
+    conclusions = [s.results for s in sections if s.results.conclusion]
+    if conclusions:
+        lines += ["What a reader may conclude, and what not:", ""]
+        lines += [f"- **{results.study.source}.** {results.conclusion}" for results in conclusions]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _write_section(section: "Section", pictures: str) -> str:

@@ -12,8 +12,8 @@ from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path, write_json
 from litebert.core.pages import write_part
 from litebert.study.claims import Verdict, judge_all
-from litebert.study.figures import draw_svg, write_png
-from litebert.study.markdown import write_markdown
+from litebert.study.figures import draw_svg, draw_verdicts, write_figure, write_png
+from litebert.study.markdown import VERDICTS, has_overview, write_markdown
 from litebert.study.metrics import describe
 from litebert.study.panels import Panel, list_panels
 from litebert.study.results import Results, list_commands, read_results
@@ -47,6 +47,8 @@ def write_report(folders: Sequence[Path], out: Path, markdown: Path | None = Non
     for section in sections:
         for number, panels in enumerate(section.figures, start=1):
             write_png(panels, out / section.picture(number))
+    if has_overview(sections):
+        write_figure(draw_verdicts([(s.results.study.source, s.verdicts) for s in sections]), out / VERDICTS)
     _write_text(out / PAGE, build_page(sections))
     target = markdown or out / MARKDOWN
     write_part(target, "studies", write_markdown(sections, pictures=_path_between(target.parent, out)))

@@ -19,6 +19,7 @@ from litebert.study.spec import TASK_SETS, Scale, Study
 from litebert.study.spread import Spread, pool, pool_paired
 
 REMARKS_FILE = "notes.md"
+CONCLUSION_FILE = "conclusion.md"
 _OWN_SEEDS = 3  # from this many seeds on, an arm has its own spread
 _FEW_FILES = 3  # a command lists at most this many files of a corpus
 _SHORT = 4  # characters of an abbreviated fingerprint
@@ -61,6 +62,7 @@ class Results:
     scale: Scale
     reports: tuple[Report, ...]
     remarks: str = ""  # comments written by hand
+    conclusion: str = ""  # what a reader may conclude and what not, written by hand
     is_own: bool = False  # a user's own study, in a file
 
     @cached_property
@@ -270,9 +272,12 @@ def read_results(folder: Path) -> list[Results]:
             _check_measured_as_meant(path, report, run)
         _check_alike(mine)
         ordered = sorted(mine.values(), key=lambda report: report["seed"])
-        remarks = folder / REMARKS_FILE
-        words = remarks.read_text("utf-8") if remarks.is_file() else ""
-        results.append(Results(study, scale, tuple(ordered), words, is_own=(folder / STUDY_FILE).is_file()))
+        remarks, conclusion = (
+            (folder / name).read_text("utf-8").strip() if (folder / name).is_file() else ""
+            for name in (REMARKS_FILE, CONCLUSION_FILE)
+        )
+        is_own = (folder / STUDY_FILE).is_file()
+        results.append(Results(study, scale, tuple(ordered), remarks, conclusion, is_own=is_own))
     return results
 
 

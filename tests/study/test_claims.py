@@ -89,6 +89,20 @@ def test_an_outcome_follows_from_difference_and_interval(
     assert holds(claim, difference) == (expected in ("agrees", "leans"))
 
 
+def test_a_verdict_is_inconclusive_if_its_margin_is_below_one_half_width() -> None:
+    far = make_results({"a": [{"mlm": 50.0}, {"mlm": 50.2}], "b": [{"mlm": 54.0}, {"mlm": 54.4}]})
+    near = make_results({"a": [{"mlm": 50.0}, {"mlm": 53.0}], "b": [{"mlm": 54.0}, {"mlm": 51.5}]})
+    for results, outcome in ((far, "agrees"), (near, "leans")):
+        verdict = judge_all(results)[0]
+        assert verdict.outcome == outcome
+        assert verdict.margin is not None
+        assert (verdict.margin > 1) == (outcome == "agrees")
+    claim = judge_all(far)[1]  # b is at forty
+    assert claim.outcome == "disagrees"
+    assert claim.margin is not None
+    assert claim.margin < -1
+
+
 def test_a_difference_far_beyond_the_seeds_spread_agrees() -> None:
     seeds = {
         "a": [{"mlm": 30.0}, {"mlm": 30.2}],

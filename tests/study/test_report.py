@@ -35,6 +35,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("report")
     folders = [invent_folder(root / "studies" / name, name) for name in NAMES]
     (folders[0] / "notes.md").write_text("Order came late.\n\nIt took an hour & a half.")
+    (folders[0] / "conclusion.md").write_text("Order can be learned.\n")
     write_report(folders, root / "out", root / "docs" / "results.md")
     return root
 
@@ -64,7 +65,7 @@ def test_the_page_has_every_study_claim_arm_and_figure(written: Path) -> None:
 def test_markdown_links_to_pictures_that_are_there(written: Path) -> None:
     text = (written / "docs" / "results.md").read_text("utf-8")
     links = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
-    assert len(links) == 5
+    assert len(links) == 6
     for link in links:
         assert (written / "docs" / link).resolve().read_bytes().startswith(b"\x89PNG")
     assert "litebert study run table-5 --scale laptop --seeds 1,2,3 --corpus corpora/main-ffff --data DATA\n" in text
@@ -333,3 +334,16 @@ def test_the_results_in_the_docs_are_made_of_the_reports_there() -> None:
     for section in sections:
         for number in range(1, len(section.figures) + 1):
             assert (DOCS / "results" / section.picture(number)).is_file()
+
+
+def test_a_report_of_several_studies_opens_with_all_claims(written: Path) -> None:
+    text = (written / "docs" / "results.md").read_text("utf-8")
+    overview = text[text.index("### All claims") : text.index("![Every measured claim")]
+    measured = [
+        v for name in NAMES for v in build_section(read_results(written / "studies" / name)[0]).verdicts if v.ours
+    ]
+    assert overview.count("\n| ") == 1 + len(measured)  # and the header
+    for verdict in measured:
+        assert f"| {verdict.claim.text} | {verdict.paper} | {verdict.ours} | " in overview
+    assert "- **ALBERT, Table 5.** Order can be learned." in text
+    assert (written / "out" / "figures" / "verdicts.png").read_bytes().startswith(b"\x89PNG")

@@ -32,10 +32,10 @@ import transformers
 from litebert.core.runtime import RuntimeOptions, choose_runtime
 from litebert.model.model import Model, build_model
 from litebert.model.presets import preset
-from litebert.tasks.classification import Classification
 from litebert.tasks.group_batch import build_group_batch
 from litebert.tasks.groups import Group, TokenSequence, TuningPlan
-from litebert.tasks.token_tags import TokenTags
+from litebert.tasks.kinds.classification import Classification
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.text.tokenizer import load_tokenizer
 from litebert.training.distributed import TaskLoss
 from litebert.training.loop import Engine, build_scaler, update

@@ -54,8 +54,8 @@ from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.classification import Classification
 from litebert.tasks.groups import Group, TokenSequence
+from litebert.tasks.kinds.classification import Classification
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 TASK = Classification("sst-2", ("0", "1"))

@@ -35,7 +35,7 @@ from litebert.inference.predictor import Predictor, load
 from litebert.model.model import build_model
 from litebert.model.presets import preset
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.classification import Classification
+from litebert.tasks.kinds.classification import Classification
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
 SERVING = Path(__file__).parent / "serving"

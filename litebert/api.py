@@ -497,8 +497,8 @@ def finetune(
     from litebert.interop.source import FOR_TRAINING
     from litebert.plots.errors import draw_errors
     from litebert.tasks.catalog import read_dataset
-    from litebert.tasks.python_tables import tables_as_files
-    from litebert.tasks.reading import TableOptions
+    from litebert.tasks.files.python_tables import tables_as_files
+    from litebert.tasks.files.reading import TableOptions
     from litebert.tasks.report import read_report
 
     folder = Path(out) if out else Path("runs") / (task if isinstance(task, str) else task.name)
@@ -570,9 +570,9 @@ def evaluate(
     from litebert.core.progress import ProgressBar
     from litebert.inference.evaluation import evaluate as score
     from litebert.inference.task_request import TaskRequest
-    from litebert.tasks.answer_sheets import to_sheet
+    from litebert.tasks.files.python_tables import tables_as_files
+    from litebert.tasks.leaderboard.answer_sheets import to_sheet
     from litebert.tasks.predictions import predict_answers, write_predictions
-    from litebert.tasks.python_tables import tables_as_files
     from litebert.tasks.report import is_labelled
 
     answers = None if out is None else Path(out)
@@ -717,8 +717,8 @@ def iter_answers(
     """`predict` as answers are computed, each as a record and as the row of a table; without texts, standard input."""
     from litebert.inference.predictor import Predictor, load
     from litebert.inference.records import iter_records, read_inputs, to_inputs
-    from litebert.tasks.python_tables import tables_as_files
-    from litebert.tasks.reading import TableOptions
+    from litebert.tasks.files.python_tables import tables_as_files
+    from litebert.tasks.files.reading import TableOptions
 
     predictor = model if isinstance(model, Predictor) else load(model, **computing)
     if long != "truncate":

@@ -17,12 +17,12 @@ from litebert.finetuning.finetune import Job, finetune
 from litebert.finetuning.recipe import build_finetune_recipe
 from litebert.model.config import ModelConfig
 from litebert.model.model import build_model
-from litebert.tasks.answer_sheets import check_choices, check_spans
 from litebert.tasks.catalog import read_dataset, restore_task, with_passage
-from litebert.tasks.choices import ChoiceExample, Choices
 from litebert.tasks.ensemble import make_ensemble
+from litebert.tasks.files.reading import PassageOptions, TableOptions
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.leaderboard.answer_sheets import check_choices, check_spans
 from litebert.tasks.predictions import Prediction, read_predictions, write_predictions
-from litebert.tasks.reading import PassageOptions, TableOptions
 from litebert.tasks.squad.metrics import score_questions
 from litebert.tasks.squad.reading import read_squad
 from litebert.tasks.squad.task import SpanTask

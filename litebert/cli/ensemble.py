@@ -34,7 +34,7 @@ from litebert.core.errors import ConfigError
 from litebert.inference.task_request import tell_notes
 
 if TYPE_CHECKING:
-    from litebert.tasks.answer_sheets import Findings
+    from litebert.tasks.leaderboard.answer_sheets import Findings
 
 MAX_LISTED = 12  # per kind of finding; each GLUE table may have one
 
@@ -48,8 +48,8 @@ def compare_runs(runs: Runs, as_json: AsJson = False) -> None:
       litebert compare runs/reviews runs/reviews-scratch
       litebert compare runs/reviews runs/reviews-scratch --json
     """
+    from litebert.tasks.leaderboard.scoreboard import AVERAGED, glue_average, missing_tasks
     from litebert.tasks.report import read_report
-    from litebert.tasks.scoreboard import AVERAGED, glue_average, missing_tasks
 
     reports = {str(run): read_report(run) for run in runs}
     missing = missing_tasks(list(reports.values()))
@@ -106,7 +106,7 @@ def run_ensemble(
     """
     from litebert.tasks.catalog import read_dataset
     from litebert.tasks.ensemble import check_out, make_ensemble
-    from litebert.tasks.reading import TableOptions
+    from litebert.tasks.files.reading import TableOptions
 
     check_out(out, overwrite=overwrite)
     options = TableOptions(
@@ -224,8 +224,8 @@ def _count(lines: list[str], word: str) -> str:
 
 def _is_for_glue(run: Path) -> bool:
     """Whether a run is submitted as a GLUE table, else as answers to questions; other tasks have no submission."""
+    from litebert.tasks.leaderboard.submission import SHEETS
     from litebert.tasks.report import read_report
-    from litebert.tasks.submission import SHEETS
 
     report = read_report(run)
     is_glue = report["task"] in {sheet.task for sheet in SHEETS.values()}
@@ -240,8 +240,8 @@ def _is_for_glue(run: Path) -> bool:
 
 def _submit_tables(runs: list[Path], file: Path, rank: Path | None, *, is_check: bool) -> "Findings":
     """Write the GLUE tables of runs, and find what the leaderboard would reject."""
-    from litebert.tasks.answer_sheets import Findings
-    from litebert.tasks.submission import check_zip, gather_sheets, write_zip
+    from litebert.tasks.leaderboard.answer_sheets import Findings
+    from litebert.tasks.leaderboard.submission import check_zip, gather_sheets, write_zip
 
     if not is_check:
         write_zip(file, gather_sheets(runs, ranked_by=rank))
@@ -252,7 +252,12 @@ def _submit_answers(
     runs: list[Path], split: str, file: Path, task: str, data: Path | None, *, is_check: bool
 ) -> "Findings | None":
     """Write the answers of one run, and compare them with the questions; None if these are not given."""
-    from litebert.tasks.answer_sheets import check_answer_sheet, keep_held_out, read_questions, write_answer_sheet
+    from litebert.tasks.leaderboard.answer_sheets import (
+        check_answer_sheet,
+        keep_held_out,
+        read_questions,
+        write_answer_sheet,
+    )
 
     if len(runs) > 1:
         raise ConfigError(

@@ -72,9 +72,9 @@ def score_predictions(
       litebert score answers.jsonl --task classification --data more-reviews.csv
     """
     from litebert.inference.evaluation import choose_examples
-    from litebert.tasks.answer_scores import read_answers, score_answers
     from litebert.tasks.catalog import read_dataset
-    from litebert.tasks.reading import TableOptions
+    from litebert.tasks.files.reading import TableOptions
+    from litebert.tasks.leaderboard.answer_scores import read_answers, score_answers
     from litebert.tasks.report import is_labelled
 
     options = TableOptions(

@@ -19,14 +19,13 @@ from litebert.inference.predictor import Predictor
 from litebert.inference.session import Session
 from litebert.model.early_exit import TOLERANCE
 from litebert.model.engine import HeadName
-from litebert.tasks.asking import to_inputs
-from litebert.tasks.classification import Regression
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.tables import read_text
 from litebert.tasks.finetuning import Dataset
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.kinds.classification import Regression
 from litebert.tasks.seen_texts import find_seen_texts
-from litebert.tasks.tables import read_text
 from litebert.text.tokenizer import Tokenizer
 
 MASK_EVERY = 7  # mask every seventh token of a line, about the masking rate of training
@@ -124,7 +123,7 @@ def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[s
     truth = np.concatenate(hidden)
 
     def guess(engine: BatchEngine, batch: GroupBatch, chosen: Sequence[Group]) -> list[NDArray[Any]]:
-        logits = engine.run("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
+        logits = engine.run("mlm", batch.to_inputs(mask_id=tokenizer.mask_id))["logits"]  # (M, V)
         ends = np.cumsum([group.about for group in chosen])[:-1]
         return np.split(logits.argmax(-1).numpy(), ends)
 

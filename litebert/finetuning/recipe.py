@@ -23,7 +23,7 @@ from litebert.core.ranges import (
     read_whole_number,
 )
 from litebert.core.runtime_options import RuntimeOptions
-from litebert.tasks.reading import ExitOptions, PassageOptions
+from litebert.tasks.files.reading import ExitOptions, PassageOptions
 from litebert.training.options import OptimOptions, TrainOptions
 from litebert.training.schedule import ScheduleOptions
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.finetuning import Output
+from litebert.tasks.kinds.choices import ChoiceExample
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask, to_reply
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, cast
 from litebert.core.errors import ConfigError, DataError
 from litebert.inference.predictor import Predictor
 from litebert.tasks.catalog import KINDS, find_kind, list_readers, name_kind, read_dataset
-from litebert.tasks.classification import Classification
-from litebert.tasks.columnar import is_columnar
+from litebert.tasks.files.columnar import is_columnar
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.kinds.classification import Classification
 from litebert.tasks.report import describe_split, is_labelled, learn_baseline
 from litebert.tasks.seen_texts import SeenTexts
 from litebert.tasks.squad.task import SpanTask

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.inference.session import Session
-from litebert.tasks.asking import to_inputs
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, TokenSequence
 from litebert.text.tokenizer import Tokenizer
@@ -39,7 +38,7 @@ def fill_gaps(
     check_top_k(tokenizer, top_k)
 
     def guess(batch: GroupBatch, chosen: Sequence[Group]) -> list[list[list[Guess]]]:
-        logits = session.run("mlm", to_inputs(batch, mask_id=tokenizer.mask_id))["logits"]  # (M, V)
+        logits = session.run("mlm", batch.to_inputs(mask_id=tokenizer.mask_id))["logits"]  # (M, V)
         guesses = iter(_rank(logits, tokenizer, top_k))
         return [[next(guesses) for _ in range(group.about)] for group in chosen]
 

@@ -40,17 +40,16 @@ from litebert.interop.vocabulary_notes import note_vocabulary
 from litebert.model.config import HeadKind
 from litebert.model.engine import HeadName
 from litebert.model.model import Model
-from litebert.tasks.asking import to_inputs
 from litebert.tasks.catalog import KINDS, find_kind, restore_task
-from litebert.tasks.choices import ChoiceExample
-from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.ensemble import is_ensemble, list_members
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.groups import Group, SequenceForm, build_form
+from litebert.tasks.kinds.choices import ChoiceExample
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TaggedWords
 from litebert.tasks.report import read_report
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.texts import TextExample, check_num_texts, join_texts
-from litebert.tasks.token_tags import TaggedWords
 from litebert.text.tokenizer import Tokenizer
 
 Text = str | tuple[str, str]  # one, or a pair
@@ -365,7 +364,7 @@ class Predictor:
         found = iter(
             session.answer(
                 [group for of_text in windows for group in of_text],
-                lambda batch, _: list(session.run(head, to_inputs(batch)._replace(pooling=pooling))[name]),
+                lambda batch, _: list(session.run(head, batch.to_inputs()._replace(pooling=pooling))[name]),
             )
         )
         of_texts = ([next(found) for _ in of_text] for of_text in windows)

@@ -15,20 +15,20 @@ from litebert.inference.cutting import describe_cut
 from litebert.inference.fill_mask import MASK, count_masks, show_guess
 from litebert.inference.predictor import Predictor, to_examples
 from litebert.tasks.catalog import find_kind
-from litebert.tasks.choice_files import build_choices, read_choices
-from litebert.tasks.choices import ChoiceExample
-from litebert.tasks.columnar import is_columnar
-from litebert.tasks.columns import TAGGED_WORDS, Columns, find_columns, read_named_table
-from litebert.tasks.conll import read_conll
-from litebert.tasks.custom import read_rows
+from litebert.tasks.files.choice_files import build_choices, read_choices
+from litebert.tasks.files.columnar import is_columnar
+from litebert.tasks.files.columns import TAGGED_WORDS, Columns, find_columns, read_named_table
+from litebert.tasks.files.conll import read_conll
+from litebert.tasks.files.custom import read_rows
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.tables import Row, decode, parse_json, read_table, read_text
+from litebert.tasks.files.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.groups import Group
+from litebert.tasks.kinds.choices import ChoiceExample
+from litebert.tasks.kinds.token_tags import TaggedWords
 from litebert.tasks.predictions import Prediction, predict_answers
-from litebert.tasks.reading import TableOptions
 from litebert.tasks.squad.reading import Question, read_question_lines, read_squad
-from litebert.tasks.tables import Row, decode, parse_json, read_table, read_text
-from litebert.tasks.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords
 from litebert.tasks.words import cut_text, find_words
 
 STDIN = "standard input"

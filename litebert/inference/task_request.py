@@ -33,7 +33,7 @@ class TaskRequest:
     def read(self, predictor: "Predictor") -> "tuple[Dataset, Chosen]":
         """The task's data and the examples of the requested split; prints notes about what was guessed."""
         from litebert.inference.evaluation import choose_examples, name_task, read_for
-        from litebert.tasks.reading import TableOptions
+        from litebert.tasks.files.reading import TableOptions
         from litebert.tasks.seen_texts import find_seen_texts
 
         name = self.task or name_task(predictor.task, self.data)

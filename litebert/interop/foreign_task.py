@@ -6,11 +6,11 @@ from typing import Any
 from litebert.interop.source import Source
 from litebert.model.config import HeadSpec
 from litebert.tasks.catalog import restore_task, task_facts
-from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.kinds.choices import Choices
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.token_tags import TokenTags
 
 OUR_KEY = "litebert"  # the key in config.json for facts that only litebert reads
 KEPT_KINDS = ("regression", "spans")  # config.json has no standard keys for all of their facts (bounds, thresholds)

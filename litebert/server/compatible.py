@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from litebert.inference.predictor import Predictor, to_examples
 from litebert.server.schemas import Ask, Cut, Text, Whole
-from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
 from litebert.tasks.texts import join_texts
 
 _EXAMPLE_QUERY = "Where did Ada live?"

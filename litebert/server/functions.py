@@ -15,13 +15,13 @@ from litebert.inference.predictor import Predictor
 from litebert.inference.tracing import Trace, trace
 from litebert.server import compatible, schemas
 from litebert.tasks.catalog import find_kind
-from litebert.tasks.choices import ChoiceExample
 from litebert.tasks.finetuning import Output
 from litebert.tasks.groups import Group
+from litebert.tasks.kinds.choices import ChoiceExample
+from litebert.tasks.kinds.token_tags import TaggedWords, find_spans
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import to_reply
 from litebert.tasks.texts import TextExample, check_num_texts
-from litebert.tasks.token_tags import TaggedWords, find_spans
 from litebert.tasks.words import cut_text
 from litebert.text.tokenizer import Tokenizer
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import Output
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TaggedWords, TokenTags
 from litebert.tasks.texts import TextExample, to_floats
-from litebert.tasks.token_tags import TaggedWords, TokenTags
 
 MAX_TERMS = 100_000
 MAX_WEIGHTS = 2_000_000  # terms times labels

@@ -15,22 +15,21 @@ import numpy as np
 from litebert.core.errors import ConfigError, DataError, suggest
 from litebert.core.options import build_options
 from litebert.tasks.bag_of_words import Answer, learn_choices, learn_labels, learn_numbers, learn_tags
-from litebert.tasks.choice_files import race_reader, read_choice_dataset
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
-from litebert.tasks.clue import CLUE, clue_reader
-from litebert.tasks.custom import read_classes, read_multi_labels, read_numbers, read_tags
+from litebert.tasks.files.choice_files import race_reader, read_choice_dataset
+from litebert.tasks.files.clue import CLUE, clue_reader
+from litebert.tasks.files.custom import read_classes, read_multi_labels, read_numbers, read_tags
+from litebert.tasks.files.glue import GLUE, glue_reader
+from litebert.tasks.files.reading import ExitOptions, PassageOptions, TableOptions
+from litebert.tasks.files.splitting import describe_shared
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask, Rows, Tally
-from litebert.tasks.glue import GLUE, glue_reader
 from litebert.tasks.groups import Group
-from litebert.tasks.reading import ExitOptions, PassageOptions, TableOptions
-from litebert.tasks.splitting import describe_shared
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TaggedWords, TokenTags, describe_tag_errors
 from litebert.tasks.squad.files import CMRC_FILES, DRCD_FILES, squad_reader
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.tag_errors import describe_tag_errors
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords, TokenTags
 
 Read = Callable[[Path, TableOptions], Dataset]
 Learn = Callable[[Any, Sequence[Any]], Answer]

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Protocol, Self
 from numpy.typing import NDArray
 
 from litebert.model.engine import Engine
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
-from litebert.tasks.reading import TableOptions
 from litebert.tasks.task import Task
 from litebert.text.tokenizer import Tokenizer
 

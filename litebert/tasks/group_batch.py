@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from litebert.model.engine import HeadInputs
 from litebert.tasks.groups import Group
 
 
@@ -25,6 +26,10 @@ class GroupBatch:
     @property
     def num_groups(self) -> int:
         return len(self.group_sizes)
+
+    def to_inputs(self, allowed: Tensor | None = None, mask_id: int = -1) -> HeadInputs:
+        """The inputs of a model's head or an engine."""
+        return HeadInputs(self.token_ids, self.segment_ids, self.mask, allowed, mask_id)
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""

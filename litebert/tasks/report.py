@@ -13,10 +13,10 @@ from litebert.core.files import atomic_path, check_keys
 from litebert.core.sealed import find_changed, hash_files, read_sealed, stays_inside, write_sealed
 from litebert.tasks.bag_of_words import Answer
 from litebert.tasks.catalog import find_kind
+from litebert.tasks.files.splitting import list_inputs
 from litebert.tasks.finetuning import FinetuneTask, Output, fingerprint
 from litebert.tasks.intervals import find_intervals, find_lead
 from litebert.tasks.predictions import PREDICTIONS
-from litebert.tasks.splitting import list_inputs
 
 REPORT_FILE = "report.json"
 ERRORS_FILE = "errors.md"

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from litebert.core.sealed import build_record, read_sealed, write_sealed
 from litebert.tasks.ensemble import is_ensemble, list_members
+from litebert.tasks.files.splitting import text_of
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.splitting import text_of
 
 SEEN_FILE = "data.json"
 _HASH_SIZE = 8  # base64 characters, or six bytes: collisions are unlikely among a million texts

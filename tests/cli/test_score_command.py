@@ -11,14 +11,14 @@ from small_tasks import ANIMALS, find, invent_rows, write_rows
 import litebert
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.answer_scores import read_answers, score_answers
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import MultiLabel
 from litebert.tasks.finetuning import Dataset
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.kinds.classification import MultiLabel
+from litebert.tasks.kinds.token_tags import TaggedWords, TokenTags
+from litebert.tasks.leaderboard.answer_scores import read_answers, score_answers
 from litebert.tasks.squad.reading import Answer, Question
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords, TokenTags
 
 SHORT = ["train.steps=4", "train.evaluations=1", "train.batch_size=8"]
 

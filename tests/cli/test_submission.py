@@ -7,9 +7,9 @@ import pytest
 
 from litebert.cli.main import _run
 from litebert.tasks.catalog import read_dataset, task_facts
-from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification
 from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.kinds.choices import Choices
+from litebert.tasks.kinds.classification import Classification
 from litebert.tasks.predictions import Prediction, predictions_file, write_predictions
 from litebert.tasks.report import write_report
 from litebert.tasks.squad.task import SpanTask

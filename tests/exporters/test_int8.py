@@ -20,10 +20,10 @@ from litebert.graph.precision import Precision
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import read_dataset, task_facts
-from litebert.tasks.classification import Classification, Regression
+from litebert.tasks.files.glue import GLUE, build_glue_task
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import FinetuneTask
-from litebert.tasks.glue import GLUE, build_glue_task
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.kinds.classification import Classification, Regression
 from litebert.tasks.seen_texts import write_seen_texts
 from litebert.text.tokenizer import Tokenizer
 

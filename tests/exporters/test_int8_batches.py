@@ -20,13 +20,13 @@ from litebert.inference.engines.graphs import EngineName
 from litebert.inference.export_folder import EXPORT_FILE
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TaggedWords, TokenTags
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords, TokenTags
 from litebert.text.tokenizer import Tokenizer
 
 pytest.importorskip("onnxruntime")

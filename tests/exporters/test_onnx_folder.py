@@ -22,7 +22,7 @@ from litebert.exporters.int8 import export_int8
 from litebert.exporters.onnx_folder import export_onnx
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.classification import Classification
+from litebert.tasks.kinds.classification import Classification
 from litebert.text.tokenizer import Tokenizer
 
 pytest.importorskip("onnxruntime")

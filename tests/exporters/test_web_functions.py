@@ -27,10 +27,10 @@ from litebert.model.model import build_model
 from litebert.server import functions as served
 from litebert.server.models import NamedModel
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.choices import Choices
 from litebert.tasks.groups import build_form
+from litebert.tasks.kinds.choices import Choices
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import Kind, Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 

@@ -29,10 +29,10 @@ from litebert.inference.predictor import Predictor
 from litebert.model.engine import HeadName
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification
+from litebert.tasks.kinds.choices import Choices
+from litebert.tasks.kinds.classification import Classification
+from litebert.tasks.kinds.token_tags import TokenTags, find_spans
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.token_tags import TokenTags, find_spans
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 

@@ -30,11 +30,11 @@ from litebert.finetuning.recipe import (
 )
 from litebert.finetuning.run_folder import Job, build_task_model
 from litebert.tasks.catalog import read_dataset, restore_task, task_facts
-from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Chance, Dataset
+from litebert.tasks.kinds.choices import Choices
+from litebert.tasks.kinds.classification import Classification
 from litebert.tasks.predictions import read_predictions
-from litebert.tasks.reading import TableOptions
 from litebert.tasks.report import explain_chance, read_report
 from litebert.training import loop
 

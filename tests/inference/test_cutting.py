@@ -13,10 +13,10 @@ from litebert.cli.main import _run
 from litebert.core.errors import TextsCutWarning
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.kinds.classification import Classification
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import Tokenizer
 
 LENGTH = 16  # tokens, of which two or three are special

@@ -26,9 +26,9 @@ from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.engine import HeadInputs
 from litebert.model.model import build_model
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.classification import Classification
 from litebert.tasks.group_batch import build_group_batch
 from litebert.tasks.groups import Group, TokenSequence
+from litebert.tasks.kinds.classification import Classification
 
 DEEP = ModelConfig(
     vocab_size=60, embedding_size=16, hidden_size=32, ffn_size=48, num_layers=8, num_heads=4, initializer_range=0.15

@@ -25,8 +25,8 @@ from litebert.inference.engines.threads import choose_threads, count_cores
 from litebert.model.engine import HeadInputs, HeadName
 from litebert.model.model import build_model
 from litebert.tasks.catalog import read_dataset, task_facts
-from litebert.tasks.choices import Choices
 from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.kinds.choices import Choices
 from litebert.tasks.squad.task import SpanTask
 from litebert.text.tokenizer import Tokenizer
 

@@ -16,9 +16,9 @@ from litebert.core.errors import ConfigError, TextsCutWarning
 from litebert.inference.long_texts import encode_windows
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import Tokenizer
 
 LENGTH = 16

@@ -17,10 +17,10 @@ from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
 from litebert.model.sharing import Sharing
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.finetuning import FinetuneTask
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import Tokenizer
 
 NAMES = {"0": "no", "1": "perhaps", "2": "yes"}

@@ -18,10 +18,10 @@ from litebert.server.app import build_app
 from litebert.server.models import NamedModel
 from litebert.server.options import Limits, ServeOptions
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.choices import Choices
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.token_tags import TokenTags
 from litebert.text.tokenizer import Tokenizer
 
 TASKS: dict[str, Any] = {

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from litebert.inference.predictor import Predictor
-from litebert.tasks.token_tags import find_spans
+from litebert.tasks.kinds.token_tags import find_spans
 
 TEXTS = ["the cat", "a small dog near the river and the old house", "bird"]
 

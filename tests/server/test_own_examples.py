@@ -20,11 +20,11 @@ from litebert.server.functions import FUNCTIONS
 from litebert.server.models import TASK_FUNCTIONS, NamedModel
 from litebert.server.options import ServeOptions
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.kinds.choices import ChoiceExample
+from litebert.tasks.kinds.token_tags import TaggedWords
 from litebert.tasks.report import pick_examples
 from litebert.tasks.squad.reading import Answer, Question
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords
 
 EXAMPLES: dict[str, list[Any]] = {
     "classify": [

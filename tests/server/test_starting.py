@@ -18,7 +18,7 @@ from litebert.server.models import NamedModel
 from litebert.server.options import ServeOptions
 from litebert.server.server import Computing, bind, load_models, serve, warm_up
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.classification import Classification
+from litebert.tasks.kinds.classification import Classification
 from litebert.text.tokenizer import Tokenizer
 
 

@@ -2,7 +2,7 @@
 
 from litebert.inference.records import _sentences_of_lines, _sentences_of_values
 from litebert.server.functions import _find_words
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.reading import TableOptions
 
 
 def test_words_of_a_text_are_cut_at_spaces_or_as_in_training() -> None:

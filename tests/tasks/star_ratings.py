@@ -12,13 +12,12 @@ from torch.nn import functional as F
 from litebert.model.config import HeadSpec
 from litebert.model.engine import Engine
 from litebert.model.model import Model
-from litebert.tasks.asking import to_inputs
-from litebert.tasks.classification import count_texts, read_pooled
-from litebert.tasks.custom import read_labelled_texts
+from litebert.tasks.files.custom import read_labelled_texts
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Chance, Dataset
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.kinds.classification import count_texts, read_pooled
 from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import TextExample, group_texts, join_texts
 from litebert.text.tokenizer import Tokenizer
@@ -57,7 +56,7 @@ class StarRatings:
         return {"loss": sums["loss"]}
 
     def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Any]:
-        logits = engine.run("classification", to_inputs(batch))["logits"].float()  # (S, N - 1)
+        logits = engine.run("classification", batch.to_inputs())["logits"].float()  # (S, N - 1)
         return [[round(p, 6) for p in row] for row in logits.sigmoid().tolist()]
 
     def combine(self, outputs: Sequence[Any]) -> Any:

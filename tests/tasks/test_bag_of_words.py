@@ -10,12 +10,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 
 from litebert.tasks.bag_of_words import PENALTY, RIDGE_PENALTY, split_words
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TaggedWords, TokenTags
 from litebert.tasks.report import learn_baseline
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords, TokenTags
 
 WORDS = ("cat", "dog", "town", "sea", "red", "runs", "the", "old", "Łódź")
 

@@ -14,7 +14,7 @@ from refusals import refuses
 from litebert.core.errors import DataError
 from litebert.inference.evaluation import _with_metrics
 from litebert.tasks.catalog import read_dataset, restore_task, task_facts
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.squad.metrics import score_answer
 from litebert.tasks.squad.task import SpanTask
 

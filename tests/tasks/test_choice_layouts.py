@@ -9,8 +9,8 @@ from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.choices import ChoiceExample
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.kinds.choices import ChoiceExample
 
 CHOICES = ("an oven", "a kettle")
 NAMED = [{"label": "A", "text": "an oven"}, {"label": "B", "text": "a kettle"}]

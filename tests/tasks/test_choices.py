@@ -12,11 +12,11 @@ from refusals import refuses
 from litebert.core.errors import DataError
 from litebert.model.config import ModelConfig
 from litebert.model.model import Model, build_model
-from litebert.tasks.choice_files import race_reader, read_choice_dataset, read_choices, read_race
-from litebert.tasks.choices import ChoiceExample, Choices, fill_in
+from litebert.tasks.files.choice_files import race_reader, read_choice_dataset, read_choices, read_race
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.group_batch import build_group_batch, cut_micro_batches
 from litebert.tasks.groups import SequenceForm
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.kinds.choices import ChoiceExample, Choices, fill_in
 from litebert.text.tokenizer import Tokenizer
 
 FORM = SequenceForm(cls_id=2, sep_id=3, pad_id=0, max_length=32)

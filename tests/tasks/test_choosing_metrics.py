@@ -11,8 +11,8 @@ from refusals import refuses
 
 from litebert.core.errors import ConfigError
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.classification import Classification
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.kinds.classification import Classification
 from litebert.tasks.texts import TextExample
 
 

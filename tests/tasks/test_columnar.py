@@ -9,7 +9,7 @@ from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.reading import TableOptions
 
 pyarrow = pytest.importorskip("pyarrow")
 ipc = pytest.importorskip("pyarrow.ipc")

@@ -9,7 +9,7 @@ from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.reading import TableOptions
 
 QUESTIONS = "question,answer,other\nis it?,yes,a\nwas it?,no,b\n"
 PAIRS = "sentence1,sentence2,label\na cat,a dog,1\na tree,a river,0\n"

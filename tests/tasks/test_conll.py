@@ -10,8 +10,8 @@ from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import TableOptions
 
 COMMENTS = {
     "of other columns": ("# id {n} domain=en\n", " ", ""),

@@ -9,8 +9,8 @@ from refusals import refuses
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.catalog import read_dataset
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.reading import TableOptions
 
 ROWS = [("good, really", "yes"), ('he said "no"', "no"), ("很好。", "yes"), ("two\nlines", "no")]
 

@@ -9,9 +9,9 @@ from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.delimited import read_delimited
-from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import read_table, read_text
+from litebert.tasks.files.delimited import read_delimited
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.tables import read_table, read_text
 
 HEADER = ["text", "label"]
 ODD_CELLS = ['first "part"\tmore\nand a second line', 'he said "no"', '"', "plain", "it's, well; a|b", "a\r\nb"]

@@ -11,11 +11,21 @@ import pytest
 from refusals import refuses
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.answer_sheets import to_sheet
 from litebert.tasks.catalog import read_dataset, task_facts
-from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.ensemble import average, make_ensemble, select_greedily
 from litebert.tasks.finetuning import Dataset, fingerprint
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.leaderboard.answer_sheets import to_sheet
+from litebert.tasks.leaderboard.submission import (
+    RANKED,
+    SHEETS,
+    check_zip,
+    gather_sheets,
+    group_rivals,
+    rank_rivals,
+    write_sheet,
+    write_zip,
+)
 from litebert.tasks.predictions import (
     Prediction,
     predict_answers,
@@ -26,16 +36,6 @@ from litebert.tasks.predictions import (
 from litebert.tasks.report import write_report
 from litebert.tasks.squad.reading import Answer, Question
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.submission import (
-    RANKED,
-    SHEETS,
-    check_zip,
-    gather_sheets,
-    group_rivals,
-    rank_rivals,
-    write_sheet,
-    write_zip,
-)
 from litebert.tasks.texts import TextExample
 
 TASK = Classification("sst-2", ("0", "1"))

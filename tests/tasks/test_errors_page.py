@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import MultiLabel
 from litebert.tasks.finetuning import FinetuneTask, Output
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.kinds.classification import MultiLabel
+from litebert.tasks.kinds.token_tags import TaggedWords, TokenTags
 from litebert.tasks.report import write_errors
 from litebert.tasks.squad.reading import Answer, Question
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords, TokenTags
 
 
 def write_page(folder: Path, task: FinetuneTask, output: Output, example: object) -> list[str]:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from litebert.tasks import intervals
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
 from litebert.tasks.intervals import TWO_SIDED, find_intervals, find_lead, find_wilson
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TaggedWords, TokenTags
 from litebert.tasks.squad.reading import Answer, Question
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords, TokenTags
 
 TASK = Classification("own", ("a", "b"), ("macro_f1", "accuracy"))
 

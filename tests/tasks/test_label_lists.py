@@ -8,9 +8,9 @@ from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
+from litebert.tasks.files.list_cells import parse_list
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.list_cells import parse_list
-from litebert.tasks.reading import TableOptions
 
 NO_SPLIT = TableOptions(dev_share=0.0)
 # as in Jigsaw's toxic comments

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from litebert.cli.main import app
 from litebert.core.errors import ConfigError
-from litebert.tasks.scoreboard import AVERAGED, glue_average, missing_tasks
+from litebert.tasks.leaderboard.scoreboard import AVERAGED, glue_average, missing_tasks
 
 
 def report(task: str, metric: str = "accuracy", **splits: dict[str, float]) -> dict[str, Any]:

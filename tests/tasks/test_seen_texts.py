@@ -5,8 +5,8 @@ from pathlib import Path
 from refusals import refuses
 
 from litebert.core.errors import DataError
-from litebert.tasks.classification import Classification
 from litebert.tasks.finetuning import Dataset
+from litebert.tasks.kinds.classification import Classification
 from litebert.tasks.report import write_report
 from litebert.tasks.seen_texts import SEEN_FILE, find_seen_texts, write_seen_texts
 from litebert.tasks.texts import TextExample

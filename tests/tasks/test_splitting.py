@@ -9,9 +9,9 @@ from refusals import refuses
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.catalog import read_dataset
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.splitting import hold_out, text_of
 from litebert.tasks.finetuning import Dataset, fingerprint
-from litebert.tasks.reading import TableOptions
-from litebert.tasks.splitting import hold_out, text_of
 from litebert.tasks.texts import TextExample
 
 

@@ -11,8 +11,8 @@ from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.misplaced import Misplaced
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.misplaced import Misplaced
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 
 

@@ -12,9 +12,9 @@ from litebert.core.errors import DataError
 from litebert.model.config import ModelConfig
 from litebert.model.engine import HeadInputs, HeadName
 from litebert.model.model import Model, build_model
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.group_batch import build_group_batch, cut_micro_batches
 from litebert.tasks.groups import SequenceForm
-from litebert.tasks.reading import TableOptions
 from litebert.tasks.squad.features import count_lost_answers
 from litebert.tasks.squad.files import squad_reader
 from litebert.tasks.squad.reading import Answer, Question

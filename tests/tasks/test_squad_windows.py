@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from refusals import refuses
 
 from litebert.core.errors import ConfigError
+from litebert.tasks.files.reading import PassageOptions
 from litebert.tasks.groups import SequenceForm
-from litebert.tasks.reading import PassageOptions
 from litebert.tasks.squad.features import build_groups
 from litebert.tasks.squad.reading import Answer, Question, read_squad
 from litebert.tasks.squad.tokens import SquadTokens, encode_squad, locate_spans

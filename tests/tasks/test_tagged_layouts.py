@@ -9,7 +9,7 @@ from refusals import refuses
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.words import find_words
 
 TEXT = "Ada Lovelace, b. 1815, met Babbage."

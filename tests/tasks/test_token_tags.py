@@ -4,8 +4,8 @@ import pytest
 
 from litebert.cli.scores import print_split
 from litebert.tasks.groups import build_form
+from litebert.tasks.kinds.token_tags import IGNORED, Span, TaggedWords, TokenTags, find_spans, score_kinds, span_f1
 from litebert.tasks.report import describe_split
-from litebert.tasks.token_tags import IGNORED, Span, TaggedWords, TokenTags, find_spans, score_kinds, span_f1
 from litebert.text.tokenizer import Tokenizer
 
 TASK = TokenTags("tags", ("O", "B-X", "I-X"))

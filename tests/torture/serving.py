@@ -33,10 +33,10 @@ from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.interop.opening import load_checkpoint
 from litebert.model.model import build_model
 from litebert.tasks.catalog import task_facts
-from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification
+from litebert.tasks.kinds.choices import Choices
+from litebert.tasks.kinds.classification import Classification
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.token_tags import TokenTags
 from tests.torture.ledger import Ledger, read_records, summarize
 
 SHIPPED = Path(__file__).parents[2] / "models" / "cpu-small-en"

@@ -9,7 +9,7 @@ from refusals import refuses
 
 from litebert.core.errors import DataError
 from litebert.corpus.sources import TruncatedError, detect_packing, iter_blocks
-from litebert.tasks.columnar import read_columns
+from litebert.tasks.files.columnar import read_columns
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 pa = pytest.importorskip("pyarrow")

@@ -1,4 +1,4 @@
-// Word tags (tasks/token_tags.py): the sequence and column of the logits for each word, and the spans of the tags.
+// Word tags (tasks/kinds/token_tags.py): the sequence and column of the logits for each word, and the spans of the tags.
 
 import { buildTest, findRuns } from "./normalize.js";
 

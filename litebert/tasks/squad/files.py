@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from litebert.core.errors import DataError
+from litebert.tasks.files.first_rows import show_first_rows
+from litebert.tasks.files.misplaced import Misplaced
+from litebert.tasks.files.reading import TableOptions, find_files, find_split
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.first_rows import show_first_rows
-from litebert.tasks.misplaced import Misplaced
-from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.squad.reading import Question, check_answers, read_squad, split_articles
 from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.words import has_no_spaces

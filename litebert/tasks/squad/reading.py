@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from litebert.core.errors import DataError
-from litebert.tasks.columnar import is_columnar
-from litebert.tasks.misplaced import Misplaced
-from litebert.tasks.tables import parse_value, read_table, read_text
+from litebert.tasks.files.columnar import is_columnar
+from litebert.tasks.files.misplaced import Misplaced
+from litebert.tasks.files.tables import parse_value, read_table, read_text
 
 
 class Answer(NamedTuple):

@@ -14,7 +14,6 @@ from litebert.model.config import HeadSpec
 from litebert.model.engine import Engine
 from litebert.model.heads import forbid
 from litebert.model.model import Model
-from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output, Tally
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
@@ -177,7 +176,7 @@ class SpanTask:
         }
 
     def _propose_pairs(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        logits = engine.run("span", to_inputs(batch))
+        logits = engine.run("span", batch.to_inputs())
         start, end = (forbid(logits[name].float(), batch.mask).cpu().numpy() for name in ("start", "end"))
         outputs, row = [], 0
         for group in groups:
@@ -192,7 +191,7 @@ class SpanTask:
 
     def _propose_conditioned(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
         columns = torch.from_numpy(np.concatenate([group.about.columns for group in groups])).to(batch.mask.device)
-        logits = engine.run("conditional_span", to_inputs(batch, _allow(batch, columns)))
+        logits = engine.run("conditional_span", batch.to_inputs(_allow(batch, columns)))
         starts = logits["starts"].cpu().numpy()
         start_scores = logits["start"].float().log_softmax(-1).gather(1, logits["starts"]).cpu().numpy()
         end_scores = logits["end"].float().log_softmax(-1).cpu().numpy()

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from litebert.core.errors import DataError
-from litebert.tasks.token_tags import TaggedWords
+from litebert.tasks.kinds.token_tags import TaggedWords
 
 _ITEM = re.compile(r"\S.*/[^/\s]+")
 _NUM_SAMPLED = 20  # lines used to recognize the format

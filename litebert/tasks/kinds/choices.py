@@ -19,11 +19,10 @@ from litebert.model.config import HeadSpec
 from litebert.model.engine import Engine
 from litebert.model.heads import forbid
 from litebert.model.model import Model
-from litebert.tasks.asking import to_inputs
-from litebert.tasks.classification import count_texts
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output, Tally
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
+from litebert.tasks.kinds.classification import count_texts
 from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import to_floats
 from litebert.text.tokenizer import Tokenizer
@@ -118,7 +117,7 @@ class Choices:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / totals["groups"]}
 
     def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        logits = engine.run("choice", to_inputs(batch))["logits"].float().squeeze(-1)  # (S,)
+        logits = engine.run("choice", batch.to_inputs())["logits"].float().squeeze(-1)  # (S,)
         probabilities = stack_choices(logits, batch).softmax(-1).cpu().numpy()
         return [to_floats(row[: len(group.sequences)]) for row, group in zip(probabilities, groups, strict=True)]
 

@@ -15,17 +15,8 @@ import numpy as np
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.ranges import read_whole_number
-from litebert.tasks.character_spans import find_span_columns, lay_out_places, read_character_spans
-from litebert.tasks.choices import ChoiceExample
-from litebert.tasks.classification import (
-    SCORES,
-    Classification,
-    MultiLabel,
-    Regression,
-    balanced_weights,
-    choose_metric,
-)
-from litebert.tasks.columns import (
+from litebert.tasks.files.character_spans import find_span_columns, lay_out_places, read_character_spans
+from litebert.tasks.files.columns import (
     TAGGED_WORDS,
     TEXTS,
     Columns,
@@ -35,20 +26,29 @@ from litebert.tasks.columns import (
     match_columns,
     read_named_table,
 )
-from litebert.tasks.conll import SUFFIXES as CONLL_SUFFIXES
-from litebert.tasks.conll import read_conll
+from litebert.tasks.files.conll import SUFFIXES as CONLL_SUFFIXES
+from litebert.tasks.files.conll import read_conll
+from litebert.tasks.files.first_rows import show_first_rows
+from litebert.tasks.files.label_lists import ONE_HOT, find_one_hot, fold_one_hot, read_label_cell, split_label_cells
+from litebert.tasks.files.list_cells import parse_list
+from litebert.tasks.files.misplaced import Misplaced
+from litebert.tasks.files.reading import TableOptions, find_files, find_split
+from litebert.tasks.files.slash_tags import is_slash_tagged, read_slash_tags
+from litebert.tasks.files.splitting import hold_out
+from litebert.tasks.files.tables import SUFFIXES, Row, Table, cell_text, is_blank, read_text, tells_label
+from litebert.tasks.files.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.first_rows import show_first_rows
-from litebert.tasks.label_lists import ONE_HOT, find_one_hot, fold_one_hot, read_label_cell, split_label_cells
-from litebert.tasks.list_cells import parse_list
-from litebert.tasks.misplaced import Misplaced
-from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.slash_tags import is_slash_tagged, read_slash_tags
-from litebert.tasks.splitting import hold_out
-from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, is_blank, read_text, tells_label
-from litebert.tasks.tagged_tables import is_table, join_word_rows, read_tagged_rows
+from litebert.tasks.kinds.choices import ChoiceExample
+from litebert.tasks.kinds.classification import (
+    SCORES,
+    Classification,
+    MultiLabel,
+    Regression,
+    balanced_weights,
+    choose_metric,
+)
+from litebert.tasks.kinds.token_tags import OUTSIDE, TaggedWords, TokenTags
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
 MAX_TOLD = 20
 MAX_UNSEEN_SHARE = 0.05  # of a split's tags; a larger share means that the file belongs to another task

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import atomic_path
-from litebert.tasks.glue import BINARY, ENTAILMENT, NLI, read_glue
+from litebert.tasks.files.glue import BINARY, ENTAILMENT, NLI, read_glue
+from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.predictions import Prediction, are_of, predictions_file, read_predictions
-from litebert.tasks.reading import TableOptions
 from litebert.tasks.report import may_have_answered, read_report
 from litebert.tasks.texts import TextExample
 

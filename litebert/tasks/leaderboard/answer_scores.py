@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.tasks.choices import Choices
-from litebert.tasks.classification import Classification, MultiLabel, Regression
-from litebert.tasks.delimited import read_delimited
+from litebert.tasks.files.delimited import read_delimited
+from litebert.tasks.files.glue import GLUE
+from litebert.tasks.files.tables import read_text
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
-from litebert.tasks.glue import GLUE
+from litebert.tasks.kinds.choices import Choices
+from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.report import describe_split, learn_baseline
 from litebert.tasks.squad.task import SpanTask
-from litebert.tasks.tables import read_text
-from litebert.tasks.token_tags import TokenTags
 
 
 def read_answers(path: Path) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.tasks.classification import Classification, Regression, balanced_weights
-from litebert.tasks.columnar import find_columnar
+from litebert.tasks.files.columnar import find_columnar
+from litebert.tasks.files.reading import TableOptions, find_split
+from litebert.tasks.files.tables import Row, Table, read_table
 from litebert.tasks.finetuning import Dataset, FinetuneTask
-from litebert.tasks.reading import TableOptions, find_split
-from litebert.tasks.tables import Row, Table, read_table
+from litebert.tasks.kinds.classification import Classification, Regression, balanced_weights
 from litebert.tasks.texts import TextExample
 
 NLI = ("entailment", "neutral", "contradiction")

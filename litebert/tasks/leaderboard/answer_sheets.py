@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.files import parse_json_value, write_json
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.choices import ChoiceExample, Choices
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
 from litebert.tasks.predictions import Prediction, predictions_file, read_predictions
-from litebert.tasks.reading import TableOptions
 from litebert.tasks.report import read_report
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.tasks.list_cells import is_list_text, parse_list
-from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import Row, Table
+from litebert.tasks.files.list_cells import is_list_text, parse_list
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.tables import Row, Table
 from litebert.tasks.texts import TextExample
 
 MARKS = ("|", ";", ",")  # between the labels of one cell

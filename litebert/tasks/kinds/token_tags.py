@@ -16,7 +16,6 @@ from litebert.model.config import HeadSpec
 from litebert.model.engine import Engine
 from litebert.model.model import Model
 from litebert.tasks import metrics
-from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output, Tally
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm, TokenSequence
@@ -128,7 +127,7 @@ class TokenTags:
         return {"loss": sums["loss"], "train_accuracy": sums["correct"] / max(totals["tagged"], 1)}
 
     def predict(self, engine: Engine, batch: GroupBatch, groups: Sequence[Group]) -> list[Output]:
-        logits = engine.run("tokens", to_inputs(batch))["logits"][batch.mask]  # (real tokens, labels)
+        logits = engine.run("tokens", batch.to_inputs())["logits"][batch.mask]  # (real tokens, labels)
         probabilities = logits.float().softmax(-1).cpu().numpy()
         ends = np.cumsum([group.num_tokens for group in groups])[:-1]
         return [
@@ -237,3 +236,33 @@ def _cut_words(pieces: Sequence[Sequence[int]], room: int) -> Iterator[tuple[int
 
 def _flatten(tags: Sequence[Sequence[str]]) -> NDArray[np.str_]:
     return np.array([tag for sentence in tags for tag in sentence])
+
+
+def describe_tag_errors(task: TokenTags, answer: Sequence[str], example: TaggedWords) -> list[str]:
+    """A wrong answer as Markdown: the sentence with its gold spans marked, and the missed and spurious spans."""
+    truth = example.label or ()
+    if task.has_spans:
+        guessed, true = find_spans(answer), find_spans(truth)
+        errors = [
+            *(f"- missed {_name_span(span, example)}" for span in true if span not in guessed),
+            *(f"- wrongly found {_name_span(span, example)}" for span in guessed if span not in true),
+        ] or ["- the spans are right but the tags inside them are not"]
+        shown = _mark_spans(true, example)
+    else:
+        triples = zip(example.words, answer, truth, strict=True)
+        errors = [f"- {word}: {guess} instead of {tag}" for word, guess, tag in triples if guess != tag]
+        shown = " ".join(example.words)
+    return [f"## {example.id}: {len(errors)} errors", "", shown, "", *errors, f"- {example.where}", ""]
+
+
+def _name_span(span: Span, example: TaggedWords) -> str:
+    return f"{span.kind}: {' '.join(example.words[span.start : span.end])}"
+
+
+def _mark_spans(spans: Sequence[Span], example: TaggedWords) -> str:
+    """The sentence with its gold spans in brackets: [Ada](PER) lived in [London](LOC)."""
+    words = list(example.words)
+    for span in spans:
+        words[span.start] = f"[{words[span.start]}"
+        words[span.end - 1] = f"{words[span.end - 1]}]({span.kind})"
+    return " ".join(words)

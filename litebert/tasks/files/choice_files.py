@@ -13,15 +13,15 @@ from typing import Any
 
 from litebert.core.errors import DataError
 from litebert.core.ranges import read_whole_number
-from litebert.tasks.choice_layouts import CHOICES, NAMES, find_by_name, lay_out, read_choice_table
-from litebert.tasks.choices import ChoiceExample, Choices
-from litebert.tasks.columns import check_group
-from litebert.tasks.custom import forget_partial
+from litebert.tasks.files.choice_layouts import CHOICES, NAMES, find_by_name, lay_out, read_choice_table
+from litebert.tasks.files.columns import check_group
+from litebert.tasks.files.custom import forget_partial
+from litebert.tasks.files.first_rows import show_first_rows
+from litebert.tasks.files.reading import TableOptions, find_files, find_split
+from litebert.tasks.files.splitting import hold_out
+from litebert.tasks.files.tables import Row, Table, parse_value, read_text, tells_label
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.first_rows import show_first_rows
-from litebert.tasks.reading import TableOptions, find_files, find_split
-from litebert.tasks.splitting import hold_out
-from litebert.tasks.tables import Row, Table, parse_value, read_text, tells_label
+from litebert.tasks.kinds.choices import ChoiceExample, Choices
 
 LEVELS = ("middle", "high")
 _REMEDY = "is the file complete?"

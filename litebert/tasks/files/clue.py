@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.tasks.classification import Classification, balanced_weights
-from litebert.tasks.columnar import find_columnar, is_columnar
+from litebert.tasks.files.columnar import find_columnar, is_columnar
+from litebert.tasks.files.first_rows import show_first_rows
+from litebert.tasks.files.reading import TableOptions, find_files
+from litebert.tasks.files.splitting import hold_out
+from litebert.tasks.files.tables import Row, Table, name_labels, read_table
 from litebert.tasks.finetuning import Dataset
-from litebert.tasks.first_rows import show_first_rows
-from litebert.tasks.reading import TableOptions, find_files
-from litebert.tasks.splitting import hold_out
-from litebert.tasks.tables import Row, Table, name_labels, read_table
+from litebert.tasks.kinds.classification import Classification, balanced_weights
 from litebert.tasks.texts import TextExample
 
 NLI = ("entailment", "neutral", "contradiction")

@@ -17,7 +17,6 @@ from litebert.model.early_exit import read_every_layer, weigh_layers
 from litebert.model.engine import Engine
 from litebert.model.model import Model
 from litebert.tasks import metrics
-from litebert.tasks.asking import to_inputs
 from litebert.tasks.finetuning import ONE_SIDED, Chance, Output, Rows, Tally
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm
@@ -318,7 +317,7 @@ def _read_for_loss(model: Model, batch: GroupBatch, exits: bool) -> Tensor:
 
 def _ask(engine: Engine, batch: GroupBatch) -> Tensor:
     """The logits (S, labels) as an engine computes them."""
-    return engine.run("classification", to_inputs(batch))["logits"].float()
+    return engine.run("classification", batch.to_inputs())["logits"].float()
 
 
 def count_texts(part: GroupBatch) -> dict[str, int]:

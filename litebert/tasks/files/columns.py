@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from litebert.core.errors import DataError
 from litebert.core.ranges import read_whole_number
-from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import Table, name_labels, read_table
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.tables import Table, name_labels, read_table
 
 
 class Usual(NamedTuple):

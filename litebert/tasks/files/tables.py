@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.tasks.columnar import is_columnar, read_columns
-from litebert.tasks.delimited import Delimited, advise_ragged, read_delimited
-from litebert.tasks.fasttext import COLUMNS, PREFIX, is_fasttext, read_fasttext
+from litebert.tasks.files.columnar import is_columnar, read_columns
+from litebert.tasks.files.delimited import Delimited, advise_ragged, read_delimited
+from litebert.tasks.files.fasttext import COLUMNS, PREFIX, is_fasttext, read_fasttext
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet")
 _NO_TEXT = {

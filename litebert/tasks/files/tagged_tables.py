@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.tasks.columnar import is_columnar
-from litebert.tasks.columns import Columns, guess_column
-from litebert.tasks.list_cells import is_list_text, parse_list
-from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import Row, Table, is_blank
-from litebert.tasks.token_tags import TaggedWords
+from litebert.tasks.files.columnar import is_columnar
+from litebert.tasks.files.columns import Columns, guess_column
+from litebert.tasks.files.list_cells import is_list_text, parse_list
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.tables import Row, Table, is_blank
+from litebert.tasks.kinds.token_tags import TaggedWords
 
 WORD = ("word", "token", "words", "tokens")
 TAG = ("tag", "ner_tag", "ner", "label", "tags", "ner_tags", "labels", "pos")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from litebert.core.errors import DataError
-from litebert.tasks.list_cells import parse_list
-from litebert.tasks.tables import Row, Table, parse_value, read_table, read_text
+from litebert.tasks.files.list_cells import parse_list
+from litebert.tasks.files.tables import Row, Table, parse_value, read_table, read_text
 
 CHOICES = ("choices", "options", "endings", "candidates", "choice", "alternatives", "answers")
 NAMES = "names of choices"  # the column with the file's names of the choices: A, B, C or 1, 2, 3

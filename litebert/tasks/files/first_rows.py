@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from litebert.tasks.choices import ChoiceExample
+from litebert.tasks.kinds.choices import ChoiceExample
+from litebert.tasks.kinds.token_tags import TaggedWords
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.texts import TextExample
-from litebert.tasks.token_tags import TaggedWords
 
 MAX_TEXT = 60  # characters of a text
 MAX_WORDS = 12

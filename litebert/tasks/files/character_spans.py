@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from litebert.core.errors import DataError
-from litebert.tasks.columns import guess_column
-from litebert.tasks.list_cells import parse_list
-from litebert.tasks.misplaced import Misplaced
-from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import Row, Table, build_row, cell_text
-from litebert.tasks.token_tags import OUTSIDE, TaggedWords
+from litebert.tasks.files.columns import guess_column
+from litebert.tasks.files.list_cells import parse_list
+from litebert.tasks.files.misplaced import Misplaced
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.tables import Row, Table, build_row, cell_text
+from litebert.tasks.kinds.token_tags import OUTSIDE, TaggedWords
 from litebert.tasks.words import Word, find_words
 
 TEXT = ("text", "content", "sentence", "data")

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.ranges import read_whole_number
-from litebert.tasks.reading import TableOptions
-from litebert.tasks.tables import read_text
-from litebert.tasks.tagged_tables import TAG, WORD
-from litebert.tasks.token_tags import TaggedWords
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.tables import read_text
+from litebert.tasks.files.tagged_tables import TAG, WORD
+from litebert.tasks.kinds.token_tags import TaggedWords
 
 DOCUMENT = "-DOCSTART-"  # separates documents
 SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".conllu", ".conllup")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.core.ranges import PositiveInt, check_values
-from litebert.tasks.columnar import find_columnar, is_columnar
-from litebert.tasks.misplaced import OnError
-from litebert.tasks.tables import SUFFIXES
+from litebert.tasks.files.columnar import find_columnar, is_columnar
+from litebert.tasks.files.misplaced import OnError
+from litebert.tasks.files.tables import SUFFIXES
 
 # the possible names of a split's file in a folder
 SPLITS = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}

@@ -1,0 +1,1 @@
+"""Kinds of task: classification, tags, multiple choice. Extractive question answering is in `squad/`."""

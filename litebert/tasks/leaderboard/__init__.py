@@ -1,0 +1,1 @@
+"""What leaderboards ask for: answer files and submissions, written, checked and scored."""

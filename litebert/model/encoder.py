@@ -5,7 +5,7 @@ the state dict; its gradient is the sum over its uses.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -68,7 +68,7 @@ class Layer:
 
         `visible` comes from `Encoder.see`. Without `noise`, dropout in training draws from torch's global generator.
         """
-        noise = noise.at(self.number) if noise else None
+        noise = replace(noise, layer=self.number) if noise else None
         mask = visible.sparse if self.is_sparse else visible.full
         hidden = self.attention(hidden, self.cast_attention, mask, read_at, noise)  # (B, Q, H)
         output: Tensor = self.ffn(hidden, self.cast_ffn, noise)
@@ -239,8 +239,8 @@ def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torc
     if sequence_ids is not None:
         # Padding (0) attends to padding: the softmax of a row of only -inf is NaN.
         visible = (sequence_ids[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
-    elif mask is not None and not _is_full(mask):
-        visible = mask[:, None, None, :]  # (B, 1, 1, T)
+    elif mask is not None and (torch.compiler.is_compiling() or not mask.all()):
+        visible = mask[:, None, None, :]  # (B, 1, 1, T); without padding, attention is faster without a mask
     else:
         return None
     # Converted to floats once: from a bool mask, every layer would make and store its own float mask.
@@ -249,8 +249,3 @@ def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torc
 
 def _select(mask: Tensor | None, rows: Tensor) -> Tensor | None:
     return mask[rows] if mask is not None and len(mask) == len(rows) else mask
-
-
-def _is_full(mask: Tensor) -> bool:
-    """Whether there is no padding: attention is faster without a mask. False while a graph is traced."""
-    return not torch.compiler.is_compiling() and bool(mask.all())

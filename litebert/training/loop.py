@@ -31,7 +31,6 @@ from litebert.tasks.task import AnyBatch, MicroBatch, Task
 from litebert.training.distributed import average_over_ranks, gradient_sync, sum_over_ranks
 from litebert.training.optimizers import clip_gradients
 from litebert.training.options import TrainOptions
-from litebert.training.schedule import step_by_clock
 
 CLEAR_GAIN = 1.1  # how many times as fast bf16 has to be to be chosen: float32 is the same on every machine
 # what helps where memory is short, and no key of a batch does
@@ -66,7 +65,7 @@ class Progress:
     def scheduled_step(self, options: TrainOptions) -> float:
         """The progress on the scale of `train.steps`: by steps, tokens or the clock."""
         if options.hours:
-            return step_by_clock(self.seconds, total_seconds=options.hours * 3600, total_steps=options.steps)
+            return options.steps * min(self.seconds / (options.hours * 3600), 1)
         if options.tokens:
             return options.steps * min(self.tokens / options.tokens, 1)
         return self.step

@@ -33,16 +33,16 @@ class EncoderOutput(NamedTuple):
     layers: tuple[Tensor, ...]  # with `return_layers`: the first layer's input, then each layer's output, (B, T, H)
 
 
-class Visible(NamedTuple):
-    """The attention masks of full and of sparse layers. None: every token attends to all."""
+class AttentionMasks(NamedTuple):
+    """The masks of full and of sparse layers, built once per pass. None: every token attends to all."""
 
     full: Tensor | None  # added to the scores: (B, 1, 1, T), or (B, 1, T, T) for packed sequences
     sparse: SparseMask | Tensor | None = None
 
-    def select(self, rows: Tensor) -> "Visible":
+    def select(self, rows: Tensor) -> "AttentionMasks":
         """The masks of some rows of the batch; `rows` is a boolean mask (B,)."""
         sparse = self.sparse.select(rows) if isinstance(self.sparse, SparseMask) else _select(self.sparse, rows)
-        return Visible(_select(self.full, rows), sparse)
+        return AttentionMasks(_select(self.full, rows), sparse)
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class Layer:
     cast_ffn: FeedForwardWeights | None = None
 
     def __call__(
-        self, hidden: Tensor, visible: Visible, read_at: Tensor | None = None, noise: RowNoise | None = None
+        self, hidden: Tensor, masks: AttentionMasks, read_at: Tensor | None = None, noise: RowNoise | None = None
     ) -> Tensor:
         """The layer's output (B, T, H) for its input (B, T, H); with `read_at` (B, Q) only at these, (B, Q, H).
 
-        `visible` comes from `Encoder.see`. Without `noise`, dropout in training draws from torch's global generator.
+        `masks` come from `Encoder.build_masks`. Without `noise`, dropout draws from torch's global generator.
         """
         noise = replace(noise, layer=self.number) if noise else None
-        mask = visible.sparse if self.is_sparse else visible.full
+        mask = masks.sparse if self.is_sparse else masks.full
         hidden = self.attention(hidden, self.cast_attention, mask, read_at, noise)  # (B, Q, H)
         output: Tensor = self.ffn(hidden, self.cast_ffn, noise)
         return output
@@ -168,14 +168,14 @@ class Encoder(nn.Module):
         """
         noise = RowNoise(dropout_seeds) if self.training and dropout_seeds is not None else None
         hidden = self.embeddings(token_ids, segment_ids, position_ids, noise, self.narrow_dtype)  # (B, T, H)
-        visible = self.see(hidden, mask, sequence_ids)
+        masks = self.build_masks(hidden, mask, sequence_ids)
         layers, states = self.list_layers(hidden.dtype), [hidden]
         for layer in layers:
             queried = read_at if layer is layers[-1] and not return_layers else None
             if self.recompute and self.training:
-                hidden = checkpoint(layer, hidden, visible, queried, noise, use_reentrant=False)
+                hidden = checkpoint(layer, hidden, masks, queried, noise, use_reentrant=False)
             else:
-                hidden = layer(hidden, visible, queried, noise)  # (B, T, H), or (B, Q, H) where queried
+                hidden = layer(hidden, masks, queried, noise)  # (B, T, H), or (B, Q, H) where queried
             if return_layers:
                 states.append(hidden)
         if read_at is not None and return_layers:
@@ -184,16 +184,16 @@ class Encoder(nn.Module):
             hidden = hidden.float()  # the heads read float32
         return EncoderOutput(hidden, tuple(states) if return_layers else ())
 
-    def see(self, hidden: Tensor, mask: Tensor | None, sequence_ids: Tensor | None = None) -> Visible:
+    def build_masks(self, hidden: Tensor, mask: Tensor | None, sequence_ids: Tensor | None = None) -> AttentionMasks:
         """The attention masks for states (B, T, H); `mask` and `sequence_ids` as in `forward`."""
         sparse = {self.config.is_sparse(layer) for layer in range(1, len(self.plan.rows) + 1)}
         full = attention_mask(mask, sequence_ids, hidden.dtype) if False in sparse else None
         if True not in sparse:
-            return Visible(full)
+            return AttentionMasks(full)
         if sequence_ids is None:
             ones = torch.ones(hidden.shape[:2], dtype=torch.long, device=hidden.device)
             sequence_ids = ones if mask is None else mask.long()
-        return Visible(full, build_sparse_mask(self.config, sequence_ids, hidden.dtype))
+        return AttentionMasks(full, build_sparse_mask(self.config, sequence_ids, hidden.dtype))
 
     @property
     def narrow_dtype(self) -> torch.dtype | None:

@@ -53,7 +53,7 @@ class Batch:
         bounds = torch.tensor(flat_bounds)
         sequence_bounds = torch.searchsorted(self.first_tokens, bounds).tolist()
         target_bounds = torch.searchsorted(self.mlm_positions, bounds).tolist()
-        parts = []
+        micro_batches = []
         for k, first_flat in enumerate(flat_bounds[:-1]):
             rows, sequences, targets = (slice(*b[k : k + 2]) for b in (row_bounds, sequence_bounds, target_bounds))
             values: dict[str, Any] = {
@@ -65,8 +65,8 @@ class Batch:
                 for name in names:
                     whole = getattr(self, name)
                     values[name] = None if whole is None else whole[span]
-            parts.append(Batch(**values))
-        return parts
+            micro_batches.append(Batch(**values))
+        return micro_batches
 
 
 def build_batch(rows: Rows) -> Batch:

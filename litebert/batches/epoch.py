@@ -73,10 +73,10 @@ class EpochPlanner:
     def plan_epoch(self, epoch: int) -> EpochPlan:
         """The batches of one epoch."""
         firsts = [self.plan_segmentation(corpus, 0) for corpus in range(len(self.outlines))]
-        stretches: list[SequenceTable] = []
+        tables: list[SequenceTable] = []
         for corpus, count in enumerate(self._count_sequences(firsts)):
-            stretches += self._take_stretch(corpus, epoch * count, count, firsts[corpus])
-        sequences = SequenceTable._make([np.concatenate(columns) for columns in zip(*stretches, strict=True)])
+            tables += self._take_sequences(corpus, epoch * count, count, firsts[corpus])
+        sequences = SequenceTable._make([np.concatenate(columns) for columns in zip(*tables, strict=True)])
         return _cut_batches(sequences, self.options.batch, hash_integers(self.options.seed, _EPOCH_ORDER, epoch))
 
     def _count_sequences(self, plans: list[SegmentPlan]) -> list[int]:
@@ -99,7 +99,7 @@ class EpochPlanner:
             return [len(plan) * passes for plan in plans]
         return [max(1, round(total * passes * share)) for share in shares]
 
-    def _take_stretch(self, corpus: int, start: int, count: int, first: SegmentPlan) -> list[SequenceTable]:
+    def _take_sequences(self, corpus: int, start: int, count: int, first: SegmentPlan) -> list[SequenceTable]:
         """`count` sequences of a corpus's endless stream from number `start` on, one table per pass.
 
         Passes differ slightly in length, because their segmentation is random. All count as long as the first one, so

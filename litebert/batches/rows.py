@@ -102,12 +102,9 @@ class RowWriter:
             segment_ids=np.zeros(size, np.int64),
             word_codes=np.full(size, SPECIAL, np.uint8),
         )
-        if len(self.texts) == 1:
-            self._write_text(self.texts[0], sequences.ranges, plan.starts, flat)
-        else:
-            for corpus, text in enumerate(self.texts):
-                own = sequences.corpora == corpus
-                self._write_text(text, sequences.ranges[own], plan.starts[own], flat)
+        for corpus, text in enumerate(self.texts):
+            own = slice(None) if len(self.texts) == 1 else sequences.corpora == corpus
+            self._write_text(text, sequences.ranges[own], plan.starts[own], flat)
         targets = mask_tokens(
             flat.token_ids,
             flat.word_codes,

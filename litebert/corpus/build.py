@@ -119,12 +119,12 @@ def build_corpus(
         built: tuple[Source, ...] = ()
         text_bytes = 0
         if interrupted:
-            text_bytes += _build_batch(directory, interrupted, options)
+            text_bytes += _build_sources(directory, interrupted, options)
             built += interrupted.sources
         if sources:
             plan = replace(plan, num_sources_before=len(read_sources(directory)), sources=sources)
             write_plan(directory, plan)
-            text_bytes += _build_batch(directory, plan, options)
+            text_bytes += _build_sources(directory, plan, options)
             built += sources
         shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
     elapsed = time.monotonic() - started
@@ -159,7 +159,7 @@ def tokenizer_facts(tokenizer: Tokenizer) -> TokenizerFacts:
     )
 
 
-def _build_batch(directory: Path, plan: Plan, options: BuildOptions) -> int:
+def _build_sources(directory: Path, plan: Plan, options: BuildOptions) -> int:
     """Build what is left of a plan, then add it to the manifest; returns the bytes of text read."""
     done = read_progress(directory)
     if done is None and (directory / MANIFEST).exists():

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from litebert.core.processes import spawn_context
 from litebert.core.sealed import build_record
 from litebert.corpus.chunks import Chunk
 from litebert.corpus.documents import Document, ReadOptions, read_stretch
-from litebert.corpus.notes import MAX_EXAMPLES, Notes
+from litebert.corpus.notes import Notes
 from litebert.corpus.sections import read_noted_sections, write_sections
 from litebert.corpus.shards import (
     TOKENIZER,
@@ -42,22 +43,19 @@ _BATCH_CHARACTERS = 1 << 19
 
 
 @dataclass(frozen=True)
-class Part:
-    """An encoded chunk: its documents, and what was noted while reading them."""
+class PartNote:
+    """What was noted while a chunk was read; stored in its part file together with its documents."""
+
+    text_bytes: int
+    counts: dict[str, int]
+    problems: list[str]
+
+
+class Part(NamedTuple):
+    """An encoded chunk."""
 
     content: ShardContent
-    text_bytes: int
-    counts: dict[str, int]
-    problems: list[str]
-
-
-@dataclass(frozen=True)
-class _PartNote:
-    """What a part file stores in addition to its documents."""
-
-    text_bytes: int
-    counts: dict[str, int]
-    problems: list[str]
+    note: PartNote
 
 
 def encode_chunks(
@@ -152,7 +150,7 @@ def encode_chunk(chunk: Chunk, tokenizer: Tokenizer, options: ReadOptions) -> Pa
         if was_enabled:
             gc.enable()
     content = join_contents(contents, id_dtype(tokenizer.vocab_size))
-    return Part(content, chunk.num_bytes, dict(notes.counts), notes.examples)
+    return Part(content, PartNote(chunk.num_bytes, dict(notes.counts), notes.examples))
 
 
 def _encode_documents(documents: list[Document], tokenizer: Tokenizer) -> ShardContent:
@@ -200,8 +198,7 @@ def join_contents(contents: list[ShardContent], dtype: npt.DTypeLike) -> ShardCo
 
 def write_part(path: Path, part: Part) -> None:
     """Store an encoded chunk until its shard is complete."""
-    note = _PartNote(part.text_bytes, part.counts, part.problems[:MAX_EXAMPLES])
-    write_sections(path, sections_of(part.content), json.dumps(asdict(note)))
+    write_sections(path, sections_of(part.content), json.dumps(asdict(part.note)))
 
 
 def has_part(directory: Path, chunk: Chunk) -> bool:
@@ -218,5 +215,5 @@ def read_part(path: Path) -> Part:
     note, sections = read_noted_sections(path)
     if problem := find_misfit(sections):
         raise DataError("corrupt-part", f"{path} is corrupt: {problem}; delete it and run the build again")
-    facts = build_record(_PartNote, parse_json(note, f"the note of {path}"), where=str(path))
-    return Part(content_from_sections(sections), facts.text_bytes, facts.counts, facts.problems)
+    facts = build_record(PartNote, parse_json(note, f"the note of {path}"), where=str(path))
+    return Part(content_from_sections(sections), facts)

@@ -31,7 +31,7 @@ _MAX_LISTED = 12
 
 @dataclass(frozen=True)
 class Plan:
-    """A batch of sources to be built into a corpus that already has `num_sources_before`."""
+    """Sources to be built into a corpus that already has `num_sources_before`."""
 
     tokenizer: TokenizerFacts
     options: dict[str, Any]
@@ -156,7 +156,7 @@ def has_plan(directory: Path) -> bool:
 
 
 def read_plan(directory: Path) -> Plan | None:
-    """The batch of sources that is being built; None if there is none."""
+    """The plan of an unfinished build; None if there is none."""
     path = directory / UNFINISHED / _PLAN
     if not path.exists():
         return None
@@ -169,7 +169,7 @@ def write_progress(directory: Path, done: BuildProgress) -> None:
 
 
 def read_progress(directory: Path) -> BuildProgress | None:
-    """The progress of the batch; None if no shard of it is finished."""
+    """The progress of an unfinished build; None if no shard of it is finished."""
     path = directory / UNFINISHED / _PROGRESS
     if not path.exists():
         return None
@@ -191,7 +191,7 @@ def part_path(directory: Path, chunk: int) -> Path:
 
 
 def remove_state(directory: Path) -> None:
-    """Delete the state of a batch, its plan last: without a plan, the next build would use the other files."""
+    """Delete the state of a build, its plan last: without a plan, the next build would use the other files."""
     remove_parts(directory)
     (directory / UNFINISHED / _PROGRESS).unlink(missing_ok=True)
     (directory / UNFINISHED / _PLAN).unlink(missing_ok=True)
@@ -211,10 +211,10 @@ def _source_json(source: Source) -> dict[str, Any]:
 def resume_plan(
     directory: Path, wanted: Plan, files: Sequence[Path], options: ReadOptions, *, is_quiet: bool
 ) -> Plan | None:
-    """The rest of the batch that an earlier call did not finish; `wanted` is how this call would build.
+    """The rest of the plan that an earlier call did not finish; `wanted` is how this call would build.
 
     Finished shards are kept. Files that were not begun are planned again if they were fixed, moved, deleted, not named
-    this time, or are to be read differently: the newer call decides. A batch that was killed just after its end is
+    this time, or are to be read differently: the newer call decides. A build that was killed just after its end is
     cleaned up, and so is one without a finished shard that this call would plan differently.
     """
     plan = read_plan(directory)

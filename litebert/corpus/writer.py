@@ -92,9 +92,9 @@ class ShardWriter:
 
     def add(self, part: Part) -> None:
         self.num_parts += 1
-        self.text_bytes += part.text_bytes
-        self._counts.update(part.counts)
-        self._problems += part.problems
+        self.text_bytes += part.note.text_bytes
+        self._counts.update(part.note.counts)
+        self._problems += part.note.problems
         content = part.content
         if self._seen:
             is_new = self._seen.add(content.document_hashes)

@@ -83,29 +83,30 @@ class AttentionBlock(nn.Module):
             context = attend_sparsely(projected, mask, self.num_heads, rate=rate, noise=noise)  # (B, T, H)
             if read_at is not None:  # scattered queries do not form blocks, so all are computed
                 hidden, context = (gather_positions(states, read_at) for states in (hidden, context))  # (B, Q, H) each
-            return self._add(hidden, F.linear(context, output, output_bias), noise)
-        if read_at is None:  # every position is queried: Q = T
-            query, key, value = F.linear(hidden, weight, bias).chunk(3, dim=-1)  # (B, T, H) each
         else:
-            width = hidden.shape[-1]
-            key, value = F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1)  # (B, T, H) each
-            hidden = gather_positions(hidden, read_at)  # (B, Q, H)
-            query = F.linear(hidden, weight[:width], bias[:width])  # (B, Q, H)
-            mask = mask.see_sequences(read_at) if isinstance(mask, SparseMask) else _gather_rows(mask, read_at)
-        assert not isinstance(mask, SparseMask)
-        query, key, value = self._split(query), self._split(key), self._split(value)  # (B, N, Q or T, D)
-        if noise is None or rate == 0:
-            context = attend(query, key, value, mask, rate)  # (B, N, Q, D)
-        else:
-            scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, Q, T)
-            probabilities = torch.softmax(scores if mask is None else scores + mask, dim=-1)
-            # Drawn per query position, so a position gets the same mask whether all queries are computed or only some.
-            probabilities = noise.drop(probabilities.transpose(1, 2), rate, "probabilities").transpose(1, 2)
-            context = probabilities @ value  # (B, N, Q, D)
-        return self._add(hidden, F.linear(context.transpose(1, 2).flatten(2), output, output_bias), noise)
-
-    def _add(self, hidden: Tensor, update: Tensor, noise: RowNoise | None) -> Tensor:
-        """The normalized sum of the states (B, Q, H) and the output of attention."""
+            if read_at is None:  # every position is queried: Q = T
+                query, key, value = F.linear(hidden, weight, bias).chunk(3, dim=-1)  # (B, T, H) each
+            else:
+                width = hidden.shape[-1]
+                key, value = F.linear(hidden, weight[width:], bias[width:]).chunk(2, dim=-1)  # (B, T, H) each
+                hidden = gather_positions(hidden, read_at)  # (B, Q, H)
+                query = F.linear(hidden, weight[:width], bias[:width])  # (B, Q, H)
+                if isinstance(mask, SparseMask):
+                    mask = mask.see_sequences(read_at)  # (B, 1, Q, T)
+                elif mask is not None and mask.shape[2] > 1:  # it differs by query
+                    mask = mask.gather(2, read_at[:, None, :, None].expand(-1, mask.shape[1], -1, mask.shape[3]))
+            assert not isinstance(mask, SparseMask)
+            query, key, value = self._split(query), self._split(key), self._split(value)  # (B, N, Q or T, D)
+            if noise is None or rate == 0:
+                heads = attend(query, key, value, mask, rate)  # (B, N, Q, D)
+            else:
+                scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # (B, N, Q, T)
+                probabilities = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+                # Drawn per query, so that it gets the same mask whether all positions are queried or only some.
+                probabilities = noise.drop(probabilities.transpose(1, 2), rate, "probabilities").transpose(1, 2)
+                heads = probabilities @ value  # (B, N, Q, D)
+            context = heads.transpose(1, 2).flatten(2)  # (B, Q, H)
+        update = F.linear(context, output, output_bias)  # (B, Q, H)
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "attention")
         normed: Tensor = self.norm(hidden + update)
         return normed
@@ -150,13 +151,6 @@ class FeedForwardBlock(nn.Module):
         update = drop(update, self.hidden_dropout_rate, self.training, noise, "feed-forward")
         normed: Tensor = self.norm(hidden + update)
         return normed
-
-
-def _gather_rows(mask: Tensor | None, read_at: Tensor) -> Tensor | None:
-    """The mask (B, 1 or N, Q, T) of some queries; one that all queries share is returned unchanged."""
-    if mask is None or mask.shape[2] == 1:
-        return mask
-    return mask.gather(2, read_at[:, None, :, None].expand(-1, mask.shape[1], -1, mask.shape[3]))
 
 
 def gather_positions(hidden: Tensor, read_at: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ class ModelConfig:
             raise ConfigError(
                 "heads-do-not-divide",
                 f"hidden_size = {self.hidden_size} is not a multiple of num_heads = {self.num_heads}; "
-                f"with {self.num_heads} heads take {_next_multiple(self.hidden_size, self.num_heads)}",
+                f"with {self.num_heads} heads take {-(-self.hidden_size // self.num_heads) * self.num_heads}",
             )
         self.layer_plan  # noqa: B018 (checks sharing, groups and map)
         self._check_initializer()
@@ -186,7 +186,3 @@ class HeadSpec:
             raise ConfigError(
                 "out-of-range", f"num_labels = {self.num_labels} for head '{self.kind}': at least one label is needed"
             )
-
-
-def _next_multiple(value: int, of: int) -> int:
-    return -(-value // of) * of

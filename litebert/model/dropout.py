@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,9 +18,6 @@ class RowNoise:
 
     seeds: Sequence[int]  # one per row
     layer: int = 0  # 0: the embeddings
-
-    def at(self, layer: int) -> "RowNoise":
-        return replace(self, layer=layer)
 
     def drop(self, x: Tensor, rate: float, place: str) -> Tensor:
         """x (B, ...) with each value zeroed at this rate and the others scaled up to keep the mean.

@@ -36,14 +36,14 @@ def exit_early(model: "Model", inputs: "HeadInputs", patience: int) -> ExitLogit
     """Compute layer by layer, each only for the texts that have not exited yet."""
     encoder = model.encoder
     hidden = encoder.embeddings(inputs.token_ids, inputs.segment_ids, None)  # (S, T, H)
-    visible = encoder.see(hidden, inputs.mask)
+    masks = encoder.build_masks(hidden, inputs.mask)
     rows = torch.arange(len(hidden), device=hidden.device)  # the texts that have not exited
     num_labels = next(spec.num_labels for spec in model.head_specs if spec.kind == "classification")
     left = ExitLogits(hidden.new_zeros(len(rows), num_labels), torch.zeros_like(rows))
     previous, repeats = None, torch.zeros_like(rows)
     layers = encoder.list_layers()
     for layer in layers:
-        hidden = layer(hidden, visible)
+        hidden = layer(hidden, masks)
         logits = model.heads["classification"](encoder.pool(hidden[:, 0]))
         # compared from layer to layer: the label's index, or the predicted number in regression
         answer = logits.argmax(-1) if num_labels > 1 else logits.squeeze(-1)
@@ -58,7 +58,7 @@ def exit_early(model: "Model", inputs: "HeadInputs", patience: int) -> ExitLogit
             break
         if bool(leaves.any()):
             hidden, rows, answer, repeats = (values[stays] for values in (hidden, rows, answer, repeats))
-            visible = visible.select(stays)
+            masks = masks.select(stays)
         previous = answer
     return left
 

@@ -5,7 +5,7 @@ the state dict; its gradient is the sum over its uses.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -33,16 +33,16 @@ class EncoderOutput(NamedTuple):
     layers: tuple[Tensor, ...]  # with `return_layers`: the first layer's input, then each layer's output, (B, T, H)
 
 
-class Visible(NamedTuple):
-    """The attention masks of full and of sparse layers. None: every token attends to all."""
+class AttentionMasks(NamedTuple):
+    """The masks of full and of sparse layers, built once per pass. None: every token attends to all."""
 
     full: Tensor | None  # added to the scores: (B, 1, 1, T), or (B, 1, T, T) for packed sequences
     sparse: SparseMask | Tensor | None = None
 
-    def select(self, rows: Tensor) -> "Visible":
+    def select(self, rows: Tensor) -> "AttentionMasks":
         """The masks of some rows of the batch; `rows` is a boolean mask (B,)."""
         sparse = self.sparse.select(rows) if isinstance(self.sparse, SparseMask) else _select(self.sparse, rows)
-        return Visible(_select(self.full, rows), sparse)
+        return AttentionMasks(_select(self.full, rows), sparse)
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class Layer:
     cast_ffn: FeedForwardWeights | None = None
 
     def __call__(
-        self, hidden: Tensor, visible: Visible, read_at: Tensor | None = None, noise: RowNoise | None = None
+        self, hidden: Tensor, masks: AttentionMasks, read_at: Tensor | None = None, noise: RowNoise | None = None
     ) -> Tensor:
         """The layer's output (B, T, H) for its input (B, T, H); with `read_at` (B, Q) only at these, (B, Q, H).
 
-        `visible` comes from `Encoder.see`. Without `noise`, dropout in training draws from torch's global generator.
+        `masks` come from `Encoder.build_masks`. Without `noise`, dropout draws from torch's global generator.
         """
-        noise = noise.at(self.number) if noise else None
-        mask = visible.sparse if self.is_sparse else visible.full
+        noise = replace(noise, layer=self.number) if noise else None
+        mask = masks.sparse if self.is_sparse else masks.full
         hidden = self.attention(hidden, self.cast_attention, mask, read_at, noise)  # (B, Q, H)
         output: Tensor = self.ffn(hidden, self.cast_ffn, noise)
         return output
@@ -168,14 +168,14 @@ class Encoder(nn.Module):
         """
         noise = RowNoise(dropout_seeds) if self.training and dropout_seeds is not None else None
         hidden = self.embeddings(token_ids, segment_ids, position_ids, noise, self.narrow_dtype)  # (B, T, H)
-        visible = self.see(hidden, mask, sequence_ids)
+        masks = self.build_masks(hidden, mask, sequence_ids)
         layers, states = self.list_layers(hidden.dtype), [hidden]
         for layer in layers:
             queried = read_at if layer is layers[-1] and not return_layers else None
             if self.recompute and self.training:
-                hidden = checkpoint(layer, hidden, visible, queried, noise, use_reentrant=False)
+                hidden = checkpoint(layer, hidden, masks, queried, noise, use_reentrant=False)
             else:
-                hidden = layer(hidden, visible, queried, noise)  # (B, T, H), or (B, Q, H) where queried
+                hidden = layer(hidden, masks, queried, noise)  # (B, T, H), or (B, Q, H) where queried
             if return_layers:
                 states.append(hidden)
         if read_at is not None and return_layers:
@@ -184,16 +184,16 @@ class Encoder(nn.Module):
             hidden = hidden.float()  # the heads read float32
         return EncoderOutput(hidden, tuple(states) if return_layers else ())
 
-    def see(self, hidden: Tensor, mask: Tensor | None, sequence_ids: Tensor | None = None) -> Visible:
+    def build_masks(self, hidden: Tensor, mask: Tensor | None, sequence_ids: Tensor | None = None) -> AttentionMasks:
         """The attention masks for states (B, T, H); `mask` and `sequence_ids` as in `forward`."""
         sparse = {self.config.is_sparse(layer) for layer in range(1, len(self.plan.rows) + 1)}
         full = attention_mask(mask, sequence_ids, hidden.dtype) if False in sparse else None
         if True not in sparse:
-            return Visible(full)
+            return AttentionMasks(full)
         if sequence_ids is None:
             ones = torch.ones(hidden.shape[:2], dtype=torch.long, device=hidden.device)
             sequence_ids = ones if mask is None else mask.long()
-        return Visible(full, build_sparse_mask(self.config, sequence_ids, hidden.dtype))
+        return AttentionMasks(full, build_sparse_mask(self.config, sequence_ids, hidden.dtype))
 
     @property
     def narrow_dtype(self) -> torch.dtype | None:
@@ -239,8 +239,8 @@ def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torc
     if sequence_ids is not None:
         # Padding (0) attends to padding: the softmax of a row of only -inf is NaN.
         visible = (sequence_ids[:, :, None] == sequence_ids[:, None, :])[:, None]  # (B, 1, T, T)
-    elif mask is not None and not _is_full(mask):
-        visible = mask[:, None, None, :]  # (B, 1, 1, T)
+    elif mask is not None and (torch.compiler.is_compiling() or not mask.all()):
+        visible = mask[:, None, None, :]  # (B, 1, 1, T); without padding, attention is faster without a mask
     else:
         return None
     # Converted to floats once: from a bool mask, every layer would make and store its own float mask.
@@ -249,8 +249,3 @@ def attention_mask(mask: Tensor | None, sequence_ids: Tensor | None, dtype: torc
 
 def _select(mask: Tensor | None, rows: Tensor) -> Tensor | None:
     return mask[rows] if mask is not None and len(mask) == len(rows) else mask
-
-
-def _is_full(mask: Tensor) -> bool:
-    """Whether there is no padding: attention is faster without a mask. False while a graph is traced."""
-    return not torch.compiler.is_compiling() and bool(mask.all())

@@ -154,15 +154,11 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
             now = _build_plain(base)
         except ConfigError as error:
             raise ConfigError(error.code, f"stages: number {number}: {error}") from None
-        stages.append(StageOptions(at, _difference(stages[-1].recipe if stages else recipe, now), now))
+        old, new = flatten((stages[-1].recipe if stages else recipe).values), flatten(now.values)
+        # presets are expanded here: a recipe cannot have a preset and the keys that it sets
+        stages.append(StageOptions(at, {key: value for key, value in new.items() if old[key] != value}, now))
     # a run that is shortened with train.steps=... never reaches its last stages
     return replace(recipe, stages=tuple(stage for stage in stages if stage.at < recipe.train.steps))
-
-
-def _difference(before: Recipe, after: Recipe) -> dict[str, Any]:
-    """The keys that a stage changes, with presets expanded: a recipe cannot have a preset and the keys that it sets."""
-    old, new = flatten(before.values), flatten(after.values)
-    return {key: value for key, value in new.items() if old[key] != value}
 
 
 def _stage_tables(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -198,18 +194,12 @@ def list_recipes() -> dict[str, str]:
 def _build_plain(values: Mapping[str, Any]) -> Recipe:
     expanded = expand_compat(values)
     model, init = expanded.get("model"), expanded.get("init")
-    if isinstance(model, Mapping):
-        expanded["model"] = _expand_preset(model)
+    if isinstance(model, Mapping) and "preset" in model:
+        changes = {name: value for name, value in model.items() if name != "preset"}
+        expanded["model"] = {**asdict(preset(str(model["preset"]))), **changes}
     if isinstance(init, Mapping) and "from" in init:  # a Python keyword, so the field has another name
         expanded["init"] = {**{name: value for name, value in init.items() if name != "from"}, "source": init["from"]}
     return build_options(Recipe, expanded)
-
-
-def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
-    if "preset" not in model:
-        return dict(model)
-    changes = {name: value for name, value in model.items() if name != "preset"}
-    return {**asdict(preset(str(model["preset"]))), **changes}
 
 
 def read_recipe_values(source: str | Path) -> dict[str, Any]:

@@ -102,7 +102,8 @@ def begin_stage(run: Run, view: View) -> Stage:
     if run.runtime.device.type == "cpu" and not recipe.train.compile:  # elsewhere kernels draw the noise
         seed = recipe.seed
         batches = (
-            [seed_dropout(batch, seed, step) for batch in parts] for step, parts in enumerate(batches, first_step)
+            [seed_dropout(micro_batch, seed, step) for micro_batch in micro_batches]
+            for step, micro_batches in enumerate(batches, first_step)
         )
     validation: list[Batch] = []
     reason = "the corpus has no validation split"

@@ -65,7 +65,7 @@ def process_group(runtime: Runtime) -> Iterator[None]:
         yield
     except Exception as error:
         report_to_launcher(error)  # before the others notice that this process is gone
-        if is_lost_process(error):
+        if isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and _GONE.search(str(error))):
             raise TrainingError(
                 "process-lost",
                 f"another process of this run ended or cannot be reached ({in_one_line(error)[:200]}); run the same "
@@ -73,7 +73,10 @@ def process_group(runtime: Runtime) -> Iterator[None]:
             ) from error
         raise
     finally:
-        leave_group()
+        # A gloo thread releases its last message shortly after it was delivered. If the interpreter exits before that,
+        # the process aborts and a finished run counts as failed; gloo has no way to wait for it.
+        time.sleep(_LAST_MESSAGE_SECONDS)
+        dist.destroy_process_group()
 
 
 def read_timeout() -> timedelta:
@@ -85,11 +88,6 @@ def read_timeout() -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def is_lost_process(error: Exception) -> bool:
-    """Whether a communication error means that another process is gone or does not answer."""
-    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and bool(_GONE.search(str(error))))
-
-
 def agree_on_dtype(runtime: Runtime) -> Runtime:
     """The runtime in the number format of the first process: "auto" measures, and results may differ by process."""
     if not dist.is_initialized():
@@ -97,16 +95,6 @@ def agree_on_dtype(runtime: Runtime) -> Runtime:
     names = [runtime.dtype_name]
     dist.broadcast_object_list(names, src=0, device=torch.device("cpu"))
     return runtime.in_format(names[0])
-
-
-def leave_group() -> None:
-    """Leave the process group.
-
-    A gloo thread releases its last message shortly after it was delivered. If the interpreter exits before that, the
-    process aborts and a finished run counts as failed; gloo has no way to wait for it, so we sleep.
-    """
-    time.sleep(_LAST_MESSAGE_SECONDS)
-    dist.destroy_process_group()
 
 
 def parallelize(step: TaskLoss, parallel: Parallel, runtime: Runtime) -> nn.Module:

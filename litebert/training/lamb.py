@@ -55,10 +55,17 @@ class Lamb(Optimizer):
                 loss = closure()
         moving = [(p, group) for group in self.param_groups for p in group["params"] if p.grad is not None]
         if moving:
-            parameters, groups = zip(*moving, strict=True)
             updates = [self._begin(parameter, group) for parameter, group in moving]
-            squares, apply = _choose_pass(updates)(updates)
-            apply(_learning_rates(_sum_over_shards(squares, parameters), groups))
+            tensors = [tensor for update in updates for tensor in update[:4]]
+            is_simple = all(t.device.type == "cpu" and t.dtype == torch.float32 and t.is_contiguous() for t in tensors)
+            squares, apply = (_accumulate_on_cpu if is_simple else _accumulate)(updates)
+            squares = _sum_over_shards(squares, [parameter for parameter, _ in moving])
+            # ||w|| / ||u||, or 1 where either norm is 0
+            ratios = torch.where((squares > 0).all(1), (squares[:, 0] / squares[:, 1]).sqrt(), 1.0)
+            # numbers on the CPU are ready to use; reading them from a GPU would wait for it
+            numbers = ratios.tolist() if ratios.device.type == "cpu" else ratios.unbind()
+            adapted = zip(numbers, (group for _, group in moving), strict=True)
+            apply([group["lr"] * (ratio if group["adapts"] else 1.0) for ratio, group in adapted])
         return loss
 
     def _begin(self, parameter: Tensor, group: dict[str, Any]) -> Update:
@@ -101,23 +108,8 @@ def _sum_over_shards(squares: Tensor, parameters: Sequence[Tensor]) -> Tensor:
     return DTensor.from_local(squares, first.device_mesh, placements).full_tensor()
 
 
-def _learning_rates(squares: Tensor, groups: Sequence[dict[str, Any]]) -> list[Tensor | float]:
-    """Each parameter's rate: lr * ||w|| / ||u||, or lr where either norm is 0 or the group does not adapt."""
-    ratios = torch.where((squares > 0).all(1), (squares[:, 0] / squares[:, 1]).sqrt(), 1.0)
-    # numbers on the CPU are ready to use; reading them from a GPU would wait for it
-    numbers = ratios.tolist() if ratios.device.type == "cpu" else ratios.unbind()
-    return [group["lr"] * (ratio if group["adapts"] else 1.0) for ratio, group in zip(numbers, groups, strict=True)]
-
-
 # The second pass: w -= rate * u, given every parameter's rate.
 Apply = Callable[[Sequence[Tensor | float]], None]
-
-
-def _choose_pass(updates: Sequence[Update]) -> Callable[[Sequence[Update]], tuple[Tensor, Apply]]:
-    tensors = [tensor for update in updates for tensor in update[:4]]
-    if all(t.device.type == "cpu" and t.dtype == torch.float32 and t.is_contiguous() for t in tensors):
-        return _accumulate_on_cpu
-    return _accumulate
 
 
 def _accumulate(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
@@ -148,8 +140,14 @@ def _square(tensor: Tensor) -> Tensor:
 
 def _accumulate_on_cpu(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
     """The same with the compiled loops of lamb_kernels."""
-    wholes = [_as_arrays(update) for update in updates]
-    coefficients = [_coefficients(update) for update in updates]
+    wholes, coefficients = [], []
+    for update in updates:
+        arrays = [tensor.detach().numpy().reshape(-1) for tensor in update[:4]]
+        squares = np.empty((-(-len(arrays[0]) // lamb_kernels.BLOCK_SIZE), 2), np.float32)
+        wholes.append(Piece(*arrays, squares))
+        gains = (1 - update.betas[0], 1 - update.betas[1])
+        numbers = (*update.betas, *gains, *update.corrections, update.epsilon, update.weight_decay)
+        coefficients.append(Coefficients(*map(np.float32, numbers)))
     pieces = [(index, piece) for index, whole in enumerate(wholes) for piece in lamb_kernels.cut(whole)]
     num_threads = torch.get_num_threads()
     run_threads(lamb_kernels.accumulate, [(piece, coefficients[index]) for index, piece in pieces], num_threads)
@@ -161,14 +159,3 @@ def _accumulate_on_cpu(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
         run_threads(lamb_kernels.apply, calls, num_threads)
 
     return torch.from_numpy(np.stack([whole.squares.sum(0, dtype=np.float64) for whole in wholes])), apply
-
-
-def _as_arrays(update: Update) -> Piece:
-    weight, gradient, exp_avg, exp_avg_sq = (tensor.detach().numpy().reshape(-1) for tensor in update[:4])
-    return Piece(weight, gradient, exp_avg, exp_avg_sq, lamb_kernels.empty_squares(weight.size))
-
-
-def _coefficients(update: Update) -> Coefficients:
-    gains = (1 - update.betas[0], 1 - update.betas[1])
-    numbers = (*update.betas, *gains, *update.corrections, update.epsilon, update.weight_decay)
-    return Coefficients(*(np.float32(number) for number in numbers))

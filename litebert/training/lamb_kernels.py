@@ -96,8 +96,3 @@ def cut(whole: Piece) -> list[Piece]:
         Piece(whole.weight[s], whole.gradient[s], whole.exp_avg[s], whole.exp_avg_sq[s], whole.squares[b])
         for s, b in zip(spans, blocks, strict=True)
     ]
-
-
-def empty_squares(size: int) -> FloatArray:
-    """An array for the squares of a tensor of `size` elements."""
-    return np.empty((-(-size // BLOCK_SIZE), 2), np.float32)

@@ -31,7 +31,6 @@ from litebert.tasks.task import AnyBatch, MicroBatch, Task
 from litebert.training.distributed import average_over_ranks, gradient_sync, sum_over_ranks
 from litebert.training.optimizers import clip_gradients
 from litebert.training.options import TrainOptions
-from litebert.training.schedule import step_by_clock
 
 CLEAR_GAIN = 1.1  # how many times as fast bf16 has to be to be chosen: float32 is the same on every machine
 # what helps where memory is short, and no key of a batch does
@@ -66,7 +65,7 @@ class Progress:
     def scheduled_step(self, options: TrainOptions) -> float:
         """The progress on the scale of `train.steps`: by steps, tokens or the clock."""
         if options.hours:
-            return step_by_clock(self.seconds, total_seconds=options.hours * 3600, total_steps=options.steps)
+            return options.steps * min(self.seconds / (options.hours * 3600), 1)
         if options.tokens:
             return options.steps * min(self.tokens / options.tokens, 1)
         return self.step
@@ -95,6 +94,140 @@ class StepReport(NamedTuple):
     metrics: dict[str, float]  # reproducible
     num_tokens: int
     seconds: float
+
+
+def iter_updates(
+    engine: Engine[AnyBatch],
+    batches: Iterator[Sequence[AnyBatch]],
+    progress: Progress,
+    options: TrainOptions,
+    rate_at: Callable[[float], float],
+    clock: Clock = time.perf_counter,
+) -> Iterator[StepReport]:
+    """Update until the run is finished or the batches end; `progress` is kept up to date."""
+    engine.model.train()
+    started_at = clock()
+    for micro_batches in batches:
+        report = update(engine, micro_batches, progress.step, rate_at(progress.scheduled_step(options)))
+        seconds = clock() - started_at
+        # clocks differ, and processes that disagree on the end of a run or stage would wait for each other forever
+        report = report._replace(seconds=average_over_ranks(seconds) if options.hours else seconds)
+        progress.step += 1
+        progress.tokens += report.num_tokens
+        progress.seconds += report.seconds
+        yield report
+        if progress.is_finished(options):
+            return
+        engine.model.train()  # the caller may have evaluated
+        started_at = clock()
+
+
+def update(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], step: int, learning_rate: float) -> StepReport:
+    """Update the weights once, from the micro-batches that this process computes of one batch."""
+    optimizer, scaler = engine.optimizer, engine.scaler
+    totals = {name: int(n) for name, n in sum_over_ranks(count_totals(engine.task, micro_batches)).items()}
+
+    sums: Counter[str] = Counter()
+    first_number = engine.runtime.ranks.rank * len(micro_batches)  # numbered over all processes
+    for number, micro_batch in enumerate(micro_batches):
+        torch.manual_seed(noise_seed(engine.seed, step, "part", first_number + number))
+        is_last = number == len(micro_batches) - 1
+        with gradient_sync(engine.compute_loss, is_last=is_last), _advising_on_memory(micro_batch, f"step {step + 1}"):
+            sums.update(_backward(engine, micro_batch, totals))
+    sums = Counter(sum_over_ranks(sums))
+    if not math.isfinite(sums["loss"]):
+        raise TrainingError("loss-not-finite", f"the loss of step {step + 1} is {sums['loss']}")
+
+    scaler.unscale_(optimizer)
+    norm = clip_gradients(engine.model.parameters(), engine.clip_norm)
+    is_finite = bool(norm.isfinite())
+    if not is_finite and not scaler.is_enabled():
+        raise TrainingError("gradients-not-finite", f"the gradient norm of step {step + 1} is {float(norm)}")
+
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    with naming_shortages(f"step {step + 1}, the optimizer's update", fix=SMALLER_MODEL):
+        scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad(set_to_none=True)
+
+    metrics = engine.task.summarize(sums, totals) | {"learning_rate": learning_rate}
+    if is_finite:  # otherwise the scaler found its scale too high, skipped the step and halved the scale
+        metrics["gradient_norm"] = float(norm)
+    return StepReport(metrics, totals["tokens"], 0.0)
+
+
+def _backward(engine: Engine[AnyBatch], micro_batch: AnyBatch, totals: dict[str, int]) -> dict[str, float]:
+    # `totals` is not a Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
+    with _autocast(engine.runtime):
+        result = engine.compute_loss(micro_batch.to(engine.runtime.device), totals)
+    # DDP and FSDP average over processes, but our losses are divided by the counts of all: they must be summed
+    loss = result.loss * engine.runtime.ranks.world_size
+    engine.scaler.scale(loss).backward()
+    return {name: float(value) for name, value in result.sums.items()}
+
+
+def _autocast(runtime: Runtime) -> torch.autocast:
+    """Operations in the runtime's number format, chosen one by one; nothing where the encoder casts by itself."""
+    is_needed = runtime.dtype != torch.float32 and encoder_dtype(runtime) is None
+    return torch.autocast(runtime.device.type, dtype=runtime.dtype, enabled=is_needed)
+
+
+@contextmanager
+def _advising_on_memory(micro_batch: MicroBatch, where: str) -> Iterator[None]:
+    """Turn an out-of-memory error into one that names the step, the amount requested and the key to lower."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        shortage = describe_shortage(error)
+        if shortage is None:
+            raise
+        num_rows, length = getattr(micro_batch, "token_ids", torch.empty(1, 0)).shape
+        remedy = (
+            f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else ("use shorter sequences or a smaller model")
+        )
+        raise TrainingError(
+            "out-of-memory", f"{where}: {shortage}, with {num_rows:,} sequences of {length:,} tokens at once; {remedy}"
+        ) from error
+
+
+def count_totals(task: Task[AnyBatch], micro_batches: Sequence[AnyBatch]) -> Counter[str]:
+    """The counts that losses are divided by, over all micro-batches."""
+    totals: Counter[str] = Counter()
+    for micro_batch in micro_batches:
+        totals.update(task.count(micro_batch))
+    return totals
+
+
+@torch.no_grad()
+def measure(engine: Engine[AnyBatch], batches: Sequence[AnyBatch]) -> dict[str, float]:
+    """The task's metrics on batches, without learning from them."""
+    engine.model.eval()
+    totals = count_totals(engine.task, batches)
+    sums: Counter[str] = Counter()
+    for batch in batches:
+        with naming_shortages("validation", fix=SMALLER_MODEL), _autocast(engine.runtime):
+            result = engine.compute_loss(batch.to(engine.runtime.device), dict(totals))
+        sums.update({name: float(value) for name, value in result.sums.items()})
+    return engine.task.summarize(sums, totals)
+
+
+def check_finite(metrics: Mapping[str, float], step: int) -> None:
+    """Raise if a metric is not finite, so that such weights are neither logged nor saved."""
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise TrainingError("loss-not-finite", f"the {name.replace('_', ' ')} of step {step} is {value}")
+
+
+def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) -> int:
+    """The dropout seed of one micro-batch ("part"), or one row, of one step; torch's CPU generator reads 32 bits."""
+    return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
+
+
+def seed_dropout(micro_batch: Batch, seed: int, step: int) -> Batch:
+    """A micro-batch with a dropout seed for each row, the same however the batch of a step is cut."""
+    rows = range(micro_batch.first_row, micro_batch.first_row + len(micro_batch.token_ids))
+    return replace(micro_batch, dropout_seeds=tuple(noise_seed(seed, step, "row", row) for row in rows))
 
 
 def encoder_dtype(runtime: Runtime) -> torch.dtype | None:
@@ -128,6 +261,18 @@ def with_fastest_dtype(engine: Engine[AnyBatch], micro_batch: AnyBatch, view: Vi
     return with_dtype(engine, fastest)
 
 
+def time_batch(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], clock: Clock = time.perf_counter) -> float:
+    """The seconds that the loss and gradients of a batch take; no weight and no later dropout changes."""
+    engine.model.train()
+    totals = dict(count_totals(engine.task, micro_batches))
+    started_at = clock()
+    for micro_batch in micro_batches:
+        with _advising_on_memory(micro_batch, "the first batch"):
+            _backward(engine, micro_batch, totals)
+    engine.optimizer.zero_grad(set_to_none=True)
+    return clock() - started_at
+
+
 def build_scaler(runtime: Runtime) -> GradScaler:
     """Loss scaling for fp16; does nothing in other formats."""
     return GradScaler(runtime.device.type, enabled=runtime.needs_loss_scaling)
@@ -141,145 +286,3 @@ def pack_scaler(scaler: GradScaler) -> dict[str, float | int]:
 def unpack_scaler(state: Mapping[str, float | int]) -> dict[str, float | int]:
     """The numbers that `pack_scaler` put into a checkpoint's state, for `GradScaler.load_state_dict`."""
     return {name.removeprefix(SCALER): value for name, value in state.items() if name.startswith(SCALER)}
-
-
-def iter_updates(
-    engine: Engine[AnyBatch],
-    batches: Iterator[Sequence[AnyBatch]],
-    progress: Progress,
-    options: TrainOptions,
-    rate_at: Callable[[float], float],
-    clock: Clock = time.perf_counter,
-) -> Iterator[StepReport]:
-    """Update until the run is finished or the batches end; `progress` is kept up to date."""
-    engine.model.train()
-    started_at = clock()
-    for micro_batches in batches:
-        report = update(engine, micro_batches, progress.step, rate_at(progress.scheduled_step(options)))
-        seconds = clock() - started_at
-        # clocks differ, and processes that disagree on the end of a run or stage would wait for each other forever
-        report = report._replace(seconds=average_over_ranks(seconds) if options.hours else seconds)
-        progress.step += 1
-        progress.tokens += report.num_tokens
-        progress.seconds += report.seconds
-        yield report
-        if progress.is_finished(options):
-            return
-        engine.model.train()  # the caller may have evaluated
-        started_at = clock()
-
-
-def update(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], step: int, learning_rate: float) -> StepReport:
-    """Update the weights once, from the micro-batches that this process computes of one batch."""
-    optimizer, scaler = engine.optimizer, engine.scaler
-    totals = {name: int(n) for name, n in sum_over_ranks(count_totals(engine.task, micro_batches)).items()}
-    sums: Counter[str] = Counter()
-    first_number = engine.runtime.ranks.rank * len(micro_batches)  # numbered over all processes
-    for number, micro_batch in enumerate(micro_batches):
-        torch.manual_seed(noise_seed(engine.seed, step, "part", first_number + number))
-        is_last = number == len(micro_batches) - 1
-        with gradient_sync(engine.compute_loss, is_last=is_last), _advising_on_memory(micro_batch, f"step {step + 1}"):
-            sums.update(_backward(engine, micro_batch, totals))
-    sums = Counter(sum_over_ranks(sums))
-    if not math.isfinite(sums["loss"]):
-        raise TrainingError("loss-not-finite", f"the loss of step {step + 1} is {sums['loss']}")
-    scaler.unscale_(optimizer)
-    norm = clip_gradients(engine.model.parameters(), engine.clip_norm)
-    is_finite = bool(norm.isfinite())
-    if not is_finite and not scaler.is_enabled():
-        raise TrainingError("gradients-not-finite", f"the gradient norm of step {step + 1} is {float(norm)}")
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate
-    with naming_shortages(f"step {step + 1}, the optimizer's update", fix=SMALLER_MODEL):
-        scaler.step(optimizer)
-    scaler.update()
-    optimizer.zero_grad(set_to_none=True)
-    metrics = engine.task.summarize(sums, totals) | {"learning_rate": learning_rate}
-    if is_finite:  # otherwise the scaler found its scale too high, skipped the step and halved the scale
-        metrics["gradient_norm"] = float(norm)
-    return StepReport(metrics, totals["tokens"], 0.0)
-
-
-def time_batch(engine: Engine[AnyBatch], micro_batches: Sequence[AnyBatch], clock: Clock = time.perf_counter) -> float:
-    """The seconds that the loss and gradients of a batch take; no weight and no later dropout changes."""
-    engine.model.train()
-    totals = dict(count_totals(engine.task, micro_batches))
-    started_at = clock()
-    for micro_batch in micro_batches:
-        with _advising_on_memory(micro_batch, "the first batch"):
-            _backward(engine, micro_batch, totals)
-    engine.optimizer.zero_grad(set_to_none=True)
-    return clock() - started_at
-
-
-@torch.no_grad()
-def measure(engine: Engine[AnyBatch], batches: Sequence[AnyBatch]) -> dict[str, float]:
-    """The task's metrics on batches, without learning from them."""
-    engine.model.eval()
-    totals = count_totals(engine.task, batches)
-    sums: Counter[str] = Counter()
-    for batch in batches:
-        with naming_shortages("validation", fix=SMALLER_MODEL), _autocast(engine.runtime):
-            result = engine.compute_loss(batch.to(engine.runtime.device), dict(totals))
-        sums.update({name: float(value) for name, value in result.sums.items()})
-    return engine.task.summarize(sums, totals)
-
-
-def check_finite(metrics: Mapping[str, float], step: int) -> None:
-    """Raise if a metric is not finite, so that such weights are neither logged nor saved."""
-    for name, value in metrics.items():
-        if not math.isfinite(value):
-            raise TrainingError("loss-not-finite", f"the {name.replace('_', ' ')} of step {step} is {value}")
-
-
-def count_totals(task: Task[AnyBatch], micro_batches: Sequence[AnyBatch]) -> Counter[str]:
-    """The counts that losses are divided by, over all micro-batches."""
-    totals: Counter[str] = Counter()
-    for micro_batch in micro_batches:
-        totals.update(task.count(micro_batch))
-    return totals
-
-
-def noise_seed(seed: int, step: int, kind: Literal["part", "row"], number: int) -> int:
-    """The dropout seed of one micro-batch ("part"), or one row, of one step; torch's CPU generator reads 32 bits."""
-    return zlib.crc32(f"dropout {seed} {step} {kind} {number}".encode())
-
-
-def seed_dropout(micro_batch: Batch, seed: int, step: int) -> Batch:
-    """A micro-batch with a dropout seed for each row, the same however the batch of a step is cut."""
-    rows = range(micro_batch.first_row, micro_batch.first_row + len(micro_batch.token_ids))
-    return replace(micro_batch, dropout_seeds=tuple(noise_seed(seed, step, "row", row) for row in rows))
-
-
-@contextmanager
-def _advising_on_memory(micro_batch: MicroBatch, where: str) -> Iterator[None]:
-    """Turn an out-of-memory error into one that names the step, the amount requested and the key to lower."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        shortage = describe_shortage(error)
-        if shortage is None:
-            raise
-        num_rows, length = getattr(micro_batch, "token_ids", torch.empty(1, 0)).shape
-        remedy = (
-            f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else ("use shorter sequences or a smaller model")
-        )
-        raise TrainingError(
-            "out-of-memory", f"{where}: {shortage}, with {num_rows:,} sequences of {length:,} tokens at once; {remedy}"
-        ) from error
-
-
-def _backward(engine: Engine[AnyBatch], micro_batch: AnyBatch, totals: dict[str, int]) -> dict[str, float]:
-    # `totals` is not a Counter: DDP and FSDP rebuild a mapping from its pairs, and a Counter would count the pairs
-    with _autocast(engine.runtime):
-        result = engine.compute_loss(micro_batch.to(engine.runtime.device), totals)
-    # DDP and FSDP average over processes, but our losses are divided by the counts of all: they must be summed
-    loss = result.loss * engine.runtime.ranks.world_size
-    engine.scaler.scale(loss).backward()
-    return {name: float(value) for name, value in result.sums.items()}
-
-
-def _autocast(runtime: Runtime) -> torch.autocast:
-    """Operations in the runtime's number format, chosen one by one; nothing where the encoder casts by itself."""
-    is_needed = runtime.dtype != torch.float32 and encoder_dtype(runtime) is None
-    return torch.autocast(runtime.device.type, dtype=runtime.dtype, enabled=is_needed)

@@ -35,7 +35,7 @@ def check_schedule(options: ScheduleOptions, total_steps: int) -> None:
 
 
 def learning_rate(step: float, *, peak: float, total_steps: int, options: ScheduleOptions) -> float:
-    """The rate of the update made at `step` (the first is step 0); `step_by_clock` gives fractions of steps."""
+    """The rate of the update made at `step` (the first is step 0); a run limited by hours is between two steps."""
     warmed_steps = step - options.start_warmup_step
     if warmed_steps < 0:
         return 0.0  # Google's formula would be negative
@@ -44,8 +44,3 @@ def learning_rate(step: float, *, peak: float, total_steps: int, options: Schedu
     remaining = 1 - min(step / total_steps, 1)
     decayed: float = (peak - options.end_learning_rate) * remaining**options.power
     return decayed + options.end_learning_rate
-
-
-def step_by_clock(elapsed_seconds: float, *, total_seconds: float, total_steps: int) -> float:
-    """The fractional step of a run that is limited by hours, whose schedule follows the clock."""
-    return total_steps * min(elapsed_seconds / total_seconds, 1)

@@ -189,7 +189,7 @@ def test_layers_called_one_by_one_give_what_the_encoder_gives(sharing: Sharing) 
     mask = torch.arange(9) < torch.tensor([9, 5])[:, None]
     hidden = encoder.embeddings(token_ids, None, None)
     for layer in encoder.list_layers():
-        hidden = layer(hidden, encoder.see(hidden, mask))
+        hidden = layer(hidden, encoder.build_masks(hidden, mask))
     assert torch.equal(hidden, encoder(token_ids, mask=mask).hidden)
 
 
@@ -303,4 +303,6 @@ def test_the_dropout_of_a_row_does_not_depend_on_the_other_rows() -> None:
 def test_layers_are_listed_in_the_number_format_of_the_weights() -> None:
     encoder = build(tiny()).double()
     hidden = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert {layer(hidden, encoder.see(hidden, None)).dtype for layer in encoder.list_layers()} == {torch.float64}
+    assert {layer(hidden, encoder.build_masks(hidden, None)).dtype for layer in encoder.list_layers()} == {
+        torch.float64
+    }

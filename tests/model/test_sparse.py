@@ -171,7 +171,7 @@ def test_a_token_sees_no_other_than_its_neighbours_and_the_global_ones(config: M
     token_ids = draw_ids(1, 90)
     embedded = encoder.embeddings(token_ids, None, None).detach().requires_grad_()
     (layer,) = encoder.list_layers()
-    layer(embedded, encoder.see(embedded, None))[0, 50].pow(3).sum().backward()
+    layer(embedded, encoder.build_masks(embedded, None))[0, 50].pow(3).sum().backward()
     assert embedded.grad is not None
     seen = list_seen(config, torch.ones_like(token_ids))[0, :, 50].any(0)
     assert torch.equal(embedded.grad[0].abs().sum(-1) > 0, seen)

@@ -36,7 +36,7 @@ SHAPES = {
 def _passes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test over the CPU kernels and over the plain torch operations that other devices use."""
     if request.param == "plain":
-        monkeypatch.setattr(lamb, "_choose_pass", lambda _: lamb._accumulate)
+        monkeypatch.setattr(lamb, "_accumulate_on_cpu", lamb._accumulate)
 
 
 def build_parameters(shapes: dict[str, tuple[int, ...]] = SHAPES, seed: int = 0) -> dict[str, Parameter]:
@@ -192,7 +192,7 @@ def test_both_ways_of_computing_agree_on_large_tensors(monkeypatch: pytest.Monke
     shapes = {f"{size}.weight": (size,) for size in (1, BLOCK_SIZE, BLOCK_SIZE + 1, PIECE_SIZE - 1, PIECE_SIZE + 3)}
     fused, plain = build_parameters(shapes), build_parameters(shapes)
     train(build_optimizer(fused.items(), OptimOptions()), fused, range(3))
-    monkeypatch.setattr(lamb, "_choose_pass", lambda _: lamb._accumulate)
+    monkeypatch.setattr(lamb, "_accumulate_on_cpu", lamb._accumulate)
     train(build_optimizer(plain.items(), OptimOptions()), plain, range(3))
     for name in shapes:
         torch.testing.assert_close(fused[name], plain[name], rtol=1e-5, atol=1e-6)

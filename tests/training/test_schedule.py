@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from refusals import refuses
 
 from litebert.core.errors import ConfigError
-from litebert.training.schedule import ScheduleOptions, check_schedule, learning_rate, step_by_clock
+from litebert.training.loop import Progress
+from litebert.training.options import TrainOptions
+from litebert.training.schedule import ScheduleOptions, check_schedule, learning_rate
 
 PAPER = ScheduleOptions(warmup_steps=3125)
 
@@ -48,9 +50,10 @@ def test_the_rate_stays_between_zero_and_the_peak(step: float, warmup: int, powe
 
 
 def test_by_the_clock_half_the_time_is_half_the_schedule() -> None:
-    step = step_by_clock(2700, total_seconds=5400, total_steps=125_000)
+    train = TrainOptions(steps=125_000, hours=1.5)
+    step = Progress(seconds=2700).scheduled_step(train)
     assert learning_rate(step, peak=1.0, total_steps=125_000, options=PAPER) == pytest.approx(0.5)
-    late = step_by_clock(9999, total_seconds=5400, total_steps=125_000)
+    late = Progress(seconds=9999).scheduled_step(train)
     assert learning_rate(late, peak=1.0, total_steps=125_000, options=PAPER) == 0
 
 

@@ -44,12 +44,12 @@ def compare_effects(model: Model, batches: Sequence[Batch]) -> Matrix:
     num_tokens = 0
     for batch in batches:
         output = model.encoder(batch.token_ids, batch.segment_ids, batch.mask, return_layers=True)
-        visible = model.encoder.see(output.hidden, batch.mask)
+        masks = model.encoder.build_masks(output.hidden, batch.mask)
         num_tokens += int(batch.mask.sum())
         for number, (states, after) in enumerate(pairwise(output.layers)):  # (B, T, H) each
             own = (after - states)[batch.mask]  # (tokens, H)
             for other, layer in enumerate(layers):
-                moved = layer(states, visible) - states  # (B, T, H)
+                moved = layer(states, masks) - states  # (B, T, H)
                 sums[number, other] += torch.cosine_similarity(own, moved[batch.mask], dim=-1).sum()
     matrix: Matrix = (sums / num_tokens).tolist()
     return matrix

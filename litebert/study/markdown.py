@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from litebert.core.pages import wrap_prose
 from litebert.study.metrics import describe
 from litebert.study.results import list_commands
 from litebert.study.tables import BASELINE, SIGNS, TableCell, count_outcomes, list_facts, list_rows
@@ -29,7 +30,7 @@ VERDICTS = "figures/verdicts.png"
 def write_markdown(sections: Sequence["Section"], *, pictures: str) -> str:
     """Write all sections; `pictures` is the relative path to the folder of the figures."""
     overview = [_write_overview(sections, pictures)] if has_overview(sections) else []
-    return "\n".join([_HEADER, *overview, *(_write_section(section, pictures) for section in sections)])
+    return wrap_prose("\n".join([_HEADER, *overview, *(_write_section(section, pictures) for section in sections)]))
 
 
 def has_overview(sections: Sequence["Section"]) -> bool:

@@ -20,7 +20,7 @@ FINE_TUNING = {"train.steps": 20, "train.evaluations": 2} if IS_TINY else {}
 
 
 def main(texts: Path, labelled: Path, folder: Path) -> None:
-    # 1. A vocabulary and a tokenised corpus. Both are deterministic: the same text gives the same bytes.
+    # 1. A vocabulary and a tokenized corpus. Both are deterministic: the same text gives the same bytes.
     tokenizer = folder / "tokenizer"
     if not tokenizer.exists():
         print(litebert.train_tokenizer(texts, tokenizer, vocab_size=VOCAB_SIZE))

@@ -32,5 +32,7 @@ def wrap_prose(text: str) -> str:
             lines.append(line)
             continue
         indent = " " * len(re.match(r"(\s*[-*] )?", line)[0])  # type: ignore[index]
-        lines += textwrap.wrap(line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        line = re.sub(r"(?<=\S) (?=([-+*#>]+|\d+[.)])( |$))", "\0", line)  # at the start of a line it would be a list
+        wrapped = textwrap.wrap(line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines += [part.replace("\0", " ") for part in wrapped]
     return "\n".join(lines)

@@ -44,3 +44,11 @@ def test_only_prose_is_wrapped_and_wrapping_again_changes_nothing() -> None:
     assert " ".join(wrapped.split()) == " ".join([*words.split(), "-", *words.split(), *" ".join(kept).split()])
     assert [line[:2] for line in lines[2:4]] == ["- ", "  "], "an item continues below its text"
     assert wrap_prose(wrapped) == wrapped
+
+
+@pytest.mark.parametrize("mark", ["512.", "-", "+", "3)", "##"])
+def test_no_line_of_a_paragraph_becomes_an_item_or_a_heading(mark: str) -> None:
+    text = "".join(f"{'a' * number} {mark} and " for number in range(1, 40)).strip()
+    lines = wrap_prose(text).split("\n")
+    assert not [line for line in lines if line.startswith(f"{mark} ")]
+    assert " ".join(lines) == text

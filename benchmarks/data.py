@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def measure_building(data: Path, rounds: int) -> None:
-    """Reading, normalising, splitting, encoding and writing, compared with SentencePiece on the same sentences."""
+    """Reading, normalizing, splitting, encoding and writing, compared with SentencePiece on the same sentences."""
     tokenizer = data / "vocab" / "albert-30k.model"
     files = sorted((data / "corpora" / "enwiki").glob("*.gz"))
     alone, one, two = [], [], []

@@ -7,8 +7,10 @@ import ast
 import base64
 import html
 import json
+import logging
 import re
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,14 @@ from litebert.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def on_startup(**_: Any) -> None:
+    """The search index uses jieba if it is installed, which announces its dictionary on standard error."""
+    with suppress(ImportError):
+        import jieba
+
+        jieba.setLogLevel(logging.WARNING)
 
 
 def on_files(files: Files, config: Any) -> Files:

@@ -3,8 +3,8 @@
     python examples/classifier.py TEXTS LABELLED [FOLDER]
 
 TEXTS is a folder of plain text, LABELLED a .csv or .jsonl table with the columns text and label. Everything is written
-to FOLDER (classifier/); Ctrl-C at any moment, and the same command continues. With the default sizes this takes about
-an hour on two cores; SIZE=tiny shows the way in a minute, and learns next to nothing.
+to FOLDER (classifier/). Interrupt it at any moment: the same command resumes. With the default sizes this takes about
+an hour on two cores; SIZE=tiny takes a minute, and learns almost nothing.
 """
 
 import os
@@ -20,15 +20,15 @@ FINE_TUNING = {"train.steps": 20, "train.evaluations": 2} if IS_TINY else {}
 
 
 def main(texts: Path, labelled: Path, folder: Path) -> None:
-    # 1. A vocabulary and a tokenised corpus. Both are deterministic: the same text gives the same bytes.
+    # 1. A vocabulary and a tokenized corpus. Both are deterministic: the same text gives the same bytes.
     tokenizer = folder / "tokenizer"
     if not tokenizer.exists():
         print(litebert.train_tokenizer(texts, tokenizer, vocab_size=VOCAB_SIZE))
     corpus = litebert.build_corpus(texts, folder / "corpus", tokenizer=tokenizer, valid_share=0.05)
     print(corpus)
 
-    # 2. A small ALBERT, pre-trained by a recipe with a few keys changed. A checkpoint of anybody's, such as
-    #    "albert-base-v2", would do in its place: litebert.adapt("albert-base-v2", texts, folder / "adapted").
+    # 2. A small ALBERT, pre-trained by a recipe with a few keys changed. Any checkpoint works in its place:
+    #    litebert.adapt("albert/albert-base-v2", texts, folder / "adapted").
     changes = {"data.corpora": corpus, "model.vocab_size": VOCAB_SIZE, **PRETRAINING}
     model = litebert.pretrain("nano", changes, out=folder / "model")
     print(model)
@@ -44,7 +44,7 @@ def main(texts: Path, labelled: Path, folder: Path) -> None:
     for answer in litebert.predict(classifier, ["A text to classify.", "Another one."]):
         print(answer)
 
-    # 5. ... as ONNX in eight bits, a quarter of the size ...
+    # 5. ... as ONNX in int8, a quarter of the size ...
     if not (folder / "int8").exists():
         print(litebert.export(classifier, folder / "int8", int8=True))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from litebert.inference.long_texts import LongTexts, WindowPooling
     from litebert.inference.predictor import Predictor
     from litebert.inference.records import Answered
-    from litebert.interop.source import Wishes
+    from litebert.interop.source import LoadOptions
     from litebert.pretraining.recipe import Recipe
     from litebert.tasks.finetuning import OwnTask
 
@@ -143,7 +143,7 @@ def build_corpus(
     first_sentences: int | None = None,
     processes: int | None = None,
 ) -> Result:
-    """Turn text into a tokenised corpus. After a kill the same call continues; with more text the corpus grows.
+    """Turn text into a tokenized corpus. After a kill the same call continues; with more text the corpus grows.
 
     `tokenizer` is a folder of ours, an ALBERT .model, a vocab.txt or a tokenizer.json. `valid_share` of the documents
     are kept for validation. `processes` encode; by default one per core.
@@ -358,9 +358,9 @@ def convert(
         dtype=dtype,
         lengthening=Lengthening(max_positions, new_positions, attention, attention_width),
     )
-    wishes = _build_wishes(allow_missing, classifier, tokenizer, config)
+    load_options = _build_load_options(allow_missing, classifier, tokenizer, config)
     with _folder_to_write(out, overwrite=overwrite) as folder:
-        done = convert_model(os.fspath(model), folder, options, wishes)
+        done = convert_model(os.fspath(model), folder, options, load_options)
     report = {"written_as": done.written_as, "num_parameters": done.num_parameters, "notes": list(done.notes)}
     checkpoint = Path(out) if to == "litebert" else None
     return Result("convert", Path(out), checkpoint, {"num_parameters": done.num_parameters}, report, done)
@@ -381,7 +381,7 @@ def doctor(
     """
     from litebert.interop.doctor import diagnose
 
-    found = diagnose(os.fspath(model), _build_wishes(allow_missing, classifier, tokenizer, config))
+    found = diagnose(os.fspath(model), _build_load_options(allow_missing, classifier, tokenizer, config))
     report = {
         "facts": dict(found.facts),
         "findings": [finding._asdict() for finding in found.findings],
@@ -393,20 +393,20 @@ def doctor(
     return Result("doctor", None, None, metrics, report, found)
 
 
-def _build_wishes(
+def _build_load_options(
     allow_missing: Literal["heads"] | None,
     classifier: Literal["classification", "tokens", "choice"] | None,
     tokenizer: PathLike | None,
     config: PathLike | None,
-) -> "Wishes":
-    from litebert.interop.source import Wishes
+) -> "LoadOptions":
+    from litebert.interop.source import LoadOptions
 
     reads_ids = tokenizer is not None and os.fspath(tokenizer) == "none"
-    return Wishes(
+    return LoadOptions(
         allows_missing_heads=allow_missing == "heads",
         classifier=classifier,
         tokenizer=None if tokenizer is None or reads_ids else Path(tokenizer),
-        wants_tokenizer=not reads_ids,
+        needs_tokenizer=not reads_ids,
         config=None if config is None else Path(config),
     )
 

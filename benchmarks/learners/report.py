@@ -153,7 +153,7 @@ def write_section(rows: list[list[str]], lines: list[list[str]], outcomes: list[
     table = [header, ["---", *["---:"] * (len(header) - 1)], *rows, *padded]
     return "\n".join(
         [
-            "## Is learning real?",
+            "## What an hour of training teaches",
             "",
             "The recipe `cpu-small`, here with sentence order (`segments.task=sop init.new_positions=drawn`), compared "
             "with a plain training script and `transformers`' ALBERT of the same shape, on the same text with the same "

@@ -1,6 +1,6 @@
 """The other side: `transformers`' AlbertForPreTraining, trained by a plain script on the same pairs of segments.
 
-Everything is what its users would choose: the library's model and initialisation, its collator (15 % of the tokens,
+Everything is what its users would choose: the library's model and initialization, its collator (15 % of the tokens,
 80/10/10), torch's AdamW without decay on biases and norms, linear warm-up and decay. It gets two advantages over a
 plain script: pairs come from our stream (fast, and with lengths that do not reveal their order), and the schedule ends
 exactly with the budget.

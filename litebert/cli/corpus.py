@@ -1,4 +1,4 @@
-"""`litebert corpus`: build a corpus of tokenised shards from raw text, and inspect it."""
+"""`litebert corpus`: build a corpus of tokenized shards from raw text, and inspect it."""
 
 import sys
 from pathlib import Path

@@ -198,7 +198,9 @@ def print_report(report: "IntrinsicReport", console: "Console") -> None:
         )
     for name, reason in report.skipped.items():
         console.print(f"{name.upper()} was not measured: {reason}", markup=False)
-    console.print("[dim]accuracy in %, 95 % interval by document; lead: pairs that open a document; chance: 50 %[/]")
+    console.print(
+        "[dim]accuracy in %, 95 % interval by document; openings: pairs at the beginning of a document; chance: 50 %[/]"
+    )
 
 
 def _tabulate_words(words: "MaskedWords") -> "Table":
@@ -214,7 +216,7 @@ def _tabulate_words(words: "MaskedWords") -> "Table":
 
 def _tabulate_pairs(title: str, baseline: str, scores: "SentencePairs") -> "Table":
     totals = [f"{score.total:,}" for score in _each(scores.probe)]
-    table = _table(title, f"all ({totals[0]})", f"lead ({totals[1]})", f"others ({totals[2]})")
+    table = _table(title, f"all ({totals[0]})", f"openings ({totals[1]})", f"others ({totals[2]})")
     head = ("has none",) if scores.head is None else map(_cell, _each(scores.head))
     table.add_row("trained head", *head)
     table.add_row("linear probe", *map(_cell, _each(scores.probe)))

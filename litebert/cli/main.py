@@ -80,7 +80,7 @@ tokenizers = add_group(app, "tokenizer", "Train a tokenizer, inspect one, or tok
 add_command(tokenizers, "train", tokenizer.train)
 add_command(tokenizers, "show", tokenizer.show)
 add_command(tokenizers, "info", tokenizer.info)
-corpora = add_group(app, "corpus", "Build a tokenised corpus from text, check it and look at it.")
+corpora = add_group(app, "corpus", "Build a tokenized corpus from text, check it and look at it.")
 add_command(corpora, "build", corpus.build)
 add_command(corpora, "check", corpus.check)
 add_command(corpora, "stats", corpus.stats)

@@ -120,7 +120,7 @@ def info(
     digit_comma: DigitCommaMode = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a tokenizer's kind, size, special tokens, normalisation and fingerprint.
+    """Show a tokenizer's kind, size, special tokens, normalization and fingerprint.
 
     Examples:
       litebert tokenizer info --tokenizer tokenizers/en

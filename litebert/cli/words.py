@@ -156,7 +156,7 @@ ChoicesField = Annotated[
     typer.Option(
         "--choices",
         metavar="COLUMN",
-        help="For --task choice: the field with the choices, or their fields separated by commas.",
+        help="Multiple choice: the field with the choices, or their fields separated by commas.",
         rich_help_panel=COLUMNS,
     ),
 ]

@@ -142,8 +142,12 @@ def in_one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def suggest(word: str, valid: Iterable[str]) -> str:
-    """What to append to an 'unknown ...' message: the nearest valid name, or all of them when none is near."""
+def suggest(word: str, valid: Iterable[str], other: str = "") -> str:
+    """What to append to an 'unknown ...' message: the nearest valid name, or all of them when none is near.
+
+    `other` is what else is valid, such as "the path of a .toml file".
+    """
     names = sorted(valid)
     near = get_close_matches(word.lower(), names, n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else f"valid: {', '.join(names)}"
+    last = f", or {other}" if other else ""
+    return f"did you mean '{near[0]}'{last}?" if near else f"valid: {', '.join(names)}{last}"

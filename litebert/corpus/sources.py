@@ -285,6 +285,6 @@ def _import_parquet(path: Path) -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise ConfigError(
-            "missing-package", f"{path} is a Parquet file, which needs pyarrow: pip install litebert[parquet]"
+            "missing-package", f"{path} is a Parquet file, which needs pyarrow: pip install 'litebert[parquet]'"
         ) from error
     return pyarrow.parquet

@@ -129,7 +129,7 @@ def plot_statistics(statistics: CorpusStatistics, path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("missing-package", "a plot needs matplotlib: pip install litebert[plots]") from error
+        raise ConfigError("missing-package", "a plot needs matplotlib: pip install 'litebert[plots]'") from error
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     train = statistics.splits["train"]

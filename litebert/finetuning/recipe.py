@@ -277,7 +277,7 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     if file.suffix != ".toml":
         raise ConfigError(
             "unknown-recipe",
-            f"unknown recipe '{source}'; {suggest(source, ('adaptive', 'paper', 'two-core'))}, or a .toml file",
+            f"unknown recipe '{source}'; {suggest(source, ('adaptive', 'paper', 'two-core'), 'a .toml file')}",
             option="recipe",
         )
     if not file.is_file():

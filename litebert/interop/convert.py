@@ -36,7 +36,7 @@ from litebert.interop.names import (
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.resharing import average_config, average_weights, check_reshares, unroll_config, unroll_weights
 from litebert.interop.sentence_folder import write_sentence_folder
-from litebert.interop.source import Source, Wishes
+from litebert.interop.source import LoadOptions, Source
 from litebert.interop.statistics import check_has_content, find_empty
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.interop.truncating import truncate
@@ -87,13 +87,13 @@ class _Parts:
 
 
 def convert(
-    source: str | Path, out: Path, options: ConvertOptions = ConvertOptions(), wishes: Wishes = Wishes()
+    source: str | Path, out: Path, options: ConvertOptions = ConvertOptions(), load_options: LoadOptions = LoadOptions()
 ) -> Conversion:
     """Convert a model; `out` appears only when it is complete."""
     _check_options(options, out)
-    checkpoint = load_checkpoint(source, wishes)
+    checkpoint = load_checkpoint(source, load_options)
     cut = truncate(checkpoint, options.layers) if options.layers else checkpoint
-    tokenizer = checkpoint.load_tokenizer() if wishes.wants_tokenizer else None
+    tokenizer = checkpoint.load_tokenizer() if load_options.needs_tokenizer else None
     heads = _choose_heads(checkpoint.heads, options.heads)
     # fail before reading gigabytes if the model cannot be written
     plan = _plan_export(_changed_config(cut.config, options), heads, tokenizer, cut.layout, options)

@@ -14,7 +14,7 @@ from litebert.interop.card import read_licence
 from litebert.interop.matching import list_some
 from litebert.interop.names import SEGMENTS
 from litebert.interop.opening import open_source
-from litebert.interop.source import Source, Wishes, model_shapes
+from litebert.interop.source import LoadOptions, Source, model_shapes
 from litebert.interop.statistics import is_initial, is_matrix, summarize
 from litebert.interop.vocabulary_notes import note_vocabulary
 from litebert.model.config import HeadSpec, ModelConfig
@@ -57,10 +57,10 @@ class Diagnosis:
         return f"sound, with {_count(warnings, 'warning')}" if warnings else "sound"
 
 
-def diagnose(source: str | Path, wishes: Wishes = Wishes()) -> Diagnosis:
+def diagnose(source: str | Path, load_options: LoadOptions = LoadOptions()) -> Diagnosis:
     """Examine a checkpoint of any kind; one that cannot be opened also gives a diagnosis."""
     try:
-        opened = open_source(source, wishes)
+        opened = open_source(source, load_options)
     except (LitebertError, OSError) as error:
         return Diagnosis({"source": str(source)}, (Finding("problem", str(error)),))
     facts = {"source": str(source), **_describe_model(opened)}

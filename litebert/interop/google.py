@@ -21,7 +21,7 @@ from litebert.interop.google_names import (
 )
 from litebert.interop.matching import Place, Store, Stored, match, note_rounding
 from litebert.interop.own_files import check_tokenizer_files, checked_file
-from litebert.interop.source import Partial, Source, Wishes, blame_heads, model_shapes, note_partial
+from litebert.interop.source import LoadOptions, Partial, Source, blame_heads, model_shapes, note_partial
 from litebert.interop.tensorflow import INDEX_SUFFIX, Bundle, open_bundle
 from litebert.interop.their_config import check_size, read_google_groups, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
@@ -53,7 +53,7 @@ def find_bundle(path: Path) -> Path | None:
     return None
 
 
-def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
+def open_google(prefix: Path, load_options: LoadOptions = LoadOptions()) -> Source:
     """A bundle with its configuration; the result's `mismatch` tells whether it is complete."""
     bundle = open_bundle(prefix)
     if OBJECT_GRAPH in bundle.variables:
@@ -64,7 +64,7 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
         )
     store, slots = _sort_variables(bundle)
     family = _find_family(store.tensors, prefix)
-    config_file = wishes.config or _find_file(prefix, CONFIG_PATTERNS)
+    config_file = load_options.config or _find_file(prefix, CONFIG_PATTERNS)
     if config_file is None:
         raise DataError(
             "missing-file",
@@ -74,14 +74,14 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
     config = read_their_config(stated, family, "google", config_file)
     config = replace(config, has_pooler=any(name.startswith("bert/pooler/") for name in store.tensors))
     groups = read_google_groups(stated) if family == "albert" else None
-    heads, partial = _find_heads(store, wishes, prefix)
+    heads, partial = _find_heads(store, load_options, prefix)
     check_size(config, heads, store, config_file)
     table = name_table(family, config, heads, groups)
     places = {ours: Place(variable.name, variable.is_transposed) for ours, variable in table.items()}
     mismatch = match(places, model_shapes(config, heads), store, _unread(config, groups).union(*partial.values()))
     of_heads = {variable.name for spec in heads for variable in HEADS[spec.kind].values()} - store.tensors.keys()
     is_missing = not heads and not partial
-    mismatch = blame_heads(mismatch, {"cls/*"} if is_missing and not wishes.allows_missing_heads else of_heads)
+    mismatch = blame_heads(mismatch, {"cls/*"} if is_missing and not load_options.allows_missing_heads else of_heads)
     return Source(
         path=prefix,
         kind="tensorflow",
@@ -93,7 +93,7 @@ def open_google(prefix: Path, wishes: Wishes = Wishes()) -> Source:
         slots=_place_slots(places, slots),
         mismatch=mismatch,
         step=_read_step(bundle),
-        tokenizer_path=wishes.tokenizer or _find_tokenizer(prefix),
+        tokenizer_path=load_options.tokenizer or _find_tokenizer(prefix),
         stated=stated,
         notes=(*_notes(groups, heads, store), *note_partial(partial), *(["there is no head"] if is_missing else [])),
     )
@@ -187,11 +187,11 @@ def _find_tokenizer(prefix: Path) -> Path | None:
     return file
 
 
-def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadSpec, ...], Partial]:
+def _find_heads(store: Store, load_options: LoadOptions, prefix: Path) -> tuple[tuple[HeadSpec, ...], Partial]:
     """The heads that are present, and the incomplete ones if those are to be dropped."""
     heads: list[HeadSpec] = []
     partial: Partial = {}
-    classifier: HeadKind = wishes.classifier or "classification"
+    classifier: HeadKind = load_options.classifier or "classification"
     if classifier not in ("classification", "choice"):
         raise DataError(
             "unknown-model", f"{prefix}: Google's classifiers are classification or choice, not {classifier}"
@@ -201,7 +201,7 @@ def _find_heads(store: Store, wishes: Wishes, prefix: Path) -> tuple[tuple[HeadS
             continue
         wanted = {variable.name for variable in HEADS[kind].values()}
         there = wanted & store.tensors.keys()
-        if there and there != wanted and wishes.drops_partial_heads:
+        if there and there != wanted and load_options.drops_partial_heads:
             partial[kind] = there
         elif there:
             labels = store.tensors.get(LABELS_AT.get(kind, ""))

@@ -25,7 +25,7 @@ from litebert.interop.names import (
 )
 from litebert.interop.other_models import FAMILIES, read_model_type
 from litebert.interop.own_files import check_tokenizer_files, checked_file
-from litebert.interop.source import Partial, Source, Wishes, blame_heads, model_shapes, note_partial
+from litebert.interop.source import LoadOptions, Partial, Source, blame_heads, model_shapes, note_partial
 from litebert.interop.tensor_files import open_tensor_files
 from litebert.interop.their_config import check_size, read_their_config
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
@@ -53,7 +53,7 @@ TIED: dict[Family, dict[str, str]] = {
     "electra": {"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
     "distilbert": {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
 }
-# Heads that none of ours computes: the first tensors, by which one is recognised -> all of its prefixes
+# Heads that none of ours computes: the first tensors, by which one is recognized -> all of its prefixes
 _OTHER_HEADS: dict[Family, dict[str, tuple[str, ...]]] = {
     "electra": {
         "classifier.dense.": ("classifier.",),  # GELU instead of our pooler's tanh
@@ -65,16 +65,16 @@ _REPLACED_TOKENS = "discriminator_predictions."  # ELECTRA's own pre-training ta
 _GELU_MLM: tuple[Family, ...] = ("roberta", "electra")  # the masked-LM head always uses gelu
 
 
-def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None = None) -> Source:
+def open_huggingface(folder: Path, load_options: LoadOptions = LoadOptions(), named: str | None = None) -> Source:
     """A folder with config.json and weights, or one `named` weight file; `mismatch` tells whether it is complete."""
     stated = read_json(checked_file(folder, CONFIG_FILE))
     family = _read_family(stated, folder)
     store = _with_official_names(open_tensor_files(folder, named), family, folder)
     notes: list[str] = []
     store, ignored = _drop_repeated(store, family, folder, notes)
-    store = _drop_other_heads(store, family, wishes, folder, notes)
+    store = _drop_other_heads(store, family, load_options, folder, notes)
     expected = _expected_heads(stated)
-    heads, partial = _find_heads(store, family, expected, wishes, folder)
+    heads, partial = _find_heads(store, family, expected, load_options, folder)
     config = read_their_config(stated, family, "huggingface", folder / CONFIG_FILE)
     check_size(config, heads, store, folder / CONFIG_FILE)
     if family == "distilbert":
@@ -87,7 +87,7 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None 
         config, places = _as_roberta_reads(config, places, notes)
     mismatch = match(places, model_shapes(config, heads), store, (ignored | unread).union(*partial.values()))
     lost = {kind for kind in expected & HEADS[family].keys() if kind not in {spec.kind for spec in heads}}
-    if wishes.allows_missing_heads:
+    if load_options.allows_missing_heads:
         absent = sorted(lost - partial.keys())
         notes += note_partial(partial) + [
             f"the weights have no {kind} head, although {CONFIG_FILE} names it" for kind in absent
@@ -106,7 +106,7 @@ def open_huggingface(folder: Path, wishes: Wishes = Wishes(), named: str | None 
         slots={},
         mismatch=mismatch,
         step=0,
-        tokenizer_path=wishes.tokenizer or _find_tokenizer(folder),
+        tokenizer_path=load_options.tokenizer or _find_tokenizer(folder),
         stated=stated,
         notes=(*notes, *note_rounding(store)),
     )
@@ -173,13 +173,13 @@ def _drop_repeated(store: Store, family: Family, folder: Path, notes: list[str])
     return replace(store, tensors=tensors, read=lambda name: store.read(aliases.get(name, name))), ignored
 
 
-def _drop_other_heads(store: Store, family: Family, wishes: Wishes, folder: Path, notes: list[str]) -> Store:
+def _drop_other_heads(store: Store, family: Family, load_options: LoadOptions, folder: Path, notes: list[str]) -> Store:
     """Drop heads that are computed differently from ours; raises an error unless heads may be missing."""
     dropped: list[str] = [_REPLACED_TOKENS]
     for sign, prefixes in _OTHER_HEADS.get(family, {}).items():
         if not any(name.startswith(sign) for name in store.tensors):
             continue
-        if not wishes.allows_missing_heads:
+        if not load_options.allows_missing_heads:
             raise DataError(
                 "unsupported-config",
                 f"{folder}: {family}'s classifier without a tanh pooler is not supported; to load only the encoder, "
@@ -219,15 +219,15 @@ def _class_name(stated: Mapping[str, Any]) -> str:
 
 
 def _find_heads(
-    store: Store, family: Family, expected: set[HeadKind], wishes: Wishes, folder: Path
+    store: Store, family: Family, expected: set[HeadKind], load_options: LoadOptions, folder: Path
 ) -> tuple[tuple[HeadSpec, ...], Partial]:
     """The heads that are present, and the incomplete ones if those are to be dropped."""
     present: list[HeadSpec] = []
     partial: Partial = {}
-    for kind in _candidates(store, family, expected, wishes, folder):
+    for kind in _candidates(store, family, expected, load_options, folder):
         wanted = _tensors_of_head(family, kind)
         there = {name for name in wanted if name in store.tensors}
-        if there and there != wanted and wishes.drops_partial_heads:
+        if there and there != wanted and load_options.drops_partial_heads:
             partial[kind] = there
         elif there:
             (rows, *_) = *store.tensors[min(there)].shape, 2
@@ -235,12 +235,14 @@ def _find_heads(
     return tuple(present), partial
 
 
-def _candidates(store: Store, family: Family, expected: set[HeadKind], wishes: Wishes, folder: Path) -> list[HeadKind]:
+def _candidates(
+    store: Store, family: Family, expected: set[HeadKind], load_options: LoadOptions, folder: Path
+) -> list[HeadKind]:
     """The kinds of head to look for; config.json or the user has to say which kind a plain classifier is."""
     kinds = [kind for kind in HEADS[family] if kind not in _PLAIN_CLASSIFIERS]
     plain = [kind for kind in _PLAIN_CLASSIFIERS if any(n in store.tensors for n in _tensors_of_head(family, kind))]
     if len(plain) > 1:
-        said = [wishes.classifier] if wishes.classifier else [kind for kind in plain if kind in expected]
+        said = [load_options.classifier] if load_options.classifier else [kind for kind in plain if kind in expected]
         if len(said) != 1 or said[0] not in plain:
             raise DataError(
                 "ambiguous-head",

@@ -14,16 +14,16 @@ from litebert.interop.google import find_bundle, open_google
 from litebert.interop.hub import fetch_from_hub, is_hub_name
 from litebert.interop.huggingface import CONFIG_FILE, open_huggingface
 from litebert.interop.sentence_folder import SentenceFolder, read_sentence_folder
-from litebert.interop.source import Source, Wishes
+from litebert.interop.source import LoadOptions, Source
 from litebert.interop.tensor_files import PICKLE_SUFFIX, SAFE_SUFFIX, has_tensor_files
 
 TRIALS_FILE = "trials.json"  # the summary of several fine-tuning runs, in the folder that holds theirs
 EXPORT_FILE = "export.json"  # what `litebert export` writes; infer/exported.py reads it
 
 
-def load_checkpoint(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -> Checkpoint:
+def load_checkpoint(source: str | os.PathLike[str], load_options: LoadOptions = LoadOptions()) -> Checkpoint:
     """Open a checkpoint and verify it: ours, a Hugging Face folder or hub name, or a TensorFlow checkpoint."""
-    opened = open_source(source, wishes)
+    opened = open_source(source, load_options)
     if isinstance(opened, Checkpoint):
         return opened
     opened.check()
@@ -40,25 +40,25 @@ def load_checkpoint(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -
     )
 
 
-def open_source(source: str | os.PathLike[str], wishes: Wishes = Wishes()) -> Checkpoint | Source:
+def open_source(source: str | os.PathLike[str], load_options: LoadOptions = LoadOptions()) -> Checkpoint | Source:
     """Open a checkpoint of ours or from elsewhere; the latter is not yet checked for completeness."""
     source = os.fspath(source)  # also accepts the results of `litebert.pretrain` and the like
     path = Path(source)
     if path.exists() or find_bundle(path):
-        return _open_path(path, wishes)
+        return _open_path(path, load_options)
     if not is_hub_name(str(source)):
         raise DataError(
             "missing-file", f"{source}: no such folder; expected a model, or a hub name such as albert/albert-base-v2"
         )
-    return _open_path(fetch_from_hub(str(source)), wishes)
+    return _open_path(fetch_from_hub(str(source)), load_options)
 
 
-def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
+def _open_path(path: Path, load_options: LoadOptions) -> Checkpoint | Source:
     ours = _find_ours(path)
     if ours is not None:
         return checkpoint.load_checkpoint(ours)
     if path.suffix in (SAFE_SUFFIX, PICKLE_SUFFIX) and path.is_file():
-        return open_huggingface(path.parent, wishes, path.name)
+        return open_huggingface(path.parent, load_options, path.name)
     if (path / EXPORT_FILE).is_file():
         raise DataError(
             "export-has-no-weights",
@@ -66,12 +66,12 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
         )
     sentences = read_sentence_folder(path) if path.is_dir() else None
     if sentences is not None:
-        return _open_sentences(path, sentences, wishes)
+        return _open_sentences(path, sentences, load_options)
     if path.is_dir() and ((path / CONFIG_FILE).is_file() or has_tensor_files(path)):
-        return open_huggingface(path, wishes)
+        return open_huggingface(path, load_options)
     bundle = find_bundle(path)
     if bundle is not None:
-        return open_google(bundle, wishes)
+        return open_google(bundle, load_options)
     if (path / "checkpoints").is_dir():
         raise DataError("no-checkpoint", f"{path} is a run that has no complete checkpoint yet")
     if (path / "predictions").is_dir() and (path / "report.json").is_file():
@@ -86,9 +86,9 @@ def _open_path(path: Path, wishes: Wishes) -> Checkpoint | Source:
     )
 
 
-def _open_sentences(path: Path, folder: SentenceFolder, wishes: Wishes) -> Source:
+def _open_sentences(path: Path, folder: SentenceFolder, load_options: LoadOptions) -> Source:
     """The encoder of a sentence-transformers folder, with how it makes embeddings."""
-    opened = open_huggingface(folder.encoder, wishes)
+    opened = open_huggingface(folder.encoder, load_options)
     if folder.lowers_case and opened.load_tokenizer().normalize("A") != "a":
         raise DataError(
             "unsupported-sentence-module",

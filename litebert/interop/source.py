@@ -21,14 +21,14 @@ SourceKind = Literal["huggingface", "tensorflow"]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class LoadOptions:
     """Facts about a source that the user supplies because the source does not state them."""
 
     allows_missing_heads: bool = False
     allows_partial_heads: bool = True  # if heads may be missing, also drop incomplete ones
     classifier: HeadKind | None = None  # what a plain classifier is: classification, tokens or choice
     tokenizer: Path | None = None
-    wants_tokenizer: bool = True  # False for models that read ids without a tokenizer, such as phonemes
+    needs_tokenizer: bool = True  # False for models that read ids without a tokenizer, such as phonemes
     config: Path | None = None  # of a TensorFlow checkpoint, if it is not stored next to it
 
     @property
@@ -37,7 +37,7 @@ class Wishes:
 
 
 # Training initializes the heads that a source lacks; an incomplete head means a corrupt file.
-FOR_TRAINING = Wishes(allows_missing_heads=True, allows_partial_heads=False)
+FOR_TRAINING = LoadOptions(allows_missing_heads=True, allows_partial_heads=False)
 Partial = dict[HeadKind, set[str]]  # incomplete heads -> which of their tensors are present
 
 

@@ -1,6 +1,6 @@
 """Write a tokenizer as `transformers.AutoTokenizer` reads it: tokenizer.json, tokenizer_config.json, spiece.model.
 
-The ids are the same as ours, with special tokens added. Unlike litebert, `transformers` also recognises special tokens
+The ids are the same as ours, with special tokens added. Unlike litebert, `transformers` also recognizes special tokens
 that are spelled out in the text, which fill-mask needs. docs/tokenizers.md lists the few other inputs that differ.
 """
 
@@ -59,7 +59,7 @@ def write_tokenizer_files(
 
 
 def build_unigram(model: bytes, policy: Normalization) -> Any:
-    """A SentencePiece model as a `tokenizers` tokenizer, including our normalisation."""
+    """A SentencePiece model as a `tokenizers` tokenizer, including our normalization."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     rules = _read_rules(model)
     vocabulary = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
@@ -73,7 +73,7 @@ def build_unigram(model: bytes, policy: Normalization) -> Any:
 
 
 class _Rules(NamedTuple):
-    """How a SentencePiece model normalises text before it looks for pieces."""
+    """How a SentencePiece model normalizes text before it looks for pieces."""
 
     name: str = ""
     charsmap: bytes = b""  # the character mapping
@@ -104,7 +104,7 @@ _FINAL_SIGMA = rf"{_LETTER}\p{{Case_Ignorable}}*\KΣ(?!\p{{Case_Ignorable}}*{_LE
 
 
 def _their_rules(rules: _Rules) -> Iterator[Any]:
-    """SentencePiece's own normalisation; Metaspace then replaces spaces by "▁"."""
+    """SentencePiece's own normalization; Metaspace then replaces spaces by "▁"."""
     if "nfkc" in rules.name:
         yield normalizers.NFC()  # the library maps only short clusters, and would leave Korean decomposed
     if rules.charsmap:
@@ -126,7 +126,7 @@ def _class_of(predicate: Callable[[str], object]) -> str:
 
 
 def _read_rules(model: bytes) -> _Rules:
-    """The normaliser of a SentencePiece model: its field 3, with field numbers from sentencepiece_model.proto."""
+    """The normalizer of a SentencePiece model: its field 3, with field numbers from sentencepiece_model.proto."""
     fields = dict(iter_fields(get_bytes(dict(iter_fields(model)), 3)))
     return _Rules(
         name=get_bytes(fields, 1).decode(),
@@ -171,7 +171,7 @@ def _mark_special(tokenizer: Tokenizer, added_tokens: list[dict[str, Any]]) -> l
 
 def _describe(tokenizer: Tokenizer, *, has_segments: bool, max_length: int | None) -> dict[str, Any]:
     facts: dict[str, Any] = {
-        # with "albert", any other class would replace our normaliser and omit token_type_ids
+        # with "albert", any other class would replace our normalizer and omit token_type_ids
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"],
         "clean_up_tokenization_spaces": False,

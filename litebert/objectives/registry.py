@@ -23,8 +23,8 @@ class ObjectiveOptions:
         if self.name not in OBJECTIVES and ":" not in self.name:
             raise ConfigError(
                 "unknown-objective",
-                f"name = '{self.name}' is unknown; {suggest(self.name, OBJECTIVES)}; name your own objective as "
-                "package.module:Class",
+                f"name = '{self.name}' is unknown; "
+                f"{suggest(self.name, OBJECTIVES, 'your own as package.module:Class')}",
             )
 
 

@@ -99,7 +99,7 @@ def load_device(source: str) -> Device:
     if source not in shipped:
         raise ConfigError(
             "unknown-device",
-            f"unknown device '{source}'; {suggest(source, list_devices())}; or pass the path of a .toml device file",
+            f"unknown device '{source}'; {suggest(source, list_devices(), 'the path of a .toml device file')}",
         )
     return _parse(shipped[source].read_bytes(), where=source)
 

@@ -70,7 +70,7 @@ def start_from_checkpoint(recipe: Recipe, source: Checkpoint) -> Start:
     ]
     notes = describe_source(source, recipe)
     if new_heads:
-        notes.append(f"newly initialised heads: {', '.join(new_heads)}")
+        notes.append(f"newly initialized heads: {', '.join(new_heads)}")
     step, moments = (source.step, source.load_optimizer()) if recipe.init.continues else (0, {})
     return Start(State(weights, moments), step, source.fingerprint, tuple(notes))
 

@@ -214,7 +214,7 @@ def read_recipe_values(source: str | Path) -> dict[str, Any]:
         if str(source) not in shipped:
             raise ConfigError(
                 "unknown-recipe",
-                f"unknown recipe '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file",
+                f"unknown recipe '{source}'; {suggest(str(source), shipped, 'the path of a .toml file')}",
             )
         text = shipped[str(source)]
     return parse_toml(text, where=str(source))

@@ -83,7 +83,7 @@ def _check_rerank_label(label: str, models: Sequence[NamedModel]) -> None:
         labels = f"their labels are {', '.join(known)}" if known else "none has labels"
         raise ConfigError(
             "unknown-label",
-            f"rerank_label = '{label}' is no label of the served models that can rerank: {labels}",
+            f"rerank_label = '{label}' is not a label of the served models that can rerank: {labels}",
             option="rerank_label",
         )
 

@@ -1,7 +1,7 @@
 """The batch queue: inputs of many requests are computed in shared batches, and each request gets its own results.
 
-Inputs that can be computed together (same model, function and settings) are in one queue, a `Lane`. One thread
-computes: it picks the lane whose turn is next and takes as many of its inputs as the limits allow; the predictor then
+Inputs that can be computed together (same model, function and settings, a `BatchKind`) are in one queue. One thread
+computes: it picks the queue whose turn is next and takes as many of its inputs as the limits allow; the predictor then
 groups them by length. During a batch, new inputs queue up. When the thread is idle, an input waits a bounded time for
 others to share its batch, but only under load (the last batch was shared, or inputs arrived during it).
 
@@ -30,7 +30,7 @@ SHORT_COST = 4_096  # of a batch that may be computed between two steps of a lon
 _STOP_SECONDS = 10.0  # how long `stop` waits for a batch that no request needs
 
 
-class Lane(NamedTuple):
+class BatchKind(NamedTuple):
     """Inputs with the same model, function and settings can be computed together."""
 
     model: str
@@ -68,19 +68,19 @@ class Job:
     arrived_at: float = field(compare=False)
 
 
-Compute = Callable[[Lane, Sequence[Any]], Sequence[Any]]
-Observe = Callable[[Lane, int, float], None]  # called after each batch with its size and seconds
+Compute = Callable[[BatchKind, Sequence[Any]], Sequence[Any]]
+Observe = Callable[[BatchKind, int, float], None]  # called after each batch with its size and seconds
 
 
 @dataclass
 class Batcher:
-    """The lanes and the thread that computes their inputs; `start` and `stop` control it."""
+    """The queues and the thread that computes their inputs; `start` and `stop` control it."""
 
     compute: Compute
     limits: Limits
     observe: Observe = lambda *_: None
     clock: Callable[[], float] = time.monotonic
-    _lanes: dict[Lane, list[Job]] = field(default_factory=dict)  # heaps
+    _queues: dict[BatchKind, list[Job]] = field(default_factory=dict)  # heaps
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _num_waiting: int = 0
     _num_arrived: int = 0
@@ -137,7 +137,7 @@ class Batcher:
                 self._thread.join(timeout=0.05)
             self._thread.join(_STOP_SECONDS)  # a daemon thread: a batch that hangs ends with the process
 
-    async def ask(self, lane: Lane, inputs: Sequence[Any], costs: Sequence[int]) -> list[Any]:
+    async def ask(self, kind: BatchKind, inputs: Sequence[Any], costs: Sequence[int]) -> list[Any]:
         """The result for each input; an exception if the input could not be computed."""
         waiting = Waiting(asyncio.get_running_loop().create_future(), [None] * len(inputs), len(inputs))
         with self._changed:
@@ -150,7 +150,7 @@ class Batcher:
                 turn += cost
                 self._num_arrived += 1
                 job = Job(turn, self._num_arrived, waiting, number, one, cost, now)
-                heapq.heappush(self._lanes.setdefault(lane, []), job)
+                heapq.heappush(self._queues.setdefault(kind, []), job)
             self._num_waiting += len(inputs)
             self.start()
             self._changed.notify()
@@ -164,12 +164,12 @@ class Batcher:
         while (taken := self._take()) is not None:
             self._answer(*taken)
 
-    def _answer(self, lane: Lane, jobs: Sequence[Job]) -> None:
+    def _answer(self, kind: BatchKind, jobs: Sequence[Job]) -> None:
         outer = self._computing, self._computing_since  # the longer batch that this one overtakes, if any
         self._computing, self._computing_since = jobs, self.clock()
         try:
-            results = compute_apart(self.compute, lane, [job.input for job in jobs])
-            self.observe(lane, len(jobs), self.clock() - self._computing_since)
+            results = compute_apart(self.compute, kind, [job.input for job in jobs])
+            self.observe(kind, len(jobs), self.clock() - self._computing_since)
             self._deliver(jobs, results)
             self._is_crowded = len(jobs) > 1 or self._num_waiting > 0
         except Interrupted:
@@ -181,50 +181,50 @@ class Batcher:
         finally:
             self._computing, self._computing_since = outer
 
-    def _take(self) -> tuple[Lane, list[Job]] | None:
+    def _take(self) -> tuple[BatchKind, list[Job]] | None:
         """The next batch; None if the batcher is stopping and the queue is empty."""
         with self._changed:
             while True:
-                while not self._lanes:
+                while not self._queues:
                     if self._is_stopping:
                         return None
                     self._changed.wait()
-                lane = min(self._lanes, key=lambda lane: self._lanes[lane][0])
-                remaining = self._lanes[lane][0].arrived_at + self.limits.max_wait_seconds - self.clock()
-                has_company = len(self._lanes[lane]) >= self.limits.max_batch
-                if has_company or not self._is_crowded or self._is_stopping or remaining <= 0:
-                    return lane, self._cut_batch(lane, BATCH_COST)
+                kind = min(self._queues, key=lambda kind: self._queues[kind][0])
+                remaining = self._queues[kind][0].arrived_at + self.limits.max_wait_seconds - self.clock()
+                has_full_batch = len(self._queues[kind]) >= self.limits.max_batch
+                if has_full_batch or not self._is_crowded or self._is_stopping or remaining <= 0:
+                    return kind, self._cut_batch(kind, BATCH_COST)
                 self._changed.wait(remaining)  # then choose again: the first request may have been cancelled
 
-    def _take_short(self) -> tuple[Lane, list[Job]] | None:
-        """The next batch of short inputs; None if no lane starts with one."""
+    def _take_short(self) -> tuple[BatchKind, list[Job]] | None:
+        """The next batch of short inputs; None if no queue starts with one."""
         with self._changed:
-            short = [lane for lane, queue in self._lanes.items() if queue[0].cost <= SHORT_COST]
+            short = [kind for kind, queue in self._queues.items() if queue[0].cost <= SHORT_COST]
             if not short:
                 return None
-            lane = min(short, key=lambda lane: self._lanes[lane][0])
-            return lane, self._cut_batch(lane, SHORT_COST)
+            kind = min(short, key=lambda kind: self._queues[kind][0])
+            return kind, self._cut_batch(kind, SHORT_COST)
 
     def _forget(self, waiting: Waiting) -> None:
         """Remove a request's inputs from the queue to make room for others."""
         with self._changed:
-            for lane in list(self._lanes):
-                kept = [job for job in self._lanes[lane] if job.waiting is not waiting]
-                self._num_waiting -= len(self._lanes[lane]) - len(kept)
+            for kind in list(self._queues):
+                kept = [job for job in self._queues[kind] if job.waiting is not waiting]
+                self._num_waiting -= len(self._queues[kind]) - len(kept)
                 heapq.heapify(kept)
-                self._lanes[lane] = kept
+                self._queues[kind] = kept
                 if not kept:
-                    del self._lanes[lane]
+                    del self._queues[kind]
 
-    def _cut_batch(self, lane: Lane, most: int) -> list[Job]:
-        queue = self._lanes[lane]
+    def _cut_batch(self, kind: BatchKind, most: int) -> list[Job]:
+        queue = self._queues[kind]
         jobs = [heapq.heappop(queue)]
         self._turn = max(self._turn, jobs[0].turn)
         room = most - jobs[0].cost
         while queue and len(jobs) < self.limits.max_batch and (room := room - queue[0].cost) >= 0:
             jobs.append(heapq.heappop(queue))
         if not queue:
-            del self._lanes[lane]
+            del self._queues[kind]
         self._num_waiting -= len(jobs)
         return jobs
 
@@ -240,17 +240,17 @@ class Batcher:
             loop.call_soon_threadsafe(_finish, list(complete.values()))
 
 
-def compute_apart(compute: Compute, lane: Lane, inputs: Sequence[Any]) -> list[Any]:
+def compute_apart(compute: Compute, kind: BatchKind, inputs: Sequence[Any]) -> list[Any]:
     """The results, computed together; if that fails, in halves, so that one bad input does not fail the others."""
     try:
-        return list(compute(lane, inputs))
+        return list(compute(kind, inputs))
     except Interrupted:
         raise
     except Exception as error:
         if len(inputs) == 1:
             return [error]
     middle = len(inputs) // 2
-    return [*compute_apart(compute, lane, inputs[:middle]), *compute_apart(compute, lane, inputs[middle:])]
+    return [*compute_apart(compute, kind, inputs[:middle]), *compute_apart(compute, kind, inputs[middle:])]
 
 
 def _finish(complete: Sequence[Waiting]) -> None:

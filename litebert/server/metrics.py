@@ -6,7 +6,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
-from litebert.server.batching import Lane
+from litebert.server.batching import BatchKind
 from litebert.server.logs import log
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -47,9 +47,9 @@ class Metrics:
         waiting.set_function(num_waiting)
         ProcessCollector(registry=self.registry)
 
-    def observe_batch(self, lane: Lane, size: int, seconds: float) -> None:
-        self.batch_size.labels(lane.model, lane.function).observe(size)
-        self.batch_seconds.labels(lane.model, lane.function).observe(seconds)
+    def observe_batch(self, kind: BatchKind, size: int, seconds: float) -> None:
+        self.batch_size.labels(kind.model, kind.function).observe(size)
+        self.batch_seconds.labels(kind.model, kind.function).observe(seconds)
 
     def observe_request(self, route: str, status: int, seconds: float) -> None:
         self.requests.labels(route, str(status)).inc()

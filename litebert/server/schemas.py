@@ -235,7 +235,7 @@ class ServedModel(BaseModel):
     functions: list[str]
     task: str | None = Field(description="What it was fine-tuned for.")
     labels: list[str]
-    num_texts: Literal[0, 1, 2] = Field(description="That classify wants for an input: 2 for pairs; 0: one or two.")
+    num_texts: Literal[0, 1, 2] = Field(description="Texts per input of classify: 2 for pairs; 0: one or two.")
     has_spans: bool = Field(description="Its tags are of spans, such as B-PER and I-PER.")
     has_exits: bool = Field(description="It may be asked with a patience.")
     language: Literal["en", "zh"] = Field(description="What its vocabulary is mostly for.")

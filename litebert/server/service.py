@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from litebert.core.errors import LitebertError, suggest
-from litebert.server.batching import Batcher, IsStopping, Lane, QueueIsFull
+from litebert.server.batching import Batcher, BatchKind, IsStopping, QueueIsFull
 from litebert.server.compatible import list_labels
 from litebert.server.costs import count_characters, count_tokens, estimate_cost, may_exceed
 from litebert.server.functions import FUNCTIONS
@@ -38,7 +38,7 @@ class Prepared(NamedTuple):
     """A validated request, ready for the queue."""
 
     ask: Any
-    lane: Lane
+    kind: BatchKind
     inputs: list[Sized]
     costs: list[int]
 
@@ -57,21 +57,21 @@ class Service:
         }
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="litebert-parser")
 
-    def _compute(self, lane: Lane, inputs: Sequence[Sized]) -> list[Any]:
+    def _compute(self, kind: BatchKind, inputs: Sequence[Sized]) -> list[Any]:
         """Each input's result as JSON, serialized in the computing thread instead of the event loop.
 
         An invalid input gets a `Refused` as its result and does not affect the others.
         """
-        function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
-        checked = [self._check(lane, one) for one in inputs]
+        function, predictor = FUNCTIONS[kind.function], self._predictors[kind.model]
+        checked = [self._check(kind, one) for one in inputs]
         fitting = [one for one in checked if not isinstance(one, Refused)]
-        settings = dict(lane.settings)  # type: ignore[call-overload]
+        settings = dict(kind.settings)  # type: ignore[call-overload]
         results = iter(function.compute(predictor, fitting, settings) if fitting else ())
         return [one if isinstance(one, Refused) else function.dump(next(results)) for one in checked]
 
-    def _check(self, lane: Lane, one: Sized) -> Any:
+    def _check(self, kind: BatchKind, one: Sized) -> Any:
         """The input to compute, or a `Refused` that says what is wrong with it."""
-        function, predictor = FUNCTIONS[lane.function], self._predictors[lane.model]
+        function, predictor = FUNCTIONS[kind.function], self._predictors[kind.model]
         try:
             checked = function.check(predictor, one.value)
         except LitebertError as error:
@@ -94,10 +94,10 @@ class Service:
             prepared = await loop.run_in_executor(self._parser, self._prepare, function, body)
         else:
             prepared = self._prepare(function, body)
-        ask, lane, inputs, costs = prepared
-        request.state.noted = {"model": lane.model, "inputs": len(inputs)}
+        ask, kind, inputs, costs = prepared
+        request.state.noted = {"model": kind.model, "inputs": len(inputs)}
         try:
-            results = await _unless_left(self.batcher.ask(lane, inputs, costs), request)
+            results = await _unless_left(self.batcher.ask(kind, inputs, costs), request)
         except QueueIsFull:
             raise Refused(429, "the queue is full; retry in a second") from None
         except IsStopping:
@@ -112,7 +112,7 @@ class Service:
             if isinstance(result, Exception):
                 raise _refuse(result, ask.place(number))
         envelope = FUNCTIONS[function].envelope
-        answer = envelope.write(lane.model, ask, results) if envelope else _write(lane.model, results)
+        answer = envelope.write(kind.model, ask, results) if envelope else _write(kind.model, results)
         return Response(answer, media_type="application/json")
 
     def _prepare(self, name: str, body: bytes) -> Prepared:
@@ -127,7 +127,7 @@ class Service:
         inputs = [Sized(one, count_characters(one, tokenizer, most + 1, counted)) for one in ask.inputs]
         self._check_sizes(ask, inputs)
         costs = [estimate_cost(function, model.predictor, one.value, one.num_characters) for one in inputs]
-        return Prepared(ask, Lane(model.name, name, tuple(settings.items())), inputs, costs)
+        return Prepared(ask, BatchKind(model.name, name, tuple(settings.items())), inputs, costs)
 
     def _complete(self, settings: dict[str, object], model: NamedModel) -> dict[str, object]:
         """The settings, with the server's rerank label if the request has none and the model has that label."""

@@ -194,7 +194,7 @@ def load_study(source: str | Path) -> Study:
     shipped = _shipped_texts()
     if str(source) not in shipped:
         raise ConfigError(
-            "unknown-study", f"unknown study '{source}'; {suggest(str(source), shipped)}; or the path of a .toml file"
+            "unknown-study", f"unknown study '{source}'; {suggest(str(source), shipped, 'the path of a .toml file')}"
         )
     return parse_study(shipped[str(source)], name=str(source), where=str(source))
 
@@ -293,7 +293,7 @@ def _build_tasks(table: Mapping[str, Any], scale: Scale) -> tuple[TaskSpec, ...]
     if not isinstance(word, str):
         return _build_tables(TaskSpec, table, "tasks", where=scale)
     if word not in TASK_SETS:
-        raise ConfigError("unknown-value", f"{scale}.tasks = '{word}': {suggest(word, TASK_SETS)}; or a list of tables")
+        raise ConfigError("unknown-value", f"{scale}.tasks = '{word}': {suggest(word, TASK_SETS, 'a list of tables')}")
     return TASK_SETS[word]
 
 
@@ -308,7 +308,7 @@ def _build_tables(kind: type[Any], values: Mapping[str, Any], key: str, *, where
 def _tables(value: Any, where: str, of: type[Any] = Mapping) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(item, of) for item in value.values()):
         kind = "lists of values" if of is list else "tables"
-        raise ConfigError("bad-study", f"{where}: {kind} by name are wanted here")
+        raise ConfigError("bad-study", f"{where}: expected {kind} by name")
     return dict(value)
 
 
@@ -333,7 +333,7 @@ def _check(study: Study) -> None:
             named.append((f"claims {number}.to", claim.to))
     for where, name in named:
         if name not in study.arms:
-            raise ConfigError("unknown-arm", f"{where} = '{name}' is no arm; {suggest(name, study.arms)}")
+            raise ConfigError("unknown-arm", f"{where} = '{name}' is not an arm; {suggest(name, study.arms)}")
     _check_starts(study)
     _check_metrics(study)
     for scale, spec in study.scales.items():
@@ -372,7 +372,7 @@ def _check_tasks(tasks: tuple[TaskSpec, ...], scale: Scale) -> None:
         if task.seeds < 1:
             raise ConfigError("bad-study", f"{where} has seeds = {task.seeds}; its runs are at least 1")
         if task.starts_from and task.starts_from not in before:
-            raise ConfigError("bad-study", f"{where} starts from '{task.starts_from}', which is no task before it")
+            raise ConfigError("bad-study", f"{where} starts from '{task.starts_from}', which is not a task before it")
         if task.starts_from and task.seeds > before[task.starts_from].seeds:  # seed n starts from its seed n
             raise ConfigError(
                 "bad-study",

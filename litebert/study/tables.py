@@ -136,7 +136,7 @@ def list_facts(results: Results) -> list[tuple[str, str]]:
     seeds = sorted({report["seed"] for report in reports})
     facts.append(("Runs", f"{len(reports)}, with seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"))
     machines = dict.fromkeys(
-        f"{m['cores']} cores ({m['processor']}), {m['threads']} thread{'s' * (m['threads'] > 1)} an arm, "
+        f"{m['cores']} cores ({m['processor']}), {m['threads']} thread{'s' * (m['threads'] > 1)} per arm, "
         f"{m['device']}; litebert {m['litebert']}, torch {m['torch']}"
         for m in (report["machine"] for report in reports)
     )

@@ -1,1 +1,1 @@
-"""From text to token ids: normalisation, sentences, tokenizers. No torch here."""
+"""From text to token ids: normalization, sentences, tokenizers. No torch here."""

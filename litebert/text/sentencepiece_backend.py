@@ -25,7 +25,7 @@ DigitComma = Literal["intended", "google_py3", "off"]
 
 
 class SentencePieceBackend:
-    """Text to ids through a SentencePiece model, with Google's normalisation and digit-comma rule around it."""
+    """Text to ids through a SentencePiece model, with Google's normalization and digit-comma rule around it."""
 
     model_file = MODEL_FILE
     kind = "unigram"

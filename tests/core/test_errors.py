@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from refusals import refuses
 
-from litebert.core.errors import DataError, describe_refusal
+from litebert.core.errors import DataError, describe_refusal, suggest
 from litebert.core.files import parse_json_value
 from litebert.interop.sentence_folder import read_sentence_folder
 
@@ -37,3 +37,9 @@ def test_a_name_in_a_model_is_quoted_in_one_line(tmp_path: Path) -> None:
 def test_every_json_is_read_or_refused(text: str | bytes) -> None:
     with refuses(DataError, "bad-json", at="a.json"):
         parse_json_value(text, "a.json")
+
+
+def test_a_suggestion_is_one_sentence_and_says_what_else_is_valid() -> None:
+    assert suggest("nanno", ["nano", "laptop"]) == "did you mean 'nano'?"
+    assert suggest("nanno", ["nano", "laptop"], "a .toml file") == "did you mean 'nano', or a .toml file?"
+    assert suggest("xyz", ["nano", "laptop"], "a .toml file") == "valid: laptop, nano, or a .toml file"

@@ -6,7 +6,7 @@ import pytest
 from refusals import refuses
 
 from litebert.core.errors import DataError
-from litebert.core.pages import write_part
+from litebert.core.pages import wrap_prose, write_part
 
 
 def test_a_part_is_replaced_and_all_else_is_kept(tmp_path: Path) -> None:
@@ -32,3 +32,23 @@ def test_broken_marks_are_refused_and_the_page_is_kept(tmp_path: Path, marks: st
     with refuses(DataError, "bad-markers"):
         write_part(page, "a", "new")
     assert page.read_text("utf-8") == text
+
+
+def test_only_prose_is_wrapped_and_wrapping_again_changes_nothing() -> None:
+    words = "word " * 40
+    kept = [f"| {words}|", f"![{words}](a.png)", f"### {words}", "```", words, "```", "short"]
+    wrapped = wrap_prose("\n".join([words, f"- {words}", *kept]))
+    lines = wrapped.split("\n")
+    assert lines[-len(kept) :] == kept
+    assert all(len(line) <= 120 for line in lines[: -len(kept)])
+    assert " ".join(wrapped.split()) == " ".join([*words.split(), "-", *words.split(), *" ".join(kept).split()])
+    assert [line[:2] for line in lines[2:4]] == ["- ", "  "], "an item continues below its text"
+    assert wrap_prose(wrapped) == wrapped
+
+
+@pytest.mark.parametrize("mark", ["512.", "-", "+", "3)", "##"])
+def test_no_line_of_a_paragraph_becomes_an_item_or_a_heading(mark: str) -> None:
+    text = "".join(f"{'a' * number} {mark} and " for number in range(1, 40)).strip()
+    lines = wrap_prose(text).split("\n")
+    assert not [line for line in lines if line.startswith(f"{mark} ")]
+    assert " ".join(lines) == text

@@ -78,8 +78,6 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
 
 @by_page
 def test_lines_have_at_most_120_columns(page: Path) -> None:
-    if page.name in ("results.md", "lab-notes.md", "reliability.md"):
-        pytest.skip("long lines are left in it")
     text = BLOCK.sub(lambda found: "\n" * found[0].count("\n"), page.read_text("utf-8"))
     lines = [line for line in text.splitlines() if not line.startswith(("|", "!["))]  # tables and images
     assert [line for line in lines if _count_columns(line) > 120] == []

@@ -171,7 +171,7 @@ def answer_in_node(folder: Path, predictor: Predictor, inputs: Sequence[Any]) ->
 
 
 def list_inputs(function: str) -> list[Any]:
-    """Texts with everything that changes its length when it is normalised, some of many windows, some of one word."""
+    """Texts with everything that changes its length when it is normalized, some of many windows, some of one word."""
     lines = [line for line in islice(iter_rare_lines(300), 60, None) if line.strip()] + make_sentences(40)
     passages = [" ".join(lines[at : at + at % 9 + 1]) for at in range(0, len(lines) - 9, 4)]
     if function == "tokens":

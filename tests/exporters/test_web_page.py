@@ -189,7 +189,7 @@ def test_two_texts_are_ordered_and_compared_as_in_python(
     assert cells == pytest.approx((vectors @ vectors.T)[~np.eye(3, dtype=bool)].tolist(), abs=NEAR)
 
 
-# What normalisation makes longer, shorter or joins; emoji that are two halves in JavaScript; several windows; one word.
+# What normalization makes longer, shorter or joins; emoji that are two halves in JavaScript; several windows; one word.
 PASSAGES = [
     "The old builder walks by the river near the station.",
     "Ünïcödé rivers: the ﬁne ﬂow of 2010, and the naïve café — e\u0301te\u0301.",

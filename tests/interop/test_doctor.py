@@ -30,7 +30,7 @@ QUERY = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query.we
 
 @pytest.fixture
 def trained(tmp_path: Path, tiny_tokenizer: Tokenizer) -> Path:
-    """A Hugging Face folder whose weights are not those of any initialisation."""
+    """A Hugging Face folder whose weights are not those of any initialization."""
     model = build_model(CONFIG, PRETRAINING)
     with torch.no_grad():
         generator = torch.Generator().manual_seed(1)

@@ -71,9 +71,9 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_as_if_it_had_never_stopped(
     if way != "ours":
         google = write_as_google(load_checkpoint(middle), tmp_path / "google")
         tokenizer = middle / "tokenizer"
-        from litebert.interop.source import Wishes
+        from litebert.interop.source import LoadOptions
 
-        convert(google, tmp_path / "kept", ConvertOptions(keeps_slots=True), Wishes(tokenizer=tokenizer))
+        convert(google, tmp_path / "kept", ConvertOptions(keeps_slots=True), LoadOptions(tokenizer=tokenizer))
         middle = tmp_path / "kept"
     pretrain(make_recipe(tiny_corpus, **{"from": str(middle), "continues": True}), tmp_path / "next")
     end, expected = last_checkpoint(tmp_path / "next"), last_checkpoint(begun)
@@ -114,13 +114,13 @@ def test_heads_that_a_source_does_not_have_are_drawn_anew_and_that_is_said(
     convert(last_checkpoint(begun).path, tmp_path / "theirs", ConvertOptions(to="huggingface"))
     recipe = make_recipe(tiny_corpus, **{"from": str(tmp_path / "theirs")})
     pretrain(recipe, tmp_path / "all-heads")
-    assert "newly initialised heads" not in capsys.readouterr().out
+    assert "newly initialized heads" not in capsys.readouterr().out
     without(tmp_path / "theirs", "sop_classifier.")
     pretrain(recipe, tmp_path / "one-head")
-    assert "newly initialised heads: sentence\n" in capsys.readouterr().out
+    assert "newly initialized heads: sentence\n" in capsys.readouterr().out
     without(tmp_path / "theirs", "predictions.")
     pretrain(recipe, tmp_path / "no-head")
-    assert "newly initialised heads: mlm, sentence\n" in capsys.readouterr().out
+    assert "newly initialized heads: mlm, sentence\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from litebert.core.errors import DataError
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import GoogleFamily, Groups, google_group, name_table
 from litebert.interop.names import rows_of_groups
-from litebert.interop.source import FOR_TRAINING, Wishes
+from litebert.interop.source import FOR_TRAINING, LoadOptions
 from litebert.interop.tensorflow import read_index
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.model import build_model
@@ -27,7 +27,7 @@ from litebert.text.tokenizer import Tokenizer
 
 CONFIG = replace(NARROW, num_layers=4, hidden_dropout_rate=0.0, attention_dropout_rate=0.0, initializer_range=0.3)
 PRETRAINING = (HeadSpec("mlm"), HeadSpec("sentence"))
-NO_HEADS = Wishes(allows_missing_heads=True)
+NO_HEADS = LoadOptions(allows_missing_heads=True)
 
 
 def write_config(folder: Path, family: GoogleFamily, config: ModelConfig, num_groups: int = 1) -> None:
@@ -101,9 +101,9 @@ def test_what_tensorflow_wrote_goes_to_transformers_and_computes_the_same(
     real_data: Path, tmp_path: Path, tiny_tokenizer: Tokenizer
 ) -> None:
     tiny_tokenizer.save(tmp_path / "tokenizer")
-    source, wishes = real_data / "tf/toy_albert", Wishes(tokenizer=tmp_path / "tokenizer")
-    convert(source, tmp_path / "ours", ConvertOptions(), wishes)
-    convert(source, tmp_path / "direct", ConvertOptions(to="huggingface"), wishes)
+    source, load_options = real_data / "tf/toy_albert", LoadOptions(tokenizer=tmp_path / "tokenizer")
+    convert(source, tmp_path / "ours", ConvertOptions(), load_options)
+    convert(source, tmp_path / "direct", ConvertOptions(to="huggingface"), load_options)
     convert(tmp_path / "ours", tmp_path / "theirs", ConvertOptions(to="huggingface"))
     values = np.load(source / "values.npz")
     for folder in ("theirs", "direct"):
@@ -162,12 +162,12 @@ def test_every_shape_is_read_as_it_was_written(
         ((*PRETRAINING, HeadSpec("classification", 5)), None),
     ],
 )
-def test_every_head_is_recognised(
+def test_every_head_is_recognized(
     heads: tuple[HeadSpec, ...], classifier: Any, tmp_path: Path, tiny_tokenizer: Tokenizer
 ) -> None:
     ours, theirs = make_variables("albert", CONFIG, heads)
     folder = save(tmp_path, "albert", CONFIG, theirs, tiny_tokenizer)
-    checkpoint = load_checkpoint(folder, Wishes(classifier=classifier))
+    checkpoint = load_checkpoint(folder, LoadOptions(classifier=classifier))
     assert set(checkpoint.heads) == set(heads)
     assert same(checkpoint.load_weights(), ours)
 
@@ -201,7 +201,7 @@ def spell_otherwise(name: str, way: str) -> str:
 
 
 @pytest.mark.parametrize("way", ["hub", "keras"])
-def test_other_spellings_are_recognised(way: str, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_other_spellings_are_recognized(way: str, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     ours, theirs = make_variables("albert", CONFIG, (*PRETRAINING, HeadSpec("conditional_span")))
     renamed = {spell_otherwise(name, way): tensor for name, tensor in theirs.items()}
     assert same(load_checkpoint(save(tmp_path, "albert", CONFIG, renamed, tiny_tokenizer)).load_weights(), ours)
@@ -289,7 +289,7 @@ def test_heads_that_are_not_whole_are_left_out_on_request_and_nothing_else(
     checkpoint = load_checkpoint(partly, NO_HEADS)
     assert checkpoint.heads == (HeadSpec("sentence"),)
     assert same(checkpoint.load_weights(), {n: t for n, t in ours.items() if not n.startswith("heads.mlm")})
-    (note,) = convert(partly, tmp_path / "out", wishes=NO_HEADS).notes
+    (note,) = convert(partly, tmp_path / "out", load_options=NO_HEADS).notes
     assert note.startswith(
         "the head mlm is incomplete and was dropped (it has only cls/predictions/transform/LayerNorm/"
     )

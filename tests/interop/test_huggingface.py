@@ -19,7 +19,7 @@ from litebert import load_checkpoint
 from litebert.core.errors import DataError
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.names import CLASS_PREFIX, Family
-from litebert.interop.source import Wishes
+from litebert.interop.source import LoadOptions
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.text.tokenizer import Tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
@@ -324,7 +324,7 @@ def test_what_a_classifier_is_has_to_be_said(make_theirs: Callable[..., Theirs])
     (folder / "config.json").write_text(json.dumps(values | {"architectures": []}), "utf-8")
     with refuses(DataError, "ambiguous-head"):
         load_checkpoint(folder)
-    checkpoint = load_checkpoint(folder, Wishes(classifier="tokens"))
+    checkpoint = load_checkpoint(folder, LoadOptions(classifier="tokens"))
     assert [(spec.kind, spec.num_labels) for spec in checkpoint.heads] == [("tokens", 3)]
 
 

@@ -16,7 +16,7 @@ from litebert import load_checkpoint
 from litebert.core.errors import DataError
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.doctor import diagnose
-from litebert.interop.source import Wishes
+from litebert.interop.source import LoadOptions
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.text.tokenizer import Tokenizer
 
@@ -45,7 +45,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "electra without projection": ("Electra", SHAPE | {"embedding_size": 16}),
     "distilbert": ("DistilBert", DISTILBERT),
 }
-WITHOUT_HEADS = Wishes(allows_missing_heads=True)
+WITHOUT_HEADS = LoadOptions(allows_missing_heads=True)
 
 
 @dataclass(frozen=True)

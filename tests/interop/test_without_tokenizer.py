@@ -15,9 +15,9 @@ from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError, LitebertWarning
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.doctor import diagnose
-from litebert.interop.source import Wishes
+from litebert.interop.source import LoadOptions
 
-WITHOUT = Wishes(wants_tokenizer=False)
+WITHOUT = LoadOptions(needs_tokenizer=False)
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def lines(real_data: Path) -> list[str]:
 
 def load_theirs(tokenizer: Tokenizer, folder: Path, **options: Any) -> Any:
     write_tokenizer_files(tokenizer, folder, **options)
-    # the class that AutoTokenizer would take by itself is the one that ignores our normaliser
+    # the class that AutoTokenizer would take by itself is the one that ignores our normalizer
     write_json(folder / "config.json", {"model_type": "albert"})
     return transformers.AutoTokenizer.from_pretrained(folder)
 
@@ -135,7 +135,7 @@ def is_seen_alike(tokenizer: Tokenizer, theirs: Any, line: str) -> bool:
     """Ids alone would hide every difference between characters that the vocabulary does not know."""
     normalizer = theirs.backend_tokenizer.normalizer
     if tokenizer.model_file != "spiece.model" or normalizer is None:
-        return True  # the normaliser of their own library, carried over as it is
+        return True  # the normalizer of their own library, carried over as it is
     seen = normalizer.normalize_str(line).replace("▁", " ")  # Metaspace writes them alike, as SentencePiece does
     return bool(seen.removeprefix(" ") == tokenizer.normalize(line))
 

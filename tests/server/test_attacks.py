@@ -24,7 +24,7 @@ from litebert.inference.session import Interrupted
 from litebert.model.model import build_model
 from litebert.server import guard as guarding
 from litebert.server.app import build_app
-from litebert.server.batching import BATCH_COST, SHORT_COST, Batcher, Lane
+from litebert.server.batching import BATCH_COST, SHORT_COST, Batcher, BatchKind
 from litebert.server.costs import count_characters, estimate_cost
 from litebert.server.functions import FUNCTIONS
 from litebert.server.models import NamedModel
@@ -157,17 +157,17 @@ def test_a_passage_of_too_many_windows_is_refused(serve_tiny: ServeTiny) -> None
         assert client.post("/v1/answer", json={"inputs": [passage]}).status_code == 200
 
 
-LONG, SHORT = Lane("model", "long", ()), Lane("model", "short", ())
+LONG, SHORT = BatchKind("model", "long", ()), BatchKind("model", "short", ())
 
 
 def test_a_short_request_passes_the_later_inputs_of_a_long_one() -> None:
     order: list[str] = []
     is_open, has_come = threading.Event(), threading.Event()
 
-    def compute(lane: Lane, inputs: Any) -> Any:
+    def compute(kind: BatchKind, inputs: Any) -> Any:
         has_come.set()
         assert is_open.wait(60)
-        order.append(lane.function)
+        order.append(kind.function)
         return inputs
 
     batcher = Batcher(compute, Limits())
@@ -190,10 +190,10 @@ def test_short_inputs_pass_a_long_one_between_its_steps_and_no_faster() -> None:
     order: list[str] = []
     has_come = threading.Event()
 
-    def compute(lane: Lane, inputs: Any) -> Any:
-        for step in range(5 if lane is LONG else 1):
+    def compute(kind: BatchKind, inputs: Any) -> Any:
+        for step in range(5 if kind is LONG else 1):
             assert batcher.begin_step()
-            order.append(f"{lane.function} {step}")
+            order.append(f"{kind.function} {step}")
             has_come.set()
             time.sleep(0.05)
         return inputs
@@ -226,7 +226,7 @@ def test_each_choice_is_paid_for(models: list[NamedModel]) -> None:
 
 def test_a_long_request_has_its_turn_though_short_ones_keep_coming() -> None:
     order: list[str] = []
-    batcher = Batcher(lambda lane, inputs: order.append(lane.function) or inputs, Limits(max_wait_seconds=0.0))
+    batcher = Batcher(lambda kind, inputs: order.append(kind.function) or inputs, Limits(max_wait_seconds=0.0))
 
     async def story() -> None:
         long = asyncio.ensure_future(batcher.ask(LONG, ["x"], [1000]))
@@ -312,8 +312,8 @@ def test_a_model_file_that_is_gone_is_our_mistake_and_not_told_to_clients(
 def test_interrupted_work_is_not_tried_again_in_halves() -> None:
     calls = []
 
-    def compute(lane: Lane, _: Any) -> Any:
-        calls.append(lane)
+    def compute(kind: BatchKind, _: Any) -> Any:
+        calls.append(kind)
         raise Interrupted
 
     batcher = Batcher(compute, Limits())

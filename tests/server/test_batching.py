@@ -10,25 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litebert.core.errors import DataError
-from litebert.server.batching import BATCH_COST, Batcher, IsStopping, Lane, QueueIsFull, compute_apart
+from litebert.server.batching import BATCH_COST, Batcher, BatchKind, IsStopping, QueueIsFull, compute_apart
 from litebert.server.options import Limits
 
-LANE = Lane("model", "shout", ())
+KIND = BatchKind("model", "shout", ())
 
 
 class Recorder:
     """A model that shouts, and remembers its batches."""
 
     def __init__(self) -> None:
-        self.batches: list[tuple[Lane, list[str]]] = []
+        self.batches: list[tuple[BatchKind, list[str]]] = []
         self.is_open = threading.Event()
         self.has_come = threading.Event()
         self.is_open.set()
 
-    def __call__(self, lane: Lane, inputs: Sequence[Any]) -> Sequence[Any]:
+    def __call__(self, kind: BatchKind, inputs: Sequence[Any]) -> Sequence[Any]:
         self.has_come.set()
         assert self.is_open.wait(timeout=60)
-        self.batches.append((lane, list(inputs)))
+        self.batches.append((kind, list(inputs)))
         if "bad" in inputs:
             raise DataError("not-text", "this is no text")
         return [text.upper() for text in inputs]
@@ -44,8 +44,8 @@ def run(model: Recorder, limits: Limits, story: Callable[[Batcher], Awaitable[No
         batcher.stop()
 
 
-def ask(batcher: Batcher, *texts: str, lane: Lane = LANE) -> "asyncio.Task[list[Any]]":
-    return asyncio.ensure_future(batcher.ask(lane, texts, [len(text) for text in texts]))
+def ask(batcher: Batcher, *texts: str, kind: BatchKind = KIND) -> "asyncio.Task[list[Any]]":
+    return asyncio.ensure_future(batcher.ask(kind, texts, [len(text) for text in texts]))
 
 
 async def occupy(batcher: Batcher, model: Recorder) -> "asyncio.Task[list[Any]]":
@@ -84,7 +84,7 @@ def test_other_settings_are_computed_apart_and_whoever_waited_longest_comes_firs
 
     async def story(batcher: Batcher) -> None:
         first = await occupy(batcher, model)
-        others = [ask(batcher, "a"), ask(batcher, "b", lane=LANE._replace(settings=1)), ask(batcher, "c" * 300)]
+        others = [ask(batcher, "a"), ask(batcher, "b", kind=KIND._replace(settings=1)), ask(batcher, "c" * 300)]
         await asyncio.sleep(0)
         model.is_open.set()
         await asyncio.gather(first, *others)
@@ -225,7 +225,7 @@ def test_whoever_gave_up_leaves_room_in_the_queue() -> None:
 def test_a_few_bad_inputs_cost_a_few_more_batches_and_not_one_for_each_input() -> None:
     model = Recorder()
     inputs = [*"abcdefghijklmno", "bad", *"qrstuvwxyzabcdef"]
-    results = compute_apart(model, LANE, inputs)
+    results = compute_apart(model, KIND, inputs)
     assert [one for one in results if not isinstance(one, DataError)] == [one.upper() for one in inputs if one != "bad"]
     assert len(model.batches) == 1 + 2 * 5  # 32 inputs are halved five times
 

@@ -117,7 +117,7 @@ def test_a_model_for_pairs_has_two_fields_and_one_for_single_texts_has_one(
     assert page.inner_text(".verdict") == pair.label
     page.fill("#field-classify-second", "")
     page.click("button[type=submit]")
-    assert "wants two texts" in page.inner_text(".output")
+    assert "needs two texts" in page.inner_text(".output")
     page.select_option("#model", "early")
     page.wait_for_selector(".verdict")
     assert page.locator("textarea").count() == 1

@@ -35,7 +35,7 @@ def scores_v1(prediction: str, golds: list[str]) -> tuple[float, float]:
 
 
 def scores_v2(prediction: str, golds: list[str]) -> tuple[float, float]:
-    """Evaluation 2.0: gold answers that normalise to nothing are dropped, and no gold answer is the empty one."""
+    """Evaluation 2.0: gold answers that normalize to nothing are dropped, and no gold answer is the empty one."""
     kept = [gold for gold in golds if normalized(gold) != ""]
     if kept == []:
         kept = [""]

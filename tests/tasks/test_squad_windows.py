@@ -87,7 +87,7 @@ def test_no_room_for_the_paragraph_is_refused() -> None:
         PassageOptions(stride=0)
 
 
-# letters whose normalised form is longer, shorter or gone; ligatures, fractions, accents before and after, odd spaces
+# letters whose normalized form is longer, shorter or gone; ligatures, fractions, accents before and after, odd spaces
 CHARACTERS = "aBc de 1½ﬁéİßﷺ①\u0301\u0327ñ\u00a0\u200b\u3000中文—“”'s$%,.ŉ한\t\n"
 
 

@@ -1,1 +1,1 @@
-"""Text formats: recognising the format of a file, and parsing it into documents of sentences."""
+"""Text formats: recognizing the format of a file, and parsing it into documents of sentences."""

@@ -1,4 +1,4 @@
-// Text normalisation before tokenization, with an alignment to the original text: normalisation changes lengths ("ﬁ"
+// Text normalization before tokenization, with an alignment to the original text: normalization changes lengths ("ﬁ"
 // becomes two letters, "é" loses its accent), but answers are marked in the original text.
 
 function buildClass(ranges) {
@@ -41,7 +41,7 @@ export function alignUnigram(facts) {
     return normalization.lowercase ? text.toLowerCase() : text;
   }
 
-  // [first, last + 1, normalised length] of the parts of a run that are normalised independently
+  // [first, last + 1, normalized length] of the parts of a run that are normalized independently
   function measureClusters(letters, [first, last], length) {
     const spans = [];
     for (let at = first; at < last; at += 1) {
@@ -53,7 +53,7 @@ export function alignUnigram(facts) {
     return total === length ? measured : [[first, last, length]]; // else letters composed across parts: keep the run
   }
 
-  // litebert's own normalisation (text/normalize.py)
+  // litebert's own normalization (text/normalize.py)
   function alignOurs(letters) {
     const found = { letters: [], starts: [], ends: [] };
     const add = (some, start, end) => {
@@ -76,7 +76,7 @@ export function alignUnigram(facts) {
     return found;
   }
 
-  // [first letter, normalised text] by SentencePiece's own rules, nmt_nfkc
+  // [first letter, normalized text] by SentencePiece's own rules, nmt_nfkc
   function listChunks(letters) {
     const compose = (text) => text.normalize("NFKC");
     const chunks = [];

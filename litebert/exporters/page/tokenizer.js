@@ -1,4 +1,4 @@
-// Text to token ids, as in litebert's Python code: SentencePiece unigram and WordPiece, with the normalisation of the
+// Text to token ids, as in litebert's Python code: SentencePiece unigram and WordPiece, with the normalization of the
 // model in this folder, and with each token's position in the text. vocabulary.json has the facts.
 //
 // Positions are counted in letters (code points), as in Python: a text is an array of its letters.
@@ -6,7 +6,7 @@
 import { alignUnigram, alignWordPiece } from "./normalize.js";
 
 export const MASK = "[MASK]";
-// stands for a mask while the text around it is normalised; if the text contains it, it is replaced by the next code
+// stands for a mask while the text around it is normalized; if the text contains it, it is replaced by the next code
 // point, which is equally unknown
 const PLACE = "\uE000";
 const SPACE = "▁";

@@ -85,7 +85,7 @@ const CHINESE = {
   "The text, if it was asked for.": "文本（若请求了）。",
   "The most relevant text first; equals in the order of the request.": "最相关的在前；得分相同者按请求中的顺序。",
   "What it was fine-tuned for.": "微调的任务。",
-  "That classify wants for an input: 2 for pairs; 0: one or two.": "classify 的每个输入需要几段文本：2 为文本对；0 为一段或两段。",
+  "Texts per input of classify: 2 for pairs; 0: one or two.": "classify 的每个输入需要几段文本：2 为文本对；0 为一段或两段。",
   "Its tags are of spans, such as B-PER and I-PER.": "标签标注片段，例如 B-PER 和 I-PER。",
   "It may be asked with a patience.": "可以带 patience 提问。",
   "What its vocabulary is mostly for.": "词表主要面向的语言。",

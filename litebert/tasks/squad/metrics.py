@@ -1,6 +1,6 @@
 """Exact match and F1 as in the official SQuAD scripts, 1.1 and 2.0, and the best no-answer threshold.
 
-The two versions normalise alike and differ at the edges. Version 1.1: an answer that normalises to
+The two versions normalize alike and differ at the edges. Version 1.1: an answer that normalizes to
 nothing has F1 0 even against itself. Version 2.0: such gold answers do not count, a question without any left has no
 answer, and nothing against nothing is right.
 

@@ -67,7 +67,7 @@ def locate_spans(
 ) -> tuple[IntArray, IntArray]:
     """The first and the last token that overlap each character span in the paragraphs of some questions.
 
-    Tokens are counted within the paragraph. If no token overlaps a span, because normalisation removed all of its
+    Tokens are counted within the paragraph. If no token overlaps a span, because normalization removed all of its
     characters, the last is before the first.
     """
     # offsets are shifted per paragraph, so that one sorted array holds all paragraphs

@@ -18,7 +18,7 @@ from litebert.corpus.encode import read_part
 from litebert.corpus.unfinished import read_plan, read_progress, read_sources
 from litebert.interop.opening import EXPORT_FILE, TRIALS_FILE
 from litebert.pretraining.recipe import build_recipe, list_changes, with_paths
-from litebert.search.index import INDEX_FILE, read_index
+from litebert.search.index import INDEX_FILE, list_segments, read_index
 from litebert.tasks.report import REPORT_FILE, read_report
 from litebert.text.tokenizer import is_saved_tokenizer, load_tokenizer
 from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE
@@ -167,7 +167,7 @@ def _check_demo(folder: Path) -> list[str]:
 
 
 def _check_search_index(folder: Path) -> list[str]:
-    return [change for segment in read_index(folder).segments for change in find_changed(folder, segment.sha256)]
+    return [problem for segment in list_segments(folder, read_index(folder)) for problem in segment.find_damage()]
 
 
 def _read_root(path: Path) -> list[str]:

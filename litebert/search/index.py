@@ -85,9 +85,11 @@ class SearchIndex:
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """The segments, with memory-mapped vectors."""
-        width = len(self.record.probe)
-        return [Segment(self.folder, record, width, self.record.precision) for record in self.record.segments]
+        """The segments, with memory-mapped vectors; those that changed since they were last verified are verified."""
+        segments = list_segments(self.folder, self.record)
+        for segment in segments:
+            segment.check()
+        return segments
 
     def search(
         self, query: str, k: int = 5, *, reranker: "Predictor | None" = None, label: str | None = None
@@ -185,9 +187,20 @@ def read_index(folder: Path) -> IndexRecord:
         )
     fix = "build the index again"
     record = build_record(IndexRecord, read_sealed(file, fix=fix), where=str(file), fix=fix)
-    if not all(segment.name.isdigit() for segment in record.segments):  # names become paths inside the folder
-        raise DataError("corrupt-file", f"{file} is corrupt: a segment's name is not a number; {fix}")
+    names = {segment.name for segment in record.segments}
+    wrong = [
+        *(f"segments.{key}" for segment in record.segments if (key := segment.find_contradiction())),
+        *(["segments.name"] if len(names) < len(record.segments) else []),
+        *([] if record.probe and np.isfinite(record.probe).all() else ["probe"]),
+    ]
+    if wrong:
+        raise DataError("corrupt-file", f"{file} is corrupt: {wrong[0]} cannot be right; {fix}")
     return record
+
+
+def list_segments(folder: Path, record: IndexRecord) -> list[Segment]:
+    """The segments of an index, not opened yet."""
+    return [Segment(folder, segment, len(record.probe), record.precision) for segment in record.segments]
 
 
 def write_index(folder: Path, record: IndexRecord) -> None:

@@ -19,6 +19,8 @@ def cut_passages(document: Document, tokenizer: Tokenizer, max_tokens: int) -> l
     passages: list[list[str]] = []
     room = 0
     for sentence, num_tokens in _iter_short(document.sentences, tokenizer, max_tokens):
+        if not passages and not num_tokens:  # only characters that tokenizers drop
+            continue
         if num_tokens > room:
             passages.append([])
             room = max_tokens

@@ -3,12 +3,13 @@
 NAME.vectors    one record per passage: the offset of its line, a scale, and a unit vector in int8 or float32
 NAME.jsonl      one line per passage: its text, its document and the document's fingerprint
 
-Vectors are memory-mapped, and a query reads only the lines of the passages that it returns.
+Vectors are memory-mapped, and a query reads only the lines of the passages that it returns. Files that changed since
+they were last verified are hashed when the index is opened.
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from litebert.core.errors import DataError
 from litebert.core.files import atomic_path, check_keys, hash_file, parse_json
+from litebert.core.sealed import find_changed
+from litebert.core.verified import describe_state, is_verified, remember_verified
 
 Precision = Literal["int8", "float32"]
 _BLOCK_ROWS = 1 << 15  # computed at once: 16 MB of float32 at width 128
@@ -44,6 +47,22 @@ class SegmentRecord:
     def num_removed(self) -> int:
         return sum(end - start for start, end in self.removed)
 
+    @property
+    def files(self) -> tuple[str, str]:
+        return f"{self.name}.jsonl", f"{self.name}.vectors"
+
+    def find_contradiction(self) -> str | None:
+        """The key of the first value that no segment can have; None if there is none."""
+        bounds = [0, *(bound for part in self.removed for bound in part), self.num_passages]
+        is_empty = any(start == end for start, end in self.removed)
+        wrong = {
+            "name": not (self.name.isascii() and self.name.isdigit()),  # becomes a path inside the folder
+            "num_passages": self.num_passages < 1,
+            "sha256": set(self.sha256) != set(self.files),
+            "removed": is_empty or bounds != sorted(bounds),
+        }
+        return next((key for key, is_wrong in wrong.items() if is_wrong), None)
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -57,11 +76,39 @@ class Segment:
     @cached_property
     def rows(self) -> NDArray[np.void]:
         """The records, memory-mapped."""
-        path, kind = self.folder / f"{self.record.name}.vectors", row_type(self.width, self.precision)
-        expected = self.record.num_passages * kind.itemsize
-        if not path.is_file() or path.stat().st_size != expected:
-            raise DataError("corrupt-file", f"{path} is missing or does not have {expected:,} bytes; build it again")
-        return np.memmap(path, kind, "r")
+        return np.memmap(self.folder / f"{self.record.name}.vectors", row_type(self.width, self.precision), "r")
+
+    def check(self) -> None:
+        """Raise if the files are not those that were written; unchanged ones are read once."""
+        try:
+            claim = f"search segment of {self.width} {self.precision} {self.record}"
+            states = [describe_state(self.folder / name, claim) for name in self.record.files]
+        except OSError as error:
+            raise DataError(
+                "corrupt-file", f"{error.filename} cannot be read ({error.strerror}); build the index again"
+            ) from None
+        if all(map(is_verified, states)):
+            return
+        for problem in self.find_damage():
+            raise DataError("corrupt-file", f"{problem}; build the index again")
+        for state in states:
+            remember_verified(state)
+
+    def find_damage(self) -> list[str]:
+        """What is wrong with the files, after reading all of them; a stranger's index may have hashes that match."""
+        if changed := find_changed(self.folder, self.record.sha256):
+            return changed
+        texts, vectors = (self.folder / name for name in self.record.files)
+        size, kind = vectors.stat().st_size, row_type(self.width, self.precision)
+        if size != self.record.num_passages * kind.itemsize:
+            return [f"{vectors} is corrupt: {size:,} bytes are not {self.record.num_passages:,} vectors"]
+        starts = self.rows["start"]
+        if starts[0] != 0 or (starts[1:] <= starts[:-1]).any() or starts[-1] >= texts.stat().st_size:
+            return [f"{vectors} is corrupt: its offsets do not rise through {texts.name}"]
+        ranges = range(0, len(self.rows), _BLOCK_ROWS)
+        if not all(np.isfinite(self.vectors(start, start + _BLOCK_ROWS)).all() for start in ranges):
+            return [f"{vectors} is corrupt: a number is not finite"]
+        return []
 
     def score(self, queries: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield each block's first row and the cosine of its passages with the queries (rows, queries)."""
@@ -122,8 +169,8 @@ def write_segment(
     for suffix, content in (("jsonl", b"".join(lines)), ("vectors", rows.tobytes())):
         with atomic_path(folder / f"{name}.{suffix}") as temporary:
             temporary.write_bytes(content)
-    files = [f"{name}.jsonl", f"{name}.vectors"]
-    return SegmentRecord(name, len(passages), {file: hash_file(folder / file) for file in files})
+    record = SegmentRecord(name, len(passages), {})
+    return replace(record, sha256={file: hash_file(folder / file) for file in record.files})
 
 
 def _parse_passage(line: bytes, where: str) -> Passage:

@@ -86,6 +86,12 @@ def test_passages_are_whole_sentences_that_fit_and_nothing_is_lost(tiny_tokenize
     assert "".join(passages).replace(" ", "") == "".join(document.sentences).replace(" ", "")
 
 
+def test_a_sentence_without_tokens_begins_no_passage(tiny_tokenizer: Tokenizer) -> None:
+    assert tiny_tokenizer.encode("\u200b") == []  # a zero-width space
+    assert cut_passages(Document("x:1", ("\u200b", "A cat.", "\u200b")), tiny_tokenizer, 8) == ["A cat. \u200b"]
+    assert cut_passages(Document("x:1", ("\u200b",)), tiny_tokenizer, 8) == []
+
+
 def test_only_what_is_new_is_embedded_and_what_is_gone_is_not_found(
     model: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ JOBS = [
     Job("finetune", f"finetune {{m}}/checkpoint --task classification --data {{m}}/rows --out {{out}} {TUNING}"),
     Job("export", "export {m}/checkpoint {out} --task-head mlm"),
     Job("convert", "convert {m}/checkpoint {out} --to huggingface"),
+    Job("search", "search index {m}/text --model {m}/checkpoint --passage-tokens 16 --out {out}"),
     Job(
         "study",
         "study run {m}/study.toml --corpus {m}/corpus --data {m}/tasks --jobs 1 --out {out}",
@@ -181,4 +182,5 @@ def import_everything() -> None:
     import litebert.exporters.onnx_folder
     import litebert.finetuning.finetune
     import litebert.interop.convert
-    import litebert.pretraining.pretrain  # noqa: F401
+    import litebert.pretraining.pretrain
+    import litebert.search.build  # noqa: F401

@@ -7,8 +7,7 @@ import gzip
 import json
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +25,29 @@ from litebert.core.runlog import read_log
 from litebert.core.sealed import read_sealed, write_sealed
 from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.corpus.chunks import Limits
-from litebert.corpus.documents import ReadOptions, iter_documents
+from litebert.corpus.documents import Document, ReadOptions, iter_documents
 from litebert.corpus.shards import open_corpus
 from litebert.corpus.unfinished import read_sources
 from litebert.exporters.onnx_folder import export_onnx
+from litebert.exporters.web import RUNTIME_FILES, export_web
 from litebert.finetuning.recipe import load_finetune_recipe
 from litebert.inference.export_folder import open_export
+from litebert.inference.predictor import load
 from litebert.interop.convert import ConvertOptions, convert
 from litebert.interop.google_names import name_table
 from litebert.interop.opening import TRIALS_FILE, load_checkpoint
+from litebert.interop.sentence_folder import PROMPTS_FILE
 from litebert.model.config import HeadSpec
 from litebert.model.model import build_model
+from litebert.plan.devices import load_device
 from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import build_recipe, load_recipe, with_paths
+from litebert.search.build import IndexOptions, build_index
+from litebert.search.index import SearchIndex
 from litebert.study.place import read_arm_report
 from litebert.study.spec import load_study
-from litebert.tasks.catalog import read_dataset
+from litebert.tasks.catalog import read_dataset, task_facts
+from litebert.tasks.classification import Classification
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.report import read_report, write_report
 from litebert.tasks.seen_texts import SEEN_FILE, find_seen_texts, write_seen_texts
@@ -51,32 +57,17 @@ from litebert.verify import verify
 from tests.interop.bundles import BundleOptions, write_bundle
 from tests.small_configs import NARROW
 from tests.small_runs import make_recipe
-from tests.small_tasks import find_animal, invent_rows, split_pairs, tag_words, write_rows
 from tests.torture.materials import RECIPE, STUDY
+from tests.torture.reader import Reader
+from tests.torture.task_readers import invent_article, invent_squad, list_task_readers, write_task_files
 
 TEXT = "A cat sees the old house. The dog, near a large tree; and 1,234 birds."
 PROGRESS = "unfinished/progress.json"
 
 
-@dataclass(frozen=True)
-class Reader:
-    """How one file of a folder is read; what `read` gives is compared by equality."""
-
-    name: str
-    folder: str
-    file: str
-    read: Callable[[Path], object]
-    is_hashed: bool = False  # no mutant may be read as something else
-    share: float = 1.0  # of the mutants; what reads slowly gets fewer
-
-    def is_named(self, message: str, folder: Path) -> bool:
-        """Whether a refusal says where the fault is: the file, its folder, or the key of a recipe that was named."""
-        return self.folder == "recipes" or Path(self.file).name in message or str(folder) in message
-
-
 def list_readers() -> list[Reader]:
     """All of them, ours first."""
-    return [*_list_ours(), *_list_texts(), *_list_tables(), *_list_models()]
+    return [*_list_ours(), *_list_texts(), *list_task_readers(), *_list_models()]
 
 
 def build_formats(materials: Path, folder: Path) -> Path:
@@ -88,7 +79,7 @@ def build_formats(materials: Path, folder: Path) -> Path:
         sentences = [line for file in sorted((materials / "text").iterdir()) for line in file.read_text().split("\n")]
         _write_ours(materials, made, tokenizer, sentences)
         _write_texts(made, sentences)
-        _write_tables(made)
+        write_task_files(made)
         _write_models(materials, made, tokenizer, sentences)
     return folder
 
@@ -121,7 +112,12 @@ def _list_ours() -> list[Reader]:
         Reader("stopped/part", "stopped", "unfinished/part", _read_stopped, is_hashed=True, share=0.1),
         Reader("stopped/progress.json", "stopped", PROGRESS, _read_stopped, is_hashed=True, share=0.1),
         Reader("stopped/plan.json", "stopped", "unfinished/plan.json", _read_stopped, is_hashed=True, share=0.1),
+        *(hashed("index", file, _search_index) for file in ("index.json", "000001.vectors", "000001.jsonl")),
+        hashed("web", "facts.json", _verified("facts.json")),
+        hashed("web", "model.onnx", _verified("model.onnx")),
         Reader("recipe", "recipes", "pretrain.toml", lambda folder: load_recipe(folder / "pretrain.toml").values),
+        Reader("recipe/sparse", "recipes", "sparse.toml", lambda folder: load_recipe(folder / "sparse.toml").values),
+        Reader("device", "recipes", "device.toml", lambda folder: load_device(str(folder / "device.toml"))),
         Reader("recipe/finetune", "recipes", "finetune.toml", _read_finetune_recipe),
         Reader("study", "recipes", "study.toml", lambda folder: repr(load_study(folder / "study.toml"))),
     ]
@@ -151,7 +147,15 @@ def _write_ours(materials: Path, made: Path, tokenizer: Tokenizer, sentences: li
     (made / "study").mkdir()
     report = sorted(Path("docs/studies/table-5").glob("*-seed-1.json"))[0]
     shutil.copyfile(report, made / "study" / "arm-seed-1.json")
+    documents = [Document(f"{n}.txt:1", tuple(sentences[n : n + 4])) for n in range(0, 80, 4)]
+    build_index(documents, made / "index", load(last), IndexOptions(passage_tokens=16), title="checkpoint")
+    (made / "runtime").mkdir()
+    for name in RUNTIME_FILES:
+        (made / "runtime" / name).write_text("// onnxruntime-web\n")
+    export_web(load_ours(last), made / "web", head="mlm", runtime=made / "runtime")
     (made / "recipes").mkdir()
+    for name, shipped in (("sparse", "pretraining/recipes/cpu-small-4k"), ("device", "devices/a100-40g")):
+        shutil.copyfile(f"litebert/{shipped}.toml", made / "recipes" / f"{name}.toml")
     (made / "recipes" / "pretrain.toml").write_text(RECIPE.format(corpus=materials / "corpus"))
     (made / "recipes" / "finetune.toml").write_text("[train]\nepochs = 2.0\nbatch_size = 8\nmax_length = 32\n")
     (made / "recipes" / "study.toml").write_text(STUDY)
@@ -222,6 +226,12 @@ def _read_checkpoint(folder: Path) -> object:
     return _read_weights(folder), moments, checkpoint.recipe_toml, checkpoint.state, tokens
 
 
+def _search_index(folder: Path) -> object:
+    index = SearchIndex(folder)
+    vectors = np.eye(2, len(index.record.probe), dtype=np.float32)
+    return index.record, index.search_vectors(vectors, 1000), list(index.iter_passages())
+
+
 def _read_export(folder: Path) -> object:
     export = open_export(folder)
     facts = repr((export.head, export.has_exits, export.is_int8, export.checkpoint.config, export.checkpoint.task))
@@ -281,7 +291,7 @@ def _write_texts(made: Path, sentences: list[str]) -> None:
     )
     book = "\n\n".join(text.replace(" ", "\n", 3) for text in paragraphs)
     mark = "*** {} OF THE PROJECT GUTENBERG EBOOK A CAT ***"
-    squad = _invent_squad(paragraphs)
+    squad = invent_squad(paragraphs)
     contents = {
         "lines.txt": lines,
         "prose.txt": "\n".join(paragraphs),
@@ -289,7 +299,7 @@ def _write_texts(made: Path, sentences: list[str]) -> None:
         "wiki.txt": wiki,
         "book.txt": f"Character set encoding: UTF-8\n\n{mark.format('START')}\n\n{book}\n\n{mark.format('END')}\n",
         "rows.jsonl": "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(paragraphs)),
-        "race.jsonl": "".join(json.dumps(_invent_article(text)) + "\n" for text in paragraphs),
+        "race.jsonl": "".join(json.dumps(invent_article(text)) + "\n" for text in paragraphs),
         "squad.json": json.dumps(squad),
     }
     for name, content in contents.items():
@@ -300,109 +310,12 @@ def _write_texts(made: Path, sentences: list[str]) -> None:
     (folder / "rows.parquet.gz").write_bytes(gzip.compress((folder / "rows.parquet").read_bytes(), mtime=0))
 
 
-def _invent_squad(paragraphs: list[str]) -> dict[str, Any]:
-    articles = []
-    for number, text in enumerate(paragraphs):
-        word = text.split()[1]
-        answers = [{"text": word, "answer_start": text.index(word)}]
-        questions = [{"id": f"q{number}", "question": "What does it see?", "answers": answers, "is_impossible": False}]
-        questions += [{"id": f"n{number}", "question": "Why?", "answers": [], "is_impossible": True}]
-        articles.append({"title": f"Cats {number}", "paragraphs": [{"context": text, "qas": questions}]})
-    return {"version": "v2.0", "data": articles}
-
-
-def _invent_article(text: str) -> dict[str, Any]:
-    options = [["a cat", "a dog", "a bird", "a tree"], ["one", "two", "three", "four"]]
-    return {
-        "id": "1",
-        "article": text,
-        "questions": ["Who is _ ?", "How many?"],
-        "options": options,
-        "answers": ["A", "C"],
-    }
-
-
-# --- tables ---
-
-TABLES: Mapping[str, str] = {
-    "classes.jsonl": "classification",
-    "classes.json": "classification",
-    "classes.csv": "classification",
-    "classes.tsv": "classification",
-    "classes.parquet": "classification",
-    "classes.txt": "classification",  # fastText's lines
-    "pairs.jsonl": "classification",
-    "numbers.csv": "regression",
-    "labels.jsonl": "multi-label",
-    "tags.conll": "tags",
-    "tags.jsonl": "tags",
-    "questions.json": "squad-v2",
-    "choices.jsonl": "choice",
-    "choices.csv": "choice",
-}
-
-
-def _list_tables() -> list[Reader]:
-    tables = [Reader(f"table/{name}", "tables", name, _rows_of(task, name)) for name, task in TABLES.items()]
-    return [
-        *tables,
-        Reader("table/SST-2", "SST-2", "train.tsv", lambda folder: _describe(read_dataset("sst-2", folder))),
-        Reader("table/race", "race", "train/high/1.txt", lambda folder: _describe(read_dataset("race", folder))),
-    ]
-
-
-def _rows_of(task: str, name: str) -> Callable[[Path], object]:
-    return lambda folder: _describe(read_dataset(task, folder / name))
-
-
-def _describe(dataset: Any) -> str:
-    return repr((dataset.task, dataset.train, dataset.dev, dataset.test))
-
-
-def _write_tables(made: Path) -> None:
-    folder = made / "tables"
-    folder.mkdir()
-    rows = invent_rows(count=40)
-    write_jsonl = lambda name, values: (folder / name).write_text("".join(json.dumps(v) + "\n" for v in values))  # noqa: E731
-    write_jsonl("classes.jsonl", rows)
-    (folder / "classes.json").write_text(json.dumps(rows))
-    for name, separator in (("classes.csv", ","), ("classes.tsv", "\t")):
-        lines = [separator.join(("text", "label")), *(separator.join((row["text"], row["label"])) for row in rows)]
-        (folder / name).write_text("\n".join(lines) + "\n")
-    parquet.write_table(pa.Table.from_pylist(rows), folder / "classes.parquet")
-    (folder / "classes.txt").write_text("".join(f"__label__{row['label']} {row['text']}\n" for row in rows))
-    write_jsonl("pairs.jsonl", split_pairs(rows))
-    numbers = [f"{row['text']},{len(row['text']) / 10}" for row in rows]
-    (folder / "numbers.csv").write_text("\n".join(["text,label", *numbers]) + "\n")
-    write_jsonl("labels.jsonl", [{"text": row["text"], "labels": sorted({row["label"], "x"})} for row in rows])
-    tagged = tag_words(rows)
-    write_jsonl("tags.jsonl", tagged)
-    blocks = ["\n".join(" ".join(p) for p in zip(row["tokens"], row["tags"], strict=True)) for row in tagged]
-    (folder / "tags.conll").write_text("-DOCSTART- O\n\n" + "\n\n".join(blocks) + "\n")
-    (folder / "questions.json").write_text(json.dumps(_invent_squad([f"The {row['text']} here." for row in rows[:12]])))
-    choices = [
-        {"context": row["text"], "question": "Who?", "choices": ["cat", "dog", "bird"], "label": n % 3}
-        for n, row in enumerate(rows)
-    ]
-    write_jsonl("choices.jsonl", choices)
-    lines = [f"{row['text']},cat,dog,bird,{n % 3}" for n, row in enumerate(rows)]
-    (folder / "choices.csv").write_text("\n".join(["sent1,ending0,ending1,ending2,label", *lines]) + "\n")
-    for split in ("train", "dev"):
-        (made / "SST-2").mkdir(exist_ok=True)
-        sentences = [f"{row['text']}\t{int(find_animal(row['text'].split()) == 'cat')}" for row in rows]
-        (made / "SST-2" / f"{split}.tsv").write_text("\n".join(["sentence\tlabel", *sentences]) + "\n")
-        for level in ("middle", "high"):
-            (made / "race" / split / level).mkdir(parents=True)
-            (made / "race" / split / level / "1.txt").write_text(json.dumps(_invent_article("A cat sees a dog.")))
-    write_rows(made / "rows", rows)
-
-
 # --- other people's models and tokenizers ---
 
 ALBERT = NARROW
 HEADS = (HeadSpec("mlm"), HeadSpec("sentence"))
 GOOGLE = ("albert_config.json", "vocab.txt", "model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001")
-SENTENCES = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+SENTENCES = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json", PROMPTS_FILE)
 FOREIGN_TOKENIZERS = {"wordpiece-json": "tokenizer.json", "spiece": "spiece.model", "vocab": "vocab.txt"}
 
 
@@ -411,6 +324,7 @@ def _list_models() -> list[Reader]:
     tokenizers = {**FOREIGN_TOKENIZERS, "byte-level/v": "vocab.json", "byte-level/m": "merges.txt"}
     return [
         *(reads("huggingface", name) for name in ("config.json", "model.safetensors")),
+        reads("classifier", "config.json"),
         *(reads("pickled", name) for name in ("config.json", "pytorch_model.bin")),
         reads("old-pickle", "pytorch_model.bin"),
         *(reads("sharded", name) for name in ("model.safetensors.index.json", "one.safetensors")),
@@ -440,7 +354,12 @@ def _write_models(materials: Path, made: Path, tokenizer: Tokenizer, sentences: 
     _write_sharded(made / "huggingface", made / "sharded", tensors)
     _write_sentences(made / "huggingface", made / "sentences")
     _write_google(made / "google", model, tokenizer)
+    task = Classification("classification", ("bird", "cat", "dog"))
+    content = CheckpointContent(step=1, task=task_facts(task, max_length=16))
+    save_checkpoint(made / "tuned-small", build_model(ALBERT, task.heads), tokenizer, content)
+    convert(made / "tuned-small", made / "classifier", ConvertOptions(to="huggingface"))
     shutil.rmtree(made / "small")
+    shutil.rmtree(made / "tuned-small")
     assert weights.config.hidden_size == ALBERT.hidden_size
     for name in (*FOREIGN_TOKENIZERS, "byte-level"):
         (made / f"foreign-{name}").mkdir()
@@ -486,6 +405,7 @@ def _write_sentences(source: Path, folder: Path) -> None:
     pooling = {"word_embedding_dimension": 16, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 9, "do_lower_case": False}))
+    (folder / PROMPTS_FILE).write_text(json.dumps({"prompts": {"query": "find: "}, "default_prompt_name": "query"}))
 
 
 def _write_google(folder: Path, model: Any, tokenizer: Tokenizer) -> None:

@@ -76,6 +76,11 @@ class Server:
     def num_threads(self) -> int:
         return int(psutil.Process(self.process.pid).num_threads())
 
+    @property
+    def processor_seconds(self) -> float:
+        used = psutil.Process(self.process.pid).cpu_times()
+        return float(used.user + used.system)
+
     def count_lines(self) -> int:
         return self.log.read_bytes().count(b"\n")
 
@@ -182,31 +187,38 @@ def make_head(function: str, length: int) -> bytes:
 class Polite:
     """A client that asks one short question after another, and `/health`; what it had to wait for each."""
 
+    server: Server
     client: Client
     answers: list[float] = field(default_factory=list)
     health: list[float] = field(default_factory=list)
+    work: list[float] = field(default_factory=list)  # the server's processor time while it waited for each answer
     codes: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> None:
         while True:
             for path, seconds in (("embed", self.answers), ("/health", self.health)):
-                began_at = time.monotonic()
+                began_at, worked = time.monotonic(), self.server.processor_seconds
                 got = await (self.client.get(path) if path[0] == "/" else self.client.ask(path, {"inputs": ["a cat"]}))
                 seconds.append(time.monotonic() - began_at)
+                if path == "embed":
+                    self.work.append(self.server.processor_seconds - worked)
                 self.codes[got.code] += 1
             await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
-async def watching(port: int) -> AsyncIterator[Polite]:
-    """The polite client, asking in the background."""
-    polite = Polite(Client(port))
+async def watching(server: Server) -> AsyncIterator[Polite]:
+    """The polite client, asking in the background; what it asked last is answered before it ends."""
+    polite = Polite(server, Client(server.port))
     task = asyncio.ensure_future(polite.run())
     await asyncio.sleep(0.5)
     try:
         yield polite
+        num_rounds = len(polite.health)
+        async with asyncio.timeout(120):
+            while len(polite.health) == num_rounds:
+                await asyncio.sleep(0.1)
     finally:
-        await asyncio.sleep(0.5)
         task.cancel()
         await asyncio.wait([task])
         await polite.client.close()
@@ -261,6 +273,16 @@ BODIES: list[tuple[str, str, bytes]] = [
     ("16 long choices, 48 times", "choose", in_full([{"context": "a" * 2_000, "choices": ["b" * 1_000] * 16}] * 48)),
     ("16 gaps in 64 texts", "fill-mask", in_full(["[MASK] " * 16] * 64, top_k=50)),
     ("what a model reads", "read", in_full([(PASSAGE * 100)[:19_000]])),
+    ("490,000 token ids for embeddings", "embeddings", b'{"input":[' + b"1," * 489_999 + b"1]}"),
+    ("a text and 480,000 token ids", "embeddings", b'{"input":["a",' + b"1," * 479_999 + b"1]}"),
+    ("64 full texts for embeddings", "embeddings", json.dumps({"input": [(PASSAGE * 100)[:15_000]] * 64}).encode()),
+    ("300,000 documents", "rerank", b'{"query":"a","label":"cat","documents":[' + b'"",' * 300_000 + b'""]}'),
+    (
+        "a query of 19,000 letters for 64 documents",
+        "rerank",
+        json.dumps({"query": (PASSAGE * 100)[:19_000], "label": "cat", "documents": ["a dog"] * 64}).encode(),
+    ),
+    ("a model of 900,000 letters", "embed", json.dumps({"inputs": ["a"], "model": "words" * 180_000}).encode()),
 ]
 
 
@@ -427,13 +449,15 @@ async def attack_all(server: Server, ledger: Ledger, chosen: str) -> None:
         if ledger.is_tried(name) or not re.search(chosen, name):
             continue
         before, began_at = server.megabytes, time.monotonic()
-        async with watching(server.port) as polite:
+        async with watching(server) as polite:
             codes = await attack(server.port, ledger.random(name))
-        seconds = time.monotonic() - began_at - 1
+            seconds = time.monotonic() - began_at - 0.5
         worst, worst_health = max(polite.answers), max(polite.health)
+        # on a machine that is busy with other work, only what the server did meanwhile is its fault
+        worst_work = max(map(min, polite.answers, polite.work))
         grown = server.megabytes - before
         problems = [
-            f"a polite client waited {worst:.1f} s" if worst > MAX_WAIT else "",
+            f"a polite client waited {worst:.1f} s" if worst_work > MAX_WAIT else "",
             f"/health took {worst_health:.1f} s" if worst_health > MAX_WAIT / 2 else "",
             f"{grown:.0f} MB more" if grown > MAX_GROWTH else "",
             *(f"answered {code}" for code in codes if code.startswith("500") or "undocumented" in code),
@@ -442,7 +466,8 @@ async def attack_all(server: Server, ledger: Ledger, chosen: str) -> None:
         ]
         facts = {
             "answers": dict(codes), "seconds": round(seconds, 2), "worst_wait": round(worst, 3),
-            "worst_health": round(worst_health, 3), "megabytes_grown": round(grown, 1), "polite": dict(polite.codes),
+            "worst_work": round(worst_work, 3), "worst_health": round(worst_health, 3),
+            "megabytes_grown": round(grown, 1), "polite": dict(polite.codes),
         }  # fmt: skip
         print(f"{name}: {facts}", flush=True)
         ledger.write(name, problem="; ".join(filter(None, problems)), **facts)
@@ -464,17 +489,21 @@ async def ask_when_idle(server: Server, rng: random.Random, count: int) -> list[
     client, questions = Client(server.port), []
     for number in range(count):
         one, other = _invent(rng, 40), _invent(rng, 40)
-        inputs: dict[str, Any] = {
-            "embed": [one, other],
-            "order": [[one, other]],
-            "fill-mask": [f"{one} [MASK] {other}"],
-            "classify": [one, [one, other]],
-            "tokens": [one],
-            "answer": [{"question": f"who {_invent(rng, 5)}", "context": f"{one} {other} {_invent(rng, 200)}"}],
-            "choose": [{"context": one, "question": "where", "choices": [_invent(rng, 5) for _ in range(4)]}],
+        passage = {"question": f"who {_invent(rng, 5)}", "context": f"{one} {other} {_invent(rng, 200)}"}
+        choice = {"context": one, "question": "where", "choices": [_invent(rng, 5) for _ in range(4)]}
+        bodies: dict[str, dict[str, Any]] = {
+            "embed": {"inputs": [one, other]},
+            "order": {"inputs": [[one, other]]},
+            "fill-mask": {"inputs": [f"{one} [MASK] {other}"]},
+            "classify": {"inputs": [one, [one, other]]},
+            "tokens": {"inputs": [one]},
+            "answer": {"inputs": [passage]},
+            "choose": {"inputs": [choice]},
+            "embeddings": {"input": [one, other]},
+            "rerank": {"query": one, "documents": [other], "label": "cat"},
         }
-        function = list(inputs)[number % len(inputs)]
-        body = json.dumps({"inputs": inputs[function]}).encode()
+        function = list(bodies)[number % len(bodies)]
+        body = json.dumps(bodies[function]).encode()
         answer = await client.ask(function, body)
         assert answer.status == 200, answer
         questions.append(Question(function, body, json.loads(answer.body)))

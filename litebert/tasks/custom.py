@@ -51,6 +51,11 @@ from litebert.tasks.texts import TextExample
 from litebert.tasks.token_tags import OUTSIDE, TaggedWords, TokenTags
 
 MAX_TOLD = 20
+_ONE_LABEL = {  # why a single label is nothing to learn
+    "classification": "every training row has the label '{}', so there is nothing to learn",
+    "multi-label": "'{}' is the only label; to predict whether a text has it, use the task classification",
+    "tags": "every word has the tag '{}', so there is nothing to learn; is this the right column?",
+}
 MAX_UNSEEN_SHARE = 0.05  # of a split's tags; a larger share means that the file belongs to another task
 
 Example = TypeVar("Example", TextExample, TaggedWords)
@@ -60,10 +65,12 @@ AnyExample = TypeVar("AnyExample", TextExample, TaggedWords, ChoiceExample)
 
 def read_classes(path: Path, options: TableOptions) -> Dataset:
     """Read one label per row."""
-    splits, notes = read_splits(_read_tables(path, options), options, _label_word)
+    tables = _read_tables(path, options)
+    splits, notes = read_splits(tables, options, _label_word)
     labels = options.labels or _discover_labels(
         [example.label for example in splits["train"]], path, options.max_labels
     )
+    _check_columns(tables, splits, labels)
     _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [example.label for example in splits["train"]], options)
@@ -147,7 +154,8 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     notes += told_one_hot
     splits = split_label_cells(splits, options.labels, notes)
     found = {label for example in splits["train"] for label in example.label}
-    labels = options.labels or one_hot or _discover_labels(list(found), path, options.max_labels)
+    labels = options.labels or one_hot or _discover_labels(list(found), path, options.max_labels, of="multi-label")
+    _check_columns(tables, splits, labels)
     _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [label for example in splits["train"] for label in example.label], options)
@@ -193,7 +201,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
         first = first or (joined, columns)
         splits[split] = read_tagged_rows(joined, columns, needs_tags=needs_tags, group=options.group)
     found = {tag for example in splits["train"] for tag in example.label or ()}
-    labels = options.labels or _discover_labels(list(found), path, options.max_labels)
+    labels = options.labels or _discover_labels(list(found), path, options.max_labels, of="tags")
     task = TokenTags("tags", tuple(sorted(labels, key=lambda tag: tag != OUTSIDE)), splits_words)  # O first
     _settle_tags(splits, task.labels, notes)
     _hold_out(splits, options, notes)
@@ -305,6 +313,13 @@ def read_rows(
     group: str | None = None,
 ) -> list[TextExample]:
     """One example per row; without a label column its label is None."""
+    for column in (columns.text, columns.text_b):
+        if column is not None and all(parse_list(row.cells.get(column)) for row in table.rows):
+            raise DataError(
+                "wrong-input",
+                f"{table.rows[0].where}: '{column}' is a list in every row, {str(table.rows[0].cells[column])[:40]}, "
+                f"not text; name a column of texts, or join the lists",
+            )
     return [
         TextExample(
             id=row.identity(number),
@@ -398,12 +413,15 @@ def _check_spread(examples: Sequence[TextExample]) -> None:
     )
 
 
-def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple[str, ...]:
+def _discover_labels(
+    found: Sequence[str], path: Path, max_labels: int, *, of: str = "classification"
+) -> tuple[str, ...]:
     """The distinct labels, in numerical order if all are numbers, else alphabetically."""
     labels = set(found)
-    if len(labels) < 2:
-        shown = f"every training row has the label '{labels.pop()}'" if labels else "no training row has a label"
-        raise DataError("one-label", f"{path}: {shown}, so there is nothing to learn")
+    if not labels:
+        raise DataError("one-label", f"{path}: no training row has a label, so there is nothing to learn")
+    if len(labels) == 1:
+        raise DataError("one-label", f"{path}: {_ONE_LABEL[of].format(*labels)}")
     if len(labels) > max_labels:
         raise DataError(
             "too-many-labels",
@@ -413,6 +431,21 @@ def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple
         )
     are_numbers = all(read_whole_number(label.removeprefix("-")) is not None for label in labels)
     return tuple(sorted(labels, key=lambda label: (int(label) if are_numbers else 0, label)))
+
+
+def _check_columns(
+    tables: Mapping[str, Table], splits: Mapping[str, Sequence[TextExample]], labels: Sequence[str]
+) -> None:
+    """Raise if a test file's columns were found by number and none of its labels is known: they are another column."""
+    if "test" not in tables or all(table.has_header for table in tables.values()):
+        return
+    found = [label for example in splits["test"] for label in _list_labels(example)]
+    if found and not set(found) & set(labels):
+        raise DataError(
+            "columns-mismatch",
+            f"{tables['test'].path}: none of its labels, such as '{found[0][:40]}', is in the training data; use the "
+            f"same columns in both files, or add a header to both",
+        )
 
 
 def _settle_labels(

@@ -168,7 +168,13 @@ def test_words_without_sentences_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "row",
-    ["\"['Ada', 'met']\",\"['B-PER', 'O']\"", "\"['Ada' 'met']\",\"['B-PER' 'O']\"", "Ada met,B-PER O"],
+    [
+        "\"['Ada', 'met']\",\"['B-PER', 'O']\"",
+        "\"['Ada' 'met']\",\"['B-PER' 'O']\"",
+        "Ada met,B-PER O",
+        'Ada met,"B-PER,O"',
+        'Ada met,"B-PER, O"',
+    ],
 )
 def test_a_sentence_in_each_row_of_a_csv_is_a_list_or_has_spaces(row: str, tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv", f"tokens,ner_tags\n{row}\n") == [(("Ada", "met"), ("B-PER", "O"))]

@@ -44,7 +44,7 @@ from litebert.tasks.list_cells import parse_list
 from litebert.tasks.misplaced import Misplaced
 from litebert.tasks.reading import TableOptions, find_files, find_split
 from litebert.tasks.slash_tags import is_slash_tagged, read_slash_tags
-from litebert.tasks.splitting import hold_out
+from litebert.tasks.splitting import hold_out, text_of
 from litebert.tasks.tables import SUFFIXES, Row, Table, cell_text, is_blank, read_text, tells_label
 from litebert.tasks.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.texts import TextExample
@@ -74,6 +74,7 @@ def read_classes(path: Path, options: TableOptions) -> Dataset:
     _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [example.label for example in splits["train"]], options)
+    notes += _doubt_labels(splits["train"], labels) if options.is_learned else []
     names, positive = _choose_scores(splits["train"], labels, options, notes)
     is_balanced = names[0] == "macro_f1" if options.is_balanced is None else options.is_balanced
     weights = balanced_weights(splits["train"], labels) if is_balanced and options.is_learned else ()
@@ -363,6 +364,30 @@ def _tell(word: str, labels: Sequence[str], found: Sequence[str], options: Table
     counts = Counter(found)
     more = f", and {len(labels) - MAX_TOLD} more" if len(labels) > MAX_TOLD else ""
     return [f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more]
+
+
+def _doubt_labels(examples: Sequence[TextExample], labels: Sequence[str]) -> list[str]:
+    """Notes on labels that are probably not meant as they are."""
+    notes: list[str] = []
+    if all(map(_is_decimal, labels)) and not all(float(label).is_integer() for label in labels):
+        notes.append(f"the labels are decimals such as {labels[0]}: to predict numbers, use the task regression")
+    spellings: dict[str, list[str]] = {}
+    for label in labels:
+        spellings.setdefault(" ".join(label.casefold().split()), []).append(label)
+    alike = next((some for some in spellings.values() if len(some) > 1), None)
+    if alike:
+        notes.append(f"the labels '{alike[0]}' and '{alike[1]}' differ only in case or spaces, but are two labels")
+    labels_of: dict[str, set[str]] = {}
+    for example in examples:
+        labels_of.setdefault(text_of(example), set()).add(example.label)
+    num_conflicts = sum(len(some) > 1 for some in labels_of.values())
+    if num_conflicts:
+        notes.append(f"{num_conflicts:,} of {len(labels_of):,} different training texts have more than one label")
+    return notes
+
+
+def _is_decimal(label: str) -> bool:
+    return label.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
 def _unless_blank(read_label: Callable[[Row, str], Any]) -> Callable[[Row, str], Any]:

@@ -78,6 +78,12 @@ def test_a_column_of_lists_is_no_text(tmp_path: Path) -> None:
     assert read(tmp_path / "rows.csv", rows + "plain,x\n", task="classification").train[0].text == "['a', 'b']"
 
 
+def test_one_column_of_zero_and_one_is_not_two_labels(tmp_path: Path) -> None:
+    with refuses(DataError, "bad-label", at="rows.csv"):
+        read(tmp_path / "rows.csv", "text,toxic\na,1\nb,0\nc,0\n")
+    assert read(tmp_path / "rows.csv", "text,labels\na,0|1\nb,0\nc,1\n").task.labels == ("0", "1")  # type: ignore[attr-defined]
+
+
 def test_one_label_that_some_texts_have_is_a_classification(tmp_path: Path) -> None:
     with refuses(DataError, "one-label", at="'red' is the only label"):
         read(tmp_path / "rows.csv", "text,labels\na,red\nb,\nc,red\n")

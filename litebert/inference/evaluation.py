@@ -89,7 +89,8 @@ def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | 
         note = f"the model was fine-tuned on {path}: only the {len(examples):,} rows of its dev split are scored"
     scored = {id(example) for example in examples}
     is_training = (split or usual) in ("train", "all")
-    to_learn = [] if is_training else [example for example in dataset.train if id(example) not in scored]
+    learned = own[0] if own else dataset.train  # a baseline learns from the rows that the model has learned from
+    to_learn = [] if is_training else [example for example in learned if id(example) not in scored]
     return Chosen(split or usual, examples, num_trained, to_learn, note)
 
 

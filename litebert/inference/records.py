@@ -20,7 +20,9 @@ from litebert.tasks.files.columnar import is_columnar
 from litebert.tasks.files.columns import TAGGED_WORDS, Columns, find_columns, read_named_table
 from litebert.tasks.files.conll import read_conll
 from litebert.tasks.files.custom import read_rows
+from litebert.tasks.files.fasttext import is_fasttext
 from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.files.slash_tags import is_slash_tagged, read_slash_tags
 from litebert.tasks.files.tables import Row, decode, parse_json, read_table, read_text
 from litebert.tasks.files.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.groups import Group
@@ -245,9 +247,11 @@ def _cut_sentence(identity: str, text: str, where: str, *, splits_words: bool) -
 
 
 def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
-    """A table, CoNLL columns with or without tags, or one sentence per line."""
+    """A table, CoNLL columns with or without tags, or one sentence per line, with or without tags (word/TAG)."""
     if file.suffix.lower() == ".txt":
         lines = read_text(file, options.encoding)
+        if is_slash_tagged(lines):
+            return [replace(sentence, label=None) for sentence in read_slash_tags(lines, file)]
         return _sentences_of_lines(lines, str(file), options, splits_words=splits_words)
     if is_table(file):
         table = join_word_rows(read_table(file, encoding=options.encoding), options, needs_tags=False)
@@ -286,9 +290,11 @@ def _texts_of_values(texts: Sequence[Any]) -> list[Any]:
 
 
 def _texts_of_file(file: Path, options: TableOptions, *, num_texts: int) -> Iterable[Any]:
-    """A table, or one text per line (the two texts of a pair are separated by a tab)."""
+    """A table, fastText lines, or one text per line (the two texts of a pair are separated by a tab)."""
     if not (file.suffix.lower() in TABLES or is_columnar(file) or options.text):
-        return _texts_of_lines(read_text(file, options.encoding), str(file), options)
+        lines = read_text(file, options.encoding)
+        if not is_fasttext(lines):
+            return _texts_of_lines(lines, str(file), options)
     table = read_named_table(file, options)
     columns = replace(find_columns(table, options, needs_label=False), label=None)
     if num_texts == 1 and options.text_b is None:

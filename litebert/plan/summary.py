@@ -96,7 +96,7 @@ def describe_seconds(seconds: float) -> str:
         if seconds >= 1.5 * size:
             number = seconds / size
             return f"{number:,.0f} {unit}" if number >= 10 or unit == "minutes" else f"{number:.1f} {unit}"
-    return f"{max(1, round(seconds))} seconds"
+    return f"{max(1, round(seconds))} second{'' if seconds < 1.5 else 's'}"
 
 
 def count_memory(stage: Recipe) -> DeviceMemory:

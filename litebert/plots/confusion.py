@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litebert.core.errors import ConfigError
 from litebert.core.files import atomic_path
@@ -12,6 +13,7 @@ from litebert.core.files import atomic_path
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_MAX_LABELS = 60  # with more, those with the most errors are shown: a larger picture needs gigabytes
 _MAX_NUMBERS = 20  # with more labels, cells do not show their counts
 _MAX_NAME = 24
 _NUMBERED = "Labels are numbered in the order of report.json."
@@ -25,7 +27,10 @@ _WIDE_FONTS = (
 
 
 def plot_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], path: Path, *, title: str) -> None:
-    """Write a PNG: one row per true label, shaded by the share predicted as each label."""
+    """Write a PNG: one row per true label, shaded by the share predicted as each label.
+
+    Of many labels it shows those with the most errors.
+    """
     figure = draw_confusion(counts, labels, title=title)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)
@@ -39,13 +44,17 @@ def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], *, ti
         raise ConfigError("missing-package", "plotting needs matplotlib: pip install 'litebert[plots]'") from error
     matrix = np.asarray(counts)
     shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
+    shown = _choose_labels(matrix)
+    if len(shown) < len(labels):
+        title = f"{title}: the {len(shown)} of {len(labels)} labels with the most errors"
+    matrix, shares, labels = matrix[np.ix_(shown, shown)], shares[np.ix_(shown, shown)], [labels[n] for n in shown]
     size = 2.5 + 0.45 * len(labels)
     figure = Figure(figsize=(size + 0.8, size), layout="constrained")
     panel = figure.add_subplot()
     panel.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     fonts = list_fonts()
     can_write = can_be_written(labels, fonts)
-    names = [_shorten(label) if can_write else str(number) for number, label in enumerate(labels, start=1)]
+    names = [_shorten(label) if can_write else str(n + 1) for n, label in zip(shown, labels, strict=True)]
     panel.set_xticks(range(len(labels)), names, rotation=45, ha="right", rotation_mode="anchor", family=fonts)
     panel.set_yticks(range(len(labels)), names, family=fonts)
     panel.set_xlabel("predicted" if can_write else f"predicted\n{_NUMBERED}")
@@ -57,6 +66,12 @@ def draw_confusion(counts: Sequence[Sequence[int]], labels: Sequence[str], *, ti
             color = "white" if shares[row, column] > 0.5 else "black"
             panel.text(column, row, f"{matrix[row, column]:,}", ha="center", va="center", color=color)
     return figure
+
+
+def _choose_labels(matrix: NDArray[np.int64]) -> list[int]:
+    """The indices of the labels to show, in their order."""
+    num_errors = matrix.sum(0) + matrix.sum(1) - 2 * np.diag(matrix)
+    return sorted(np.argsort(-num_errors, kind="stable")[:_MAX_LABELS].tolist())
 
 
 def list_fonts() -> list[str]:

@@ -53,7 +53,8 @@ def find_wilson(share: float, count: int) -> list[float]:
     """Wilson's interval of a share of independent examples."""
     squared = TWO_SIDED**2 / count
     center, half = share + squared / 2, TWO_SIDED * math.sqrt(share * (1 - share) / count + squared / (4 * count))
-    return [(center - half) / (1 + squared), (center + half) / (1 + squared)]
+    # rounding may leave the limits just outside [0, 1]
+    return [max((center - half) / (1 + squared), 0.0), min((center + half) / (1 + squared), 1.0)]
 
 
 def _resample(

@@ -20,14 +20,14 @@ def f1(guesses: ArrayLike, truths: ArrayLike, positive: float = 1) -> float:
     return 2 * int((guessed & true).sum()) / total if total else 0.0
 
 
-def macro_f1(guesses: ArrayLike, truths: ArrayLike) -> float:
-    """The unweighted mean of the classes' F1."""
-    classes, numbers = np.unique(np.concatenate([np.asarray(guesses), np.asarray(truths)]), return_inverse=True)
-    guessed, true = numbers.reshape(2, -1)
-    both = np.bincount(guessed[guessed == true], minlength=len(classes))
-    return float(
-        np.mean(2 * both / (np.bincount(guessed, minlength=len(classes)) + np.bincount(true, minlength=len(classes))))
-    )
+def macro_f1(guesses: ArrayLike, truths: ArrayLike, classes: ArrayLike | None = None) -> float:
+    """The unweighted mean of the classes' F1; `classes` that are neither predicted nor present count as 0."""
+    guessed, true = np.asarray(guesses), np.asarray(truths)
+    known = np.unique(np.concatenate([guessed, true]) if classes is None else np.asarray(classes))
+    guessed, true = np.searchsorted(known, guessed), np.searchsorted(known, true)
+    both = np.bincount(guessed[guessed == true], minlength=len(known))
+    total = np.bincount(guessed, minlength=len(known)) + np.bincount(true, minlength=len(known))
+    return float(np.mean(2 * both / np.maximum(total, 1)))
 
 
 def matthews(guesses: ArrayLike, truths: ArrayLike) -> float:

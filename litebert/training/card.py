@@ -37,6 +37,10 @@ def write_task_card(*, model: str, task: str, source: str, facts: Mapping[str, A
     }
     if baseline:
         cells[f"{facts['metric']} of {baseline['name']}"] = f"{baseline['scores'][facts['metric']]:.4g}"
+    chance, metric = facts["chance"], facts["metric"].replace("_", " ")
+    cells[f"{metric} of chance"] = f"{chance['score']:.4g}"
+    warning = f"**Not above chance**: a {metric} up to {chance['score'] + chance['margin']:.4g} may be luck.\n"
+    warning = warning if facts["is_at_chance"] else ""
     rows = "\n".join(f"| {name.replace('_', ' ')} | {cell} |" for name, cell in cells.items())
     return f"""---
 library_name: litebert
@@ -51,7 +55,7 @@ Fine-tuned with litebert for `{task}` from `{source}`.
 {rows}
 
 ## Limitations
-Scores on other kinds of text, or on a test set, may be lower; look at its errors before you rely on it.
+{warning}Scores on other kinds of text, or on a test set, may be lower; look at its errors before you rely on it.
 
 ## Recipe
 ```toml

@@ -147,6 +147,9 @@ def test_a_folder_without_dev_is_never_scored_on_test_unasked(
     write_lines(tmp_path / "mine" / "train.jsonl", invent_rows(count=60, seed=5))
     code, printed, errors = run(capsys, *words)  # its dev rows are those that were held out of train
     assert (code, printed.startswith("dev, ")) == (0, True), errors
+    _, printed, _ = run(capsys, *words, "--split", "test", "--json")
+    num_trained = json.loads((held_out / "report.json").read_text())["num_train_examples"]
+    assert json.loads(printed)["baseline"]["num_train_examples"] == num_trained, "held-out rows are not trained on"
 
 
 def test_a_model_that_does_not_record_its_training_says_so(

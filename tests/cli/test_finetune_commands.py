@@ -148,6 +148,14 @@ def test_a_tsv_is_a_table_when_asked_as_when_learned(
     assert "text = 'sentence'" in errors
 
 
+def test_labels_of_a_fasttext_file_are_no_part_of_its_texts(
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test.txt").write_text("__label__cat a cat\n__label__dog a dog\n")
+    code, printed, _ = run(capsys, "predict", classifier, tmp_path / "test.txt", "--table")
+    assert (code, [line.split("\t")[-1] for line in printed.splitlines()]) == (0, ["a cat", "a dog"])
+
+
 def test_an_ending_in_capitals_is_the_same_ending(
     classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,6 +205,9 @@ def test_tagged_files_are_answered_sentence_by_sentence(
     code, printed, _ = run(capsys, "predict", out, tmp_path / "train.conll")
     answers = [json.loads(line)["answer"] for line in printed.splitlines()]
     assert (code, len(answers), {len(answer) for answer in answers}) == (0, 16, {2})
+    (tmp_path / "train.txt").write_text("the/O cat/B-ANIMAL\na/O dog/B-ANIMAL\n")
+    code, printed, _ = run(capsys, "predict", out, tmp_path / "train.txt")
+    assert [json.loads(line)["words"] for line in printed.splitlines()] == [["the", "cat"], ["a", "dog"]]
     # what other columns say is not asked: tags of another kind, or of some sentences only
     (tmp_path / "other.conll").write_text("the DT B-NP\ncat NN I-NP\n\na\ndog\n")
     code, printed, _ = run(capsys, "predict", out, tmp_path / "other.conll")

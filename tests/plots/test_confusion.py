@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.font_manager import fontManager
 
@@ -75,3 +76,16 @@ def test_nothing_warns_where_a_second_font_is_taken(chinese_font: None, tmp_path
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plot_confusion(COUNTS, [CHINESE[0], "plain"], tmp_path / "c.png", title=CHINESE[1])
+
+
+def test_of_many_labels_those_with_errors_are_shown_in_a_small_picture() -> None:
+    labels = [f"class {n}" for n in range(600)]
+    counts = np.diag(np.full(600, 9))
+    counts[3, 500] = counts[500, 7] = 2
+    figure = draw_confusion(counts.tolist(), labels, title="run")
+    [panel] = figure.axes
+    shown = [tick.get_text() for tick in panel.get_yticklabels()]
+    assert max(figure.get_size_inches()) < 40
+    assert {"class 3", "class 7", "class 500"} < set(shown)
+    assert shown == sorted(shown, key=labels.index)
+    assert panel.get_title() == "run: the 60 of 600 labels with the most errors"

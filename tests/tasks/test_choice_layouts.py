@@ -128,6 +128,14 @@ def test_lines_that_were_written_into_a_cell_are_one_text(lines: str, tmp_path: 
     assert (example.context, example.question) == ("M: Tea?\nW: Yes.", "['no', 'list', 1]")
 
 
+@pytest.mark.parametrize("passage", [[{"speaker": "M", "text": "Tea?"}], "[{'text': 'Tea?'}]", {"text": "Tea?"}])
+def test_a_passage_of_objects_is_refused(passage: Any, tmp_path: Path) -> None:
+    row = {"context": passage, "question": "What?", "choices": ["tea", "milk"], "label": 0}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    with refuses(DataError, "wrong-input", at="rows.jsonl:1"):
+        read_dataset("choice", tmp_path / "rows.jsonl", TableOptions(dev_share=0.0))
+
+
 def test_a_number_that_is_anothers_text_is_refused(tmp_path: Path) -> None:
     row = {"question": "How many?", "choices": ["1", "0"], "label": "1"}
     with refuses(DataError, "ambiguous-label"):

@@ -131,6 +131,16 @@ def test_numbers_count_the_columns_of_training_and_other_files_are_matched_by_na
     assert [(one.text, one.label) for one in dataset.dev["dev"]] == [("z", "1"), ("w", "0")]
 
 
+def test_a_test_file_without_names_and_known_labels_has_other_columns(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("x,good\ny,bad\n")
+    options = TableOptions(dev_share=0.0, text="1", label="2")
+    (tmp_path / "test.csv").write_text("0,a fine film\n1,a poor film\n")
+    with refuses(DataError, "columns-mismatch", at="test.csv"):
+        read_dataset("classification", tmp_path, options)
+    (tmp_path / "test.csv").write_text("a fine film,good\na poor film,unknown\n")
+    assert read_dataset("classification", tmp_path, options).test["test"][0].text == "a fine film"
+
+
 def test_without_names_other_columns_are_refused(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("x\tpos\ny\tneg\n")
     options = TableOptions(dev_share=0.0, text="1", label="2")
@@ -161,7 +171,7 @@ def test_a_row_of_the_training_files_names_is_no_data_in_a_test_file_without_lab
     assert [(one.text, one.label) for one in dataset.test["test"]] == [("neu", None)]
 
 
-@pytest.mark.parametrize("name", ["id", "ID", "Id"])
+@pytest.mark.parametrize("name", ["id", "ID", "Id", "idx", "index", "", "Unnamed: 0"])
 def test_a_column_of_ids_is_no_text_whatever_its_case(name: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"{name},tweet,label\n7,so it is,x\n8,so it is not,y\n")

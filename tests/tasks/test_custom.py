@@ -65,6 +65,24 @@ def test_columns_and_labels_that_were_found_are_shown(tmp_path: Path) -> None:
     assert dataset.notes[1] == "labels: 9 (2), 10 (1)"
 
 
+@pytest.mark.parametrize(
+    ("rows", "note"),
+    [
+        ("a,0.5\nb,1.25\nc,0\n", "to predict numbers, use the task regression"),
+        ("a,Good\nb,good\nc,bad\n", "the labels 'Good' and 'good' differ only in case or spaces"),
+        ("a,x\nA,y\nb,y\nb,y\n", "1 of 2 different training texts have more than one label"),
+        ("a,1.0\nb,0.0\n", None),
+        ("a,v1.2\nb,v1.3\n", None),
+    ],
+)
+def test_labels_that_are_probably_not_meant_are_told(rows: str, note: str | None, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("text,label\n" + rows)
+    told = read_dataset("classification", tmp_path / "rows.csv", TableOptions(dev_share=0.0)).notes[1:-1]
+    others = [one for one in told if not one.startswith(("labels: ", "some labels are rare", "the loss weighs"))]
+    assert len(others) == (note is not None), others
+    assert note is None or note in others[0]
+
+
 def test_rows_are_held_out_where_there_is_no_dev_file_and_always_the_same(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.csv", "text,label\n" + "".join(f"t{n},{n % 2}\n" for n in range(50)))
     first, second = (read_dataset("classification", path, TableOptions(dev_share=0.2)) for _ in range(2))

@@ -63,6 +63,18 @@ def test_a_quote_that_would_swallow_cells_is_a_letter(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("is_label_first", [False, True])
+def test_texts_between_two_quotes_are_rows_and_not_one_cell(is_label_first: bool, tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(20)]
+    texts[3], texts[9] = f'"{texts[3]}', f'{texts[9]}"'
+    rows = [[text, ("good", "bad")[number % 2]] for number, text in enumerate(texts)]
+    rows = [row[::-1] for row in rows] if is_label_first else rows
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    found = read_delimited(tmp_path / "rows.tsv", text)
+    assert [line.cells for line in found.lines] == rows
+    assert not found.is_quoted
+
+
 def test_glue_is_taken_as_it_is_though_its_cells_look_quoted(tmp_path: Path) -> None:
     for split in ("train", "dev"):
         (tmp_path / f"{split}.tsv").write_text('sentence\tlabel\n"fine"\t1\nplain\t0\n')

@@ -38,6 +38,7 @@ def test_few_right_answers_are_not_certainty() -> None:
     outputs, examples = make_answers(10, 1.0, 1)
     assert find_intervals(TASK, outputs, examples)["accuracy"] == pytest.approx([0.722, 1.0], abs=1e-3)
     assert find_wilson(0.0, 10) == pytest.approx([0.0, 0.278], abs=1e-3)
+    assert all(find_wilson(0.0, n)[0] >= 0 and find_wilson(1.0, n)[1] <= 1 for n in range(1, 200))
 
 
 def test_a_lead_is_measured_on_the_same_examples() -> None:
@@ -94,6 +95,12 @@ def test_a_perfect_f1_of_few_sentences_is_not_certainty(num_sentences: int) -> N
     found = find_intervals(task, [[[0.0, 1.0], [1.0, 0.0]]] * num_sentences, sentences)
     low, high = found["span_f1"]
     assert (low, high) == (pytest.approx(num_sentences / (num_sentences + TWO_SIDED**2), abs=1e-6), 1.0)
+
+
+def test_a_draw_without_a_rare_label_is_not_perfect() -> None:
+    examples = [TextExample(str(n), "text", label="ab"[n < 2]) for n in range(30)]
+    low, high = find_intervals(TASK, [[0.9, 0.1]] * 30, examples)["macro_f1"]
+    assert 0.4 < low < 14 / 29 < high <= 0.5, "a model that never answers the rare label"
 
 
 def test_a_correlation_that_no_draw_changes_has_no_interval() -> None:

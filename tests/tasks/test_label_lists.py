@@ -38,6 +38,7 @@ def read(path: Path, text: str, options: TableOptions = NO_SPLIT, task: str = "m
         ("('a', 'b')", ["a", "b"]),
         ("{'b', 'a'}", ["a", "b"]),
         ("[]", []),
+        ("set()", []),
         (["a"], ["a"]),
         ("[spam]", None),
         ('{"a": 1}', None),
@@ -59,6 +60,7 @@ def test_a_cell_that_describes_a_list_is_one(cell: object, value: list[object] |
         ["['red' 'blue']", "[]", "['red']"],
         ["[red, blue]", "", "[red]"],
         ["('red', 'blue')", "", "red"],
+        ["('red', 'blue')", "set()", "{'red'}"],
         ["red|blue", "", "red"],
     ],
 )
@@ -67,6 +69,24 @@ def test_labels_in_one_cell_are_never_brackets_and_quotes(cells: list[str], tmp_
     dataset = read(tmp_path / "rows.csv", "text,labels\n" + "".join(f"x{n},{cell}\n" for n, cell in enumerate(quoted)))
     assert [example.label for example in dataset.train] == [("red", "blue"), (), ("red",)]
     assert dataset.task.labels == ("blue", "red")  # type: ignore[attr-defined]
+
+
+def test_a_column_of_lists_is_no_text(tmp_path: Path) -> None:
+    rows = "text,label\n\"['a', 'b']\",x\n\"['c']\",y\n"
+    with refuses(DataError, "wrong-input", at="rows.csv:2"):
+        read(tmp_path / "rows.csv", rows, task="classification")
+    assert read(tmp_path / "rows.csv", rows + "plain,x\n", task="classification").train[0].text == "['a', 'b']"
+
+
+def test_one_column_of_zero_and_one_is_not_two_labels(tmp_path: Path) -> None:
+    with refuses(DataError, "bad-label", at="rows.csv"):
+        read(tmp_path / "rows.csv", "text,toxic\na,1\nb,0\nc,0\n")
+    assert read(tmp_path / "rows.csv", "text,labels\na,0|1\nb,0\nc,1\n").task.labels == ("0", "1")  # type: ignore[attr-defined]
+
+
+def test_one_label_that_some_texts_have_is_a_classification(tmp_path: Path) -> None:
+    with refuses(DataError, "one-label", at="'red' is the only label"):
+        read(tmp_path / "rows.csv", "text,labels\na,red\nb,\nc,red\n")
 
 
 def test_a_list_is_no_class(tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ def test_matthews_macro_f1_and_confusion_of_five_classes(sides: tuple[list[int],
     assert metrics.matthews(guesses, truths) == pytest.approx(sklearn.matthews_corrcoef(truths, guesses))
     expected = sklearn.f1_score(truths, guesses, average="macro", zero_division=0)
     assert metrics.macro_f1(guesses, truths) == pytest.approx(expected)
+    labels = list(range(7))  # two of them in neither
+    expected = sklearn.f1_score(truths, guesses, labels=labels, average="macro", zero_division=0)
+    assert metrics.macro_f1(guesses, truths, labels) == pytest.approx(expected)
     confusion = sklearn.confusion_matrix(truths, guesses, labels=range(5))
     assert metrics.confusion_matrix(guesses, truths, 5).tolist() == confusion.tolist()
 

@@ -48,11 +48,31 @@ def as_objects(start: str, end: str, label: str, *, is_list: bool = False, last:
             "text": TEXT,
             "label": {"PER": {"Ada Lovelace": [[0, 11]], "Babbage": [[27, 33]]}, "DATE": {"1815": [[17, 20]]}},
         },
+        {"text": TEXT, "ents": as_objects("start", "end", "label")},  # spaCy's Doc.to_json
+        {"text": TEXT, "spans": [[kind, a, b] for a, b, kind in PLACES]},
+        {
+            "text": TEXT,
+            "entities": [{"offset": a, "length": b - a, "category": kind} for a, b, kind in PLACES],
+        },  # Azure
+        {"text": TEXT, "entities": [{"offsets": [a, b], "type": kind} for a, b, kind in PLACES]},
+        {
+            "text": TEXT,  # BigBIO
+            "entities": [{"offsets": [[a, b]], "type": kind, "text": [TEXT[a:b]]} for a, b, kind in PLACES],
+        },
     ],
-    ids=["plain", "prodigy", "doccano", "doccano triples", "spacy", "label studio", "last", "dataturks", "cluener"],
+    ids=[
+        *("plain", "prodigy", "doccano", "doccano triples", "spacy", "label studio", "last", "dataturks", "cluener"),
+        *("spacy json", "label first", "azure", "offsets", "bigbio"),
+    ],
 )
 def test_places_in_a_text_become_tags_of_its_words(row: Any, tmp_path: Path) -> None:
     assert read(tmp_path / "a.json", json.dumps([row])) == [(WORDS, TAGS)]
+
+
+@pytest.mark.parametrize("place", [{"from": 0, "to": 3, "label": "PER"}, {"offsets": [[0, 2], [3, 5]], "type": "PER"}])
+def test_places_of_an_unknown_form_are_named(place: dict[str, Any], tmp_path: Path) -> None:
+    with refuses(DataError, "bad-span", at="entities"):
+        read(tmp_path / "a.json", json.dumps([{"text": TEXT, "entities": [place]}]))
 
 
 def test_pairs_of_text_and_places_may_stand_in_lines(tmp_path: Path) -> None:
@@ -168,7 +188,13 @@ def test_words_without_sentences_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "row",
-    ["\"['Ada', 'met']\",\"['B-PER', 'O']\"", "\"['Ada' 'met']\",\"['B-PER' 'O']\"", "Ada met,B-PER O"],
+    [
+        "\"['Ada', 'met']\",\"['B-PER', 'O']\"",
+        "\"['Ada' 'met']\",\"['B-PER' 'O']\"",
+        "Ada met,B-PER O",
+        'Ada met,"B-PER,O"',
+        'Ada met,"B-PER, O"',
+    ],
 )
 def test_a_sentence_in_each_row_of_a_csv_is_a_list_or_has_spaces(row: str, tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv", f"tokens,ner_tags\n{row}\n") == [(("Ada", "met"), ("B-PER", "O"))]

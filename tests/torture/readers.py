@@ -47,7 +47,7 @@ from litebert.search.index import SearchIndex
 from litebert.study.place import read_arm_report
 from litebert.study.spec import load_study
 from litebert.tasks.catalog import read_dataset, task_facts
-from litebert.tasks.classification import Classification
+from litebert.tasks.kinds.classification import Classification
 from litebert.tasks.predictions import read_predictions
 from litebert.tasks.report import read_report, write_report
 from litebert.tasks.seen_texts import SEEN_FILE, find_seen_texts, write_seen_texts

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
-from litebert.tasks.answer_scores import read_answers
-from litebert.tasks.answer_sheets import check_answer_sheet, read_questions
 from litebert.tasks.catalog import read_dataset
-from litebert.tasks.reading import TableOptions
+from litebert.tasks.files.reading import TableOptions
+from litebert.tasks.leaderboard.answer_scores import read_answers
+from litebert.tasks.leaderboard.answer_sheets import check_answer_sheet, read_questions
 from tests.small_tasks import find_animal, invent_rows, split_pairs, tag_words, write_rows
 from tests.torture.reader import Reader
 

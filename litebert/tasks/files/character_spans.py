@@ -1,7 +1,8 @@
 """Texts with entity spans, as annotation tools export them: a text, and for each span its start, end and label.
 
-Supports spaCy's and doccano's triples ([0, 5, "PER"]), objects with start, end and label under their usual names
-(Prodigy, Label Studio, Dataturks), and CLUENER's tables of names. The spans become word tags: B-PER, I-PER.
+Supports triples ([0, 5, "PER"] as in spaCy and doccano, or ["PER", 0, 5]), objects with start, end and label under
+their usual names (Prodigy, Label Studio, Dataturks), with offset and length (Azure) or offsets (BigBIO), and
+CLUENER's tables of names. The spans become word tags: B-PER, I-PER.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +19,10 @@ from litebert.tasks.kinds.token_tags import OUTSIDE, TaggedWords
 from litebert.tasks.words import Word, find_words
 
 TEXT = ("text", "content", "sentence", "data")
-SPANS = ("entities", "spans", "label", "labels", "annotations", "annotation", "ner")
-_START = ("start", "start_offset", "start_char", "start_idx", "begin")
-_END = ("end", "end_offset", "end_char", "end_idx", "stop")
-_KIND = ("label", "type", "entity_type", "entity_group", "labels", "tag", "class", "entity")
+SPANS = ("entities", "spans", "ents", "label", "labels", "annotations", "annotation", "ner")
+_START = ("start", "start_offset", "start_char", "start_idx", "start_pos", "start_index", "startOffset", "begin")
+_END = ("end", "end_offset", "end_char", "end_idx", "end_pos", "end_index", "endOffset", "stop")
+_KIND = ("label", "type", "entity_type", "entity_group", "labels", "category", "tag", "class", "entity")
 _SURFACE = ("text", "word", "value", "mention", "name")
 
 
@@ -80,7 +81,15 @@ def find_span_columns(
         return None
     values = (_list_values(row.cells.get(spans)) for row in table.rows)
     first = next((value for value in values if value), [])
-    return (text, spans) if first and all(_is_place(one) for one in first) else None
+    if first and all(_is_place(one) for one in first):
+        return text, spans
+    if first and isinstance(first[0], dict):
+        raise DataError(
+            "bad-span",
+            f"{table.path}: '{spans}' has objects without a known start and end (they have "
+            f"{', '.join(map(str, first[0]))}); name them start, end and label",
+        )
+    return None
 
 
 def read_character_spans(
@@ -129,8 +138,19 @@ def _iter_table(kind: str, names: Any) -> Iterator[dict[str, Any]]:
 
 def _is_place(value: Any) -> bool:
     if isinstance(value, dict):
-        return "points" in value or _take(value, _START) is not None
-    return isinstance(value, list | tuple) and len(value) == 3 and isinstance(value[0], int)
+        return "points" in value or _find_ends(value)[0] is not None
+    return isinstance(value, list | tuple) and len(value) == 3 and isinstance(value[1], int)
+
+
+def _find_ends(value: dict[str, Any]) -> tuple[Any, Any]:
+    """Start and end of a span, under their usual names; None if there are none."""
+    if isinstance(offsets := value.get("offsets"), list):  # [0, 5], or [[0, 5]] of spans that may have several parts
+        ends = offsets[0] if len(offsets) == 1 and isinstance(offsets[0], list) else offsets
+        return tuple(ends) if len(ends) == 2 else (None, None)
+    start, end = _take(value, _START), _take(value, _END)
+    if start is None and isinstance(value.get("offset"), int) and isinstance(value.get("length"), int):
+        return value["offset"], value["offset"] + value["length"]
+    return start, end
 
 
 def _read_places(row: Row, column: str, text: str, misplaced: Misplaced) -> list[Place]:
@@ -146,10 +166,12 @@ def _points(value: Any) -> list[Any]:
 
 def _read_place(value: Any, text: str, where: str, misplaced: Misplaced) -> Place:
     if isinstance(value, dict):
-        start, end, kind, surface = (_take(value, names) for names in (_START, _END, _KIND, _SURFACE))
+        (start, end), kind, surface = _find_ends(value), _take(value, _KIND), _take(value, _SURFACE)
     else:
-        start, end, kind, surface = (*value, None) if len(value) == 3 else (None,) * 4
-    kind = kind[0] if isinstance(kind, list) and len(kind) == 1 else kind
+        start, end, kind = value if len(value) == 3 else (None,) * 3
+        start, end, kind = (end, kind, start) if isinstance(start, str) else (start, end, kind)  # the label first
+        surface = None
+    kind, surface = (one[0] if isinstance(one, list) and len(one) == 1 else one for one in (kind, surface))
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(kind, str) and kind):
         raise DataError("bad-span", f"{where}: expected integer start and end and one label, got {str(value)[:60]}")
     if isinstance(surface, str) and text[start:end] != surface:

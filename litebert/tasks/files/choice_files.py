@@ -17,6 +17,7 @@ from litebert.tasks.files.choice_layouts import CHOICES, NAMES, find_by_name, la
 from litebert.tasks.files.columns import check_group
 from litebert.tasks.files.custom import forget_partial
 from litebert.tasks.files.first_rows import show_first_rows
+from litebert.tasks.files.list_cells import parse_list
 from litebert.tasks.files.reading import TableOptions, find_files, find_split
 from litebert.tasks.files.splitting import hold_out
 from litebert.tasks.files.tables import Row, Table, parse_value, read_text, tells_label
@@ -171,8 +172,8 @@ def _read_row(row: Row, number: int, fields: Fields, needs_label: bool) -> Choic
             f"such as choice1 and choice2; name the field or fields",
             option="choices",
         )
-    texts = [row.cells.get(name) or "" if name else "" for name in (fields.context, fields.question)]
-    if not any(str(text).strip() for text in texts):
+    texts = [_read_text(row, name) for name in (fields.context, fields.question)]
+    if not any(text.strip() for text in texts):
         raise DataError(
             "unknown-column",
             f"{row.where}: no passage ({', '.join(CONTEXT)}) and no question ({', '.join(QUESTION)}) found",
@@ -183,7 +184,19 @@ def _read_row(row: Row, number: int, fields: Fields, needs_label: bool) -> Choic
         right = find_by_name(value, names)
         if right is None:
             right = _read_label(value, choices, f"{row.where}: {label}")
-    return ChoiceExample(row.identity(number), str(texts[0]), str(texts[1]), tuple(choices), right, where=row.where)
+    return ChoiceExample(row.identity(number), texts[0], texts[1], tuple(choices), right, where=row.where)
+
+
+def _read_text(row: Row, name: str | None) -> str:
+    """The text of a passage or a question; empty if there is none."""
+    value = row.cells.get(name) if name else None
+    has_objects = any(isinstance(one, dict) for one in parse_list(value) or ())
+    if isinstance(value, list | dict) or has_objects:  # lists of lines are already joined
+        raise DataError(
+            "wrong-input",
+            f"{row.where}: '{name}' is {str(value)[:40]}, not text or a list of lines; write it as one text",
+        )
+    return "" if value is None else str(value)
 
 
 def _read_label(value: Any, choices: Sequence[str], where: str) -> int:

@@ -29,6 +29,7 @@ TEXTS = Usual(
 TAGGED_WORDS = Usual(
     ("tokens", "words", "sentence", "text"), (), ("tags", "ner_tags", "labels", "tag", "word_labels", "pos_tags", "pos")
 )
+ROW_NUMBERS = ("id", "idx", "index", "", "unnamed: 0")  # usual names of ids, and of pandas' index: never guessed
 OFTEN_LABEL = "answer"  # if no other column is the label, this one is, and not a second text
 _BY_NUMBER = "by name, or by number (from 1) if the file has no header"
 
@@ -66,7 +67,7 @@ def find_columns(table: Table, options: TableOptions, *, needs_label: bool, usua
     text_b = named.get("text_b") or (guess_column(free, usual.text_b) if options.text is None else None)
     if "text_b" not in named and text_b and text_b.lower() == OFTEN_LABEL and needs_label and label is None:
         text_b = None
-    others = [column for column in table.columns if column not in (text, text_b, label) and column.lower() != "id"]
+    others = [name for name in table.columns if name not in (text, text_b, label) and name.lower() not in ROW_NUMBERS]
     if text is None and len(others) == 1:
         text = others.pop()
     if needs_label and label is None and len(others) == 1:

@@ -34,7 +34,7 @@ from litebert.tasks.files.list_cells import parse_list
 from litebert.tasks.files.misplaced import Misplaced
 from litebert.tasks.files.reading import TableOptions, find_files, find_split
 from litebert.tasks.files.slash_tags import is_slash_tagged, read_slash_tags
-from litebert.tasks.files.splitting import hold_out
+from litebert.tasks.files.splitting import hold_out, text_of
 from litebert.tasks.files.tables import SUFFIXES, Row, Table, cell_text, is_blank, read_text, tells_label
 from litebert.tasks.files.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.finetuning import Dataset
@@ -51,6 +51,11 @@ from litebert.tasks.kinds.token_tags import OUTSIDE, TaggedWords, TokenTags
 from litebert.tasks.texts import TextExample
 
 MAX_TOLD = 20
+_ONE_LABEL = {  # why a single label is nothing to learn
+    "classification": "every training row has the label '{}', so there is nothing to learn",
+    "multi-label": "'{}' is the only label; to predict whether a text has it, use the task classification",
+    "tags": "every word has the tag '{}', so there is nothing to learn; is this the right column?",
+}
 MAX_UNSEEN_SHARE = 0.05  # of a split's tags; a larger share means that the file belongs to another task
 
 Example = TypeVar("Example", TextExample, TaggedWords)
@@ -60,13 +65,16 @@ AnyExample = TypeVar("AnyExample", TextExample, TaggedWords, ChoiceExample)
 
 def read_classes(path: Path, options: TableOptions) -> Dataset:
     """Read one label per row."""
-    splits, notes = read_splits(_read_tables(path, options), options, _label_word)
+    tables = _read_tables(path, options)
+    splits, notes = read_splits(tables, options, _label_word)
     labels = options.labels or _discover_labels(
         [example.label for example in splits["train"]], path, options.max_labels
     )
+    _check_columns(tables, splits, labels)
     _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [example.label for example in splits["train"]], options)
+    notes += _doubt_labels(splits["train"], labels) if options.is_learned else []
     names, positive = _choose_scores(splits["train"], labels, options, notes)
     is_balanced = names[0] == "macro_f1" if options.is_balanced is None else options.is_balanced
     weights = balanced_weights(splits["train"], labels) if is_balanced and options.is_learned else ()
@@ -147,7 +155,15 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     notes += told_one_hot
     splits = split_label_cells(splits, options.labels, notes)
     found = {label for example in splits["train"] for label in example.label}
-    labels = options.labels or one_hot or _discover_labels(list(found), path, options.max_labels)
+    if found == {"0", "1"} and not options.labels and all(len(example.label) == 1 for example in splits["train"]):
+        raise DataError(
+            "bad-label",
+            f"{path}: the label column has only 0 and 1; for one label use the task classification, for several name "
+            f"all of their columns",
+            option="label",
+        )
+    labels = options.labels or one_hot or _discover_labels(list(found), path, options.max_labels, of="multi-label")
+    _check_columns(tables, splits, labels)
     _settle_labels(splits, labels, options, notes)
     _hold_out(splits, options, notes)
     notes += _tell("labels", labels, [label for example in splits["train"] for label in example.label], options)
@@ -193,7 +209,7 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
         first = first or (joined, columns)
         splits[split] = read_tagged_rows(joined, columns, needs_tags=needs_tags, group=options.group)
     found = {tag for example in splits["train"] for tag in example.label or ()}
-    labels = options.labels or _discover_labels(list(found), path, options.max_labels)
+    labels = options.labels or _discover_labels(list(found), path, options.max_labels, of="tags")
     task = TokenTags("tags", tuple(sorted(labels, key=lambda tag: tag != OUTSIDE)), splits_words)  # O first
     _settle_tags(splits, task.labels, notes)
     _hold_out(splits, options, notes)
@@ -305,6 +321,13 @@ def read_rows(
     group: str | None = None,
 ) -> list[TextExample]:
     """One example per row; without a label column its label is None."""
+    for column in (columns.text, columns.text_b):
+        if column is not None and all(parse_list(row.cells.get(column)) for row in table.rows):
+            raise DataError(
+                "wrong-input",
+                f"{table.rows[0].where}: '{column}' is a list in every row, {str(table.rows[0].cells[column])[:40]}, "
+                f"not text; name a column of texts, or join the lists",
+            )
     return [
         TextExample(
             id=row.identity(number),
@@ -348,6 +371,30 @@ def _tell(word: str, labels: Sequence[str], found: Sequence[str], options: Table
     counts = Counter(found)
     more = f", and {len(labels) - MAX_TOLD} more" if len(labels) > MAX_TOLD else ""
     return [f"{word}: " + ", ".join(f"{label} ({counts[label]:,})" for label in labels[:MAX_TOLD]) + more]
+
+
+def _doubt_labels(examples: Sequence[TextExample], labels: Sequence[str]) -> list[str]:
+    """Notes on labels that are probably not meant as they are."""
+    notes: list[str] = []
+    if all(map(_is_decimal, labels)) and not all(float(label).is_integer() for label in labels):
+        notes.append(f"the labels are decimals such as {labels[0]}: to predict numbers, use the task regression")
+    spellings: dict[str, list[str]] = {}
+    for label in labels:
+        spellings.setdefault(" ".join(label.casefold().split()), []).append(label)
+    alike = next((some for some in spellings.values() if len(some) > 1), None)
+    if alike:
+        notes.append(f"the labels '{alike[0]}' and '{alike[1]}' differ only in case or spaces, but are two labels")
+    labels_of: dict[str, set[str]] = {}
+    for example in examples:
+        labels_of.setdefault(text_of(example), set()).add(example.label)
+    num_conflicts = sum(len(some) > 1 for some in labels_of.values())
+    if num_conflicts:
+        notes.append(f"{num_conflicts:,} of {len(labels_of):,} different training texts have more than one label")
+    return notes
+
+
+def _is_decimal(label: str) -> bool:
+    return label.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
 def _unless_blank(read_label: Callable[[Row, str], Any]) -> Callable[[Row, str], Any]:
@@ -398,12 +445,15 @@ def _check_spread(examples: Sequence[TextExample]) -> None:
     )
 
 
-def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple[str, ...]:
+def _discover_labels(
+    found: Sequence[str], path: Path, max_labels: int, *, of: str = "classification"
+) -> tuple[str, ...]:
     """The distinct labels, in numerical order if all are numbers, else alphabetically."""
     labels = set(found)
-    if len(labels) < 2:
-        shown = f"every training row has the label '{labels.pop()}'" if labels else "no training row has a label"
-        raise DataError("one-label", f"{path}: {shown}, so there is nothing to learn")
+    if not labels:
+        raise DataError("one-label", f"{path}: no training row has a label, so there is nothing to learn")
+    if len(labels) == 1:
+        raise DataError("one-label", f"{path}: {_ONE_LABEL[of].format(*labels)}")
     if len(labels) > max_labels:
         raise DataError(
             "too-many-labels",
@@ -413,6 +463,21 @@ def _discover_labels(found: Sequence[str], path: Path, max_labels: int) -> tuple
         )
     are_numbers = all(read_whole_number(label.removeprefix("-")) is not None for label in labels)
     return tuple(sorted(labels, key=lambda label: (int(label) if are_numbers else 0, label)))
+
+
+def _check_columns(
+    tables: Mapping[str, Table], splits: Mapping[str, Sequence[TextExample]], labels: Sequence[str]
+) -> None:
+    """Raise if a test file's columns were found by number and none of its labels is known: they are another column."""
+    if "test" not in tables or all(table.has_header for table in tables.values()):
+        return
+    found = [label for example in splits["test"] for label in _list_labels(example)]
+    if found and not set(found) & set(labels):
+        raise DataError(
+            "columns-mismatch",
+            f"{tables['test'].path}: none of its labels, such as '{found[0][:40]}', is in the training data; use the "
+            f"same columns in both files, or add a header to both",
+        )
 
 
 def _settle_labels(

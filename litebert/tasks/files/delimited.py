@@ -54,10 +54,11 @@ def read_delimited(path: Path, text: str, *, may_be_quoted: bool = True) -> Deli
     elif not may_be_quoted or not _follows_quoting(text):
         return Delimited(list(_iter_plain(text)), "\t", is_quoted=False)
     quoted = list(_iter_quoted(path, text, "\t"))
-    if suffix == ".csv" or _is_even(quoted):
-        return Delimited(quoted, "\t", is_quoted=True)
-    plain = list(_iter_plain(text))
-    return Delimited(plain, "\t", is_quoted=False) if _is_even(plain) else Delimited(quoted, "\t", is_quoted=True)
+    if suffix != ".csv":
+        plain = list(_iter_plain(text))
+        if _is_even(plain) and (not _is_even(quoted) or _swallows_rows(quoted, plain)):
+            return Delimited(plain, "\t", is_quoted=False)
+    return Delimited(quoted, "\t", is_quoted=True)
 
 
 def advise_ragged(table: Delimited, *, is_short: bool) -> str:
@@ -133,6 +134,19 @@ def _follows_quoting(text: str) -> bool:
             return False
         position = cell.end()
     return True
+
+
+def _swallows_rows(quoted: Sequence[Line], plain: Sequence[Line]) -> bool:
+    """Whether the lines inside quoted cells are rows, between one text that begins and one that ends with a quote.
+
+    As rows they have no other labels than the rest: cells that really continue in the next line would invent some.
+    """
+    if len(quoted) == len(plain):
+        return False
+    columns = [list(zip(*(line.cells for line in lines), strict=True)) for lines in (quoted, plain)]
+    pairs = zip(*columns, strict=False)  # the widths may differ
+    known = [(set(values), set(others)) for values, others in pairs if 2 * len(set(values)) <= len(quoted)]
+    return bool(known) and all(others <= values for values, others in known)
 
 
 def _is_even(lines: Sequence[Line]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litebert.core.errors import DataError
+from litebert.tasks.files.columns import ROW_NUMBERS
 from litebert.tasks.files.list_cells import is_list_text, parse_list
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.files.tables import Row, Table
@@ -12,7 +13,6 @@ from litebert.tasks.texts import TextExample
 
 MARKS = ("|", ";", ",")  # between the labels of one cell
 ONE_HOT = "labels"  # the column that replaces the 0/1 columns
-_NO_LABELS = ("id", "idx", "index", "")  # usual names of pandas' index and of row numbers
 
 
 def read_label_cell(row: Row, column: str) -> list[str] | str:
@@ -69,7 +69,7 @@ def find_one_hot(table: Table, options: TableOptions, usual: Sequence[str]) -> t
     if options.labels and set(options.labels) <= set(table.columns):
         return options.labels
     others = [name for name in table.columns if name not in (options.text, options.text_b)]
-    binary = tuple(name for name in others if name.lower() not in _NO_LABELS and _is_binary(table, name))
+    binary = tuple(name for name in others if name.lower() not in ROW_NUMBERS and _is_binary(table, name))
     has_label_column = any(name.lower() in usual for name in others if name not in binary)
     return binary if len(binary) > 1 and not has_label_column else ()
 

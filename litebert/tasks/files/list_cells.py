@@ -21,6 +21,8 @@ def parse_list(value: Any) -> list[Any] | None:
     """The list that a cell is or contains as text, or else None."""
     if isinstance(value, list):
         return value
+    if isinstance(value, str) and value.strip() == "set()":  # Python prints an empty set like this
+        return []
     if not is_list_text(value):
         return None
     if _NUMPY_TEXTS.fullmatch(value):

@@ -90,6 +90,9 @@ def _tagged_row(row: Row, number: int, columns: Columns, needs_tags: bool, group
             f'{row.where}: no list of words in \'{columns.text}\'; write ["one", "two"], or name another column',
             option="text",
         )
+    said = None if columns.label is None else row.cells.get(columns.label)
+    if isinstance(said, str) and 0 < said.count(",") == len(words) - 1 and parse_list(said) is None:
+        tags = [tag.strip() for tag in said.split(",")]  # words with spaces between them, tags with commas
     is_tagged = tags is not None and len(tags) == len(words) and None not in tags
     if needs_tags and not is_tagged:
         raise DataError(

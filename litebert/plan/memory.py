@@ -1,13 +1,14 @@
 """Training memory per device when a model is distributed over several."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litebert.model.config import ModelConfig
 from litebert.model.cost import Keeping, activation_memory, working_memory
-from litebert.plan.traffic import BYTES, Parameters, count, padded
+from litebert.plan.traffic import BYTES, Parameters, Shape, count, padded
 from litebert.training.options import Parallel
 
-MOMENTS = 2  # per parameter, in LAMB and AdamW
+MOMENTS = 2  # per parameter, in LAMB and AdamW; Muon has one per matrix
 
 
 @dataclass(frozen=True)
@@ -53,23 +54,22 @@ def device_memory(
     config: ModelConfig, parameters: Parameters, distribution: Distribution, load: Load, keeping: Keeping
 ) -> DeviceMemory:
     """The training memory of one device."""
-    weights, trained = (
-        BYTES * count_shard(parameters, distribution, trained_only=trained_only) for trained_only in (False, True)
-    )
+    groups = parameters.groups
+    weights = BYTES * count_shard([shape for group in groups for shape in group.shapes], distribution)
+    trained = BYTES * count_shard([shape for group in groups for shape in group.trained], distribution)
     batch = {"batch_size": load.micro_batch, "length": load.length}
     return DeviceMemory(
         weights=weights,
         gradients=trained,
-        optimizer=MOMENTS * trained,
+        optimizer=MOMENTS * trained - BYTES * count_shard(parameters.matrices, distribution),
         gathered=BYTES * count_gathered(parameters, distribution, accumulates=load.accumulates),
         activations=activation_memory(config, **batch, mlm_rate=load.mlm_rate, keeping=keeping),
         working=working_memory(config, **batch, mlm_rate=load.mlm_rate, keeping=keeping),
     )
 
 
-def count_shard(parameters: Parameters, distribution: Distribution, *, trained_only: bool) -> int:
-    """The number of parameters that a device stores between steps: all, or those of its shard."""
-    shapes = [shape for group in parameters.groups for shape in (group.trained if trained_only else group.shapes)]
+def count_shard(shapes: Sequence[Shape], distribution: Distribution) -> int:
+    """How many of these parameters a device stores between steps: all, or those of its shard."""
     if distribution.parallel == "ddp" or distribution.num_devices == 1:
         return count(shapes)
     return padded(shapes, distribution.num_devices) // distribution.num_devices

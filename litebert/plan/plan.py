@@ -20,6 +20,7 @@ RECOMPUTED = 4 / 3  # two thirds of a step are its backward pass; a second forwa
 # numbers read and written per parameter in an update: AdamW reads weight, gradient and two moments, and writes all but
 # the gradient; LAMB reads and writes three of them in two passes
 ADAMW_TRAFFIC, LAMB_TRAFFIC = 7, 10
+MUON_ITERATIONS = 5
 CLIPPING_TRAFFIC = 3  # gradients are read for their norm, read again and written
 MIN_SPEEDUP = 1.02  # a smaller gain does not justify a more complex way
 MAX_MICRO_BATCH = 1 << 20
@@ -89,7 +90,7 @@ class Way:
     messages: list[Message]
     sent_bytes: float  # by each device in a step
     computing_seconds: float  # forward and backward
-    updating_seconds: float  # the optimizer, which is limited by memory bandwidth
+    updating_seconds: float  # the optimizer
     communicating_seconds: float
     waiting_seconds: float  # communication that does not overlap with computation
 
@@ -221,7 +222,9 @@ def plan_stage(
 def find_parameters(recipe: Recipe) -> Parameters:
     """The parameters of a stage."""
     objective = build_objective(recipe)
-    return list_parameters(recipe.model, objective.heads, trains_pooler=objective.reads_pooler)
+    return list_parameters(
+        recipe.model, objective.heads, trains_pooler=objective.reads_pooler, optimizer=recipe.optim.name
+    )
 
 
 def describe_batch(recipe: Recipe) -> Batching:
@@ -285,7 +288,7 @@ def _plan_way(
         messages=messages,
         sent_bytes=sent,
         computing_seconds=computing,
-        updating_seconds=_updating_seconds(recipe, machine, memory),
+        updating_seconds=_updating_seconds(recipe, machine, parameters, memory),
         communicating_seconds=communicating,
         waiting_seconds=max(0.0, communicating - overlapped),
     )
@@ -299,10 +302,21 @@ def _computing_seconds(recipe: Recipe, machine: Machine, batching: Batching, *, 
     return flops / machine.flops_per_second
 
 
-def _updating_seconds(recipe: Recipe, machine: Machine, memory: DeviceMemory) -> float:
-    """The optimizer's time, limited by memory bandwidth, for this device's shard of the trained parameters."""
-    passed = CLIPPING_TRAFFIC + (ADAMW_TRAFFIC if recipe.optim.name == "adamw" else LAMB_TRAFFIC)
-    return passed * memory.gradients / (machine.device.memory_gb_per_second * BILLION)
+def _updating_seconds(recipe: Recipe, machine: Machine, parameters: Parameters, memory: DeviceMemory) -> float:
+    """The optimizer's time, limited by memory bandwidth, for this device's shard of the trained parameters.
+
+    Every device orthogonalizes all of Muon's matrices, which is limited by arithmetic.
+    """
+    passed = CLIPPING_TRAFFIC + (ADAMW_TRAFFIC if recipe.optim.name in ("adamw", "muon") else LAMB_TRAFFIC)
+    flops = sum(count_orthogonalizing_flops(*shape) for shape in parameters.matrices)
+    seconds = passed * memory.gradients / (machine.device.memory_gb_per_second * BILLION)
+    return seconds + flops / machine.flops_per_second
+
+
+def count_orthogonalizing_flops(rows: int, columns: int) -> int:
+    """Muon's iterations on one matrix: each multiplies it by its transpose, squares that, and multiplies by it."""
+    short = min(rows, columns)
+    return 2 * MUON_ITERATIONS * (2 * short * rows * columns + short**3)
 
 
 def _overlapped_seconds(parameters: Parameters, parallel: Parallel, computing_seconds: float, num_parts: int) -> float:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from litebert.model.config import HeadSpec, ModelConfig
-from litebert.training.options import Parallel
+from litebert.training.options import OptimizerName, Parallel
 
 BYTES = 4  # weights and gradients are communicated in fp32 whatever the compute format
 Shape = tuple[int, ...]
@@ -27,6 +27,7 @@ class Parameters(NamedTuple):
 
     root: ParameterGroup
     blocks: tuple[ParameterGroup, ...]  # empty if layers are shared: then the root contains them, gathered once
+    matrices: tuple[Shape, ...] = ()  # those that Muon orthogonalizes; none with other optimizers
 
     @property
     def groups(self) -> tuple[ParameterGroup, ...]:
@@ -60,9 +61,12 @@ class Message(NamedTuple):
 
 
 @cache
-def list_parameters(config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_pooler: bool) -> Parameters:
+def list_parameters(
+    config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_pooler: bool, optimizer: OptimizerName = "lamb"
+) -> Parameters:
     """The parameters that `training.distributed.parallelize` would find in a model."""
     from litebert.model.model import build_model
+    from litebert.training.optimizers import is_layer_matrix
 
     model = build_model(config, heads, device="meta")
     blocks = [] if model.encoder.is_shared else [*model.encoder.attention, *model.encoder.ffn]
@@ -75,7 +79,9 @@ def list_parameters(config: ModelConfig, heads: tuple[HeadSpec, ...], *, trains_
         tuple(tuple(parameter.shape) for parameter in rest if id(parameter) not in frozen),
     )
     shapes = [tuple(tuple(parameter.shape) for parameter in block.parameters()) for block in blocks]
-    return Parameters(root, tuple(ParameterGroup(block, block) for block in shapes))
+    named = model.named_parameters() if optimizer == "muon" else ()
+    matrices = tuple(tuple(parameter.shape) for name, parameter in named if is_layer_matrix(name, parameter))
+    return Parameters(root, tuple(ParameterGroup(block, block) for block in shapes), matrices)
 
 
 def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, *, num_parts: int) -> list[Message]:
@@ -97,6 +103,9 @@ def list_messages(parameters: Parameters, parallel: Parallel, num_devices: int, 
             Message("all-gather", "blocks' weights", uses * num_blocks, BYTES * uses * gathered),
             Message("reduce-scatter", "blocks' gradients", num_blocks, BYTES * gathered),
         ]
+    if parameters.matrices:
+        num_bytes = BYTES * padded(parameters.matrices, num_devices)
+        messages.append(Message("all-gather", "momenta", len(parameters.matrices), num_bytes))
     return messages
 
 

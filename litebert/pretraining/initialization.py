@@ -131,13 +131,21 @@ def load_matching_weights(model: Model, weights: Mapping[str, Tensor], recipe: R
 
 
 def load_matching_moments(optimizer: Optimizer, model: Model, moments: Mapping[str, Tensor]) -> None:
-    """Load optimizer moments, except for heads and a pooler that are no longer trained or have another shape."""
+    """Load optimizer moments, except for heads and a pooler that are no longer trained or have another shape.
+
+    Of a matrix, Muon keeps the momentum only. After a change from Muon, the matrices' moments begin anew.
+    """
     if not moments:
         return
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    matrices = {id(p) for group in optimizer.param_groups if group.get("is_orthogonalized") for p in group["params"]}
 
     def is_fitting(name: str) -> bool:
-        owner = name.rpartition("/")[0]
+        owner, _, moment = name.rpartition("/")
+        if owner in trained and id(trained[owner]) in matrices:
+            return moment == "exp_avg"
+        if f"{owner}/exp_avg_sq" not in moments:
+            return False
         if not owner.startswith(("encoder.pooler.", "heads.")):
             return True  # restore_optimizer raises if anything else does not match
         return owner in trained and moments[f"{owner}/exp_avg"].shape == trained[owner].shape

@@ -15,6 +15,7 @@ from litebert.core.runlog import NoLog, RunLog
 from litebert.core.runtime import Ranks, Runtime, choose_device, measure_peak_flops
 from litebert.core.signals import Stop, catch_stop_signals, exit_by_signal
 from litebert.core.view import NoView, Status, View
+from litebert.pretraining.baselines import describe_plateau
 from litebert.pretraining.recipe import Recipe
 from litebert.pretraining.run_folder import (
     Run,
@@ -69,6 +70,10 @@ def train_stage(run: Run, view: View, log: RunLog | NoLog, stop: Stop, clock: Cl
             measured, run.at_chance = stage.measure(step)
             numbers = (f"{name.removeprefix('valid_')} {value:.3f}" for name, value in measured.items())
             view.say(f"step {step:,}, validation: {', '.join(numbers).replace('_', ' ')}")
+            plateau = describe_plateau(run.recipe, run.progress.scheduled_step(options), measured)
+            if plateau and not run.is_plateau_known:
+                view.say(plateau)
+                run.is_plateau_known = True
         show_progress(view, run, stage, report)
         if due.logged:
             metrics = report.metrics | measured | {"tokens": run.progress.tokens}

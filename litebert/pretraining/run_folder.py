@@ -62,6 +62,7 @@ class Run:
     first_weights: str = ""  # fingerprint of the weights that it started from; empty if they were new
     branch_steps: Collection[int] = ()  # other runs start from these checkpoints
     at_chance: Mapping[str, str] = field(default_factory=dict)  # heads that have learned nothing yet -> a warning
+    is_plateau_known: bool = False  # this process has said that the run is no better than its unigram model
     opened_at: Progress = field(init=False)  # when this process opened it
 
     def __post_init__(self) -> None:

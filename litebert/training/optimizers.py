@@ -1,4 +1,4 @@
-"""LAMB as Google and NVIDIA implement it, AdamW as torch and Google do.
+"""LAMB as Google and NVIDIA implement it, AdamW as torch and Google do, Muon for the matrices of the layers.
 
 The dialects of LAMB share one formula, so they are rows of a table rather than classes:
 
@@ -18,6 +18,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import AdamW, Optimizer
 
 from litebert.training.lamb import Lamb, local_part
+from litebert.training.muon import Muon
 from litebert.training.options import OptimOptions
 
 
@@ -41,11 +42,13 @@ DIALECTS = {
 
 
 def build_optimizer(named_parameters: Iterable[tuple[str, Tensor]], options: OptimOptions) -> Optimizer:
-    """The optimizer of `options`, with one group that decays and one that does not."""
+    """The optimizer of `options`. Parameters that do not decay, and Muon's matrices, are groups of their own."""
     groups = _plan_groups(named_parameters, options)
     betas = (options.beta1, options.beta2)
     if options.name == "adamw":
         return AdamW(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon, fused=True)
+    if options.name == "muon":
+        return Muon(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon)
     dialect = DIALECTS[options.name]
     for group in groups:
         group["adapts"] = dialect.adapts(group["is_excluded"], group["weight_decay"])
@@ -56,6 +59,11 @@ def is_excluded(name: str) -> bool:
     """Whether a parameter of this name does not decay and, in Google's LAMB, has no trust ratio."""
     parts = name.split(".")
     return parts[-1] == "bias" or any(part.endswith("norm") for part in parts)
+
+
+def is_layer_matrix(name: str, tensor: Tensor) -> bool:
+    """Whether Muon updates this parameter: a matrix of an attention or feed-forward block."""
+    return tensor.ndim == 2 and bool({"attention", "ffn"} & set(name.split(".")))
 
 
 def clip_gradients(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
@@ -77,12 +85,16 @@ def _plan_groups(named_parameters: Iterable[tuple[str, Tensor]], options: OptimO
     first_names: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in named_parameters:
         first_names.setdefault(id(tensor), (name, tensor))
-    groups = [
+    alike: dict[tuple[bool, bool], list[Tensor]] = {}
+    for name, tensor in first_names.values():
+        is_muons = options.name == "muon" and is_layer_matrix(name, tensor)
+        alike.setdefault((is_excluded(name), is_muons), []).append(tensor)
+    return [
         {
-            "params": [tensor for name, tensor in first_names.values() if is_excluded(name) == excluded],
+            "params": tensors,
             "is_excluded": excluded,
+            "is_orthogonalized": is_muons,
             "weight_decay": 0.0 if excluded else options.weight_decay,
         }
-        for excluded in (False, True)
+        for (excluded, is_muons), tensors in alike.items()
     ]
-    return [group for group in groups if group["params"]]

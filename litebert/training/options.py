@@ -10,7 +10,7 @@ from litebert.core.errors import ConfigError
 from litebert.core.ranges import DropRate, NonNegativeFloat, NonNegativeInt, PositiveInt, Range, check_values
 
 Parallel = Literal["ddp", "fsdp"]
-OptimizerName = Literal["lamb", "lamb-apex", "lamb-nvlamb", "adamw-google", "adamw"]
+OptimizerName = Literal["lamb", "lamb-apex", "lamb-nvlamb", "adamw-google", "adamw", "muon"]
 
 
 @dataclass(frozen=True, kw_only=True)

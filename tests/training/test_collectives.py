@@ -31,7 +31,7 @@ from litebert.plan.traffic import Message, Parameters, list_messages, list_param
 from litebert.training.distributed import TaskLoss, leave_group, parallelize
 from litebert.training.loop import Engine, build_scaler, update
 from litebert.training.optimizers import build_optimizer
-from litebert.training.options import OptimOptions, Parallel
+from litebert.training.options import OptimizerName, OptimOptions, Parallel
 
 pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
@@ -40,6 +40,7 @@ KINDS = {
     "allreduce_": "all-reduce",
     "all_reduce": "all-reduce",
     "_allgather_base_": "all-gather",
+    "all_gather_into_tensor": "all-gather",
     "_reduce_scatter_base_": "reduce-scatter",
 }
 SILENT = {"wait_tensor", "_wrap_tensor_autograd"}
@@ -50,7 +51,7 @@ class Case:
     parallel: Parallel
     sharing: Sharing
     num_parts: int = 1
-    optimizer: str = "lamb"
+    optimizer: OptimizerName = "lamb"
     num_labels: int = 2  # 0: no sentence task, so that the pooler is not trained
     recompute: bool = False
     hidden_size: int = 16
@@ -74,6 +75,8 @@ CASES = [
     Case("fsdp", "all", recompute=True),
     Case("fsdp", "attention", num_parts=2),
     Case("fsdp", "none", optimizer="adamw"),
+    Case("fsdp", "all", optimizer="muon"),
+    Case("fsdp", "none", num_parts=2, optimizer="muon"),
     Case("fsdp", "none", num_parts=3),
     Case("fsdp", "none", num_parts=2, recompute=True),
 ]
@@ -99,10 +102,11 @@ class Listener(TorchDispatchMode):
         if any(issubclass(kind, DTensor) for kind in types):
             return NotImplemented  # it sends what it has to through us again
         name = func._schema.name.split("::")[1]
+        result = func(*args, **(kwargs or {}))
         if func.namespace in ("c10d", "_c10d_functional") and name not in SILENT:
-            tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, Tensor)]
+            tensors = [leaf for leaf in tree_leaves((args, result)) if isinstance(leaf, Tensor)]
             self.sent.append(Sent(KINDS[name], max(tensor.nbytes for tensor in tensors)))
-        return func(*args, **(kwargs or {}))
+        return result
 
 
 def build_config(sharing: Sharing, hidden_size: int = 16) -> ModelConfig:
@@ -178,7 +182,7 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], list[Sen
 
 def predict(case: Case) -> list[Message]:
     config, heads = build_config(case.sharing, case.hidden_size), MaskedLM(case.num_labels).heads
-    parameters = list_parameters(config, heads, trains_pooler=case.num_labels > 0)
+    parameters = list_parameters(config, heads, trains_pooler=case.num_labels > 0, optimizer=case.optimizer)
     return [
         *list_messages(parameters, case.parallel, WORLD_SIZE, num_parts=case.num_parts),
         *list_small_messages(parameters, case),

@@ -98,7 +98,7 @@ class Reference:
 
 @pytest.mark.usefixtures("passes")
 @pytest.mark.parametrize("weight_decay", [0.01, 0.0])
-@pytest.mark.parametrize("name", get_args(OptimizerName))
+@pytest.mark.parametrize("name", [name for name in get_args(OptimizerName) if name != "muon"])  # test_muon.py
 def test_ten_steps_follow_the_published_formulas(name: str, weight_decay: float) -> None:
     parameters = build_parameters()
     reference = Reference(

@@ -142,9 +142,9 @@ def _accumulate_on_cpu(updates: Sequence[Update]) -> tuple[Tensor, Apply]:
     """The same with the compiled loops of lamb_kernels."""
     wholes, coefficients = [], []
     for update in updates:
-        arrays = [tensor.detach().numpy().reshape(-1) for tensor in update[:4]]
-        squares = np.empty((-(-len(arrays[0]) // lamb_kernels.BLOCK_SIZE), 2), np.float32)
-        wholes.append(Piece(*arrays, squares))
+        weight, gradient, exp_avg, exp_avg_sq = (tensor.detach().numpy().reshape(-1) for tensor in update[:4])
+        squares = np.empty((-(-len(weight) // lamb_kernels.BLOCK_SIZE), 2), np.float32)
+        wholes.append(Piece(weight, gradient, exp_avg, exp_avg_sq, squares))
         gains = (1 - update.betas[0], 1 - update.betas[1])
         numbers = (*update.betas, *gains, *update.corrections, update.epsilon, update.weight_decay)
         coefficients.append(Coefficients(*map(np.float32, numbers)))

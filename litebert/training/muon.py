@@ -96,7 +96,7 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     """
     a, b, c = COEFFICIENTS
     norms = torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)  # at least the largest singular value
-    x = (matrices / norms).to(_fast_dtype(matrices.device))
+    x: Tensor = (matrices / norms).to(_fast_dtype(matrices.device))
     for _ in range(NUM_ITERATIONS):
         gram = x @ x.mT  # (N, rows, rows)
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)

@@ -431,8 +431,8 @@ def evaluate_intrinsic(
     True
     """
     from litebert.core.files import write_json
-    from litebert.evaluation.downstream import IntrinsicOptions
-    from litebert.evaluation.downstream import evaluate_intrinsic as measure
+    from litebert.evaluation.evaluate_intrinsic import IntrinsicOptions
+    from litebert.evaluation.evaluate_intrinsic import evaluate_intrinsic as measure
 
     options = IntrinsicOptions(split=split, pairs=pairs, length=length, seed=seed)
     found = measure(Path(model), Path(corpus), options)

@@ -10,7 +10,7 @@ from learners.budget import read_record
 from litebert.batches.options import MaskingOptions
 from litebert.checkpoint import list_checkpoints, load_checkpoint
 from litebert.core.files import write_json
-from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic
+from litebert.evaluation.evaluate_intrinsic import IntrinsicOptions, evaluate_intrinsic
 from litebert.evaluation.intrinsic.guesses import guess_words, read_pairs
 from litebert.evaluation.intrinsic.pair_batches import build_pair_writer
 from litebert.evaluation.intrinsic.pairs import draw_order_pairs, draw_plain_pairs

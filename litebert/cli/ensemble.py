@@ -28,7 +28,6 @@ from litebert.cli.words import (
     TestFile,
     TextBColumn,
     TextColumn,
-    check_new,
 )
 from litebert.core.errors import ConfigError
 from litebert.inference.task_request import tell_notes
@@ -175,32 +174,21 @@ def write_submission(
     Examples:
       litebert submission runs/squad --split dev --task squad-v1 --data squad.json --out answers.json
     """
-    if not runs and check is None:
-        raise ConfigError("missing-option", "name the runs to submit, or a file with --check")
-    is_glue = _is_for_glue(runs[0]) if runs else not (check and check.suffix == ".json")
-    file = check or out or Path("submission.zip" if is_glue else "submission.json")
-    if file.is_dir():
-        flag, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
-        raise ConfigError("is-a-folder", f"{flag} {file} is a folder; name a file, such as {file / usual}")
-    if check is None:
-        check_new(file, overwrite=overwrite)
-    findings: Findings | None
-    if is_glue:
-        if task or data:
-            raise ConfigError(
-                "conflicting-options",
-                "--task and --data are for SQuAD and RACE; GLUE does not need them: leave them out",
-            )
-        findings = _submit_tables(runs or [], file, rank, is_check=check is not None)
+    from litebert.tasks.leaderboard.submit import check_submission, submit
+
+    if check is not None:
+        done = check_submission(check, split=split, task=task, data=data)
+    elif runs:
+        done = submit(runs, out, rank=rank, split=split, task=task, data=data, overwrite=overwrite)
     else:
-        if rank:
-            raise ConfigError("conflicting-options", "--rank is only for WNLI and QNLI: leave it out")
-        findings = _submit_answers(runs or [], split, file, task, data, is_check=check is not None)
-    if findings is None:
-        print(f"{file}: written, not checked; add --task and --data to check it against the questions")
+        raise ConfigError("missing-option", "name the runs to submit, or a file with --check")
+    if done.note:
+        print(done.note)
+    if done.findings is None:
+        print(f"{done.file}: written, not checked; add --task and --data to check it against the questions")
         return
-    _print_findings(file, findings, is_written=check is None)
-    raise typer.Exit(1 if findings.problems else 0)
+    _print_findings(done.file, done.findings, is_written=check is None)
+    raise typer.Exit(1 if done.findings.problems else 0)
 
 
 def _print_findings(file: Path, findings: "Findings", *, is_written: bool) -> None:
@@ -220,59 +208,3 @@ def _print_findings(file: Path, findings: "Findings", *, is_written: bool) -> No
 
 def _count(lines: list[str], word: str) -> str:
     return f"{len(lines):,} {word}{'' if len(lines) == 1 else 's'}"
-
-
-def _is_for_glue(run: Path) -> bool:
-    """Whether a run is submitted as a GLUE table, else as answers to questions; other tasks have no submission."""
-    from litebert.tasks.leaderboard.submission import SHEETS
-    from litebert.tasks.report import read_report
-
-    report = read_report(run)
-    is_glue = report["task"] in {sheet.task for sheet in SHEETS.values()}
-    if not is_glue and report.get("facts", {}).get("kind") not in ("spans", "choices"):
-        raise ConfigError(
-            "wrong-task",
-            f"{run} is of task {report['task']}, without a submission format (GLUE, SQuAD and multiple choice have); "
-            f"its answers are in {run / 'predictions'}",
-        )
-    return is_glue
-
-
-def _submit_tables(runs: list[Path], file: Path, rank: Path | None, *, is_check: bool) -> "Findings":
-    """Write the GLUE tables of runs, and find what the leaderboard would reject."""
-    from litebert.tasks.leaderboard.answer_sheets import Findings
-    from litebert.tasks.leaderboard.submission import check_zip, gather_sheets, write_zip
-
-    if not is_check:
-        write_zip(file, gather_sheets(runs, ranked_by=rank))
-    return Findings(check_zip(file), [])
-
-
-def _submit_answers(
-    runs: list[Path], split: str, file: Path, task: str, data: Path | None, *, is_check: bool
-) -> "Findings | None":
-    """Write the answers of one run, and compare them with the questions; None if these are not given."""
-    from litebert.tasks.leaderboard.answer_sheets import (
-        check_answer_sheet,
-        keep_held_out,
-        read_questions,
-        write_answer_sheet,
-    )
-
-    if len(runs) > 1:
-        raise ConfigError(
-            "conflicting-options", "a SQuAD or RACE submission has one run; to combine several, use `litebert ensemble`"
-        )
-    if bool(task) != (data is not None):
-        raise ConfigError("incomplete-options", "--task and --data go together: set both or neither")
-    if is_check and data is None:
-        raise ConfigError("incomplete-options", "--check of a JSON file needs the questions: set --task and --data")
-    questions = None if data is None else read_questions(task, data, split)  # before anything is written
-    if questions is not None and not is_check:
-        num_all, questions = len(questions.examples), keep_held_out(questions, runs[0], split)
-        if len(questions.examples) < num_all:
-            which = f"{len(questions.examples):,} of its {num_all:,} questions were held out for {split}"
-            print(f"{data}: {which}; only these are checked")
-    if not is_check:
-        write_answer_sheet(runs[0], split, file)
-    return None if questions is None else check_answer_sheet(file, questions)

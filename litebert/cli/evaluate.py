@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from litebert import api
-from litebert.cli.exit_curve import draw_exit_curve
+from litebert.cli.exit_curve import show_exit_curve
 from litebert.cli.printing import open_console, print_json
 from litebert.cli.scores import print_split
 from litebert.cli.words import (
@@ -32,7 +32,6 @@ from litebert.core.errors import ConfigError
 from litebert.inference.task_request import TaskRequest
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from litebert.evaluation.intrinsic.report import IntrinsicReport, MaskedWords, SentencePairs
@@ -155,7 +154,7 @@ def run_evaluation(
             )
         assert data is not None, "one of the two is given"
         columns["has_header"] = columns.pop("header")
-        draw_exit_curve(TaskRequest(model, task, data, split, columns, computing, out, as_json))
+        show_exit_curve(TaskRequest(model, task, data, split, columns, computing), out, as_json=as_json)
         return
     else:
         result = api.evaluate(model, data, task=task, split=split, out=out, **columns, **computing)
@@ -173,11 +172,8 @@ def run_evaluation(
 
 
 def _print_intrinsic(report: "IntrinsicReport") -> None:
-    print_report(report, open_console())
-
-
-def print_report(report: "IntrinsicReport", console: "Console") -> None:
     """Print tables of the metrics, each with its 95 % interval."""
+    console = open_console()
     console.print(f"{report.checkpoint} (step {report.step:,})", style="bold", markup=False)
     console.print(f"tested on {report.tested_on} of {report.corpus}", markup=False)
     console.print(f"pairs of {report.length} tokens; probes and baselines trained on {report.learned_from}")

@@ -1,19 +1,12 @@
 """`litebert models list` and `show`: parameters and cost of each preset, and the paper's tables next to our counts."""
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from litebert.cli import completion
 from litebert.cli.printing import open_console, print_json
 from litebert.cli.words import AsJson
-from litebert.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from litebert.model.config import HeadSpec, ModelConfig
-    from litebert.model.presets import PaperRow
-
 
 BatchSize = Annotated[int, typer.Option(min=1, help="Sequences per batch, for activation memory.")]
 Length = Annotated[int, typer.Option(min=1, help="Tokens per sequence, for FLOPs and activation memory.")]
@@ -33,18 +26,14 @@ def list_models(
       litebert models list
       litebert models list --paper-table 4
     """
-    from litebert.model.presets import PAPER_TABLES, PRESETS
+    from litebert.plan.presets import compare_with_paper, describe_presets
 
     if paper_table is None:
-        facts = [_facts(name, entry.config, batch_size, length) for name, entry in PRESETS.items()]
+        facts = describe_presets(batch_size=batch_size, length=length)
         print_json(facts) if as_json else _print_presets(facts, batch_size, length)
-        return
-    if paper_table not in PAPER_TABLES:
-        raise ConfigError(
-            "unknown-value", f"--paper-table {paper_table} is not available; choose {', '.join(map(str, PAPER_TABLES))}"
-        )
-    rows = [_paper_facts(row) for row in PAPER_TABLES[paper_table]]
-    print_json(rows) if as_json else _print_paper_table(paper_table, rows)
+    else:
+        rows = compare_with_paper(paper_table)
+        print_json(rows) if as_json else _print_paper_table(paper_table, rows)
 
 
 def show_model(
@@ -67,80 +56,10 @@ def show_model(
       litebert models show albert-base embedding_size=64 sharing=none
       litebert models show albert-large --length 128 --batch-size 32
     """
-    name = " ".join([preset, *(overrides or [])])
-    facts = [_facts(name, _resolve(preset, overrides or []), batch_size, length)]
+    from litebert.plan.presets import describe_preset
+
+    facts = [describe_preset(preset, overrides or [], batch_size=batch_size, length=length)]
     print_json(facts) if as_json else _print_presets(facts, batch_size, length)
-
-
-def _resolve(preset_name: str, overrides: list[str]) -> "ModelConfig":
-    from litebert.core.options import build_options, merge, parse_assignments
-    from litebert.model.config import ModelConfig
-    from litebert.model.presets import preset
-
-    return build_options(ModelConfig, merge(asdict(preset(preset_name)), parse_assignments(overrides)))
-
-
-def _pretraining_heads(config: "ModelConfig") -> "list[HeadSpec]":
-    from litebert.model.config import HeadSpec
-
-    pairs_sentences = config.num_segments > 1 and config.has_pooler
-    return [HeadSpec("mlm"), *([HeadSpec("sentence")] if pairs_sentences else [])]
-
-
-def _facts(name: str, config: "ModelConfig", batch_size: int, length: int) -> dict[str, Any]:
-    from litebert.model.cost import (
-        count_parameters,
-        forward_flops_per_token,
-        training_flops_per_token,
-        training_memory,
-    )
-    from litebert.model.presets import PRESETS
-
-    if length > config.max_positions:
-        raise ConfigError(
-            "text-too-long", f"--length {length} is more than the {config.max_positions} positions of {name}"
-        )
-    heads = _pretraining_heads(config)
-    count = count_parameters(config, heads)
-    memory = training_memory(config, heads, batch_size=batch_size, length=length)
-    return {
-        "name": name,
-        "config": asdict(config),
-        "printed": PRESETS[name].printed if name in PRESETS else None,
-        "source": PRESETS[name].source if name in PRESETS else None,
-        "parameters": {
-            **asdict(count),
-            "without_pooler": count.without_pooler,
-            "with_pooler": count.with_pooler,
-            "with_heads": count.total,
-            "unrolled": count.unrolled,
-        },
-        "length": length,
-        "batch_size": batch_size,
-        "forward_flops_per_token": forward_flops_per_token(config, length),
-        "training_flops_per_token": training_flops_per_token(config, length),
-        "memory_bytes": {**asdict(memory), "total": memory.total},
-    }
-
-
-def _paper_facts(row: "PaperRow") -> dict[str, Any]:
-    from litebert.model.cost import count_parameters
-
-    count = count_parameters(row.config, _pretraining_heads(row.config))
-    return {
-        "name": row.name,
-        "embedding_size": row.config.embedding_size,
-        "hidden_size": row.config.hidden_size,
-        "num_layers": row.config.num_layers,
-        "sharing": row.config.sharing,
-        "printed_millions": row.printed_millions,
-        "ours_millions": round((count.with_pooler if row.counts_pooler else count.without_pooler) / 1e6, 2),
-        "without_pooler": count.without_pooler,
-        "with_pooler": count.with_pooler,
-        "with_heads": count.total,
-        "counts_pooler": row.counts_pooler,
-        "note": row.note,
-    }
 
 
 def _print_presets(facts: list[dict[str, Any]], batch_size: int, length: int) -> None:

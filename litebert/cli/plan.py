@@ -1,8 +1,7 @@
 """`litebert recipes plan`: estimate what a recipe needs on other machines; trains nothing."""
 
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,24 +41,9 @@ def plan_recipe(
     plan = plan_run(resolved, with_efficiency(load_device(hardware), efficiency), devices)
     advice = advise(resolved, plan)
     if as_json:
-        print_json(_as_values(plan) | {"advice": advice})
+        print_json(plan.to_json() | {"advice": advice})
     else:
         _print(recipe, plan, advice)
-
-
-def _as_values(plan: "Plan") -> dict[str, Any]:
-    """The plan and its derived values, for JSON."""
-    values = asdict(plan)
-    for stage, stage_values in zip(
-        [*plan.stages, *([plan.bert] if plan.bert else [])],
-        [*values["stages"], *([values["bert"]] if plan.bert else [])],
-        strict=True,
-    ):
-        for way, way_values in zip(stage.ways, stage_values["ways"], strict=True):
-            way_values["messages"] = [message._asdict() for message in way.messages]
-            way_values["memory"]["total"] = way.memory.total
-            way_values |= {"fits": way.fits, "step_seconds": way.step_seconds, "hours": stage.hours(way)}
-    return values | {"total_flops": plan.total_flops, "total_tokens": plan.total_tokens, "best": plan.best}
 
 
 def _print(name: str, plan: "Plan", advice: list[str]) -> None:

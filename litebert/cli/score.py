@@ -1,6 +1,5 @@
 """`litebert score`: score a file of answers from any model against a task's labels."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +24,6 @@ from litebert.cli.words import (
     TextBColumn,
     TextColumn,
 )
-from litebert.core.errors import DataError
-from litebert.inference.task_request import tell_notes
 
 
 def score_predictions(
@@ -71,18 +68,15 @@ def score_predictions(
     Examples:
       litebert score answers.jsonl --task classification --data more-reviews.csv
     """
-    from litebert.inference.evaluation import choose_examples
-    from litebert.tasks.catalog import read_dataset
+    from litebert.inference.evaluation import score_file
     from litebert.tasks.files.reading import TableOptions
-    from litebert.tasks.leaderboard.answer_scores import read_answers, score_answers
-    from litebert.tasks.report import is_labelled
 
     options = TableOptions(
         text=text,
         text_b=text_b,
         label=label,
         encoding=encoding,
-        dev_share=0.0,
+        dev_share=dev_share,
         has_header=header,
         group=group,
         max_labels=max_labels,
@@ -91,17 +85,8 @@ def score_predictions(
         metric=metric,
         positive=positive,
     )
-    dataset = read_dataset(task, data, options)
-    if split == "dev" and dataset.train and not dataset.dev:
-        dataset = read_dataset(task, data, replace(options, dev_share=dev_share))
-    tell_notes(dataset)
-    chosen = choose_examples(dataset, split, data)
-    if not is_labelled(chosen.examples):
-        raise DataError("no-labels", f"{data}: {chosen.split} has no labels to score by")
-    facts = score_answers(
-        dataset, chosen.examples, read_answers(predictions), where=str(predictions), to_learn=chosen.to_learn
-    )
+    report = score_file(predictions, task, data, split, options)
     if as_json:
-        print_json({"split": chosen.split, **facts})
+        print_json(report)
     else:
-        print_split(f"{chosen.split}, {len(chosen.examples):,} examples", facts, facts["metric"])
+        print_split(f"{report['split']}, {report['num_examples']:,} examples", report, report["metric"])

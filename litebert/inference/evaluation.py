@@ -1,4 +1,4 @@
-"""Score a fine-tuned model on a task's data, and report how many of the texts it was trained on."""
+"""Score a fine-tuned model, or a file of answers, on a task's data."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, cast
 
 from litebert.core.errors import ConfigError, DataError
 from litebert.inference.predictor import Predictor
+from litebert.inference.task_request import tell_notes
 from litebert.tasks.catalog import KINDS, find_kind, list_readers, name_kind, read_dataset
 from litebert.tasks.files.columnar import is_columnar
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask
 from litebert.tasks.kinds.classification import Classification
+from litebert.tasks.leaderboard.answer_scores import read_answers, score_answers
 from litebert.tasks.report import describe_split, is_labelled, learn_baseline
 from litebert.tasks.seen_texts import SeenTexts
 from litebert.tasks.squad.task import SpanTask
@@ -128,6 +130,22 @@ def evaluate(
         return {}, outputs
     task = _with_metrics(predictor.task, dataset.task)
     return describe_split(task, outputs, examples, learn_baseline(task, to_learn)), outputs
+
+
+def score_file(answers: Path, task: str, data: Path, split: str, options: TableOptions) -> dict[str, Any]:
+    """Score a file of answers, of any model or person, by a task's labels.
+
+    No rows of a single file are held out, unless its dev split is asked for.
+    """
+    dataset = read_dataset(task, data, replace(options, dev_share=0.0))
+    if split == "dev" and dataset.train and not dataset.dev:
+        dataset = read_dataset(task, data, options)
+    tell_notes(dataset)
+    chosen = choose_examples(dataset, split, data)
+    if not is_labelled(chosen.examples):
+        raise DataError("no-labels", f"{data}: {chosen.split} has no labels to score by")
+    facts = score_answers(dataset, chosen.examples, read_answers(answers), where=str(answers), to_learn=chosen.to_learn)
+    return {"split": chosen.split, **facts}
 
 
 def _with_metrics(models: FinetuneTask, asked: FinetuneTask) -> FinetuneTask:

@@ -22,8 +22,6 @@ class TaskRequest:
     split: str
     columns: dict[str, Any]  # fields of TableOptions
     computing: dict[str, Any] = field(default_factory=dict)  # options of `litebert.load`
-    out: Path | None = None
-    as_json: bool = False
 
     def load(self, **more: Any) -> "Predictor":
         from litebert.inference.predictor import load

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 from litebert.core.errors import ConfigError
 from litebert.model.config import ModelConfig
@@ -154,6 +154,17 @@ class Plan:
         spans = [(stage, max(stage.first_step, step), stage.first_step + stage.num_steps) for stage in self.stages]
         left = [replace(stage, first_step=first, num_steps=end - first) for stage, first, end in spans if end > first]
         return replace(self, stages=tuple(left))
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, and what follows from them."""
+        values = asdict(self)
+        described = [*values["stages"], *([values["bert"]] if self.bert else [])]
+        for stage, facts in zip([*self.stages, *([self.bert] if self.bert else [])], described, strict=True):
+            for way, of_way in zip(stage.ways, facts["ways"], strict=True):
+                of_way["messages"] = [message._asdict() for message in way.messages]
+                of_way["memory"]["total"] = way.memory.total
+                of_way |= {"fits": way.fits, "step_seconds": way.step_seconds, "hours": stage.hours(way)}
+        return values | {"total_flops": self.total_flops, "total_tokens": self.total_tokens, "best": self.best}
 
 
 def plan_run(recipe: Recipe, device: Device, num_devices: int, *, dtype: str | None = None) -> Plan:

@@ -10,7 +10,7 @@ from typing import Any
 from litebert.batches.batch import Batch
 from litebert.core.errors import DataError
 from litebert.core.runlog import METRICS_FILE, read_log
-from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic
+from litebert.evaluation.evaluate_intrinsic import IntrinsicOptions, evaluate_intrinsic
 from litebert.evaluation.intrinsic.distances import apply_more_often, measure_distances
 from litebert.evaluation.intrinsic.report import SentencePairs
 from litebert.evaluation.intrinsic.score import Score

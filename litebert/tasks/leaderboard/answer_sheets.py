@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import parse_json_value, write_json
+from litebert.core.files import parse_json_value
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.kinds.choices import ChoiceExample, Choices
@@ -15,11 +15,6 @@ from litebert.tasks.predictions import Prediction, predictions_file, read_predic
 from litebert.tasks.report import read_report
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import SpanTask
-
-
-def write_answer_sheet(run: Path, split: str, path: Path) -> None:
-    """Write the answers of a run or an ensemble to one split."""
-    write_json(path, to_sheet(read_predictions(predictions_file(run, split))))
 
 
 def to_sheet(predictions: Sequence[Prediction]) -> dict[str, Any]:

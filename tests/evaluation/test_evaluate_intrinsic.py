@@ -16,7 +16,7 @@ from litebert.checkpoint import CheckpointContent, load_checkpoint, save_checkpo
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError
 from litebert.corpus.build import BuildOptions, build_corpus
-from litebert.evaluation.downstream import IntrinsicOptions, evaluate_intrinsic
+from litebert.evaluation.evaluate_intrinsic import IntrinsicOptions, evaluate_intrinsic
 from litebert.evaluation.intrinsic.report import Training
 from litebert.finetuning.finetune import finetune
 from litebert.finetuning.recipe import build_finetune_recipe

@@ -1,9 +1,8 @@
 """`litebert study`: reproduce the papers' tables and figures, or run your own studies."""
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,9 +12,7 @@ from litebert.cli.printing import print_json
 from litebert.cli.words import AsJson, Hardware, NumDevices
 
 if TYPE_CHECKING:
-    from litebert.study.arms import ArmRun
-    from litebert.study.estimate import Cost
-    from litebert.study.run import StudyRequest
+    from litebert.study.preview import ArmPreview, Preview
     from litebert.study.spec import Study
 
 Scale = Literal["laptop", "paper"]
@@ -67,12 +64,13 @@ def show_study(name: StudyName, scale: Annotated[Scale | None, _SCALE] = None, a
       litebert study show table-5
       litebert study show table-5 --scale laptop
     """
+    from litebert.study.arms import describe_study
     from litebert.study.spec import load_study
 
     study = load_study(name)
     scales = [scale] if scale else list(study.scales)
     if as_json:
-        print_json(_describe_study(study, scales))
+        print_json(describe_study(study, scales))
         return
     print(f"{study.title} ({study.source})\n{study.about}")
     if study.claims:
@@ -83,37 +81,6 @@ def show_study(name: StudyName, scale: Annotated[Scale | None, _SCALE] = None, a
         _print_scale(study, one)
     for note in study.notes:
         print(f"\n{note}")
-
-
-def _describe_study(study: "Study", scales: list[Scale]) -> dict[str, Any]:
-    from litebert.core.options import flatten
-    from litebert.study.arms import title_of
-
-    at_scales = {}
-    for scale in scales:
-        spec = study.at(scale)
-        arms = {
-            name: {"title": title_of(study, name, scale), "change": flatten(arm.change) | flatten(arm.at(scale).change)}
-            for name, arm in study.arms_at(scale).items()
-        }
-        at_scales[scale] = {
-            "recipe": spec.recipe,
-            "seeds": list(spec.seeds),
-            "measures": list(spec.measures),
-            "tasks": [task.metric for task in spec.tasks],
-            "change": flatten(spec.change),
-            "corpora": spec.corpora,
-            "cost": spec.cost,
-            "arms": arms,
-        }
-    return {
-        "name": study.name,
-        "title": study.title,
-        "source": study.source,
-        "about": study.about,
-        "claims": [claim.text for claim in study.claims],
-        "scales": at_scales,
-    }
 
 
 def _print_scale(study: "Study", scale: Scale) -> None:
@@ -197,6 +164,7 @@ def run_study(
     """
     from litebert.core.runtime import read_ranks
     from litebert.study.arms import plan_arms
+    from litebert.study.preview import preview_study
     from litebert.study.run import StudyRequest
     from litebert.study.spec import load_study
 
@@ -224,9 +192,11 @@ def run_study(
     runs = plan_arms(study, scale, words=words, arms=_split(arms), seeds=_whole_numbers(seeds))
     request = StudyRequest(name, folder, tuple(corpus or ()), data)
     if list_:
-        _print_commands(request, runs)
+        for run in runs:  # an arm that starts from another comes after it
+            after = f"  # after {run.starts_from}" if run.starts_from else ""
+            print(f"{shlex.join(request.command_line(run))}{after}")
     else:
-        _print_costs(request, runs, jobs, (hardware, devices))
+        _print_preview(preview_study(request, runs, jobs, hardware, devices))
 
 
 def _split(words: str) -> list[str]:
@@ -243,128 +213,52 @@ def _whole_numbers(words: str) -> list[int]:
     return [number for number in numbers if number is not None]
 
 
-def _command(request: "StudyRequest", run: "ArmRun") -> list[str]:
-    words = ["litebert", "study", "run", request.study, *run.words, "--scale", run.scale, "--arms", run.arm]
-    words += ["--seeds", str(run.seed), "--out", str(request.folder)]
-    for corpus in request.corpora:
-        words += ["--corpus", corpus]
-    return [*words, *(["--data", str(request.data)] if request.data else [])]
-
-
-def _print_commands(request: "StudyRequest", runs: "list[ArmRun]") -> None:
-    """Print one command per arm; an arm that starts from another comes after it, with a comment."""
-    for run in runs:
-        words = shlex.join(_command(request, run))
-        print(f"{words}  # after {run.starts_from}" if run.starts_from else words)
-
-
-def _print_costs(request: "StudyRequest", runs: "list[ArmRun]", jobs: int, on: tuple[str, int]) -> None:
+def _print_preview(preview: "Preview") -> None:
+    from litebert.plan.devices import THIS_CPU
     from litebert.study.arms import title_of
-    from litebert.study.estimate import estimate_arm, estimate_end, load_share
 
-    device_name, num_devices = on
-    found = _find_reports(request, runs)
-    device = load_share(device_name, jobs)
-    width = max(len(run.name) for run in runs)
-    costs = {run.name: estimate_arm(run, device, num_devices) for run in runs}
-    shares = _shares_done(request, [run for run in runs if run.name not in found], costs)
-    at_a_time = "one after another" if jobs == 1 else f"{jobs} at a time"
-    print(f"{len(runs)} arms and seeds on {num_devices} x {device.title}, {at_a_time}:")
-    for run in runs:
-        done = "trained" if costs[run.name].num_uncounted else "done"
-        share = f"{shares[run.name]:.0%} {done}  " if run.name in shares else ""
-        words = f"{found[run.name].words if run.name in found else share}{title_of(run.study, run.arm, run.scale)}"
-        print(f"{run.name:{width}}  {_hours(run, costs[run.name])}  {words}")
-    left = [run for run in runs if run.name not in found or found[run.name].changes]
-    hours_left = {run.name: costs[run.name].hours * (1 - shares.get(run.name, 0.0)) for run in left}
-    hours = estimate_end(left, hours_left, jobs)
-    is_counted = runs[0].at_scale.is_trained
-    total = f"{hours:9,.2f} h" if is_counted else _UNCOUNTED
+    arms, left = preview.arms, preview.left
+    width = max(len(arm.run.name) for arm in arms)
+    at_a_time = "one after another" if preview.jobs == 1 else f"{preview.jobs} at a time"
+    print(f"{len(arms)} arms and seeds on {preview.hardware}, {at_a_time}:")
+    for arm in arms:
+        title = title_of(arm.run.study, arm.run.arm, arm.run.scale)
+        print(f"{arm.run.name:{width}}  {_describe_hours(arm)}  {_describe_state(arm)}{title}")
+    scale = arms[0].run.at_scale
+    total = f"{preview.hours:9,.2f} h" if scale.is_trained else _UNCOUNTED
     print(f"{'total':{width}}  {total}  for {len(left)} unfinished")
-    num_stale = sum(run.name in found for run in left)
-    if num_stale:
+    if num_stale := sum(arm.is_finished for arm in left):
         print(f"{num_stale} of them stale: {_FIX_STALE}")
-    num_measured_otherwise = sum(bool(one.other_measures and not one.changes) for one in found.values())
-    if num_measured_otherwise:
-        print(f"not counted: measuring {num_measured_otherwise} arms and seeds again")
-    _print_uncounted(left, costs)
-    if device_name == "this-cpu" and is_counted:
-        print("speed is measured now: close other programs for an accurate estimate")
-    if runs[0].at_scale.cost:
-        print(f"cost stated by the study: {runs[0].at_scale.cost}")
-
-
-def _shares_done(request: "StudyRequest", runs: "list[ArmRun]", costs: "dict[str, Cost]") -> dict[str, float]:
-    """The finished share of each started arm without a report whose recipe is still current."""
-    from litebert.pretraining.recipe import build_recipe, list_changes, read_recipe_values
-    from litebert.study.grid import share_done
-    from litebert.study.place import Place
-    from litebert.training.kept_checkpoints import RECIPE_FILE
-
-    place, shares = Place(request.folder, {}, None), {}
-    for run in runs:
-        file = place.run_folder(run.name) / RECIPE_FILE
-        if not file.is_file() or costs[run.name].train_hours is None:
-            continue
-        changes = list_changes(build_recipe(read_recipe_values(file)), run.recipe)
-        if all(
-            change.startswith(("data.corpora: ", "init.from: ")) for change in changes
-        ):  # corpora and checkpoints may have moved
-            shares[run.name] = share_done(run, place, costs[run.name])
-    return shares
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Whether the report of an arm is current."""
-
-    changes: list[str]  # why it is stale; empty if its training is current
-    other_measures: list[str]  # what has to be measured again
-
-    @property
-    def words(self) -> str:
-        if self.changes:
-            return f"stale ({'; '.join(self.changes[:4])})  "
-        if self.other_measures:
-            return f"measure again ({'; '.join(self.other_measures[:4])})  "
-        return "finished  "
-
-
-def _find_reports(request: "StudyRequest", runs: "list[ArmRun]") -> dict[str, _Found]:
-    """Find the arms that have a report, and what is stale about each.
-
-    Only corpora that exist here are compared: a dry run needs none.
-    """
-    from litebert.corpus.shards import MANIFEST, read_manifest
-    from litebert.study.identity import Texts, list_other_measures, list_staleness
-    from litebert.study.place import is_finished, locate_corpora, read_arm_report, report_file
-
-    here = {name: path for name, path in locate_corpora(runs, request.corpora).items() if (path / MANIFEST).is_file()}
-    texts = Texts({name: {"fingerprint": read_manifest(path).fingerprint} for name, path in here.items()}, {})
-    found = {}
-    for run in runs:
-        if is_finished(request.folder, run):
-            report = read_arm_report(report_file(request.folder, run))
-            found[run.name] = _Found(list_staleness(report, run, texts), list_other_measures(report, run))
-    return found
-
-
-def _hours(run: "ArmRun", cost: "Cost") -> str:
-    if not run.at_scale.is_trained:
-        return _UNCOUNTED
-    return "does not fit" if cost.train_hours is None else f"{cost.hours:9,.2f} h"
-
-
-def _print_uncounted(left: "list[ArmRun]", costs: "dict[str, Cost]") -> None:
-    """Print what the hours do not include."""
-    not_fitting = sum(costs[run.name].train_hours is None for run in left)
-    if not_fitting:
+    if num_measured_again := sum(bool(arm.other_measures and not arm.changes) for arm in arms):
+        print(f"not counted: measuring {num_measured_again} arms and seeds again")
+    if not_fitting := sum(arm.cost.train_hours is None for arm in left):
         print(f"not counted: the training of {not_fitting} arms and seeds that do not fit on the device")
-    num_tasks = max((cost.num_uncounted for cost in costs.values()), default=0)
-    if num_tasks:
+    if num_tasks := max(arm.cost.num_uncounted for arm in arms):
         print(f"not counted: {num_tasks} tasks of each arm, whose time depends on their data")
-    if left and not left[0].at_scale.is_trained:
+    if left and not scale.is_trained:
         print("not counted: evaluation; this study trains nothing")
+    if preview.device_name == THIS_CPU and scale.is_trained:
+        print("speed is measured now: close other programs for an accurate estimate")
+    if scale.cost:
+        print(f"cost stated by the study: {scale.cost}")
+
+
+def _describe_hours(arm: "ArmPreview") -> str:
+    if not arm.run.at_scale.is_trained:
+        return _UNCOUNTED
+    return "does not fit" if arm.cost.train_hours is None else f"{arm.cost.hours:9,.2f} h"
+
+
+def _describe_state(arm: "ArmPreview") -> str:
+    if arm.changes:
+        return f"stale ({'; '.join(arm.changes[:4])})  "
+    if arm.other_measures:
+        return f"measure again ({'; '.join(arm.other_measures[:4])})  "
+    if arm.is_finished:
+        return "finished  "
+    if arm.share_done is None:
+        return ""
+    return f"{arm.share_done:.0%} {'trained' if arm.cost.num_uncounted else 'done'}  "
 
 
 def report_studies(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -120,6 +120,9 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
                 "not-a-section", f"{where} is a section, got {value!r}; set one of its keys: {where}.key = value"
             )
         return build_options(hint, value, where=where)
+    item = next((one for one in get_args(hint) if is_dataclass(one)), None)  # of a table of sections, or a list of them
+    if item is not None:
+        return _build_sections(item, value, where, is_table=get_origin(hint) is dict)
     if get_origin(hint) is Literal and isinstance(value, str):
         return value  # check_values knows the choices
     if hint == tuple[str, ...] and isinstance(value, str):
@@ -132,6 +135,18 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError("bad-value", f"{where} = {value!r}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+
+
+def _build_sections(kind: Any, value: Any, where: str, *, is_table: bool) -> Any:
+    """Sections by name, or a list of them."""
+    sections = value.values() if is_table and isinstance(value, Mapping) else value
+    if isinstance(value, Mapping) != is_table or isinstance(value, str) or not isinstance(sections, Iterable):
+        raise ConfigError(
+            "not-a-section", f"{where}: write [{where}.NAME]" if is_table else f"{where}: write [[{where}]]"
+        )
+    if is_table:
+        return {name: build_options(kind, section, where=f"{where}.{name}") for name, section in value.items()}
+    return tuple(build_options(kind, section, where=f"{where} {n}") for n, section in enumerate(sections, start=1))
 
 
 @cache

@@ -21,7 +21,6 @@ from litebert.model.early_exit import TOLERANCE
 from litebert.model.engine import HeadName
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.files.tables import read_text
-from litebert.tasks.finetuning import Dataset
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group
 from litebert.tasks.kinds.classification import Regression
@@ -79,9 +78,9 @@ def build_judge(checkpoint: Checkpoint, head: HeadName, dev: Path) -> Judge:
 def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     asked = _predictor(checkpoint, None)
     task = asked.task
-    dataset = replace(
-        _read_dev(asked, dev), task=task
-    )  # scored by the metric of the model's own task, whatever the dev file is
+    # GLUE's dev sets are folders; a single file is read like a user's own data
+    dataset = read_for(asked, name_task(task, dev), dev, TableOptions())
+    dataset = replace(dataset, task=task)  # scored by the metric of the model's own task, whatever the dev file is
     chosen = choose_examples(dataset, "", dev, find_seen_texts(checkpoint.path))
     examples, notes = chosen.examples, [*dataset.notes]
     if chosen.num_trained is not None and chosen.note:
@@ -96,11 +95,6 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
         return Verdict(100 * facts["scores"][task.metric], [task.decide(output) for output in outputs], tolerance)
 
     return Judge(task.metric, len(examples), judge, tuple(notes))
-
-
-def _read_dev(asked: Predictor, dev: Path) -> Dataset:
-    """The examples of a dev file. GLUE dev sets are folders; a single file is read like a user's own data."""
-    return read_for(asked, name_task(asked.task, dev), dev, TableOptions())
 
 
 def _judge_masks(checkpoint: Checkpoint, tokenizer: Tokenizer, lines: Sequence[str]) -> Judge:

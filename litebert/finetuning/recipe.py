@@ -268,7 +268,17 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
                 f"recipe 'paper' has no settings for task '{task}', only for {', '.join(PAPER)}",
                 option="recipe",
             )
-        return _paper_values(PAPER[task])
+        row = PAPER[task]
+        return {
+            "train": {
+                "batch_size": row.batch_size,
+                "steps": row.steps,
+                "warmup_steps": row.warmup_steps,
+                "max_length": row.max_length,
+            },
+            "optim": {"name": "adamw", "learning_rate": row.learning_rate},
+            "model": {"dropout_rate": row.dropout_rate, "classifier_dropout_rate": row.classifier_dropout_rate},
+        }
     if source in ("two-core", "adaptive"):
         optim = {"name": "adamw", "learning_rate": choose_two_core_rate(hidden_size)}
         values = merge({**TWO_CORE, "optim": optim}, TWO_CORE_BY_TASK.get(task, {}))
@@ -285,19 +295,6 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     values = read_toml_values(file, "recipe")
     values.pop("job", None)  # the recipe.toml of a run records its data and weights there
     return values
-
-
-def _paper_values(row: PaperRow) -> dict[str, Any]:
-    return {
-        "train": {
-            "batch_size": row.batch_size,
-            "steps": row.steps,
-            "warmup_steps": row.warmup_steps,
-            "max_length": row.max_length,
-        },
-        "optim": {"name": "adamw", "learning_rate": row.learning_rate},
-        "model": {"dropout_rate": row.dropout_rate, "classifier_dropout_rate": row.classifier_dropout_rate},
-    }
 
 
 def list_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import itertools
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,13 +54,7 @@ def _split_values(word: str) -> list[str]:
 
 def plan_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> list[Trial]:
     """The checked runs of every combination and seed; seeds count up from the recipe's."""
-    trials = list(_iter_trials(job, recipe, overrides, num_seeds))
-    for trial in {trial.words: trial for trial in trials}.values():  # one check per combination, regardless of seeds
-        check_job(trial.job)
-    return trials
-
-
-def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int) -> Iterator[Trial]:
+    trials: list[Trial] = []
     task, width, num_examples = job.dataset.task.name, job.source.config.hidden_size, len(job.dataset.train)
     for words, varied in expand_grid(overrides):
         device = load_finetune_recipe(task, recipe or "two-core", words).runtime.device
@@ -75,8 +69,11 @@ def _iter_trials(job: Job, recipe: str, overrides: Sequence[str], num_seeds: int
                 "both the override seed=... and seeds list several seeds; use one",
                 option="seeds",
             )
-        for seed in range(resolved.seed, resolved.seed + num_seeds):
-            yield Trial(varied, seed, replace(job, recipe=replace(resolved, seed=seed), recipe_name=name))
+        seeds = range(resolved.seed, resolved.seed + num_seeds)
+        jobs = [replace(job, recipe=replace(resolved, seed=seed), recipe_name=name) for seed in seeds]
+        check_job(jobs[0])  # seeds make no difference
+        trials += [Trial(varied, one.recipe.seed, one) for one in jobs]
+    return trials
 
 
 def run_trials(trials: Sequence[Trial], folder: Path) -> dict[str, Any]:

@@ -31,14 +31,10 @@ _ALSO_ASKED = {
 
 def read_for(predictor: Predictor, name: str | OwnTask, path: Path, options: TableOptions) -> Dataset:
     """Read a task's data with the model's own labels; raises if the model has another task."""
-    dataset = read_dataset(name, path, without_learning(predictor.task, options))
+    labels = tuple(getattr(predictor.task, "labels", ()))
+    dataset = read_dataset(name, path, replace(options, labels=labels, dev_share=0.0, is_learned=False))
     check_task(predictor.task, dataset.task, predictor.checkpoint.path)
     return dataset
-
-
-def without_learning(task: FinetuneTask, options: TableOptions) -> TableOptions:
-    """Options to read data for a trained model: its labels are fixed, and no row is held out."""
-    return replace(options, labels=tuple(getattr(task, "labels", ())), dev_share=0.0, is_learned=False)
 
 
 def check_task(models: FinetuneTask, asked: FinetuneTask, path: Path) -> None:

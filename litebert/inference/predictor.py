@@ -272,7 +272,14 @@ class Predictor:
         """The label of each text or pair with the probabilities of all labels; for regression, the number."""
         task = self._expect(TextExample)
         outputs = self.predict(to_examples(texts), report_cut=report_cut)
-        return [self._label(task, output) for output in outputs]
+        labels = getattr(task, "labels", ())
+        answers = []
+        for output in outputs:
+            answer = task.decide(output)
+            has_probabilities = isinstance(output, list) and len(output) == len(labels)
+            probabilities = dict(zip(labels, output, strict=True)) if has_probabilities else {}
+            answers.append(Label(tuple(answer) if isinstance(answer, list) else answer, probabilities))
+        return answers
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tag of each word of each sentence."""
@@ -372,12 +379,6 @@ class Predictor:
             one[0] if len(one) == 1 else torch.from_numpy(pool_windows([x.numpy() for x in one], self.window_pooling))
             for one in of_texts
         ]
-
-    def _label(self, task: Any, output: Output) -> Label:
-        answer, labels = task.decide(output), getattr(task, "labels", ())
-        has_probabilities = isinstance(output, list) and len(output) == len(labels)
-        label = tuple(answer) if isinstance(answer, list) else answer
-        return Label(label, dict(zip(labels, output, strict=True)) if has_probabilities else {})
 
     def _expect(self, example: type[Any]) -> Any:
         """The task; raises unless it answers examples of this type."""
@@ -516,11 +517,10 @@ def to_examples(texts: Sequence[Text]) -> list[TextExample]:
     """Convert texts or pairs of texts to a text task's examples."""
     if isinstance(texts, str):
         raise ConfigError("wrong-input", f"expected a list of texts, got the single string '{texts[:40]}'")
-    return [TextExample(str(number), *_check_texts(text, number)) for number, text in enumerate(texts)]
-
-
-def _check_texts(text: Any, number: int) -> tuple[str, ...]:
-    parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, tuple | list) else ()
-    if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
-        raise ConfigError("wrong-input", f"text {number} must be a string or a pair of strings, got {text!r:.60}")
-    return parts
+    examples = []
+    for number, text in enumerate(texts):
+        parts = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, tuple | list) else ()
+        if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
+            raise ConfigError("wrong-input", f"text {number} must be a string or a pair of strings, got {text!r:.60}")
+        examples.append(TextExample(str(number), *parts))
+    return examples

@@ -144,21 +144,16 @@ def _place_of(predictor: Predictor, example: Any, one: Prediction) -> dict[str, 
 
 def read_inputs(predictor: Predictor, files: Sequence[Path], options: TableOptions) -> list[Any]:
     """Read the examples in files, or in standard input if there are none, for the model's task."""
-    return list(_iter_examples(predictor, files, options))
+    inputs = find_inputs(predictor)
+    if not files:
+        return list(inputs.read_lines(_read_stdin(options.encoding), STDIN, options))
+    return [example for file in files for example in inputs.read_file(file, options)]
 
 
 def to_inputs(predictor: Predictor, texts: Sequence[Any]) -> list[Any]:
     """Convert Python values to examples of the model's task: texts or pairs, sentences for tagging, (question,
     context), or (context, question, choices)."""
     return find_inputs(predictor).read_values(texts)
-
-
-def _iter_examples(predictor: Predictor, files: Sequence[Path], options: TableOptions) -> Iterator[Any]:
-    inputs = find_inputs(predictor)
-    if not files:
-        yield from inputs.read_lines(_read_stdin(options.encoding), STDIN, options)
-    for file in files:
-        yield from inputs.read_file(file, options)
 
 
 class Inputs(NamedTuple):
@@ -176,8 +171,12 @@ def find_inputs(predictor: Predictor) -> Inputs:
     task = predictor.task
     example, splits_words = find_kind(task).example, getattr(task, "splits_words", False)
     table = {
-        ChoiceExample: Inputs(_choices_of_lines, _choices_of_file, _choices_of_values),
-        Question: Inputs(_questions_of_lines, _questions_of_file, to_questions),
+        ChoiceExample: Inputs(
+            lambda lines, where, options: build_choices(parse_json(Path(where), lines), options, has_labels=False),
+            partial(read_choices, has_labels=False),
+            lambda texts: [to_choice_example(*one) for one in texts],
+        ),
+        Question: Inputs(lambda lines, where, _: read_question_lines(lines, where), _questions_of_file, to_questions),
         TaggedWords: Inputs(
             partial(_sentences_of_lines, splits_words=splits_words),
             partial(_sentences_of_file, splits_words=splits_words),
@@ -196,23 +195,6 @@ def _read_stdin(encoding: str) -> str:
     if sys.stdin.isatty():
         print("reading from the terminal, one input per line; end with Ctrl-D", file=sys.stderr)
     return decode(sys.stdin.buffer.read(), encoding, where=STDIN)
-
-
-def _choices_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
-    return build_choices(parse_json(Path(where), lines), options, has_labels=False)
-
-
-def _choices_of_file(file: Path, options: TableOptions) -> Iterable[Any]:
-    return read_choices(file, options, has_labels=False)
-
-
-def _choices_of_values(texts: Sequence[Any]) -> list[Any]:
-    return [to_choice_example(*one) for one in texts]
-
-
-def _questions_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:
-    del options  # a line has no columns
-    return read_question_lines(lines, where)
 
 
 def _questions_of_file(file: Path, options: TableOptions) -> Iterable[Any]:

@@ -74,15 +74,12 @@ def _list_tokens(predictor: Predictor, text: str, text_b: str | None) -> tuple[l
     # the first separator ends the first text, which may have been truncated
     borders = [at for at, token_id in enumerate(ids) if token_id == form.sep_id]
     firsts = [1, borders[0] + form.num_between]
-    tokens = [_special(tokenizer.pieces([token_id])[0], at > borders[0]) for at, token_id in enumerate(ids)]
+    pieces = tokenizer.pieces(ids)
+    tokens = [TracedToken(piece, int(at > borders[0]), 0, 0, True) for at, piece in enumerate(pieces)]
     for number, encoding in enumerate(encodings):
         end = borders[0] if number == 0 else len(ids) - 1
         tokens[firsts[number] : end] = _pieces_of(predictor, encoding, number, end - firsts[number])
     return tokens, ids, is_cut
-
-
-def _special(piece: str, is_second: bool) -> TracedToken:
-    return TracedToken(piece, int(is_second), 0, 0, True)
 
 
 def _pieces_of(predictor: Predictor, encoding: Encoding, segment: int, count: int) -> list[TracedToken]:

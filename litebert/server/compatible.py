@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from litebert.inference.predictor import Predictor, to_examples
@@ -78,20 +77,14 @@ def embed_encoded(predictor: Predictor, texts: Sequence[str], settings: Mapping[
     vectors = predictor.embed(texts, report_cut=num_cut.extend)
     form = predictor.form(predictor.checkpoint.find_max_length("embedding"))
     sequences = join_texts(to_examples(texts), predictor.tokenizer, form)
-    encode = _to_base64 if settings["encoding_format"] == "base64" else _to_numbers
+    if settings["encoding_format"] == "base64":
+        shown = [json.dumps(base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")) for vector in vectors]
+    else:  # nine significant digits round-trip a float32
+        shown = [f"[{','.join(f'{value:.9g}' for value in vector.tolist())}]" for vector in vectors]
     return [
-        Encoded(encode(vector), len(sequence.token_ids), cut)
-        for vector, sequence, cut in zip(vectors, sequences, num_cut, strict=True)
+        Encoded(vector, len(sequence.token_ids), cut)
+        for vector, sequence, cut in zip(shown, sequences, num_cut, strict=True)
     ]
-
-
-def _to_base64(vector: np.typing.NDArray[np.float32]) -> str:
-    return json.dumps(base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii"))
-
-
-def _to_numbers(vector: np.typing.NDArray[np.float32]) -> str:
-    # nine significant digits round-trip a float32
-    return f"[{','.join(f'{value:.9g}' for value in vector.tolist())}]"
 
 
 def find_bad_dimensions(predictor: Predictor, settings: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -58,21 +58,15 @@ def estimate_cost(function: Function, predictor: Predictor, value: Any, num_char
     return room * (1 + -(-(num_characters - room) // stride))
 
 
-def count_tokens(function: Function, predictor: Predictor, one: Any) -> int:
-    """The number of tokens computed for an input, over all its windows; 0 for a function without windows."""
+def count_tokens(function: Function, predictor: Predictor, one: Any, num_characters: int, most: int) -> int:
+    """The number of tokens computed for an input, over all its windows; 0 if it cannot exceed `most`."""
     if function.to_examples is None:
+        return 0
+    num_windows = 1 + _BYTES_PER_LETTER * num_characters // _stride(predictor)
+    if num_windows * predictor.form().max_length <= most:
         return 0
     groups = predictor.task.encode(function.to_examples(one), predictor.tokenizer, predictor.form())
     return sum(group.num_tokens for group in groups)
-
-
-def may_exceed(function: Function, predictor: Predictor, num_characters: int, max_tokens: int) -> bool:
-    """Whether an input of this many characters could exceed `max_tokens`; if not, its tokens need not be counted."""
-    if function.to_examples is None:
-        return False
-    length = predictor.form().max_length
-    num_windows = 1 + _BYTES_PER_LETTER * num_characters // _stride(predictor)
-    return num_windows * length > max_tokens
 
 
 def _stride(predictor: Predictor) -> int:

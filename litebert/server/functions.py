@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from litebert.core.errors import ConfigError, DataError
 from litebert.inference.answering import FoundAnswer, read_answer, to_choice_example, to_questions
 from litebert.inference.export_folder import ExportFiles
-from litebert.inference.fill_mask import Guess, check_top_k, count_masks, show_guess
+from litebert.inference.fill_mask import check_top_k, count_masks, show_guess
 from litebert.inference.predictor import Predictor
 from litebert.inference.tracing import Trace, trace
 from litebert.server import compatible, schemas
@@ -23,7 +23,6 @@ from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import to_reply
 from litebert.tasks.texts import TextExample, check_num_texts
 from litebert.tasks.words import cut_text
-from litebert.text.tokenizer import Tokenizer
 
 NUM_OTHERS = 3  # next-best answers returned per question
 MAX_GAPS = 16  # masks per text; each needs scores for the whole vocabulary
@@ -78,13 +77,17 @@ def _choose_example(function: Function, predictor: Predictor) -> list[Any]:
 def fill_mask(predictor: Predictor, encoded: Sequence[Group], settings: Settings) -> list[schemas.Gaps]:
     tokenizer = predictor.tokenizer
     return [
-        schemas.Gaps(gaps=[[_guess(tokenizer, guess) for guess in guesses] for guesses in gaps])
+        schemas.Gaps(
+            gaps=[
+                [
+                    schemas.Guess(piece=one.piece, text=show_guess(tokenizer, one), probability=one.probability)
+                    for one in guesses
+                ]
+                for guesses in gaps
+            ]
+        )
         for gaps in predictor.fill_gaps(encoded, settings["top_k"])
     ]
-
-
-def _guess(tokenizer: Tokenizer, guess: Guess) -> schemas.Guess:
-    return schemas.Guess(piece=guess.piece, text=show_guess(tokenizer, guess), probability=guess.probability)
 
 
 def _encode_gaps(predictor: Predictor, text: str) -> Group:

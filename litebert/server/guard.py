@@ -105,7 +105,7 @@ class Guard:
             return receive
         try:
             async with asyncio.timeout_at(scope["state"]["give_up_at"]):
-                body = await self._gather(receive, exchange)
+                body = await self._read_body(receive, exchange)
         except TimeoutError:
             raise Refused(
                 408, f"the request took longer than {self.options.limits.timeout_seconds:g} s to arrive"
@@ -117,7 +117,7 @@ class Guard:
 
         return hand_on
 
-    async def _gather(self, receive: Receive, exchange: Exchange) -> bytes:
+    async def _read_body(self, receive: Receive, exchange: Exchange) -> bytes:
         parts: list[bytes] = []
         size = 0
         while True:
@@ -128,17 +128,14 @@ class Guard:
             size += len(parts[-1])
             if size > self.options.limits.max_body_bytes:
                 raise self._too_large()
-            self._claim(max(0, size - _FREE_BODY_BYTES), exchange)
+            # memory is reserved until the request is answered, so that many large uploads cannot exhaust it
+            added = max(0, size - _FREE_BODY_BYTES) - exchange.num_large_bytes
+            if self._num_large_bytes + added > _NUM_FULL_BODIES * self.options.limits.max_body_bytes:
+                raise Refused(429, "too many large requests at once; retry in a second")
+            self._num_large_bytes += added
+            exchange.num_large_bytes += added
             if not message.get("more_body", False):
                 return b"".join(parts)
-
-    def _claim(self, num_large_bytes: int, exchange: Exchange) -> None:
-        """Reserve memory for a large body until its request is answered, so that many uploads cannot exhaust it."""
-        added = num_large_bytes - exchange.num_large_bytes
-        if self._num_large_bytes + added > _NUM_FULL_BODIES * self.options.limits.max_body_bytes:
-            raise Refused(429, "too many large requests at once; retry in a second")
-        self._num_large_bytes += added
-        exchange.num_large_bytes = num_large_bytes
 
     def _too_large(self) -> Refused:
         return Refused(

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from litebert.core.errors import LitebertError, suggest
 from litebert.server.batching import Batcher, BatchKind, IsStopping, QueueIsFull
 from litebert.server.compatible import list_labels
-from litebert.server.costs import count_characters, count_tokens, estimate_cost, may_exceed
+from litebert.server.costs import count_characters, count_tokens, estimate_cost
 from litebert.server.functions import FUNCTIONS
 from litebert.server.logs import log
 from litebert.server.metrics import Metrics
@@ -76,13 +76,14 @@ class Service:
             checked = function.check(predictor, one.value)
         except LitebertError as error:
             return Refused(422, textwrap.shorten(str(error), _MAX_MESSAGE))
-        if may_exceed(function, predictor, one.num_characters, self.limits.max_tokens):
-            num_tokens = count_tokens(function, predictor, one.value)
-            if num_tokens > self.limits.max_tokens:
-                limit = f"the server's limit of {self.limits.max_tokens:,}"
-                return Refused(
-                    422, f"{num_tokens:,} tokens over all windows exceed {limit}: shorten the text", code="too_long"
-                )
+        most = self.limits.max_tokens
+        num_tokens = count_tokens(function, predictor, one.value, one.num_characters, most)
+        if num_tokens > most:
+            return Refused(
+                422,
+                f"{num_tokens:,} tokens over all windows exceed the server's limit of {most:,}: shorten the text",
+                code="too_long",
+            )
         return checked
 
     async def answer(self, function: str, request: Request) -> Response:
@@ -112,28 +113,35 @@ class Service:
             if isinstance(result, Exception):
                 raise _refuse(result, ask.place(number))
         envelope = FUNCTIONS[function].envelope
-        answer = envelope.write(kind.model, ask, results) if envelope else _write(kind.model, results)
+        if envelope:
+            answer = envelope.write(kind.model, ask, results)
+        else:
+            answer = f'{{"model":{json.dumps(kind.model)},"results":[{",".join(results)}]}}'
         return Response(answer, media_type="application/json")
 
     def _prepare(self, name: str, body: bytes) -> Prepared:
         function = FUNCTIONS[name]
         ask: Any = parse_ask(body, function.request, self.limits.max_inputs)
         model = self._find(name, ask.model)
-        settings = self._complete(ask.settings, model)
+        settings = ask.settings
+        if settings.get("label", "") is None and self.rerank_label in list_labels(model.predictor):
+            settings["label"] = self.rerank_label  # if the request has none, and the model has that label
         if bad := function.find_bad_setting(model.predictor, settings):
             raise Refused(422, bad[1], where=bad[0])
         tokenizer, most = model.predictor.tokenizer, self.limits.max_characters
         counted: dict[str, int] = {}  # the query of rerank is part of every input
         inputs = [Sized(one, count_characters(one, tokenizer, most + 1, counted)) for one in ask.inputs]
-        self._check_sizes(ask, inputs)
+        for number, one in enumerate(inputs):
+            if one.num_characters > most:
+                raise Refused(
+                    422,
+                    f"{one.num_characters:,} characters after normalization exceed the server's limit of {most:,}: "
+                    "shorten the text",
+                    code="too_long",
+                    where=ask.place(number),
+                )
         costs = [estimate_cost(function, model.predictor, one.value, one.num_characters) for one in inputs]
         return Prepared(ask, BatchKind(model.name, name, tuple(settings.items())), inputs, costs)
-
-    def _complete(self, settings: dict[str, object], model: NamedModel) -> dict[str, object]:
-        """The settings, with the server's rerank label if the request has none and the model has that label."""
-        if "label" in settings and settings["label"] is None and self.rerank_label in list_labels(model.predictor):
-            return settings | {"label": self.rerank_label}
-        return settings
 
     def _find(self, function: str, name: str | None) -> NamedModel:
         able = [model for model in self.models.values() if function in model.functions]
@@ -148,17 +156,6 @@ class Service:
                 where="model",
             )
         return self.models[name]
-
-    def _check_sizes(self, ask: Any, inputs: Sequence[Sized]) -> None:
-        for number, one in enumerate(inputs):
-            if one.num_characters > self.limits.max_characters:
-                limit = f"the server's limit of {self.limits.max_characters:,}"
-                raise Refused(
-                    422,
-                    f"{one.num_characters:,} characters after normalization exceed {limit}: shorten the text",
-                    code="too_long",
-                    where=ask.place(number),
-                )
 
 
 async def _unless_left(asking: Coroutine[Any, Any, list[Any]], request: Request) -> list[Any]:
@@ -178,10 +175,6 @@ async def _unless_left(asking: Coroutine[Any, Any, list[Any]], request: Request)
 async def _wait_until_left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _write(model: str, results: Sequence[str]) -> str:
-    return f'{{"model":{json.dumps(model)},"results":[{",".join(results)}]}}'
 
 
 def _refuse(error: Exception, where: str) -> Refused:

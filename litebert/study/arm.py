@@ -34,8 +34,7 @@ from litebert.study.identity import (
     hash_corpora,
     list_other_measures,
 )
-from litebert.study.measured import Measured
-from litebert.study.measures import FUNCTIONS, Subject
+from litebert.study.measures import FUNCTIONS, Measured, Subject
 from litebert.study.place import FORMAT_VERSION, Place, Report, read_arm_report, report_file
 from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE, check_is_ours, checkpoint_path
 
@@ -52,7 +51,8 @@ def run_arm(run: ArmRun, place: Place, say: Say = print) -> Report:
     """
     describe_measures(run)  # builds the tasks' recipes, so that a wrong key raises before training
     with exclusive_lock(place.lock_folder(run.name), purpose="running this arm"):
-        remove_own_leftovers(run, place)
+        for path in place.folder.glob(f".{report_file(place.folder, run).name}.*.tmp"):
+            path.unlink()  # left by a killed process; temporary files of other arms may be in use
         texts = describe_texts([run], place)
         finished = find_report(run, place, texts)
         if finished is not None:
@@ -101,12 +101,6 @@ def alone() -> Iterator[None]:
         yield
     finally:
         os.environ.update(ranks)
-
-
-def remove_own_leftovers(run: ArmRun, place: Place) -> None:
-    """Delete a killed process's temporary files of this arm's report; those of other arms may be in use."""
-    for path in place.folder.glob(f".{report_file(place.folder, run).name}.*.tmp"):
-        path.unlink()
 
 
 def find_report(run: ArmRun, place: Place, texts: Texts) -> Report | None:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from litebert.core.errors import ConfigError, suggest
-from litebert.core.options import merge, parse_assignments
+from litebert.core.options import flatten, merge, parse_assignments
 from litebert.finetuning.recipe import FinetuneRecipe, load_finetune_recipe
 from litebert.model.config import ModelConfig
 from litebert.pretraining.recipe import Recipe, build_recipe, read_recipe_values, with_paths
@@ -176,3 +177,32 @@ def corpora_of(runs: Sequence[ArmRun]) -> list[str]:
     stages = [recipe for run in runs for recipe in (run.recipe, *(stage.recipe for stage in run.recipe.stages))]
     names = {name for recipe in stages for name in recipe.data.corpora}
     return sorted(names, key=lambda name: (name != MAIN_CORPUS, name))
+
+
+def describe_study(study: Study, scales: Sequence[Scale]) -> dict[str, Any]:
+    """A study at some scales, as JSON."""
+    at_scales = {}
+    for scale in scales:
+        spec = study.at(scale)
+        arms = {
+            name: {"title": title_of(study, name, scale), "change": flatten(arm.change) | flatten(arm.at(scale).change)}
+            for name, arm in study.arms_at(scale).items()
+        }
+        at_scales[scale] = {
+            "recipe": spec.recipe,
+            "seeds": list(spec.seeds),
+            "measures": list(spec.measures),
+            "tasks": [task.metric for task in spec.tasks],
+            "change": flatten(spec.change),
+            "corpora": spec.corpora,
+            "cost": spec.cost,
+            "arms": arms,
+        }
+    return {
+        "name": study.name,
+        "title": study.title,
+        "source": study.source,
+        "about": study.about,
+        "claims": [claim.text for claim in study.claims],
+        "scales": at_scales,
+    }

@@ -13,13 +13,12 @@ from litebert.finetuning.run_folder import Job, list_job_changes
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.source import FOR_TRAINING
 from litebert.study.arms import ArmRun
-from litebert.study.measured import Measured
+from litebert.study.measures import Measured
 from litebert.study.metrics import AVERAGE, ENSEMBLE, EXACT
 from litebert.study.place import Place
 from litebert.study.spec import TaskSpec
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.ensemble import make_ensemble
-from litebert.tasks.finetuning import Dataset
 
 
 def tune_all(run: ArmRun, place: Place, checkpoint: Path) -> Measured:
@@ -62,7 +61,10 @@ def tune(run: ArmRun, task: TaskSpec, place: Place, checkpoint: Path) -> Measure
     measured = _summarize(task, reports)
     if not task.has_ensemble:
         return measured
-    scores = _average(run, task, folders, dataset, place)["scores"]
+    ensemble = place.run_folder(f"{run.name}-{task.metric}{ENSEMBLE}")
+    shutil.rmtree(ensemble, ignore_errors=True)  # its members may have changed
+    dev = make_ensemble(folders, dataset, ensemble, selects=False)["dev"]
+    scores = next(iter(dev.values()))["scores"]
     named = name_scores(task.metric, reports[0]["metric"], scores)
     return measured | Measured(values={name + ENSEMBLE: 100 * value for name, value in named.items()})
 
@@ -88,12 +90,3 @@ def _summarize(task: TaskSpec, reports: Sequence[Mapping[str, Any]]) -> Measured
         intervals[task.metric] = 100 * low, 100 * high
     counts = {task.metric: num_examples}
     return Measured(values=values, intervals=intervals, counts=counts, levels={task.metric: 100 * chance["score"]})
-
-
-def _average(run: ArmRun, task: TaskSpec, folders: Sequence[Path], dataset: Dataset, place: Place) -> dict[str, Any]:
-    """The dev scores of the ensemble of a task's runs, computed again because the runs may have changed."""
-    folder = place.run_folder(f"{run.name}-{task.metric}{ENSEMBLE}")
-    shutil.rmtree(folder, ignore_errors=True)
-    report = make_ensemble(folders, dataset, folder, selects=False)
-    facts: dict[str, Any] = next(iter(report["dev"].values()))
-    return facts

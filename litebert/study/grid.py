@@ -184,15 +184,11 @@ def _stopping(grid: Grid) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would leave arms running
-        _stop_all(grid)
+        for _, process in grid.running.values():
+            process.terminate()
+        for _, process in grid.running.values():
+            process.wait()
         signal.signal(signal.SIGTERM, before)
-
-
-def _stop_all(grid: Grid) -> None:
-    for _, process in grid.running.values():
-        process.terminate()
-    for _, process in grid.running.values():
-        process.wait()
 
 
 class _Clock:

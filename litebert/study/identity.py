@@ -36,10 +36,13 @@ class Texts:
 
 def describe_texts(runs: Sequence[ArmRun], place: Place) -> Texts:
     """Describe the texts of some runs of one study, reading each text once."""
-    return Texts(
-        {name: _describe_corpus(path) for name, path in place.corpora.items()},
-        {task.metric: _hash_examples(task, place) for task in runs[0].at_scale.tasks},
-    )
+    corpora = {name: _describe_corpus(path) for name, path in place.corpora.items()}
+    tasks = {}
+    for task in runs[0].at_scale.tasks:
+        assert place.data is not None, "open_place has looked for the tasks' data"
+        dataset = read_dataset(task.task, place.data / task.data)
+        tasks[task.metric] = finetuning.fingerprint([dataset.train, *dataset.dev.values()])
+    return Texts(corpora, tasks)
 
 
 def _describe_corpus(path: Path) -> dict[str, Any]:
@@ -57,12 +60,6 @@ def _describe_corpus(path: Path) -> dict[str, Any]:
         "valid_share": train.manifest.options.get("valid_share"),
         "first_sentences": train.manifest.options.get("first_sentences"),  # of each document; None: all
     }
-
-
-def _hash_examples(task: TaskSpec, place: Place) -> str:
-    assert place.data is not None, "open_place has looked for the tasks' data"
-    dataset = read_dataset(task.task, place.data / task.data)
-    return finetuning.fingerprint([dataset.train, *dataset.dev.values()])
 
 
 def describe_measures(run: ArmRun) -> dict[str, Any]:

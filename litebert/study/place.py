@@ -79,7 +79,9 @@ def open_place(runs: Sequence[ArmRun], folder: Path, corpora: Sequence[str], dat
 
 def locate_corpora(runs: Sequence[ArmRun], corpora: Sequence[str]) -> dict[str, Path]:
     """The folders of the corpora that some runs of one study read, by name."""
-    named = _parse_corpora(corpora)
+    is_named = ["=" in word and not Path(word).exists() for word in corpora]  # /data/v=2/corpus is a path
+    pairs = [word.split("=", 1) if has else (MAIN_CORPUS, word) for word, has in zip(corpora, is_named, strict=True)]
+    named = {name: Path(path) for name, path in pairs}
     known = corpora_of(plan_arms(runs[0].study, runs[0].scale))  # all arms may be run with the same options
     for name in named:
         if name not in known:
@@ -90,12 +92,6 @@ def locate_corpora(runs: Sequence[ArmRun], corpora: Sequence[str]) -> dict[str, 
             )
     needed = corpora_of(runs) if runs[0].at_scale.is_trained else []
     return {name: named.get(name, Path("corpora") / name) for name in needed}
-
-
-def _parse_corpora(words: Sequence[str]) -> dict[str, Path]:
-    is_named = ["=" in word and not Path(word).exists() for word in words]  # /data/v=2/corpus is a path
-    pairs = [word.split("=", 1) if named else (MAIN_CORPUS, word) for word, named in zip(words, is_named, strict=True)]
-    return {name: Path(path) for name, path in pairs}
 
 
 def report_file(folder: Path, run: ArmRun) -> Path:
@@ -124,22 +120,18 @@ def read_arm_report(path: Path) -> Report:
         raise DataError("corrupt-file", f"{path} is not an arm's report that this version of litebert can read")
     check_keys(path, report, _NEEDED)
     try:
-        _check_recipes(report)
+        # a recipe may not be buildable because keys were removed since, or the file was edited
+        for text in (report["recipe"], *report["ancestors"].values()):
+            build_recipe(parse_toml(text, where="recipe"))
+        for task in report["measures"]["tasks"]:
+            if not isinstance(task["recipe"], dict):
+                raise TypeError('a task\'s "recipe" is not an object')
+            build_finetune_recipe(task["recipe"])
     except (ConfigError, TypeError, KeyError) as error:
         raise DataError(
             "corrupt-file", f"{path} has a recipe that cannot be read ({error}): delete it to run this arm again"
         ) from None
     return report
-
-
-def _check_recipes(report: Report) -> None:
-    """Raise if a recipe cannot be built, because keys were removed since or the file was edited."""
-    for text in (report["recipe"], *report["ancestors"].values()):
-        build_recipe(parse_toml(text, where="recipe"))
-    for task in report["measures"]["tasks"]:
-        if not isinstance(task["recipe"], dict):
-            raise TypeError('a task\'s "recipe" is not an object')
-        build_finetune_recipe(task["recipe"])
 
 
 def keep_study_file(source: str, study: Study, folder: Path) -> None:

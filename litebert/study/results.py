@@ -269,7 +269,12 @@ def read_results(folder: Path) -> list[Results]:
         for path, report in mine.items():
             run = _run_of(study, path, report)
             check_current(path, report, run)
-            _check_measured_as_meant(path, report, run)
+            if changes := list_other_measures(report, run):
+                raise ConfigError(
+                    "options-changed",
+                    f"{path} was measured differently from what {study.name} specifies now ({'; '.join(changes[:4])}): "
+                    "run the study again, which measures its finished arms without training them again",
+                )
         _check_alike(mine)
         ordered = sorted(mine.values(), key=lambda report: report["seed"])
         remarks, conclusion = (
@@ -309,17 +314,6 @@ def _run_of(study: Study, path: Path, report: Report) -> ArmRun:
             "unknown-arm", f"{path}: the study {study.name} no longer has an arm '{arm}'; delete the file"
         )
     return ArmRun(study, scale, arm, seed, build_arm_recipe(study, scale, arm, seed, words), words)
-
-
-def _check_measured_as_meant(path: Path, report: Report, run: ArmRun) -> None:
-    """Raise if an arm was measured differently from what the study specifies."""
-    changes = list_other_measures(report, run)
-    if changes:
-        raise ConfigError(
-            "options-changed",
-            f"{path} was measured differently from what {run.study.name} specifies now ({'; '.join(changes[:4])}): "
-            "run the study again, which measures its finished arms without training them again",
-        )
 
 
 def _check_alike(reports: dict[Path, Report]) -> None:

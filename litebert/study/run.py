@@ -44,6 +44,14 @@ class StudyRequest:
         }
         return ["litebert.study.run", json.dumps(facts)]
 
+    def command_line(self, run: ArmRun) -> list[str]:
+        """The command that runs one arm elsewhere, for a scheduler."""
+        words = ["litebert", "study", "run", self.study, *run.words, "--scale", run.scale, "--arms", run.arm]
+        words += ["--seeds", str(run.seed), "--out", str(self.folder)]
+        for corpus in self.corpora:
+            words += ["--corpus", corpus]
+        return [*words, *(["--data", str(self.data)] if self.data else [])]
+
 
 class Ended(NamedTuple):
     """The reports of finished arms, and the arms that other processes are still running."""

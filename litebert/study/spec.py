@@ -5,7 +5,7 @@ Nothing is trained or built here; this module is sufficient for `litebert study 
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -219,101 +219,46 @@ def _build_study(values: Mapping[str, Any], name: str) -> Study:
     for key in values:
         if key not in known:
             raise ConfigError("unknown-key", f"unknown key '{key}'; {suggest(key, known)}")
-    plain = {key: value for key, value in values.items() if key not in ("arms", "claims", "figures", "grid", *SCALES)}
     if ("grid" in values) == ("arms" in values):
         raise ConfigError("bad-study", "a study has either [arms.NAME] tables or a [grid]")
-    arms = _expand_grid(values["grid"]) if "grid" in values else _build_arms(values["arms"])
-    plain.setdefault("reference", next(iter(arms), ""))
-    study = Study(
-        **_plain_options(plain, name),
-        arms=arms,
-        scales={scale: _build_scale(values[scale], scale) for scale in SCALES if scale in values},
-        claims=_build_tables(Claim, values, "claims"),
-        figures=_build_tables(FigureSpec, values, "figures"),
-    )
+    arms = _expand_grid(values["grid"]) if "grid" in values else values["arms"]
+    plain = {key: value for key, value in values.items() if key not in ("grid", *SCALES)}
+    plain = {"reference": next(iter(arms), ""), **plain, "name": name, "arms": arms, "scales": {}}
+    scales = {scale: _build_scale(values[scale], scale) for scale in SCALES if scale in values}
+    study = replace(build_options(Study, plain), scales=scales)
     _check(study)
     return study
 
 
-def _plain_options(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The top-level keys, checked by building a study without arms."""
-    empty = {"name": name, "arms": {}, "scales": {}}
-    built = build_options(Study, {**empty, **values})
-    return {key: getattr(built, key) for key in ("name", *values)}
-
-
-def _build_arms(tables: Any) -> dict[str, ArmSpec]:
-    arms: dict[str, ArmSpec] = {}
-    for name, table in _tables(tables, "arms").items():
-        where = f"arms.{name}"
-        parts: dict[str, Any] = {
-            scale: build_options(ArmAtScale, table.get(scale, {}), where=f"{where}.{scale}") for scale in SCALES
-        }
-        series = {
-            key: build_options(Series, value, where=f"{where}.series.{key}")
-            for key, value in _tables(table.get("series", {}), f"{where}.series").items()
-        }
-        rest = {key: value for key, value in table.items() if key not in (*SCALES, "series")}
-        plain = build_options(ArmSpec, rest, where=where)
-        arms[name] = ArmSpec(**{**_shallow(plain), **parts, "series": series})
-    return arms
-
-
-def _expand_grid(axes: Any) -> dict[str, ArmSpec]:
+def _expand_grid(axes: Any) -> dict[str, dict[str, Any]]:
     """Make an arm of every combination of values of some recipe keys."""
-    no_change: dict[str, Any] = {}
-    names = {"": no_change}
-    for key, values in _tables(axes, "grid", of=list).items():
-        if not values:
-            raise ConfigError("bad-study", f"grid: '{key}' has no values")
+    if not isinstance(axes, Mapping) or not all(isinstance(values, list) and values for values in axes.values()):
+        raise ConfigError("bad-study", "grid: write key = [value, value] for each key that varies")
+    names: dict[str, dict[str, Any]] = {"": {}}
+    for key, values in axes.items():
         names = {
-            _AND.join([*([name] if name else []), f"{key.rpartition('.')[2]}={_word(value)}"]): {**change, key: value}
+            _AND.join([*([name] if name else []), f"{key.rpartition('.')[2]}={str(value).lower().replace(' ', '')}"]): {
+                **change,
+                key: value,
+            }
             for name, change in names.items()
             for value in values
         }
     return {
-        name: ArmSpec(title=name.replace("_", " ").replace(_AND, ", "), change=unflatten(change))
+        name: {"title": name.replace("_", " ").replace(_AND, ", "), "change": unflatten(change)}
         for name, change in names.items()
     }
 
 
-def _word(value: Any) -> str:
-    return str(value).lower().replace(" ", "")
-
-
 def _build_scale(table: Any, scale: Scale) -> ScaleSpec:
-    if not isinstance(table, Mapping):
-        raise ConfigError("bad-study", f"{scale} is a section: write [{scale}] with its keys")
-    plain = build_options(ScaleSpec, {key: value for key, value in table.items() if key != "tasks"}, where=scale)
-    return ScaleSpec(**{**_shallow(plain), "tasks": _build_tasks(table, scale)})
-
-
-def _build_tasks(table: Mapping[str, Any], scale: Scale) -> tuple[TaskSpec, ...]:
-    word = table.get("tasks", [])
-    if not isinstance(word, str):
-        return _build_tables(TaskSpec, table, "tasks", where=scale)
-    if word not in TASK_SETS:
-        raise ConfigError("unknown-value", f"{scale}.tasks = '{word}': {suggest(word, TASK_SETS, 'a list of tables')}")
-    return TASK_SETS[word]
-
-
-def _build_tables(kind: type[Any], values: Mapping[str, Any], key: str, *, where: str = "") -> tuple[Any, ...]:
-    tables = values.get(key, [])
-    prefix = f"{where}.{key}" if where else key
-    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
-        raise ConfigError("bad-study", f"{prefix} is a list of tables: write [[{prefix}]]")
-    return tuple(build_options(kind, table, where=f"{prefix} {n}") for n, table in enumerate(tables, start=1))
-
-
-def _tables(value: Any, where: str, of: type[Any] = Mapping) -> dict[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(item, of) for item in value.values()):
-        kind = "lists of values" if of is list else "tables"
-        raise ConfigError("bad-study", f"{where}: expected {kind} by name")
-    return dict(value)
-
-
-def _shallow(value: Any) -> dict[str, Any]:
-    return {item.name: getattr(value, item.name) for item in fields(value)}
+    tasks = table.get("tasks") if isinstance(table, Mapping) else None
+    if not isinstance(tasks, str):
+        return build_options(ScaleSpec, table, where=scale)
+    if tasks not in TASK_SETS:
+        raise ConfigError(
+            "unknown-value", f"{scale}.tasks = '{tasks}': {suggest(tasks, TASK_SETS, 'a list of tables')}"
+        )
+    return replace(build_options(ScaleSpec, {**table, "tasks": ()}, where=scale), tasks=TASK_SETS[tasks])
 
 
 def _check(study: Study) -> None:

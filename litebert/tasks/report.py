@@ -109,18 +109,14 @@ def is_labelled(examples: Sequence[Any]) -> bool:
     return all(example.label is not None for example in examples)
 
 
-def list_hardest(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> list[int]:
-    """The indices of the worst errors, the worst first."""
-    wrongness = {n: task.wrongness(output, examples[n]) for n, output in enumerate(outputs)}
-    wrong = [number for number, value in wrongness.items() if value > 0]
-    return sorted(wrong, key=lambda number: -wrongness[number])[:NUM_ERRORS]
-
-
 def write_errors(
     path: Path, task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any], *, title: str
 ) -> None:
     """Write the worst errors as a Markdown page."""
-    kind, hardest = find_kind(task), list_hardest(task, outputs, examples)
+    kind = find_kind(task)
+    wrongness = {n: task.wrongness(output, examples[n]) for n, output in enumerate(outputs)}
+    wrong = [number for number, value in wrongness.items() if value > 0]
+    hardest = sorted(wrong, key=lambda number: -wrongness[number])[:NUM_ERRORS]
     lines = [f"# {title}: the {len(hardest)} worst errors", ""]
     for number in hardest:
         example = examples[number]
@@ -129,7 +125,7 @@ def write_errors(
             continue
         answer, right = (_show(value) for value in (task.decide(outputs[number]), kind.show_label(task, example.label)))
         lines += [f"## {example.id}: {answer} instead of {right}", ""]
-        lines += [f"- {_show(text)}" for text in _list_texts(example)]
+        lines += [f"- {_show(text)}" for text in list_inputs(example) if text not in (None, "")]
         output = json.dumps(outputs[number], ensure_ascii=False)
         lines += [f"- output {output[:MAX_SHOWN]}{'...' if len(output) > MAX_SHOWN else ''}", f"- {example.where}", ""]
     with atomic_path(path) as temporary:
@@ -180,11 +176,6 @@ def may_have_answered(report: Mapping[str, Any], test: Mapping[str, Sequence[Any
     if not test or answered in ("", fingerprint([])) or any(is_labelled(examples) for examples in test.values()):
         return True
     return bool(answered == fingerprint(list(test.values())))
-
-
-def _list_texts(example: Any) -> list[Any]:
-    """The parts of an example to show; its dataclass marks those to hide."""
-    return [value for value in list_inputs(example) if value not in (None, "")]
 
 
 def _show(value: Any) -> str:

@@ -6,7 +6,7 @@ scores on new ones.
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,7 +61,8 @@ def write_seen_texts(folder: Path, dataset: Dataset) -> None:
     """Record in a run's folder which texts its model was trained on and selected by."""
     dev = [example for examples in dataset.dev.values() for example in examples]
     splits = {"train": dataset.train, "dev": dev}
-    write_sealed(folder / SEEN_FILE, {name: _join(map(hash_text, rows)) for name, rows in splits.items()})
+    hashes = {name: "".join(sorted(set(map(hash_text, rows)))) for name, rows in splits.items()}
+    write_sealed(folder / SEEN_FILE, hashes)
 
 
 def find_seen_texts(checkpoint: Path) -> SeenTexts | None:
@@ -82,10 +83,6 @@ def find_seen_texts(checkpoint: Path) -> SeenTexts | None:
         return None
     hashes = build_record(_Hashes, read_sealed(file, fix=_FIX), where=str(file), fix=_FIX)
     return SeenTexts(_cut(hashes.train), _cut(hashes.dev))
-
-
-def _join(hashes: Iterable[str]) -> str:
-    return "".join(sorted(set(hashes)))
 
 
 def _cut(text: str) -> frozenset[str]:

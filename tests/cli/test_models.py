@@ -58,8 +58,11 @@ def test_a_shape_of_table_4_is_one_override_away() -> None:
         (["models", "show", "nano", "shring=all"], "unknown key 'shring'; did you mean 'sharing'?"),
         (["models", "show", "nano", "num_layers=two"], "num_layers = 'two': input should be a valid integer"),
         (["models", "show", "nano", "num_heads=3"], "hidden_size = 128 is not a multiple of num_heads = 3"),
-        (["models", "show", "nano", "--length", "513"], "--length 513 is more than the 512 positions of nano"),
-        (["models", "list", "--paper-table", "2"], "--paper-table 2 is not available; choose 1, 3, 4"),
+        (
+            ["models", "show", "nano", "--length", "513"],
+            "513 is more than the 512 positions of nano (--length)",
+        ),
+        (["models", "list", "--paper-table", "2"], "table 2 is not available; choose 1, 3, 4 (--paper-table)"),
         (["models", "list", "--tabel", "1"], "No such option: --tabel"),
         (["modles"], "No such command 'modles'"),
     ],

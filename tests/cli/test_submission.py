@@ -124,10 +124,10 @@ def test_a_run_that_nobody_collects_is_refused(tmp_path: Path, capsys: pytest.Ca
     [
         (["--task", "squad-v1", "--data", "FOLDER/squad.json"], "SQuAD 1.1 does not allow"),
         (["--task", "squad-v2", "--data", "FOLDER/none.json"], "no such file"),
-        (["--task", "squad-v2"], "--task and --data go together"),
-        (["--data", "FOLDER/squad.json"], "--task and --data go together"),
+        (["--task", "squad-v2"], "task and data go together"),
+        (["--data", "FOLDER/squad.json"], "task and data go together"),
         (["--task", "sst-2", "--data", "FOLDER/glue"], "has no answer file"),
-        (["--rank", "FOLDER"], "--rank is only for WNLI and QNLI"),
+        (["--rank", "FOLDER"], "rank is only for WNLI and QNLI: leave it out (--rank)"),
         (["--split", "dev"], "no such file"),
     ],
 )
@@ -153,9 +153,10 @@ def test_a_folder_is_no_file_to_write(tmp_path: Path, capsys: pytest.CaptureFixt
     run = make_run(tmp_path / "run", Classification("rte", ("entailment", "not_entailment")), [])
     for word in ("--out", "--check"):
         code, printed = submit(capsys, *([run] if word == "--out" else []), word, tmp_path)
+        usual = tmp_path / "submission.zip"
         assert (code, printed) == (
             2,
-            f"error[is-a-folder]: {word} {tmp_path} is a folder; name a file, such as {tmp_path / 'submission.zip'}\n",
+            f"error[is-a-folder]: {tmp_path} is a folder; name a file, such as {usual} ({word})\n",
         )
     code, printed = submit(capsys, run, "--out", tmp_path / "x.zip", "--task", "rte", "--data", tmp_path)
     assert (code, "GLUE does not need them" in printed) == (2, True)

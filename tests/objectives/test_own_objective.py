@@ -23,7 +23,7 @@ from litebert.plan.devices import load_device
 from litebert.plan.plan import plan_run
 from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import Recipe, load_recipe
-from litebert.study.effort import measure_memory
+from litebert.study.measures import measure_memory
 from litebert.tasks.task import BatchLoss, Counts
 
 

@@ -10,11 +10,19 @@ from litebert.batches.batch import Batch
 from litebert.model.cost import activation_memory
 from litebert.model.model import build_model
 from litebert.pretraining.recipe import Recipe, load_recipe
-from litebert.study import effort
+from litebert.study import measures
 from litebert.study.downstream import _summarize, average, name_scores
-from litebert.study.effort import build_engine, make_batch, measure_memory, measure_speed
-from litebert.study.measured import Measured
-from litebert.study.measures import Subject, count, summarize_curve, trace
+from litebert.study.measures import (
+    Measured,
+    Subject,
+    build_engine,
+    count,
+    make_batch,
+    measure_memory,
+    measure_speed,
+    summarize_curve,
+    trace,
+)
 from litebert.study.spec import ScaleSpec, TaskSpec
 from litebert.training.loop import Engine
 
@@ -59,7 +67,7 @@ def test_speed_is_of_whole_updates_that_change_the_weights(monkeypatch: pytest.M
         built.append(build_engine(recipe))
         return built[-1]
 
-    monkeypatch.setattr(effort, "build_engine", build)
+    monkeypatch.setattr(measures, "build_engine", build)
     recipe = small_recipe("model.num_layers=1")
     measure_speed(recipe, num_steps=2)
     first = build_engine(recipe).model.state_dict()

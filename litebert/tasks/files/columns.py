@@ -95,7 +95,10 @@ def match_columns(found: Columns, trained: Table, table: Table, *, needs_label: 
     """
     if trained.has_header and table.has_header:
         places = {column.lower(): column for column in reversed(table.columns)}
-        same = [None if column is None else _find_same(column, table.columns, places) for column in found.parts]
+        same = [
+            None if column is None else column if column in table.columns else places.get(column.lower())
+            for column in found.parts
+        ]
     else:
         _check_width(trained, table, found)
         numbers = [None if column is None else trained.columns.index(column) for column in found.parts]
@@ -110,10 +113,6 @@ def match_columns(found: Columns, trained: Table, table: Table, *, needs_label: 
     text, text_b, label = same
     assert text is not None
     return Columns(text, text_b, label)
-
-
-def _find_same(column: str, columns: Sequence[str], by_lower_case: dict[str, str]) -> str | None:
-    return column if column in columns else by_lower_case.get(column.lower())
 
 
 def _check_width(trained: Table, table: Table, found: Columns) -> None:

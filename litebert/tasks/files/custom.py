@@ -286,7 +286,7 @@ def read_splits(
         first = first or (table, columns)
         may_be_blank = not needs_label and not is_blank_told
         check_group(table, options, is_needed=split == "train")
-        rows = read_rows(table, columns, _unless_blank(read_label) if may_be_blank else read_label, group=options.group)
+        rows = read_rows(table, columns, read_label, group=options.group, may_be_blank=may_be_blank)
         splits[split] = forget_partial(rows, notes) if may_be_blank else rows
     return splits, notes
 
@@ -306,7 +306,8 @@ def _settle_columns(
     else:
         columns = find_columns(table, options, needs_label=needs_label, usual=usual)
     notes += table.notes
-    if not needs_label and not _is_labelled(table, columns.label):
+    is_labelled = columns.label is not None and any(tells_label(row, columns.label) for row in table.rows)
+    if not needs_label and not is_labelled:
         columns = dataclasses.replace(columns, label=None)
     if first is None or columns != first[1]:
         notes.append(f"columns of {table.path.name}: {columns}{'' if columns.label else '; no label'}")
@@ -319,8 +320,9 @@ def read_rows(
     read_label: Callable[[Row, str], Any] = lambda *_: None,
     *,
     group: str | None = None,
+    may_be_blank: bool = False,
 ) -> list[TextExample]:
-    """One example per row; without a label column its label is None."""
+    """One example per row; its label is None without a label column, or where it is blank and `may_be_blank`."""
     for column in (columns.text, columns.text_b):
         if column is not None and all(parse_list(row.cells.get(column)) for row in table.rows):
             raise DataError(
@@ -328,12 +330,13 @@ def read_rows(
                 f"{table.rows[0].where}: '{column}' is a list in every row, {str(table.rows[0].cells[column])[:40]}, "
                 f"not text; name a column of texts, or join the lists",
             )
+    label = columns.label
     return [
         TextExample(
             id=row.identity(number),
             text=cell_text(row, columns.text),
             text_b=None if columns.text_b is None else cell_text(row, columns.text_b),
-            label=None if columns.label is None else read_label(row, columns.label),
+            label=read_label(row, label) if label and not (may_be_blank and is_blank(row, label)) else None,
             where=row.where,
             group=row.group(group),
         )
@@ -352,11 +355,6 @@ def _read_tables(path: Path, options: TableOptions) -> dict[str, Table]:
 def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:
     find = partial(find_split, suffixes=(*SUFFIXES, *CONLL_SUFFIXES))
     return find_files(path, options, find, usual="train.csv, train.tsv, train.jsonl")
-
-
-def _is_labelled(table: Table, column: str | None) -> bool:
-    """Whether a test file has a label in any row."""
-    return column is not None and any(tells_label(row, column) for row in table.rows)
 
 
 def _count_texts(splits: Mapping[str, Sequence[TextExample]]) -> int:
@@ -395,10 +393,6 @@ def _doubt_labels(examples: Sequence[TextExample], labels: Sequence[str]) -> lis
 
 def _is_decimal(label: str) -> bool:
     return label.removeprefix("-").replace(".", "", 1).isdecimal()
-
-
-def _unless_blank(read_label: Callable[[Row, str], Any]) -> Callable[[Row, str], Any]:
-    return lambda row, column: None if is_blank(row, column) else read_label(row, column)
 
 
 def _label_word(row: Row, column: str) -> str:

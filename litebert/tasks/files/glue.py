@@ -130,7 +130,7 @@ def _read_splits(
     for key, file in _find_files(name, folder, split).items():
         # skipping a test row would shift all answers after it
         skips_ragged = split != "test"
-        has_header = _has_header(name, file)
+        has_header = not (name == "cola" and file.suffix == ".tsv" and file.stem != "test")
         table = read_table(
             file, encoding=options.encoding, has_header=has_header, skips_ragged=skips_ragged, may_be_quoted=False
         )
@@ -153,10 +153,6 @@ def _find_files(name: str, folder: Path, split: str) -> dict[str, Path]:
         if candidates:
             found[key] = candidates[0]
     return found
-
-
-def _has_header(name: str, file: Path) -> bool:
-    return not (name == "cola" and file.suffix == ".tsv" and file.stem != "test")
 
 
 def _check_ragged(table: Table) -> None:

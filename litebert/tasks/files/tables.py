@@ -187,12 +187,9 @@ def _build_table(path: Path, found: Delimited, *, has_header: bool, skips_ragged
             raise DataError("ragged-row", f"{where}: {count}, but the table has {len(columns)} columns; {remedy}")
     if not rows:
         raise DataError("empty-file", f"{path}: no rows found")
-    notes = (f"{path.name}: read with quoted cells, as pandas writes TSV",) if _is_quoted_tsv(path, found) else ()
+    is_quoted_tsv = found.is_quoted and found.separator == "\t" and path.suffix.lower() != ".csv"
+    notes = (f"{path.name}: read with quoted cells, as pandas writes TSV",) if is_quoted_tsv else ()
     return Table(path, columns, rows, tuple(ragged), has_header=has_header, notes=notes)
-
-
-def _is_quoted_tsv(path: Path, found: Delimited) -> bool:
-    return found.is_quoted and found.separator == "\t" and path.suffix.lower() != ".csv"
 
 
 def _name_columns(cells: Sequence[str], has_header: bool, where: str) -> tuple[str, ...]:

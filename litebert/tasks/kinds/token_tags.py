@@ -119,7 +119,8 @@ class TokenTags:
 
     def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         assert part.targets is not None, "nothing to learn from"
-        logits = self._logits(model, part)  # (real tokens, labels)
+        hidden = model.encoder(part.token_ids, part.segment_ids, part.mask).hidden  # (S, T, H)
+        logits: Tensor = model.heads["tokens"](hidden[part.mask])  # (real tokens, labels)
         loss = F.cross_entropy(logits, part.targets, reduction="sum", ignore_index=IGNORED) / max(totals["tagged"], 1)
         return BatchLoss(loss, {"loss": loss.detach(), "correct": (logits.argmax(-1) == part.targets).sum()})
 
@@ -183,11 +184,6 @@ class TokenTags:
         kinds = {tag[2:] for tag in tags if tag != OUTSIDE}
         best = max((span_f1([[f"B-{kind}"] * len(tags) for tags in truths], truths) for kind in kinds), default=0.0)
         return Chance(best, ONE_SIDED * math.sqrt(best * (1 - best) / max(num_spans, 1)))
-
-    def _logits(self, model: Model, batch: GroupBatch) -> Tensor:
-        hidden = model.encoder(batch.token_ids, batch.segment_ids, batch.mask).hidden
-        logits: Tensor = model.heads["tokens"](hidden[batch.mask])  # (real tokens, labels)
-        return logits
 
 
 def span_f1(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -> float:

@@ -110,12 +110,9 @@ def gather_sheets(runs: Sequence[Path], *, ranked_by: Path | None = None) -> dic
 
 def write_sheet(predictions: Sequence[Prediction]) -> str:
     """The text of a table, with rows numbered as in the test file."""
-    rows = [f"{number}\t{_write_answer(one.answer)}" for number, one in enumerate(predictions)]
+    answers = [f"{one.answer:.3f}" if isinstance(one.answer, float) else str(one.answer) for one in predictions]
+    rows = [f"{number}\t{answer}" for number, answer in enumerate(answers)]
     return "\n".join([HEADER, *rows]) + "\n"
-
-
-def _write_answer(answer: object) -> str:
-    return f"{answer:.3f}" if isinstance(answer, float) else str(answer)
 
 
 def write_zip(path: Path, sheets: Mapping[str, str]) -> None:

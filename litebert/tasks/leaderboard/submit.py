@@ -75,7 +75,8 @@ def submit(
 def check_submission(file: Path, *, split: str = "test", task: str = "", data: Path | None = None) -> Submission:
     """Check a zip of GLUE's tables, or a JSON file of answers to the questions of `task` at `data`."""
     if file.is_dir():
-        raise ConfigError("is-a-folder", f"{file} is a folder; name a file in it", option="check")
+        usual = file / "submission.zip"
+        raise ConfigError("is-a-folder", f"{file} is a folder; name a file, such as {usual}", option="check")
     is_glue = file.suffix != ".json"
     _check_options(is_glue=is_glue, task=task, data=data)
     if is_glue:

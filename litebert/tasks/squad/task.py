@@ -67,7 +67,7 @@ class SpanTask:
     def loss(self, model: Model, part: GroupBatch, totals: Counts) -> BatchLoss:
         assert part.targets is not None, "nothing to learn from"
         gold_start, gold_end, columns = part.targets.unbind(1)  # (S,) each
-        hidden = _read_hidden(model, part)
+        hidden: Tensor = model.encoder(part.token_ids, part.segment_ids, part.mask).hidden  # (S, T, H)
         if self.head == "span":
             # softmax over all real tokens, including the question, as in the official 1.1 head
             start, end = (forbid(logits, part.mask) for logits in model.heads["span"](hidden))
@@ -229,11 +229,6 @@ def to_reply(output: Output) -> Reply:
 def _to_output(reply: Reply) -> Output:
     spans = [[*span[:3], *(float(f"{value:.7g}") for value in span[3:])] for span in reply.spans]
     return {"spans": spans, "null_odds": float(f"{reply.null_odds:.7g}")}
-
-
-def _read_hidden(model: Model, batch: GroupBatch) -> Tensor:
-    hidden: Tensor = model.encoder(batch.token_ids, batch.segment_ids, batch.mask).hidden
-    return hidden
 
 
 def _allow(batch: GroupBatch, columns: Tensor) -> Tensor:

@@ -70,10 +70,16 @@ def write_squad(folder: Path, version: str) -> Path:
     return folder
 
 
-def main(folder: Path) -> None:
+def make_start(folder: Path) -> Path:
+    """A model of random weights that every run starts from."""
     sentences = [sentence for document in invent_documents(100, seed=1) for sentence in document]
     tokenizer = train_tokenizer(sentences, VocabularyOptions(kind="wordpiece", vocab_size=100))
     save_checkpoint(folder / "start", build_model(TINY, ["mlm", "sentence"]), tokenizer, CheckpointContent(step=0))
+    return folder / "start"
+
+
+def main(folder: Path) -> None:
+    make_start(folder)
     for name, (task, rows, changes, inputs) in RUNS.items():
         version = "2.0" if task == "squad-v2" else "1.1"
         data = write_rows(folder / f"{name}-data", rows) if rows else write_squad(folder / f"{name}-data", version)

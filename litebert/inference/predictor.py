@@ -212,20 +212,25 @@ class Predictor:
         examples: Sequence[Any],
         *,
         max_length: int | None = None,
+        encoded: Sequence[Group | None] = (),
         report: Callable[[int], None] = lambda _: None,
         report_cut: ReportCut | None = None,
     ) -> list[Output]:
         """The task's outputs for its kind of examples, in their order.
 
-        `report` is called with the number of finished examples, `report_cut` with the number of truncated tokens per
-        example. Without `report_cut` truncation is reported as a warning.
+        `encoded` has the groups of examples that were encoded before. `report` is called with the number of finished
+        examples, `report_cut` with the number of truncated tokens per example. Without `report_cut` truncation is
+        reported as a warning.
         """
         if self.members:
             return self._predict_together(examples, max_length, report, report_cut)
         form = self.form(max_length)
         if self.long == "windows":
             return self._predict_windows(examples, form, report, report_cut)
-        groups = self.task.encode(examples, self.tokenizer, form)
+        known = dict(enumerate(encoded))
+        new = [number for number in range(len(examples)) if known.get(number) is None]
+        made = iter(self.task.encode([examples[number] for number in new], self.tokenizer, form) if new else ())
+        groups = [known.get(number) or next(made) for number in range(len(examples))]
         tell_cut(groups, form.max_length, report_cut)
         return self.session.predict(self.task, groups, report)
 
@@ -337,21 +342,34 @@ class Predictor:
         return [float(logits[:2].softmax(-1)[0]) for logits in found]
 
     def embed(
-        self, texts: Sequence[Text], *, normalize: bool | None = None, report_cut: ReportCut | None = None
+        self,
+        texts: Sequence[Text],
+        *,
+        normalize: bool | None = None,
+        report_cut: ReportCut | None = None,
+        report_tokens: Callable[[Sequence[int]], object] = lambda _: None,
     ) -> NDArray[np.float32]:
         """A vector per text (N, H), pooled as the model specifies (sentence-transformers' modules.json).
 
-        The default is the mean of the tokens' last hidden states, normalized to unit length.
+        The default is the mean of the tokens' last hidden states, normalized to unit length. `report_tokens` is called
+        with the number of tokens that were read of each text, special ones included.
         """
         spec = self.checkpoint.embedding_spec
-        found = self._outputs("embedding", "embedding", texts, report_cut)
+        found = self._outputs("embedding", "embedding", texts, report_cut, report_tokens)
         width = self.checkpoint.config.hidden_size
         vectors = np.array([vector.numpy() for vector in found], dtype=np.float32).reshape(-1, width)
         if spec.normalize if normalize is None else normalize:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors
 
-    def _outputs(self, head: HeadName, name: str, texts: Sequence[Text], report_cut: ReportCut | None) -> list[Tensor]:
+    def _outputs(
+        self,
+        head: HeadName,
+        name: str,
+        texts: Sequence[Text],
+        report_cut: ReportCut | None,
+        report_tokens: Callable[[Sequence[int]], object] = lambda _: None,
+    ) -> list[Tensor]:
         """One of a head's outputs, for each text."""
         if self.members:
             raise ConfigError(
@@ -366,7 +384,7 @@ class Predictor:
         else:
             windows = [[Group((sequence,))] for sequence in join_texts(to_examples(texts), self.tokenizer, form)]
         tell_cut([of_text[0] for of_text in windows], form.max_length, report_cut)
-
+        report_tokens([sum(group.num_tokens for group in of_text) for of_text in windows])
         session = self.session
         found = iter(
             session.answer(

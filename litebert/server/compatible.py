@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from litebert.inference.predictor import Predictor, to_examples
+from litebert.inference.predictor import Predictor
 from litebert.server.schemas import Ask, Cut, Text, Whole
 from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
-from litebert.tasks.texts import join_texts
 
 _EXAMPLE_QUERY = "Where did Ada live?"
 _EXAMPLE_DOCUMENTS = ["It rained all day.", "Ada lived in London."]
@@ -73,18 +72,13 @@ class Encoded(NamedTuple):
 
 def embed_encoded(predictor: Predictor, texts: Sequence[str], settings: Mapping[str, Any]) -> list[Encoded]:
     """The exact vectors of `Predictor.embed`, with token counts."""
-    num_cut: list[int] = []
-    vectors = predictor.embed(texts, report_cut=num_cut.extend)
-    form = predictor.form(predictor.checkpoint.find_max_length("embedding"))
-    sequences = join_texts(to_examples(texts), predictor.tokenizer, form)
+    num_cut, num_tokens = list[int](), list[int]()
+    vectors = predictor.embed(texts, report_cut=num_cut.extend, report_tokens=num_tokens.extend)
     if settings["encoding_format"] == "base64":
         shown = [json.dumps(base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")) for vector in vectors]
     else:  # nine significant digits round-trip a float32
         shown = [f"[{','.join(f'{value:.9g}' for value in vector.tolist())}]" for vector in vectors]
-    return [
-        Encoded(vector, len(sequence.token_ids), cut)
-        for vector, sequence, cut in zip(shown, sequences, num_cut, strict=True)
-    ]
+    return [Encoded(*one) for one in zip(shown, num_tokens, num_cut, strict=True)]
 
 
 def find_bad_dimensions(predictor: Predictor, settings: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from litebert.inference.predictor import Predictor
 from litebert.server.functions import Function
+from litebert.tasks.groups import Group
 from litebert.text.tokenizer import Tokenizer
 
 _LETTERS_PER_TOKEN = 4  # estimate for texts cut to the model's length; only used to share the queue
@@ -58,15 +59,15 @@ def estimate_cost(function: Function, predictor: Predictor, value: Any, num_char
     return room * (1 + -(-(num_characters - room) // stride))
 
 
-def count_tokens(function: Function, predictor: Predictor, one: Any, num_characters: int, most: int) -> int:
-    """The number of tokens computed for an input, over all its windows; 0 if it cannot exceed `most`."""
+def encode_windows(function: Function, predictor: Predictor, one: Any, num_characters: int, most: int) -> Group | None:
+    """The windows of an input that may have more than `most` tokens over all of them; None for others."""
     if function.to_examples is None:
-        return 0
+        return None
     num_windows = 1 + _BYTES_PER_LETTER * num_characters // _stride(predictor)
     if num_windows * predictor.form().max_length <= most:
-        return 0
-    groups = predictor.task.encode(function.to_examples(one), predictor.tokenizer, predictor.form())
-    return sum(group.num_tokens for group in groups)
+        return None
+    groups = predictor.task.encode(function.to_examples(predictor, one), predictor.tokenizer, predictor.form())
+    return groups[0] if groups else None
 
 
 def _stride(predictor: Predictor) -> int:

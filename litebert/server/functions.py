@@ -42,11 +42,19 @@ class Function(NamedTuple):
     check: Callable[[Predictor, Any], Any] = lambda _, value: value
     # the setting that the model does not support, and the reason; None if there is none
     find_bad_setting: Callable[[Predictor, Settings], tuple[str, str] | None] = lambda *_: None
-    # converts an input to the task's examples, if long inputs are read in windows; None: inputs are truncated
-    to_examples: Callable[[Any], Sequence[Any]] | None = None
+    # converts an input to the task's examples, if long inputs are read in windows: then `check` returns a `Passage`;
+    # None: inputs are truncated
+    to_examples: Callable[[Predictor, Any], Sequence[Any]] | None = None
     # converts a result to the form in which it is kept until the request is answered
     dump: Callable[[Any], Any] = BaseModel.model_dump_json
     envelope: "Envelope | None" = None  # the response format of another API; None: our own
+
+
+class Passage(NamedTuple):
+    """An input that is read in windows, and its windows if they were encoded to count their tokens."""
+
+    value: Any
+    windows: Group | None = None
 
 
 class Envelope(NamedTuple):
@@ -129,27 +137,27 @@ def _find_bad_patience(predictor: Predictor, settings: Settings) -> tuple[str, s
     return "patience", "this model or its engine does not support early exit (fine-tune with exit.enabled=true)"
 
 
-def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settings) -> list[schemas.Tagged]:
+def tag(predictor: Predictor, texts: Sequence[Passage], settings: Settings) -> list[schemas.Tagged]:
     del settings
-    splits_words = bool(getattr(predictor.task, "splits_words", False))
-    found = [_find_words(text, splits_words=splits_words) for text in texts]
-    examples = [TaggedWords(str(n), tuple(word for word, *_ in words)) for n, (_, words) in enumerate(found)]
+    found = [_find_words(predictor, text.value) for text in texts]
+    asked = [number for number, (_, words) in enumerate(found) if words]  # the model needs words
+    examples = [TaggedWords(str(number), tuple(word for word, *_ in found[number][1])) for number in asked]
     num_cut: list[int] = []
-    # texts without words are not passed to the model
-    outputs = predictor.predict([example for example in examples if example.words], report_cut=num_cut.extend)
+    windows = [texts[number].windows for number in asked]
+    outputs = predictor.predict(examples, encoded=windows, report_cut=num_cut.extend)
     answered = iter(zip(outputs, num_cut, strict=True))
     return [_tagged(predictor.task, text, words, *(next(answered) if words else ([], 0))) for text, words in found]
 
 
-def _to_tagged_words(text: str | list[str]) -> list[TaggedWords]:
-    words = tuple(text.split() if isinstance(text, str) else text)
+def _to_tagged_words(predictor: Predictor, text: str | list[str]) -> list[TaggedWords]:
+    words = tuple(word for word, *_ in _find_words(predictor, text)[1])
     return [TaggedWords("", words)] if words else []
 
 
-def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
+def _find_words(predictor: Predictor, text: str | list[str]) -> tuple[str, list[tuple[str, int, int]]]:
     """The text (a list of words is joined by spaces), and each word with its start and end in it."""
     if isinstance(text, str):
-        cut = cut_text(text, splits_words=splits_words)
+        cut = cut_text(text, splits_words=bool(getattr(predictor.task, "splits_words", False)))
         return text, [(text[word.start : word.end], word.start, word.end) for word in cut]
     found, end = [], 0
     for word in text:
@@ -178,22 +186,22 @@ def _tagged(
     )
 
 
-def answer(predictor: Predictor, questions: Sequence[schemas.Question], settings: Settings) -> list[schemas.Answered]:
+def answer(predictor: Predictor, questions: Sequence[Passage], settings: Settings) -> list[schemas.Answered]:
     del settings
-    asked, num_cut = to_questions([(one.question, one.context) for one in questions]), list[int]()
-    outputs = predictor.predict(asked, report_cut=num_cut.extend)
+    asked, num_cut = to_questions([(one.value.question, one.value.context) for one in questions]), list[int]()
+    outputs = predictor.predict(asked, encoded=[one.windows for one in questions], report_cut=num_cut.extend)
     return [
         _answered(read_answer(predictor.task, output), output, cut)  # type: ignore[arg-type]
         for output, cut in zip(outputs, num_cut, strict=True)
     ]
 
 
-def _check_question(_: Predictor, one: schemas.Question) -> schemas.Question:
-    _to_questions(one)
-    return one
+def _check_question(predictor: Predictor, one: schemas.Question) -> Passage:
+    _to_questions(predictor, one)
+    return Passage(one)
 
 
-def _to_questions(one: schemas.Question) -> list[Question]:
+def _to_questions(_: Predictor, one: schemas.Question) -> list[Question]:
     return to_questions([(one.question, one.context)])
 
 
@@ -305,6 +313,7 @@ FUNCTIONS = {
         schemas.Tagged,
         _answers(TaggedWords),
         tag,
+        lambda _, value: Passage(value),
         to_examples=_to_tagged_words,
     ),
     "answer": Function(

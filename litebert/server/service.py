@@ -14,7 +14,7 @@ from starlette.responses import Response
 from litebert.core.errors import LitebertError, suggest
 from litebert.server.batching import Batcher, BatchKind, IsStopping, QueueIsFull
 from litebert.server.compatible import list_labels
-from litebert.server.costs import count_characters, count_tokens, estimate_cost
+from litebert.server.costs import count_characters, encode_windows, estimate_cost
 from litebert.server.functions import FUNCTIONS
 from litebert.server.logs import log
 from litebert.server.metrics import Metrics
@@ -77,14 +77,17 @@ class Service:
         except LitebertError as error:
             return Refused(422, textwrap.shorten(str(error), _MAX_MESSAGE))
         most = self.limits.max_tokens
-        num_tokens = count_tokens(function, predictor, one.value, one.num_characters, most)
-        if num_tokens > most:
+        windows = encode_windows(function, predictor, one.value, one.num_characters, most)
+        if windows is None:
+            return checked
+        if windows.num_tokens > most:
             return Refused(
                 422,
-                f"{num_tokens:,} tokens over all windows exceed the server's limit of {most:,}: shorten the text",
+                f"{windows.num_tokens:,} tokens over all windows exceed the server's limit of {most:,}: "
+                "shorten the text",
                 code="too_long",
             )
-        return checked
+        return checked._replace(windows=windows)  # what was counted is what is computed
 
     async def answer(self, function: str, request: Request) -> Response:
         """The response to a request; values for the log are stored in `request.state.noted`."""

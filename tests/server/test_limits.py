@@ -3,13 +3,16 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 from tiny_server import Gate, ServeTiny, wait_until
 
 from litebert.core.errors import ConfigError
+from litebert.inference.predictor import Predictor
 from litebert.server.options import Limits, ServeOptions
+from litebert.text.tokenizer import Tokenizer
 
 SMALL = Limits(max_body_bytes=2000, max_inputs=3, max_characters=100, max_queue=4)
 
@@ -134,3 +137,50 @@ def test_an_answer_that_takes_too_long_is_given_up_and_the_next_one_comes(serve_
 def test_impossible_options_are_refused(options: object) -> None:
     with pytest.raises(ConfigError):
         options()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("function", "model", "value"),
+    [
+        ("answer", "answers", {"question": "which animal", "context": "the cat " * 60}),
+        ("tokens", "names", "the cat " * 60),
+    ],
+)
+def test_what_was_encoded_to_be_counted_is_what_is_computed(
+    function: str,
+    model: str,
+    value: Any,
+    serve_tiny: ServeTiny,
+    predictors: dict[str, Predictor],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind, encoded = type(predictors[model].task), list[Any]()
+    encode = kind.encode
+
+    def note(task: Any, examples: Any, *others: Any) -> Any:
+        encoded.extend(examples)
+        return encode(task, examples, *others)
+
+    body = {"model": model, "inputs": [value, value]}
+    with serve_tiny() as client:
+        expected = client.post(f"/v1/{function}", json=body).json()
+    monkeypatch.setattr(kind, "encode", note)
+    with serve_tiny(Limits(max_tokens=1500)) as client:  # the input could have more, but does not
+        assert client.post(f"/v1/{function}", json=body).json() == expected
+    assert len(encoded) == 2
+
+
+def test_texts_are_encoded_once_for_their_vectors_and_their_counts(
+    serve_tiny: ServeTiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+    encode = Tokenizer.encode_batch
+
+    def note(tokenizer: Tokenizer, texts: list[str]) -> Any:
+        encoded.extend(texts)
+        return encode(tokenizer, texts)
+
+    with serve_tiny() as client:
+        monkeypatch.setattr(Tokenizer, "encode_batch", note)
+        assert client.post("/v1/embeddings", json={"input": ["the cat", "a dog"]}).json()["usage"]["total_tokens"] == 8
+    assert encoded == ["the cat", "a dog"]

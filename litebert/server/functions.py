@@ -139,7 +139,7 @@ def _find_bad_patience(predictor: Predictor, settings: Settings) -> tuple[str, s
 
 def tag(predictor: Predictor, texts: Sequence[Passage], settings: Settings) -> list[schemas.Tagged]:
     del settings
-    found = [_find_words(predictor, text.value) for text in texts]
+    found = [_find_words(text.value, splits_words=_splits_words(predictor)) for text in texts]
     asked = [number for number, (_, words) in enumerate(found) if words]  # the model needs words
     examples = [TaggedWords(str(number), tuple(word for word, *_ in found[number][1])) for number in asked]
     num_cut: list[int] = []
@@ -150,14 +150,18 @@ def tag(predictor: Predictor, texts: Sequence[Passage], settings: Settings) -> l
 
 
 def _to_tagged_words(predictor: Predictor, text: str | list[str]) -> list[TaggedWords]:
-    words = tuple(word for word, *_ in _find_words(predictor, text)[1])
+    words = tuple(word for word, *_ in _find_words(text, splits_words=_splits_words(predictor))[1])
     return [TaggedWords("", words)] if words else []
 
 
-def _find_words(predictor: Predictor, text: str | list[str]) -> tuple[str, list[tuple[str, int, int]]]:
+def _splits_words(predictor: Predictor) -> bool:
+    return bool(getattr(predictor.task, "splits_words", False))
+
+
+def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
     """The text (a list of words is joined by spaces), and each word with its start and end in it."""
     if isinstance(text, str):
-        cut = cut_text(text, splits_words=bool(getattr(predictor.task, "splits_words", False)))
+        cut = cut_text(text, splits_words=splits_words)
         return text, [(text[word.start : word.end], word.start, word.end) for word in cut]
     found, end = [], 0
     for word in text:

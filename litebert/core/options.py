@@ -120,8 +120,8 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
                 "not-a-section", f"{where} is a section, got {value!r}; set one of its keys: {where}.key = value"
             )
         return build_options(hint, value, where=where)
-    item = next((one for one in get_args(hint) if is_dataclass(one)), None)  # of a table of sections, or a list of them
-    if item is not None:
+    item = next((one for one in get_args(hint) if is_dataclass(one)), None)
+    if item is not None and get_origin(hint) in (dict, tuple):  # sections by name, or a list of them
         return _build_sections(item, value, where, is_table=get_origin(hint) is dict)
     if get_origin(hint) is Literal and isinstance(value, str):
         return value  # check_values knows the choices
@@ -139,14 +139,13 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
 
 def _build_sections(kind: Any, value: Any, where: str, *, is_table: bool) -> Any:
     """Sections by name, or a list of them."""
-    sections = value.values() if is_table and isinstance(value, Mapping) else value
-    if isinstance(value, Mapping) != is_table or isinstance(value, str) or not isinstance(sections, Iterable):
+    if not isinstance(value, Mapping if is_table else (list, tuple)):
         raise ConfigError(
             "not-a-section", f"{where}: write [{where}.NAME]" if is_table else f"{where}: write [[{where}]]"
         )
     if is_table:
         return {name: build_options(kind, section, where=f"{where}.{name}") for name, section in value.items()}
-    return tuple(build_options(kind, section, where=f"{where} {n}") for n, section in enumerate(sections, start=1))
+    return tuple(build_options(kind, section, where=f"{where} {n}") for n, section in enumerate(value, start=1))
 
 
 @cache

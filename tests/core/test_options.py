@@ -1,6 +1,6 @@
 """Values and overrides become options, or an error with one line on how to fix it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -87,3 +87,27 @@ def test_every_toml_is_read_or_refused(value: str) -> None:
     with refuses(ConfigError, "bad-toml", at="a.toml"):
         parse_toml(f"steps = {value}", where="a.toml")
     assert parse_assignments([f"name={value}"]) == {"name": value}  # an override that is not TOML is text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    rooms: dict[str, Room] = field(default_factory=dict)
+    sheds: tuple[Room, ...] = ()
+
+
+def test_sections_by_name_and_lists_of_sections_are_built_too() -> None:
+    built = build_options(House, {"rooms": {"hall": {"size": 3}}, "sheds": [{"size": 1}, {"size": 2}]})
+    assert built == House(rooms={"hall": Room(size=3)}, sheds=(Room(size=1), Room(size=2)))
+    for values, code, place in (
+        ({"rooms": [{"size": 3}]}, "not-a-section", "rooms"),
+        ({"sheds": {"size": 3}}, "not-a-section", "sheds"),
+        ({"rooms": {"hall": {"size": "x"}}}, "bad-value", "rooms.hall.size"),
+        ({"sheds": [{"size": 1}, {"sise": 2}]}, "unknown-key", "sheds 2.sise"),
+    ):
+        with refuses(ConfigError, code, at=place):
+            build_options(House, values)

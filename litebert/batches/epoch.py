@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.batches.options import BatchOptions, StreamOptions
-from litebert.batches.randomness import derive_keys, hash_integers, permute
+from litebert.batches.random_kernels import derive_keys, hash_integers, permute
 from litebert.batches.segments import Outline, SegmentPlan, plan_segments
 from litebert.core.errors import ConfigError
 

@@ -30,6 +30,12 @@ def double(value: int) -> int:
     return 2 * value
 
 
+def choose_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make numba store machine code in this folder; it reads the variable again whenever it compiles."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+
+
 def run_as_reader(code: str, tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code with a package that this user may read but not write, and without a home folder."""
     drop = []
@@ -97,7 +103,7 @@ def test_machine_code_is_cached_in_the_cache_folder_even_if_the_package_can_be_w
 
 def test_machine_code_is_cached_where_numba_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "machine-code-" in draw_unit._cache.cache_path  # type: ignore[attr-defined]
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    choose_cache(tmp_path, monkeypatch)
     assert compiled(double)._cache.cache_path.startswith(str(tmp_path))  # type: ignore[attr-defined]
     assert str(tmp_path) == numba.config.CACHE_DIR
 
@@ -116,7 +122,7 @@ def test_the_cache_is_another_when_any_source_changes(tmp_path: Path) -> None:
 def test_cached_machine_code_that_a_power_loss_emptied_is_compiled_again(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    choose_cache(tmp_path, monkeypatch)
     assert compiled(double)(21) == 42
     (file,) = tmp_path.glob(f"*/*/*.{suffix}")
     file.write_bytes(b"")
@@ -125,7 +131,7 @@ def test_cached_machine_code_that_a_power_loss_emptied_is_compiled_again(
 
 
 def test_a_full_disk_costs_the_cache_and_not_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    choose_cache(tmp_path, monkeypatch)
     fast = compiled(double)
 
     def refuse(*_: object) -> None:

@@ -19,7 +19,7 @@ from official_data import PythonSource, make_pairs, mask
 
 from litebert.batches.google import GOOGLE
 from litebert.batches.options import BatchOptions, MaskingOptions, SegmentOptions, StreamOptions
-from litebert.batches.randomness import hash_integers
+from litebert.batches.random_kernels import hash_integers
 from litebert.batches.segments import outline_shards, plan_segments
 from litebert.batches.stream import Stream
 from litebert.corpus.shards import offsets

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from litebert.checkpoint import CheckpointContent, save_checkpoint
+from litebert.core.caches import cache_directory
 from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.model.model import build_model
 from litebert.text.tokenizer import Tokenizer
@@ -35,7 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep what tests compute out of the user's cache folder."""
+    """Keep what tests compute out of the user's cache folder, except machine code, which takes a minute to compile."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_directory()))
     os.environ["LITEBERT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 

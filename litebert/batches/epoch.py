@@ -1,8 +1,8 @@
 """Planning an epoch: which sequences form each of its batches.
 
 Every corpus is an endless stream of passes over its text, each pass planned and shuffled again. An epoch takes the next
-part of each stream (one full pass, or as much as the corpus's weight says), shuffles these sequences together, and cuts
-them into batches. All of it depends only on (seed, epoch), so any epoch can be planned without the earlier ones.
+sequences of each stream (one full pass, or as many as the corpus's weight says), shuffles them together, and cuts them
+into batches. All of it depends only on (seed, epoch), so any epoch can be planned without the earlier ones.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.batches.options import BatchOptions, StreamOptions
-from litebert.batches.randomness import derive_keys, hash_integers, permute
+from litebert.batches.random_kernels import derive_keys, hash_integers, permute
 from litebert.batches.segments import Outline, SegmentPlan, plan_segments
 from litebert.core.errors import ConfigError
 

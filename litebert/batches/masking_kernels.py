@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.batches.randomness import State, draw_below, draw_unit, shuffle
+from litebert.batches.random_kernels import State, draw_below, draw_unit, shuffle
 from litebert.core.compiled import compiled
 
 CONTINUES, BEGINS, SPECIAL = range(3)  # word codes: a token continues a word, begins one, or is special

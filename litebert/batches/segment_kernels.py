@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.batches.randomness import State, combine, draw_below, draw_unit
+from litebert.batches.random_kernels import State, combine, draw_below, draw_unit
 from litebert.core.compiled import compiled
 
 IN_ORDER, SWAPPED, RANDOM = range(3)  # how the two segments of a pair are related

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.batches.options import SegmentOptions
-from litebert.batches.randomness import permute
+from litebert.batches.random_kernels import permute
 from litebert.batches.segment_kernels import (
     SINGLE_SENTENCE,
     TASKS,

@@ -17,10 +17,10 @@ def cache_directory() -> Path:
         return Path(chosen)
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises for users unknown to the system
     usual = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "litebert"
-    return usual if is_writable(usual) else _private_temporary() or usual
+    return usual if _is_writable(usual) else _private_temporary() or usual
 
 
-def is_writable(directory: Path) -> bool:
+def _is_writable(directory: Path) -> bool:
     """Whether files can be created in a directory, which is created if it is missing."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -39,4 +39,4 @@ def _private_temporary() -> Path | None:
     except OSError:
         return None
     is_private = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & 0o077
-    return directory if is_private and is_writable(directory) else None
+    return directory if is_private and _is_writable(directory) else None

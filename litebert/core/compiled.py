@@ -14,7 +14,7 @@ import numba
 from numba.core.caching import FunctionCache
 from numba.core.event import Event, Listener, install_listener
 
-from litebert.core.caches import cache_directory, is_writable
+from litebert.core.caches import cache_directory
 from litebert.core.progress import ProgressBar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -100,6 +100,5 @@ def _cache_directory(chosen: str) -> str:
     # numba compiles a function anew when its own file changes, but not when a function that it calls does: machine code
     # of an old generator would live on. A folder named after all of them cannot be stale.
     sources = [path for path in sorted(_PACKAGE.rglob("*.py")) if b"@compiled" in path.read_bytes()]
-    pycache = _PACKAGE / "__pycache__"
-    root = Path(chosen) if chosen else pycache if is_writable(pycache) else cache_directory()
+    root = Path(chosen) if chosen else cache_directory()
     return str(root / f"machine-code-{name_sources(sources)}")

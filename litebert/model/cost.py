@@ -103,7 +103,7 @@ def training_memory(
 
 
 @dataclass(frozen=True)
-class Keeping:
+class ActivationStorage:
     """How activations are stored for the backward pass; by default in fp32 on a CPU."""
 
     number_bytes: int = BYTES  # per activation under autocast; residual sums and statistics stay fp32
@@ -117,80 +117,85 @@ def activation_memory(
     batch_size: int,
     length: int,
     mlm_rate: float = MLM_RATE,
-    keeping: Keeping = Keeping(),
+    storage: ActivationStorage = ActivationStorage(),
 ) -> int:
     """Bytes stored between forward and backward in MLM pre-training on a batch without padding.
 
-    With `keeping.recompute`, the peak: the inputs of all layers, and all activations of one.
+    With `storage.recompute`, the peak: the inputs of all layers, and all activations of one.
     """
     rows, width, embedding_size = config.layer_plan.rows, config.hidden_size, config.embedding_size
-    size = keeping.number_bytes
+    size = storage.number_bytes
     tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
     read = masked + batch_size  # the last layer computes keys and values everywhere, the rest only here
-    *others, last = (_layer_activations(config, layer, length, keeping) for layer in range(1, len(rows) + 1))
+    *others, last = (_layer_activations(config, layer, length, storage) for layer in range(1, len(rows) + 1))
     per_last_token = size * 2 * width
     if size < BYTES:
         per_last_token += BYTES * width  # the fp32 input to gather from; in fp32 it is the keys' input
     per_last_read = size * width + last - size * 3 * width  # with gathered input; without keys, values, last norm
     if config.is_sparse(len(rows)) and length > config.count_keys(len(rows), length):
         # queries and context are computed everywhere, and only the operations after them at queried positions
-        everywhere = size * 2 * width + _attention_statistics(config, len(rows), length, keeping)
+        everywhere = size * 2 * width + _attention_statistics(config, len(rows), length, storage)
         per_last_token += everywhere
         per_last_read -= everywhere - size * width
     per_masked = size * (width + 4 * embedding_size)  # gathered states; dense, activation, norm; gradient of the loss
     gradients = size * config.vocab_size * (embedding_size + 1)  # of table and bias, computed with the loss
-    ends = tokens * _embedding_activations(config, keeping) + masked * per_masked + gradients
-    if keeping.recompute:
+    ends = tokens * _embedding_activations(config, storage) + masked * per_masked + gradients
+    if storage.recompute:
         inputs = tokens * BYTES * width * len(rows)
-        return inputs + tokens * max([*others, last]) + ends + _copied_weights(config, keeping)
+        return inputs + tokens * max([*others, last]) + ends + _copied_weights(config, storage)
     layers = tokens * sum(others) + tokens * per_last_token + read * per_last_read
-    return layers + ends + _copied_weights(config, keeping)
+    return layers + ends + _copied_weights(config, storage)
 
 
 def working_memory(
-    config: ModelConfig, *, batch_size: int, length: int, mlm_rate: float = MLM_RATE, keeping: Keeping = Keeping()
+    config: ModelConfig,
+    *,
+    batch_size: int,
+    length: int,
+    mlm_rate: float = MLM_RATE,
+    storage: ActivationStorage = ActivationStorage(),
 ) -> int:
     """Temporary bytes besides stored activations: for a layer's backward pass or a chunk of the vocabulary loss."""
     tokens, masked = batch_size * length, round(batch_size * length * mlm_rate)
     # the activation and its slope; gradients of the layer's output, of the sum before it, and of its input
-    layer = tokens * keeping.number_bytes * (2 * config.ffn_size + 3 * config.hidden_size)
-    copied = 0 if keeping.number_bytes == BYTES else keeping.number_bytes  # cast copies of table and logits
+    layer = tokens * storage.number_bytes * (2 * config.ffn_size + 3 * config.hidden_size)
+    copied = 0 if storage.number_bytes == BYTES else storage.number_bytes  # cast copies of table and logits
     num_logits = min(masked * config.vocab_size, LOGITS_AT_ONCE)
     table = copied * config.vocab_size * config.embedding_size
     return max(layer, table + num_logits * (BYTES + copied))
 
 
-def _layer_activations(config: ModelConfig, layer: int, length: int, keeping: Keeping) -> int:
+def _layer_activations(config: ModelConfig, layer: int, length: int, storage: ActivationStorage) -> int:
     """Bytes per token that one layer, numbered from 1, stores."""
-    width, size = config.hidden_size, keeping.number_bytes
+    width, size = config.hidden_size, storage.number_bytes
     multiplied = 3 * width + width + width + width + config.ffn_size  # q, k, v; context; inputs of up and q, k, v; up
     kept = size * multiplied + BYTES * (2 * width + 4)  # residual sums; LayerNorm statistics
     if config.hidden_dropout_rate > 0:
-        kept += (1 if keeping.fuses_dropout else size) * 2 * width  # two masks
+        kept += (1 if storage.fuses_dropout else size) * 2 * width  # two masks
     if config.count_keys(layer, length) < length and config.num_global_tokens:
         kept += size * width  # also the context of local keys alone
-    return kept + _attention_statistics(config, layer, length, keeping)
+    return kept + _attention_statistics(config, layer, length, storage)
 
 
-def _attention_statistics(config: ModelConfig, layer: int, length: int, keeping: Keeping) -> int:
+def _attention_statistics(config: ModelConfig, layer: int, length: int, storage: ActivationStorage) -> int:
     """Bytes per token stored for softmax: log-sum-exps, and with unfused dropout the probabilities."""
     kept = BYTES * config.num_heads
     is_sparse = config.count_keys(layer, length) < length
-    if config.attention_dropout_rate > 0 and (is_sparse or not keeping.fuses_dropout):
+    if config.attention_dropout_rate > 0 and (is_sparse or not storage.fuses_dropout):
         # probabilities, mask, product
-        kept += keeping.number_bytes * 3 * config.num_heads * config.count_keys(layer, length)
+        kept += storage.number_bytes * 3 * config.num_heads * config.count_keys(layer, length)
     return kept
 
 
-def _embedding_activations(config: ModelConfig, keeping: Keeping) -> int:
-    size, width = keeping.number_bytes, config.embedding_size
+def _embedding_activations(config: ModelConfig, storage: ActivationStorage) -> int:
+    size, width = storage.number_bytes, config.embedding_size
     kept = (BYTES + size) * width + (size * config.hidden_size if config.has_projection else 0)
-    return kept + ((1 if keeping.fuses_dropout else size) * width if config.hidden_dropout_rate > 0 else 0)
+    return kept + ((1 if storage.fuses_dropout else size) * width if config.hidden_dropout_rate > 0 else 0)
 
 
-def _copied_weights(config: ModelConfig, keeping: Keeping) -> int:
+def _copied_weights(config: ModelConfig, storage: ActivationStorage) -> int:
     """Bytes of weight copies: fused query, key and value, and casts to a narrower dtype."""
-    plan, width, size = config.layer_plan, config.hidden_size, keeping.number_bytes
+    plan, width, size = config.layer_plan, config.hidden_size, storage.number_bytes
     if size == BYTES:
         return size * plan.num_attention_blocks * 3 * width * width
     # autocast caches one copy per parameter, but casts fused q, k, v and down at each use

@@ -141,6 +141,7 @@ class Encoder(nn.Module):
         self.training_dtype: torch.dtype | None = None
         self.recompute = False  # in training keep only each layer's input, and recompute the rest in the backward pass
         self.plan = config.layer_plan
+        self.is_sparse = [config.is_sparse(layer) for layer in range(1, len(self.plan.rows) + 1)]
         self.is_shared = len(self.plan.rows) > min(self.plan.num_attention_blocks, self.plan.num_ffn_blocks)
         self.embeddings = Embeddings(config)
         self.attention = nn.ModuleList(AttentionBlock(config) for _ in range(self.plan.num_attention_blocks))
@@ -186,9 +187,8 @@ class Encoder(nn.Module):
 
     def build_masks(self, hidden: Tensor, mask: Tensor | None, sequence_ids: Tensor | None = None) -> AttentionMasks:
         """The attention masks for states (B, T, H); `mask` and `sequence_ids` as in `forward`."""
-        sparse = {self.config.is_sparse(layer) for layer in range(1, len(self.plan.rows) + 1)}
-        full = attention_mask(mask, sequence_ids, hidden.dtype) if False in sparse else None
-        if True not in sparse:
+        full = None if all(self.is_sparse) else attention_mask(mask, sequence_ids, hidden.dtype)
+        if not any(self.is_sparse):
             return AttentionMasks(full)
         if sequence_ids is None:
             ones = torch.ones(hidden.shape[:2], dtype=torch.long, device=hidden.device)
@@ -213,7 +213,7 @@ class Encoder(nn.Module):
                 number,
                 self.attention[a],  # type: ignore[arg-type]
                 self.ffn[f],  # type: ignore[arg-type]
-                self.config.is_sparse(number),
+                self.is_sparse[number - 1],
                 attention_weights[a],
                 ffn_weights[f],
             )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litebert.model.config import ModelConfig
-from litebert.model.cost import Keeping, activation_memory, working_memory
+from litebert.model.cost import ActivationStorage, activation_memory, working_memory
 from litebert.plan.traffic import BYTES, Parameters, Shape, count, padded
 from litebert.training.options import Parallel
 
@@ -51,7 +51,7 @@ class DeviceMemory:
 
 
 def device_memory(
-    config: ModelConfig, parameters: Parameters, distribution: Distribution, load: Load, keeping: Keeping
+    config: ModelConfig, parameters: Parameters, distribution: Distribution, load: Load, storage: ActivationStorage
 ) -> DeviceMemory:
     """The training memory of one device."""
     groups = parameters.groups
@@ -63,8 +63,8 @@ def device_memory(
         gradients=trained,
         optimizer=MOMENTS * trained - BYTES * count_shard(parameters.matrices, distribution),
         gathered=BYTES * count_gathered(parameters, distribution, accumulates=load.accumulates),
-        activations=activation_memory(config, **batch, mlm_rate=load.mlm_rate, keeping=keeping),
-        working=working_memory(config, **batch, mlm_rate=load.mlm_rate, keeping=keeping),
+        activations=activation_memory(config, **batch, mlm_rate=load.mlm_rate, storage=storage),
+        working=working_memory(config, **batch, mlm_rate=load.mlm_rate, storage=storage),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from litebert.core.errors import ConfigError
 from litebert.model.config import ModelConfig
-from litebert.model.cost import BYTES, Keeping
+from litebert.model.cost import BYTES, ActivationStorage
 from litebert.objectives.registry import build_objective
 from litebert.plan.devices import BILLION, Device
 from litebert.plan.memory import DeviceMemory, Distribution, Load, device_memory
@@ -270,13 +270,13 @@ def _plan_way(
 ) -> Way:
     parallel, recompute = way
     distribution = Distribution(parallel, machine.num_devices)
-    keeping = Keeping(NUMBER_BYTES[machine.dtype], machine.device.fuses_dropout, recompute)
+    storage = ActivationStorage(NUMBER_BYTES[machine.dtype], machine.device.fuses_dropout, recompute)
 
     vocabulary_rate = build_objective(recipe).vocabulary_rate
 
     def memory_of(micro_batch: int, *, accumulates: bool) -> DeviceMemory:
         load = Load(micro_batch, batching.length, vocabulary_rate, accumulates)
-        return device_memory(recipe.model, parameters, distribution, load, keeping)
+        return device_memory(recipe.model, parameters, distribution, load, storage)
 
     def fits(micro_batch: int) -> bool:
         return memory_of(micro_batch, accumulates=True).total <= machine.device.usable_bytes

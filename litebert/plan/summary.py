@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from litebert.model.cost import Keeping, ParameterCount, count_parameters
+from litebert.model.cost import ActivationStorage, ParameterCount, count_parameters
 from litebert.objectives.registry import build_objective
 from litebert.plan.devices import CPU_EFFICIENCY
 from litebert.plan.memory import DeviceMemory, Distribution, Load, device_memory
@@ -106,10 +106,10 @@ def count_memory(stage: Recipe) -> DeviceMemory:
         micro_batch, stage.segments.max_length, build_objective(stage).vocabulary_rate, accumulates=num_parts > 1
     )
     alone = Distribution(stage.train.parallel, num_devices=1)
-    return device_memory(stage.model, find_parameters(stage), alone, load, describe_keeping(stage))
+    return device_memory(stage.model, find_parameters(stage), alone, load, describe_storage(stage))
 
 
-def describe_keeping(stage: Recipe) -> Keeping:
+def describe_storage(stage: Recipe) -> ActivationStorage:
     """How activations are stored on the recipe's device, or on the best device of this machine."""
     from litebert.core.runtime import choose_device
 
@@ -117,7 +117,7 @@ def describe_keeping(stage: Recipe) -> Keeping:
     device = choose_device("auto").type if runtime.device == "auto" else runtime.device
     # "auto" is resolved by measuring; fp32 takes the most memory
     number_bytes = NUMBER_BYTES["fp32" if runtime.dtype == "auto" else runtime.dtype]
-    return Keeping(number_bytes, fuses_dropout=device == "cuda", recompute=stage.train.recompute)
+    return ActivationStorage(number_bytes, fuses_dropout=device == "cuda", recompute=stage.train.recompute)
 
 
 def list_missing_corpora(stages: Sequence[Recipe]) -> tuple[str, ...]:

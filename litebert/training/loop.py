@@ -183,11 +183,9 @@ def _advising_on_memory(micro_batch: MicroBatch, where: str) -> Iterator[None]:
         if shortage is None:
             raise
         num_rows, length = getattr(micro_batch, "token_ids", torch.empty(1, 0)).shape
-        remedy = (
-            f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else ("use shorter sequences or a smaller model")
-        )
+        fix = f"set train.micro_batch={num_rows // 2}" if num_rows > 1 else "use shorter sequences or a smaller model"
         raise TrainingError(
-            "out-of-memory", f"{where}: {shortage}, with {num_rows:,} sequences of {length:,} tokens at once; {remedy}"
+            "out-of-memory", f"{where}: {shortage}, with {num_rows:,} sequences of {length:,} tokens at once; {fix}"
         ) from error
 
 

@@ -58,7 +58,7 @@ def mix(value: int) -> int:
 
 
 def combine(key: int, value: int) -> int:
-    """The key of one thing among many, as litebert.batches.randomness has it."""
+    """The key of one thing among many, as litebert.batches.random_kernels has it."""
     spread = (value * 0x9E3779B97F4A7C15 + 0xBF58476D1CE4E5B9) & _MASK64
     return mix(mix((key + 0x9E3779B97F4A7C15) & _MASK64) ^ spread)
 

@@ -10,7 +10,7 @@ from litebert.batches.google import GOOGLE
 from litebert.batches.masking import list_vocabulary, mask_tokens
 from litebert.batches.masking_kernels import KeyedSpans
 from litebert.batches.options import MaskingOptions, SegmentOptions
-from litebert.batches.randomness import hash_integers
+from litebert.batches.random_kernels import hash_integers
 from litebert.batches.segments import SegmentPlan, outline_shards, plan_segments
 
 CORPUS = build_corpus(random_documents(400), num_shards=2)

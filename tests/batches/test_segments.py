@@ -13,7 +13,7 @@ from scipy import stats
 from toy_corpus import CLS, FIRST, SEP, ToyCorpus, build_corpus, build_stream, random_documents, read_sequences
 
 from litebert.batches.options import BatchOptions, SegmentOptions
-from litebert.batches.randomness import hash_integers
+from litebert.batches.random_kernels import hash_integers
 from litebert.batches.segments import NoSequencesError, Outline, SegmentPlan, outline_shards, plan_segments
 from litebert.core.errors import ConfigError, DataError
 from litebert.corpus.shards import offsets

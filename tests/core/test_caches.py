@@ -12,13 +12,13 @@ import numba
 import pytest
 
 import litebert
-from litebert.batches.randomness import draw_unit
+from litebert.batches.random_kernels import draw_unit
 from litebert.core.caches import cache_directory
 from litebert.core.compiled import compiled, name_sources
 
 USES_EVERY_KERNEL = """
 import numpy as np
-from litebert.batches.randomness import draw_unit
+from litebert.batches.random_kernels import draw_unit
 from litebert.interop.crc32c import crc32c
 from litebert.training.lamb_kernels import accumulate
 from litebert.tasks.squad import windows
@@ -28,6 +28,12 @@ print(crc32c(b"123456789"), draw_unit._cache.cache_path)
 
 def double(value: int) -> int:
     return 2 * value
+
+
+def choose_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make numba store machine code in this folder; it reads the variable again whenever it compiles."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
 
 
 def run_as_reader(code: str, tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -88,11 +94,16 @@ def test_the_temporary_cache_folder_is_private(tmp_path: Path, monkeypatch: pyte
     assert cache_directory() == tmp_path / "file" / "litebert"
 
 
-def test_machine_code_is_cached_beside_the_package_or_where_the_user_wants_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machine_code_is_cached_in_the_cache_folder_even_if_the_package_can_be_written(tmp_path: Path) -> None:
+    code = "from litebert.batches.random_kernels import draw_unit; print(draw_unit._cache.cache_path)"
+    environment = {**os.environ, "LITEBERT_CACHE": str(tmp_path), "NUMBA_CACHE_DIR": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{tmp_path}/machine-code-")
+
+
+def test_machine_code_is_cached_where_numba_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "machine-code-" in draw_unit._cache.cache_path  # type: ignore[attr-defined]
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    choose_cache(tmp_path, monkeypatch)
     assert compiled(double)._cache.cache_path.startswith(str(tmp_path))  # type: ignore[attr-defined]
     assert str(tmp_path) == numba.config.CACHE_DIR
 
@@ -111,7 +122,7 @@ def test_the_cache_is_another_when_any_source_changes(tmp_path: Path) -> None:
 def test_cached_machine_code_that_a_power_loss_emptied_is_compiled_again(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    choose_cache(tmp_path, monkeypatch)
     assert compiled(double)(21) == 42
     (file,) = tmp_path.glob(f"*/*/*.{suffix}")
     file.write_bytes(b"")
@@ -120,7 +131,7 @@ def test_cached_machine_code_that_a_power_loss_emptied_is_compiled_again(
 
 
 def test_a_full_disk_costs_the_cache_and_not_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    choose_cache(tmp_path, monkeypatch)
     fast = compiled(double)
 
     def refuse(*_: object) -> None:

@@ -157,8 +157,10 @@ def test_broken_paperwork_is_named_and_can_be_deleted(
     stop_at_bad_input(folder, tokenizer, tmp_path / "corpus")
     unfinished = tmp_path / "corpus" / "unfinished"
     (unfinished / name).write_text(text)
-    with pytest.raises(DataError, match=rf"{name} (is|holds) .*; delete {unfinished} and run the build again"):
+    with pytest.raises(DataError) as caught:
         build_corpus([folder], tokenizer, tmp_path / "corpus", SKIPPING)
+    assert str(unfinished / name) in str(caught.value)
+    assert f"delete {unfinished}" in str(caught.value)
     shutil.rmtree(unfinished)
     for out in ("corpus", "whole"):
         build_corpus([folder], tokenizer, tmp_path / out, SKIPPING)

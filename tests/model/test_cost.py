@@ -14,7 +14,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from litebert.batches.batch import Batch
 from litebert.core.errors import ConfigError
 from litebert.model.config import HeadKind, HeadSpec, ModelConfig
-from litebert.model.cost import LOGITS_AT_ONCE, Keeping, activation_memory, count_parameters, forward_flops_per_token
+from litebert.model.cost import (
+    LOGITS_AT_ONCE,
+    ActivationStorage,
+    activation_memory,
+    count_parameters,
+    forward_flops_per_token,
+)
 from litebert.model.lean import CHUNK_LOGITS
 from litebert.model.model import Model, build_model
 from litebert.model.presets import PAPER_TABLES, PRESETS, preset
@@ -207,7 +213,7 @@ def test_in_bf16_autograd_keeps_half_of_what_is_multiplied(sharing: Sharing) -> 
     config = replace(preset("nano"), sharing=sharing, embedding_size=128, num_layers=4)
     with torch.autocast("cpu", torch.bfloat16):
         kept = measure_kept_bytes(build_model(config, ["mlm"]), make_full_batch(4, 64))
-    predicted = activation_memory(config, batch_size=4, length=64, keeping=Keeping(number_bytes=2))
+    predicted = activation_memory(config, batch_size=4, length=64, storage=ActivationStorage(number_bytes=2))
     assert predicted == pytest.approx(kept, rel=0.03)
 
 

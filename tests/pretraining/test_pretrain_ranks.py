@@ -18,7 +18,7 @@ from torch import Tensor
 
 from litebert import checkpoint
 from litebert.checkpoint import load_checkpoint
-from litebert.core.errors import BusyError, ConfigError, DataError
+from litebert.core.errors import BusyError, ConfigError, DataError, LitebertError
 from litebert.core.files import exclusive_lock
 from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.pretraining import run_folder
@@ -130,25 +130,25 @@ def test_a_folder_that_is_busy_is_refused_before_the_launch(tiny_corpus: Path, t
 
 
 @pytest.mark.parametrize(
-    ("changes", "error", "reason"),
+    ("changes", "error", "code", "place"),
     [
-        ({"stages": [{"at": 2, "data": {"corpora": ["nowhere"]}}]}, DataError, "nowhere is not a finished corpus"),
-        ({"stages": [{"at": 2, "batch": {"sequences": 1}}]}, ConfigError, "cannot be divided among 2 processes"),
-        ({"batch__sequences": 1}, ConfigError, "cannot be divided among 2 processes"),
-        ({"init": {"from": "nowhere"}}, DataError, "nowhere"),
-        ({"init": {"from": "other sizes"}}, ConfigError, r"weights to start from do not fit the model: encoder\."),
-        ({"model__vocab_size": 200}, ConfigError, "set model.vocab_size=100"),
-        ({"runtime": {"device": "mps"}}, ConfigError, r"runtime\.device = cpu, or one process"),
+        ({"stages": [{"at": 2, "data": {"corpora": ["nowhere"]}}]}, DataError, "not-a-corpus", "nowhere"),
+        ({"stages": [{"at": 2, "batch": {"sequences": 1}}]}, ConfigError, "too-few-sequences", "batch.sequences"),
+        ({"batch__sequences": 1}, ConfigError, "too-few-sequences", "batch.sequences"),
+        ({"init": {"from": "nowhere"}}, DataError, "missing-file", "nowhere"),
+        ({"init": {"from": "other sizes"}}, ConfigError, "weights-mismatch", "encoder."),
+        ({"model__vocab_size": 200}, ConfigError, "vocabulary-mismatch", "model.vocab_size"),
+        ({"runtime": {"device": "mps"}}, ConfigError, "unsupported-device", "runtime.device"),
     ],
     ids=["stage-corpus", "stage-rows", "rows", "init", "init-sizes", "vocabulary", "mps"],
 )
 def test_what_each_process_would_refuse_is_refused_before_the_launch(
-    changes: dict[str, object], error: type[Exception], reason: str, tiny_corpus: Path, tmp_path: Path
+    changes: dict[str, object], error: type[LitebertError], code: str, place: str, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     if changes.get("init") == {"from": "other sizes"}:
         wider = make_recipe(tiny_corpus, train__steps=2, model__ffn_size=48)
         changes = {"init": {"from": str(pretrain(wider, tmp_path / "wider"))}}
-    with pytest.raises(error, match=reason):
+    with refuses(error, code, at=place):
         check_before_launch(make_recipe(tiny_corpus, **changes), tmp_path / "run", 2)
     assert not (tmp_path / "run").exists()
 

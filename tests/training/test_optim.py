@@ -7,6 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from refusals import refuses
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import Parameter
@@ -283,18 +284,19 @@ def test_clipping_brings_the_global_norm_down_and_never_up(max_norm: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"name": "lamp"}, "name = 'lamp' is unknown; did you mean 'lamb'?"),
-        ({"beta2": 1.0}, "beta2 must be at least 0 and below 1, got 1.0"),
-        ({"learning_rate": -0.1}, "learning_rate must be at least 0, got -0.1"),
-        ({"learning_rate": math.nan}, "learning_rate must be at least 0, got nan"),
-        ({"weight_decay": math.inf}, "weight_decay must be at least 0 and finite, got inf"),
-        ({"clip_norm": 0.0}, "clip_norm must be above 0, got 0.0"),
+        {"name": "lamp"},
+        {"beta2": 1.0},
+        {"learning_rate": -0.1},
+        {"learning_rate": math.nan},
+        {"weight_decay": math.inf},
+        {"clip_norm": 0.0},
     ],
 )
-def test_impossible_options_are_refused_by_name(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
+def test_impossible_options_are_refused_by_name(options: dict[str, object]) -> None:
+    (key,) = options
+    with refuses(ConfigError, "unknown-value" if key == "name" else "out-of-range", at=key):
         OptimOptions(**options)  # type: ignore[arg-type]
 
 

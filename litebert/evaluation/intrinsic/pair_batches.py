@@ -11,7 +11,7 @@ from litebert.batches.batch import Batch, build_batch
 from litebert.batches.epoch import SequenceTable
 from litebert.batches.masking import list_vocabulary
 from litebert.batches.options import BatchOptions, MaskingOptions
-from litebert.batches.randomness import derive_keys, hash_integers
+from litebert.batches.random_kernels import derive_keys, hash_integers
 from litebert.batches.row_kernels import SpecialIds
 from litebert.batches.rows import RowWriter, plan_rows
 from litebert.evaluation.intrinsic.pairs import PairTable

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.batches.options import SegmentOptions, SentenceTask
-from litebert.batches.randomness import hash_integers, permute
+from litebert.batches.random_kernels import hash_integers, permute
 from litebert.batches.segment_kernels import RANDOM, SWAPPED
 from litebert.batches.segments import SegmentPlan, plan_segments
 from litebert.core.errors import DataError

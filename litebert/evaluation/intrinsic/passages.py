@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from litebert.batches.randomness import combine, hash_integers, permute
+from litebert.batches.random_kernels import combine, hash_integers, permute
 from litebert.batches.rows import Text
 from litebert.batches.segments import Outline, outline_shards
 from litebert.core.errors import DataError

@@ -5,7 +5,7 @@ from official_data import CounterSource
 from official_data import combine as combine_slowly
 from scipy import stats
 
-from litebert.batches.randomness import combine, draw, draw_below, draw_unit, hash_integers, mix, shuffle
+from litebert.batches.random_kernels import combine, draw, draw_below, draw_unit, hash_integers, mix, shuffle
 
 
 def test_the_mixer_is_splitmix64() -> None:

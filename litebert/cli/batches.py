@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from litebert.cli.printing import open_console
+from litebert.cli.printing import build_table, open_console
 from litebert.cli.words import AsJson, CorpusPath, Overrides, RecipeName
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ def show_batches(
     Examples:
       litebert recipes batches nano data.corpora=corpora/en -n 5
     """
-    from rich.table import Table
-
     from litebert.batches.inspection import measure_batches
     from litebert.batches.stream import open_stream
     from litebert.pretraining.recipe import load_recipe
@@ -80,9 +78,9 @@ def show_batches(
     if as_json:
         print(json.dumps({"steps_per_epoch": stream.steps_per_epoch, **asdict(statistics)}, indent=2))
         return
-    table = Table(title=f"{count} batches of {recipe}", title_justify="left", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
+    table = build_table(f"{count} batches of {recipe}", "", "")
+    table.show_header = False
+    table.columns[1].justify = "right"
     for name, value in _statistics_rows(statistics, resolved, stream.steps_per_epoch):
         table.add_row(name, value)
     open_console().print(table)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from litebert import api
-from litebert.cli.printing import open_console, print_json
+from litebert.cli.printing import build_table, open_console, print_json
 from litebert.cli.skipped import print_skipped
 from litebert.cli.words import (
     AsJson,
@@ -137,15 +137,13 @@ def _print_build(result: "BuildResult", out: Path) -> None:
 
 
 def _print_statistics(statistics: "CorpusStatistics") -> None:
-    from rich.table import Table
-
     console = open_console()
     facts = statistics.tokenizer
     console.print(
         f"{statistics.path}: {_count(statistics.num_sources, 'source')}, "
         f"{statistics.text_bytes / 1e6:,.1f} MB of text, {facts['kind']} vocabulary of {facts['vocab_size']:,}"
     )
-    table = Table("", *statistics.splits, title="Corpus", title_justify="left")
+    table = build_table("Corpus", "", *statistics.splits)
     for column in table.columns[1:]:
         column.justify = "right"
     for title, cells in _rows(list(statistics.splits.values())):

@@ -7,7 +7,7 @@ import typer
 
 from litebert import api
 from litebert.cli.exit_curve import show_exit_curve
-from litebert.cli.printing import open_console, print_json
+from litebert.cli.printing import build_table, open_console, print_json
 from litebert.cli.scores import print_split
 from litebert.cli.words import (
     RUNNING,
@@ -221,9 +221,7 @@ def _tabulate_pairs(title: str, baseline: str, scores: "SentencePairs") -> "Tabl
 
 
 def _table(title: str, *columns: str) -> "Table":
-    from rich.table import Table
-
-    table = Table("", title=title, title_justify="left", title_style="bold")
+    table = build_table(f"[bold not italic]{title}[/]", "")
     for column in columns:
         table.add_column(column, justify="right")
     return table

@@ -1,12 +1,15 @@
 """`litebert models list` and `show`: parameters and cost of each preset, and the paper's tables next to our counts."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from litebert.cli import completion
-from litebert.cli.printing import open_console, print_json
+from litebert.cli.printing import build_table, open_console, print_json
 from litebert.cli.words import AsJson
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 BatchSize = Annotated[int, typer.Option(min=1, help="Sequences per batch, for activation memory.")]
 Length = Annotated[int, typer.Option(min=1, help="Tokens per sequence, for FLOPs and activation memory.")]
@@ -63,64 +66,102 @@ def show_model(
 
 
 def _print_presets(facts: list[dict[str, Any]], batch_size: int, length: int) -> None:
-    size_rows, cost_rows = [], []
+    sizes, short_sizes, costs, short_costs = [], [], [], []
     for fact in facts:
-        config, count, memory = fact["config"], fact["parameters"], fact["memory_bytes"]
-        shape = f"{config['num_layers']} x {config['hidden_size']}, E {config['embedding_size']}"
+        name, config, count, memory = fact["name"], fact["config"], fact["parameters"], fact["memory_bytes"]
+        layers, width, embeddings, printed = (
+            config["num_layers"],
+            config["hidden_size"],
+            config["embedding_size"],
+            fact["printed"] or "-",
+        )
         counts = ("without_pooler", "with_pooler", "with_heads", "embeddings", "layers", "unrolled")
-        size_rows.append((fact["name"], shape, *(f"{count[key]:,}" for key in counts), fact["printed"] or "-"))
-        cost_rows.append(
-            (
-                fact["name"],
-                f"{fact['forward_flops_per_token'] / 1e6:,.1f}",
-                f"{fact['training_flops_per_token'] / 1e6:,.1f}",
-                *(_megabytes(memory[key]) for key in ("weights", "gradients", "optimizer", "activations", "total")),
-            )
+        sizes.append((name, f"{layers} x {width}, E {embeddings}", *(f"{count[key]:,}" for key in counts), printed))
+        millions = (_millions(count[key]) for key in ("with_pooler", "with_heads", "unrolled"))
+        short_sizes.append((name, f"{layers}x{width}, E {embeddings}", *millions, printed))
+        forward, training = (f"{fact[f'{kind}_flops_per_token'] / 1e6:,.1f}" for kind in ("forward", "training"))
+        sizes_of = {
+            key: _megabytes(memory[key]) for key in ("weights", "gradients", "optimizer", "activations", "total")
+        }
+        costs.append((name, forward, training, *sizes_of.values()))
+        short_costs.append(
+            (name, forward, *(sizes_of[key] for key in ("weights", "optimizer", "activations", "total")))
         )
     _print_table(
         "Parameters",
-        ("model", "shape", "no pooler", "with pooler", "+ heads", "embeddings", "layers", "unrolled", "paper"),
-        size_rows,
+        Rows(
+            ("model", "shape", "no pooler", "with pooler", "+ heads", "embeddings", "layers", "unrolled", "paper"),
+            sizes,
+        ),
+        Rows(("model", "shape", "with pooler", "+ heads", "unrolled", "paper"), short_sizes),
         caption="+ heads: with the pre-training heads. unrolled: layers counted per use.",
     )
     _print_table(
         f"Cost of pre-training in fp32 (length {length}, {batch_size} sequences per batch)",
-        ("model", "MFLOP/token", "training", "weights MB", "gradients", "LAMB state", "activations", "total MB"),
-        cost_rows,
+        Rows(
+            ("model", "MFLOP/token", "training", "weights MB", "gradients", "LAMB state", "activations", "total MB"),
+            costs,
+        ),
+        Rows(("model", "MFLOP/token", "weights", "LAMB state", "activations", "total MB"), short_costs),
         caption="Matrix multiplies; logits at the 15 % masked tokens. Activations: kept for the backward pass.",
     )
 
 
 def _print_paper_table(number: int, rows: list[dict[str, Any]]) -> None:
+    names = [
+        (
+            row["name"],
+            f"{row['printed_millions']}M",
+            f"{row['ours_millions']:.2f}M{'' if row['counts_pooler'] else ' *'}",
+        )
+        for row in rows
+    ]
+    counts = [tuple(f"{row[key]:,}" for key in ("without_pooler", "with_pooler", "with_heads")) for row in rows]
+    notes = [(row["note"],) for row in rows]
     _print_table(
         f"ALBERT paper, Table {number}: parameters",
-        ("model", "paper", "ours", "no pooler", "with pooler", "+ heads", "note"),
-        [
-            (
-                row["name"],
-                f"{row['printed_millions']}M",
-                f"{row['ours_millions']:.2f}M{'' if row['counts_pooler'] else ' *'}",
-                *(f"{row[key]:,}" for key in ("without_pooler", "with_pooler", "with_heads")),
-                row["note"],
-            )
-            for row in rows
-        ],
+        Rows(
+            ("model", "paper", "ours", "no pooler", "with pooler", "+ heads", "note"),
+            [name + count + note for name, count, note in zip(names, counts, notes, strict=True)],
+        ),
+        Rows(("model", "paper", "ours", "note"), [name + note for name, note in zip(names, notes, strict=True)]),
         caption="* without pooler, as the paper counts unshared models.",
     )
 
 
-def _print_table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], *, caption: str) -> None:
-    from rich import box
-    from rich.table import Table
+class Rows(NamedTuple):
+    columns: tuple[str, ...]
+    cells: list[tuple[str, ...]]
+
+
+def _print_table(title: str, wide: Rows, narrow: Rows, *, caption: str) -> None:
+    """Print the wide table if the terminal has room for it, else one that fits: no number is ever cut."""
+    from rich.measure import Measurement
 
     console = open_console()
-    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", box=box.SIMPLE_HEAD)
-    for index, column in enumerate(columns):
-        is_text = index == 0 or column == "note"
-        table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    for row in rows:
-        table.add_row(*row)
+    table = _build_table(title, wide, caption)
+    if Measurement.get(console, console.options.update(max_width=1_000), table).maximum > console.width:
+        if len(wide.cells) == 1:
+            (cells,) = wide.cells
+            upright = Rows((wide.columns[0], cells[0]), list(zip(wide.columns[1:], cells[1:], strict=True)))
+            table = _build_table(title, upright, caption)
+        else:
+            table = _build_table(title, narrow, f"{caption} A wider terminal or --json shows more.")
     console.print(table)
+
+
+def _build_table(title: str, rows: Rows, caption: str) -> "Table":
+    table = build_table(title, caption=caption)
+    for index, column in enumerate(rows.columns):
+        is_text = index == 0 or column == "note"
+        table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=column != "note")
+    for row in rows.cells:
+        table.add_row(*row)
+    return table
+
+
+def _millions(count: int) -> str:
+    return f"{count / 1e6:,.2f}M" if count < 1e8 else f"{count / 1e6:,.1f}M"
 
 
 def _megabytes(size: int) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _WIDE = 160  # columns in files and pipes, where nothing should be wrapped
 
@@ -17,6 +18,23 @@ def open_console() -> "Console":
     if not console.is_terminal:
         console.width = _WIDE
     return console
+
+
+def build_table(title: str, *columns: str, caption: str | None = None) -> "Table":
+    """A table in the style of all commands: left titles, a line below the header, no frame."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        *columns,
+        title=title,
+        title_justify="left",
+        caption=caption,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
 
 
 def print_json(value: Any) -> None:

@@ -84,7 +84,7 @@ def query_index(
         typer.Option(
             "--rerank-label",
             metavar="LABEL",
-            help="Label of fitting passages, if the reranking model is a classifier.",
+            help="Label of relevant passages, if the reranking model is a classifier.",
             rich_help_panel=RUNNING,
         ),
     ] = None,

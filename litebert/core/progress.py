@@ -43,7 +43,7 @@ class ProgressBar:
         elapsed = now - self._started
         share = min(1.0, position / self.total) if self.total else 1.0
         rate = rate or f"{position / self.scale / elapsed:.1f} {self.unit}/s"
-        left = f"{elapsed * (1 - share) / share:.0f} s left" if share else "beginning"
+        left = f"{elapsed * (1 - share) / share:.0f} s left" if share else "starting"
         if self._stream.isatty() or is_notebook():
             self._bar = self._bar or _Bar(self.title, self.total)
             self._bar.move_to(position, f"{rate}, {left}")

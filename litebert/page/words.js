@@ -119,7 +119,7 @@ const WORDS = {
     "read.head": "Head",
     "read.mean": "mean of all",
     "read.map": "Attention",
-    "read.map_hint": "A row is the token that attends; the darker a cell, the more it attends there.",
+    "read.map_hint": "A row is the token that attends; the stronger the colour, the more it attends there.",
     "read.map_label": "Attention of {n} tokens in layer {layer}. {from} attends most to {to}.",
     "read.l2": "Distance a layer moves a token (L2)",
     "read.degrees": "Angle a layer turns a token (degrees)",

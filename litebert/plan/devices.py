@@ -115,13 +115,13 @@ def measure_this_cpu() -> Device:
 
     from litebert.core.runtime import measure_peak_flops
 
-    cpu = torch.device("cpu")
+    cpu, threads = torch.device("cpu"), torch.get_num_threads()
     peaks = Peaks(
         fp32=measure_peak_flops(cpu, torch.float32) / 1e12, bf16=measure_peak_flops(cpu, torch.bfloat16) / 1e12
     )
     gb_per_second = _measure_memory_speed() / BILLION
     return Device(
-        title=f"this machine's CPU ({torch.get_num_threads()} threads)",
+        title=f"this machine's CPU ({threads} thread{'s' * (threads > 1)})",
         memory_gb=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / BILLION,
         reserved_gb=0.5,  # the interpreter and the libraries
         memory_gb_per_second=gb_per_second,

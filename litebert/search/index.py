@@ -170,7 +170,7 @@ def rerank(model: "Predictor", query: str, hits: Sequence[Hit], label: str | Non
         given = f"the reranking model has no label {label}" if label else "the reranking model is a classifier"
         raise ConfigError(
             "unknown-label",
-            f"{given}: name the label that fitting passages have, one of {', '.join(labels)}",
+            f"{given}: name the label that relevant passages have, one of {', '.join(labels)}",
             option="label",
         )
     scores = [answer.probabilities[label] if label and labels else float(answer.label) for answer in answers]

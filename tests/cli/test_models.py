@@ -1,14 +1,18 @@
 """What a person types and sees: `litebert models list` and `show`, wrong words, exit codes."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import cast
 
 import pytest
+from rich.console import Console
 
+from litebert.cli.main import main
 from litebert.model.presets import PRESETS
 
 
@@ -33,6 +37,23 @@ def test_json_holds_the_same_facts() -> None:
     assert facts.keys() == PRESETS.keys()
     assert facts["albert-base"]["parameters"]["with_heads"] == 11_813_810
     assert facts["albert-base"]["memory_bytes"]["optimizer"] == 2 * 4 * 11_813_810
+
+
+@pytest.mark.parametrize("words", [["list"], ["list", "--paper-table", "1"], ["show", "nano"]], ids=" ".join)
+def test_no_table_is_cut_in_a_terminal_of_80_columns(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False, color_system=None)
+    monkeypatch.setattr("litebert.cli.models.open_console", lambda: terminal)
+    monkeypatch.setattr(sys, "argv", ["litebert", "models", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (0, None)
+    shown = cast(io.StringIO, terminal.file).getvalue()
+    names = {"1": ["ALBERT-xxlarge", "222.60M"], "nano": ["nano", "512,128", "524,770"]}.get(
+        words[-1], [*PRESETS, "1270M"]
+    )
+    assert [name for name in names if name not in shown] == []
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
 
 
 @pytest.mark.parametrize("table", ["1", "3", "4"])

@@ -279,6 +279,17 @@ def test_a_run_that_has_memorized_its_rows_stops_although_dev_is_at_chance(
     assert losses[-1] < 0.1 * losses[0]
 
 
+@pytest.mark.parametrize(("word", "share"), [("\u4f60", "5"), ("", "")])
+def test_texts_that_the_vocabulary_does_not_know_are_told(
+    word: str, share: str, tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**row, "text": f"{row['text']} {' '.join([word] * 10)}".strip()} for row in invent_rows()]
+    job = make_job(tiny_checkpoint, "classification", write_rows(tmp_path / "data", rows), train__steps=1)
+    finetune(job, tmp_path / "run")
+    shown = "".join(capsys.readouterr())
+    assert bool(re.search(rf"{share}\d% of the training tokens are unknown to the vocabulary", shown)) is bool(word)
+
+
 def test_a_dev_score_that_is_not_a_number_stops_before_anything_is_saved(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

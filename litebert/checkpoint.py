@@ -183,6 +183,7 @@ def save_checkpoint(
     """
     family = find_family(model.config, model.head_specs, pad_id=0 if tokenizer is None else tokenizer.pad_id)
     tensors = model_tensors(model) if weights is None else dict(weights)
+    longest = model.config.max_positions
     with atomic_directory(path, replaces=replaces) as temporary:
         if family is not None:
             tensors = to_theirs(family, model.config, model.head_specs, tensors)
@@ -194,7 +195,7 @@ def save_checkpoint(
                 tokenizer,
                 temporary,
                 has_segments=model.config.num_segments > 1,
-                max_length=model.config.max_positions,
+                max_length=min((content.task or {}).get("max_length", longest), longest),
             )
         write_tensors(tensors, temporary / WEIGHTS)
         if content.optimizer is not None:

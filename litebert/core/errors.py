@@ -2,6 +2,8 @@
 
 import errno
 import os
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -70,6 +72,14 @@ class LitebertWarning(UserWarning):
 
 class TextsCutWarning(LitebertWarning):
     """Texts were longer than the model's maximum length and were truncated."""
+
+
+def warn(message: str, category: type[LitebertWarning] = LitebertWarning) -> None:
+    """Warn at the line of the user's code that called litebert."""
+    package, frame, level = __name__.partition(".")[0], sys._getframe(1), 2  # level 1 would be this function
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class Refusal(NamedTuple):

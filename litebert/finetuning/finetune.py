@@ -12,6 +12,7 @@ data.json       hashes of the training and dev texts, by which `litebert evaluat
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from litebert.checkpoint import CheckpointContent, drop_optimizer, list_checkpoints, load_checkpoint, save_checkpoint
@@ -49,6 +50,8 @@ from litebert.training.loop import StepReport, check_finite, iter_updates, time_
 from litebert.training.schedule import learning_rate
 
 MODEL = "model"
+MEMORIZED = 0.05  # a training loss below this share of the first one: the training rows have nothing more to teach
+NUM_LOSSES = 5  # the last logged ones, for a mean
 LONG_BATCH = 5.0  # seconds: one batch this long is enough to estimate a run
 
 
@@ -164,12 +167,16 @@ def outputs_of(run: Run, model: Model, groups: Sequence[Group]) -> list[Output]:
 def is_out_of_patience(run: Run) -> bool:
     """Whether none of the last `patience` evaluations was the best.
 
-    A model that is still at chance has not started to learn yet and continues.
+    A model that is still at chance has not started to learn yet and continues, unless it has memorized the training
+    rows: with a small dev split, a model that has learned may not be distinguishable from chance.
     """
     patience, best_by = run.job.recipe.train.patience, run.job.best_by
     measured = {r["step"]: r[best_by] for r in run.records if best_by in r} if patience else {}
     if len(measured) <= patience or best_step(run.records, best_by) >= list(measured)[-patience]:
         return False
+    losses = [record["loss"] for record in run.records if "loss" in record]
+    if fmean(losses[-NUM_LOSSES:]) < MEMORIZED * losses[0]:
+        return True
     chance = run.task.chance(next(iter(run.job.dataset.dev.values())))
     return bool(max(measured.values()) > chance.score + chance.margin)
 

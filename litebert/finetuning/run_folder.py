@@ -25,6 +25,7 @@ from litebert.core.runtime import choose_runtime
 from litebert.core.view import View
 from litebert.finetuning.recipe import FinetuneRecipe, Length, list_differences, settle_length
 from litebert.inference.cutting import describe_cut
+from litebert.interop.vocabulary_notes import note_vocabulary
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import KINDS, find_kind, name_kind, task_facts, with_exits, with_passage
 from litebert.tasks.finetuning import Dataset, FinetuneTask, fingerprint
@@ -51,6 +52,8 @@ from litebert.training.loop import (
     unpack_scaler,
 )
 from litebert.training.optimizers import build_optimizer
+
+MANY_UNKNOWN = 0.1  # of the tokens: usual texts have less than one in a hundred
 
 
 @dataclass(frozen=True)
@@ -145,9 +148,11 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
             f"the data has no dev split of {dataset.task.name}, which chooses the best checkpoint; add one",
             option="data",
         )
-    for note in dataset.notes:
+    for note in (*dataset.notes, *note_vocabulary(tokenizer, job.source.config.vocab_size)):
         view.say(note)
     groups = dataset.task.encode(dataset.train, tokenizer, form)
+    if note := describe_unknown(groups, tokenizer.unk_id):
+        view.say(note)
     dev = {name: dataset.task.encode(examples, tokenizer, form) for name, examples in dataset.dev.items()}
     for split, some in {"train": groups, **dev}.items():
         if note := describe_cut([group.num_cut for group in some], form.max_length):
@@ -165,6 +170,17 @@ def open_run(job: Job, folder: Path, view: View) -> Run:
         view.say(f"resuming after step {last.step:,}")
         progress = Progress.of(last.path)
     return Run(folder, job, form, settle_length(job.recipe, len(groups)), groups, dev, engine, progress)
+
+
+def describe_unknown(groups: Sequence[Group], unk_id: int) -> str:
+    """A note if many tokens of the training texts are not in the vocabulary; otherwise empty."""
+    num_unknown = sum(int((sequence.token_ids == unk_id).sum()) for group in groups for sequence in group.sequences)
+    share = num_unknown / sum(group.num_tokens for group in groups)
+    if share < MANY_UNKNOWN:
+        return ""
+    return (
+        f"{share:.0%} of the training tokens are unknown to the vocabulary: is the model for this language and script?"
+    )
 
 
 @naming_shortages("building the model and its optimizer", fix=SMALLER_MODEL)

@@ -1,9 +1,8 @@
 """Report how many texts were truncated because they are longer than the model reads, and by how much."""
 
-import warnings
 from collections.abc import Callable, Sequence
 
-from litebert.core.errors import TextsCutWarning
+from litebert.core.errors import TextsCutWarning, warn
 from litebert.tasks.groups import Group
 
 ReportCut = Callable[[Sequence[int]], object]  # called with the number of dropped tokens of each text
@@ -24,4 +23,4 @@ def tell_cut(groups: Sequence[Group], max_length: int, report: ReportCut | None)
     if report is not None:
         report(num_cut)
     elif message := describe_cut(num_cut, max_length):
-        warnings.warn(message, TextsCutWarning, stacklevel=3)
+        warn(message, TextsCutWarning)

@@ -84,7 +84,8 @@ def choose_examples(dataset: Dataset, split: str, path: Path, seen: SeenTexts | 
     num_trained = sum(map(seen.is_trained, examples)) if seen else None
     note = _describe_training(num_trained, len(examples))
     if own and (split or usual) == "dev":
-        note = f"the model was fine-tuned on {path}: only the {len(examples):,} rows of its dev split are scored"
+        name = path.name or path
+        note = f"the model was fine-tuned on {name}: only the {len(examples):,} rows of its dev split are scored"
     scored = {id(example) for example in examples}
     is_training = (split or usual) in ("train", "all")
     learned = own[0] if own else dataset.train  # a baseline learns from the rows that the model has learned from

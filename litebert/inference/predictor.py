@@ -1,7 +1,6 @@
 """A loaded model: `litebert.load(path)`, then classify, tag, answer, choose, fill_mask, embed, order."""
 
 import os
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from litebert.checkpoint import Checkpoint
-from litebert.core.errors import ConfigError, LitebertWarning
+from litebert.core.errors import ConfigError, warn
 from litebert.core.runtime import Runtime, RuntimeOptions, choose_runtime
 from litebert.inference.answering import Choice, FoundAnswer, read_answer, read_choice, to_choice_example, to_questions
 from litebert.inference.cutting import ReportCut, tell_cut
@@ -494,7 +493,7 @@ def build_engine(
 def _load_checkpoint(checkpoint: Checkpoint, device: str, engine: EngineChoice, threads: int) -> Predictor:
     num_threads, tokenizer = choose_threads(threads), checkpoint.load_tokenizer()
     for note in note_vocabulary(tokenizer, checkpoint.config.vocab_size):
-        warnings.warn(f"{checkpoint.path}: {note}", LitebertWarning, stacklevel=3)
+        warn(f"{checkpoint.path}: {note}")
     options = RuntimeOptions(device=device if engine == "torch" else "cpu", num_threads=num_threads)
     runtime = choose_runtime(options)
     graphs = CheckpointGraphs(checkpoint, tokenizer.mask_id)

@@ -314,8 +314,9 @@ def _write_huggingface(
     with atomic_directory(out) as temporary:
         write_json(temporary / CONFIG_FILE, values)
         if tokenizer is not None:
-            has_segments = config.num_segments > 1
-            write_tokenizer_files(tokenizer, temporary, has_segments=has_segments, max_length=config.max_positions)
+            task = checkpoint.task if parts.heads == checkpoint.heads else None
+            length = min((task or {}).get("max_length", config.max_positions), config.max_positions)
+            write_tokenizer_files(tokenizer, temporary, has_segments=config.num_segments > 1, max_length=length)
         if checkpoint.embedding is not None:
             size, positions = config.hidden_size, config.max_positions
             write_sentence_folder(checkpoint.embedding, temporary, hidden_size=size, max_positions=positions)

@@ -1,9 +1,13 @@
 """The task of a fine-tuned model from elsewhere, as far as its config.json and its heads reveal it."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from litebert.core.files import read_json
+from litebert.interop.own_files import checked_file
 from litebert.interop.source import Source
+from litebert.interop.tokenizer_files import CONFIG_FILE
 from litebert.model.config import HeadSpec
 from litebert.tasks.catalog import restore_task, task_facts
 from litebert.tasks.finetuning import FinetuneTask
@@ -13,7 +17,9 @@ from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.squad.task import SpanTask
 
 OUR_KEY = "litebert"  # the key in config.json for facts that only litebert reads
-KEPT_KINDS = ("regression", "spans")  # config.json has no standard keys for all of their facts (bounds, thresholds)
+MIN_LENGTH = 8  # a maximum length below this leaves no room for a text
+# config.json has no standard keys for all of their facts: bounds, thresholds, how texts are cut into words
+KEPT_KINDS = ("regression", "spans", "tags")
 
 
 def read_foreign_task(source: Source) -> dict[str, Any] | None:
@@ -22,10 +28,30 @@ def read_foreign_task(source: Source) -> dict[str, Any] | None:
     if isinstance(kept, dict) and isinstance(kept.get("task"), dict):
         facts: dict[str, Any] = kept["task"]
         known = restore_task(facts, where=f"config.json: {OUR_KEY}")
-        if facts["kind"] in KEPT_KINDS and set(known.heads) <= set(source.heads):
+        if facts["kind"] in KEPT_KINDS and set(known.heads) <= set(source.heads) and _has_labels(known, source):
             return facts
     task = next((task for spec in source.heads if (task := _build_task(spec, source.stated))), None)
-    return None if task is None else task_facts(task, max_length=source.config.max_positions)
+    if task is None:
+        return None
+    longest = source.config.max_positions
+    return task_facts(task, max_length=min(_read_max_length(source.tokenizer_path) or longest, longest))
+
+
+def _read_max_length(tokenizer: Path | None) -> int | None:
+    """Where a tokenizer's files say that texts are cut; None if they do not."""
+    if tokenizer is None:
+        return None
+    folder = tokenizer if tokenizer.is_dir() else tokenizer.parent
+    if not (folder / CONFIG_FILE).is_file():
+        return None
+    length = read_json(checked_file(folder, CONFIG_FILE)).get("model_max_length")
+    return length if isinstance(length, int) and not isinstance(length, bool) and length >= MIN_LENGTH else None
+
+
+def _has_labels(task: FinetuneTask, source: Source) -> bool:
+    """Whether the labels of a task, if it has any, are those that config.json gives."""
+    labels = getattr(task, "labels", None)
+    return labels is None or labels == _labels(task.heads[0], source.stated)
 
 
 def _build_task(spec: HeadSpec, stated: Mapping[str, Any]) -> FinetuneTask | None:

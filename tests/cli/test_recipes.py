@@ -90,7 +90,7 @@ def test_the_first_line_of_a_run_says_what_it_is(
     assert re.fullmatch(
         r"recipe nano: 1 layer \(sharing all\) of width 16, [\d,]+ parameters; "
         rf"corpus {tiny_corpus}, {tokens:,} tokens; "
-        r"2 steps, at most 512 tokens, about 1 seconds",
+        r"2 steps, at most 512 tokens, about 1 second",
         first,
     )
 

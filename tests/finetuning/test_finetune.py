@@ -261,6 +261,35 @@ def test_patience_stops_a_run_that_no_longer_improves_unless_it_has_not_begun(
     assert (report["best_step"], report["last_step"], report["steps"]) == (1, last_step, 12)
 
 
+def test_a_run_that_has_memorized_its_rows_stops_although_dev_is_at_chance(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Classification, "chance", lambda *_: Chance(1.0, 0.0))
+    data = write_rows(tmp_path / "data", invent_rows())
+    job = make_job(
+        *(tiny_checkpoint, "classification", data),
+        train__patience=2,
+        train__steps=120,
+        train__evaluations=30,
+        train__log_every=1,
+    )
+    report = finetune(job, tmp_path / "run")
+    losses = [record["loss"] for record in read_log(tmp_path / "run" / "metrics.jsonl")]
+    assert report["last_step"] < 120
+    assert losses[-1] < 0.1 * losses[0]
+
+
+@pytest.mark.parametrize(("word", "share"), [("\u4f60", "5"), ("", "")])
+def test_texts_that_the_vocabulary_does_not_know_are_told(
+    word: str, share: str, tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**row, "text": f"{row['text']} {' '.join([word] * 10)}".strip()} for row in invent_rows()]
+    job = make_job(tiny_checkpoint, "classification", write_rows(tmp_path / "data", rows), train__steps=1)
+    finetune(job, tmp_path / "run")
+    shown = "".join(capsys.readouterr())
+    assert bool(re.search(rf"{share}\d% of the training tokens are unknown to the vocabulary", shown)) is bool(word)
+
+
 def test_a_dev_score_that_is_not_a_number_stops_before_anything_is_saved(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

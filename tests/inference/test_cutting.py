@@ -60,6 +60,7 @@ def test_a_warning_says_how_many_texts_were_cut_and_how_much(
     ask, num_cut = ASKED[name]
     with pytest.warns(TextsCutWarning) as told:
         ask(load(name))
+    assert {one.filename for one in told} == {__file__}, "a warning names the line that asked, not one of litebert"
     assert [str(one.message) for one in told] == [
         f"1 of 2 texts were truncated to the model's {LENGTH} tokens (special tokens included); "
         f"{num_cut} tokens were dropped"
@@ -68,8 +69,9 @@ def test_a_warning_says_how_many_texts_were_cut_and_how_much(
 
 def test_heads_of_pretraining_say_it_too(tiny_checkpoint: Path) -> None:
     model = litebert.load(tiny_checkpoint)  # reads 64 tokens
-    with pytest.warns(TextsCutWarning, match="1 of 2 texts were .* 38 tokens"):
+    with pytest.warns(TextsCutWarning, match="1 of 2 texts were .* 38 tokens") as told:
         model.embed(["the cat", "the " * 100])
+    assert told[0].filename == __file__
     with pytest.warns(TextsCutWarning, match="1 of 1 texts were .* 139 tokens"):
         model.order("the " * 100, "the " * 100)
 

@@ -140,3 +140,26 @@ def test_token_classification_of_transformers_answers_as_our_predictor(
     starts = [sum(len(word) + 1 for word in words[:number]) for number in range(len(words))]
     theirs = {answer["start"]: answer["entity"] for answer in pipeline(PAIR[1])}  # ours: of each word's first piece
     assert predictor.tag([words]) == [[theirs[start] for start in starts]]
+
+
+@pytest.mark.parametrize("name", ["classification", "multi-label", "regression", "tags"])
+def test_texts_are_cut_and_split_into_words_there_and_back_alike(
+    name: str, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    task = replace(TASKS[name], splits_words=True) if isinstance(TASKS[name], TokenTags) else TASKS[name]  # type: ignore[type-var]
+    content = CheckpointContent(step=1, task=task_facts(task, max_length=24))
+    save_checkpoint(tmp_path / "ours", build_model(ALBERT, task.heads), tiny_tokenizer, content)
+    convert(tmp_path / "ours", tmp_path / "theirs", TO_HUGGINGFACE)
+    convert(tmp_path / "theirs", tmp_path / "back")
+    for folder in ("ours", "theirs"):  # transformers opens both
+        assert transformers.AutoTokenizer.from_pretrained(tmp_path / folder).model_max_length == 24
+    for folder in ("theirs", "back"):
+        predictor = litebert.load(tmp_path / folder)
+        assert predictor.form().max_length == 24
+        assert getattr(predictor.task, "splits_words", False) == (name == "tags")
+
+
+def test_words_of_a_tagger_with_other_labels_are_not_kept(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    _, folder = export(replace(TASKS["tags"], splits_words=True), "all", tmp_path, tiny_tokenizer)  # type: ignore[type-var]
+    change_config(Path(folder), id2label={"0": "B-X", "1": "I-X", "2": "O"})
+    assert litebert.load(folder).task == TokenTags("tags", ("B-X", "I-X", "O"))

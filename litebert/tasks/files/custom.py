@@ -470,7 +470,7 @@ def _check_columns(
         raise DataError(
             "columns-mismatch",
             f"{tables['test'].path}: none of its labels, such as '{found[0][:40]}', is in the training data; use the "
-            f"same columns in both files, or add a header to both",
+            f"same columns in both files, or leave the column of labels out",
         )
 
 

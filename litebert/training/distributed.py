@@ -73,10 +73,17 @@ def process_group(runtime: Runtime) -> Iterator[None]:
             ) from error
         raise
     finally:
-        # A gloo thread releases its last message shortly after it was delivered. If the interpreter exits before that,
-        # the process aborts and a finished run counts as failed; gloo has no way to wait for it.
-        time.sleep(_LAST_MESSAGE_SECONDS)
-        dist.destroy_process_group()
+        leave_group()
+
+
+def leave_group() -> None:
+    """Leave the process group.
+
+    A gloo thread releases its last message shortly after it was delivered. If the interpreter exits before that, the
+    process aborts and a finished run counts as failed; gloo has no way to wait for it, so we sleep.
+    """
+    time.sleep(_LAST_MESSAGE_SECONDS)
+    dist.destroy_process_group()
 
 
 def read_timeout() -> timedelta:

@@ -70,7 +70,7 @@ def test_the_shards_of_all_devices_are_one_model(name: str, num_devices: int) ->
 
 def test_shards_are_padded_to_equal_rows() -> None:
     parameters = list_parameters(preset("nano"), HEADS, trains_pooler=True)
-    ddp, fsdp = (count_shard(parameters, Distribution(kind, 3), trained_only=True) for kind in ("ddp", "fsdp"))
+    ddp, fsdp = (count_shard(parameters.root.trained, Distribution(kind, 3)) for kind in ("ddp", "fsdp"))
     assert ddp == parameters.num_trained
     assert 3 * fsdp > ddp
 
@@ -185,6 +185,19 @@ def test_the_optimizer_is_as_fast_as_memory_and_shards_share_its_work() -> None:
         stage = plan_run(a_recipe("bert-base", f"optim.name={name}"), make_device(), 8).stages[0]
         assert stage.ways[DDP].updating_seconds == pytest.approx(passed * 4 * stage.num_trained / 1000e9)
         assert stage.ways[FSDP].updating_seconds == pytest.approx(stage.ways[DDP].updating_seconds / 8, rel=0.01)
+
+
+def test_muon_keeps_one_moment_of_a_matrix_and_iterates_once_for_each_that_is_stored() -> None:
+    iterations = 5 * 2 * (4 * 3 * 768**3 + 2 * (2 * 768 * 768 * 3072 + 768**3))  # of one layer
+    matrices = 4 * 768 * 768 + 2 * 768 * 3072
+    for name, num_stored in (("bert-base", 12), ("albert-base", 1)):
+        adamw, muon = (
+            plan_run(a_recipe(name, f"optim.name={optimizer}"), make_device(), 8).stages[0].ways[DDP]
+            for optimizer in ("adamw", "muon")
+        )
+        assert adamw.memory.optimizer - muon.memory.optimizer == 4 * num_stored * matrices
+        extra_seconds = num_stored * iterations / (10e12 * make_device().efficiency)
+        assert muon.updating_seconds - adamw.updating_seconds == pytest.approx(extra_seconds)
 
 
 def test_twice_the_devices_take_half_the_hours_where_messages_are_small() -> None:

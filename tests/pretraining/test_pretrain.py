@@ -99,7 +99,10 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
         {"batch": {"tokens": 160, "is_packed": True}, "train__micro_batch": 2},
         {"stages": [{"at": 5, "segments": {"max_length": 16}}, {"at": 7, "model": {"hidden_dropout_rate": 0.0}}]},
         {"stages": [{"at": 6, "model": {"num_layers": 4}}], "optim__name": "adamw"},
-        {"stages": [{"at": 6, "model": {"num_layers": 4}}], "optim__name": "muon"},
+        {
+            "stages": [{"at": 6, "optim": {"name": "adamw"}}, {"at": 8, "optim": {"name": "muon"}}],
+            "optim__name": "muon",
+        },
         {"segments__max_length": 16, "stages": [LONGER], "init__new_positions": "continued"},
         {"stages": [{"at": 4, "segments": {"task": "none"}}, {"at": 7, "segments": {"task": "three-way"}}]},
         {"stages": [{"at": 500, "segments": {"max_length": 16}}], "train__steps": 1000, "train__tokens": 2000},

@@ -1,7 +1,7 @@
 """`litebert compare`, `ensemble` and `submission`: compare runs, average them, submit their answers."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -147,14 +147,15 @@ def write_submission(
             "--out",
             "-o",
             metavar="FILE",
-            help="File to write. Default: submission.zip, or submission.json for SQuAD and RACE.",
+            help="File to write. Default: submission.zip, or submission.json for a single run of questions or choices.",
         ),
     ] = None,
     check: Annotated[Path | None, typer.Option(metavar="FILE", help="Only check this zip or JSON file.")] = None,
     rank: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="GLUE folder; answer WNLI and QNLI by ranking candidates, as in the paper."
+            metavar="FOLDER",
+            help="Folder of GLUE or CLUE; answer WNLI, QNLI and CHID by ranking candidates, as published.",
         ),
     ] = None,
     split: Annotated[str, typer.Option(metavar="NAME", help="Split to submit (SQuAD and RACE).")] = "test",
@@ -163,29 +164,36 @@ def write_submission(
     ] = "",
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="PATH", help="Task data: the questions of --task (SQuAD and RACE)."),
+        typer.Option("--data", metavar="PATH", help="Task data: the questions of --task, or the folder of CLUE."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write answers of runs as a GLUE, SQuAD or RACE submission, and check it.
+    """Write answers of runs as a GLUE, CLUE, SQuAD or RACE submission, and check it.
 
-    GLUE submissions are always checked. SQuAD and RACE need --task and --data for that.
+    GLUE and CLUE submissions are always checked, CLUE's with --data against its test files too. SQuAD and RACE need
+    --task and --data for that.
     Exit code 1 if there are problems; the file is written anyway.
 
     Examples:
       litebert submission runs/squad --split dev --task squad-v1 --data squad.json --out answers.json
+      litebert submission runs/tnews runs/chid --data clue/ --out submission.zip
     """
     if not runs and check is None:
         raise ConfigError("missing-option", "name the runs to submit, or a file with --check")
-    is_glue = _is_for_glue(runs[0]) if runs else not (check and check.suffix == ".json")
-    file = check or out or Path("submission.zip" if is_glue else "submission.json")
+    board = _find_board(runs, out) if runs else _find_board_of(check)
+    usual = "submission.json" if board == "answers" else "submission.zip"
+    file = check or out or Path(usual)
     if file.is_dir():
-        flag, usual = ("--out" if check is None else "--check"), ("submission.zip" if is_glue else "submission.json")
+        flag = "--out" if check is None else "--check"
         raise ConfigError("is-a-folder", f"{flag} {file} is a folder; name a file, such as {file / usual}")
     if check is None:
         check_new(file, overwrite=overwrite)
     findings: Findings | None
-    if is_glue:
+    if board == "clue":
+        if task:
+            raise ConfigError("conflicting-options", "--task is for SQuAD and RACE: leave it out")
+        findings = _submit_clue(runs or [], file, data, rank, is_check=check is not None)
+    elif board == "glue":
         if task or data:
             raise ConfigError(
                 "conflicting-options",
@@ -222,20 +230,57 @@ def _count(lines: list[str], word: str) -> str:
     return f"{len(lines):,} {word}{'' if len(lines) == 1 else 's'}"
 
 
-def _is_for_glue(run: Path) -> bool:
-    """Whether a run is submitted as a GLUE table, else as answers to questions; other tasks have no submission."""
+Board = Literal["glue", "clue", "answers"]
+
+
+def _find_board(runs: list[Path], out: Path | None) -> Board:
+    """Where runs are submitted: as tables to GLUE, as files to CLUE, or as answers to questions.
+
+    CLUE's questions can also be answered by themselves; then they are answers like SQuAD's.
+    """
+    from litebert.tasks.leaderboard.clue_submission import CLUE_TASKS
     from litebert.tasks.leaderboard.submission import SHEETS
     from litebert.tasks.report import read_report
 
-    report = read_report(run)
-    is_glue = report["task"] in {sheet.task for sheet in SHEETS.values()}
-    if not is_glue and report.get("facts", {}).get("kind") not in ("spans", "choices"):
+    report = read_report(runs[0])
+    if report["task"] in {sheet.task for sheet in SHEETS.values()}:
+        return "glue"
+    are_questions = report.get("facts", {}).get("kind") in ("spans", "choices")
+    is_archive = len(runs) > 1 or (out is not None and out.suffix == ".zip")
+    if report["task"] in CLUE_TASKS and (is_archive or not are_questions):
+        return "clue"
+    if not are_questions:
         raise ConfigError(
             "wrong-task",
-            f"{run} is of task {report['task']}, without a submission format (GLUE, SQuAD and multiple choice have); "
-            f"its answers are in {run / 'predictions'}",
+            f"{runs[0]} is of task {report['task']}, without a submission format (GLUE, CLUE, SQuAD and multiple "
+            f"choice have); its answers are in {runs[0] / 'predictions'}",
         )
-    return is_glue
+    return "answers"
+
+
+def _find_board_of(file: Path | None) -> Board:
+    """For which leaderboard a file was written."""
+    from litebert.tasks.leaderboard.clue_submission import is_clue_zip
+
+    if file is not None and file.suffix == ".json":
+        return "answers"
+    return "clue" if file is not None and is_clue_zip(file) else "glue"
+
+
+def _submit_clue(runs: list[Path], file: Path, data: Path | None, rank: Path | None, *, is_check: bool) -> "Findings":
+    """Write CLUE's files of runs, and find what the leaderboard would reject."""
+    from litebert.tasks.leaderboard.answer_sheets import Findings
+    from litebert.tasks.leaderboard.clue_submission import check_clue_files, check_clue_zip, gather_clue
+    from litebert.tasks.leaderboard.submission import write_archive
+
+    if data and rank and data != rank:
+        raise ConfigError("conflicting-options", "--data and --rank are the same folder of CLUE: give one of them")
+    if is_check:
+        return Findings(check_clue_zip(file, data), [])
+    texts = gather_clue(runs, data or rank, is_ranked=rank is not None)
+    findings = Findings(check_clue_files(texts, data or rank), [])  # before anything is written
+    write_archive(file, texts)
+    return findings
 
 
 def _submit_tables(runs: list[Path], file: Path, rank: Path | None, *, is_check: bool) -> "Findings":

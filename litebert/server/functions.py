@@ -22,7 +22,7 @@ from litebert.tasks.kinds.token_tags import TaggedWords, find_spans
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import to_reply
 from litebert.tasks.texts import TextExample, check_num_texts
-from litebert.tasks.words import cut_text
+from litebert.tasks.words import Cut, cut_text
 from litebert.text.tokenizer import Tokenizer
 
 NUM_OTHERS = 3  # next-best answers returned per question
@@ -128,7 +128,7 @@ def _find_bad_patience(predictor: Predictor, settings: Settings) -> tuple[str, s
 
 def tag(predictor: Predictor, texts: Sequence[str | list[str]], settings: Settings) -> list[schemas.Tagged]:
     del settings
-    splits_words = bool(getattr(predictor.task, "splits_words", False))
+    splits_words: Cut = getattr(predictor.task, "splits_words", False)
     found = [_find_words(text, splits_words=splits_words) for text in texts]
     examples = [TaggedWords(str(n), tuple(word for word, *_ in words)) for n, (_, words) in enumerate(found)]
     num_cut: list[int] = []
@@ -143,7 +143,7 @@ def _to_tagged_words(text: str | list[str]) -> list[TaggedWords]:
     return [TaggedWords("", words)] if words else []
 
 
-def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
+def _find_words(text: str | list[str], *, splits_words: Cut = False) -> tuple[str, list[tuple[str, int, int]]]:
     """The text (a list of words is joined by spaces), and each word with its start and end in it."""
     if isinstance(text, str):
         cut = cut_text(text, splits_words=splits_words)
